@@ -1,0 +1,30 @@
+//! The loop-nest IR: what a model computes, as assignments over rectangular domains.
+//!
+//! > A nest is a list of stages. A stage means: for every point of `domain`, in row-major order,
+//! > `target[at] (op)= value`.
+//!
+//! Every operator family is a choice of `at` and `value`: a layout operator is a [`Kind::Load`]
+//! through an index map, a gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a
+//! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Fusion is substitution ([`fuse`]).
+//!
+//! Invariants:
+//! * a nest is pure data: it can be printed, parsed, verified and interpreted without a code
+//!   generator, and knows neither files, operators, nor machine instructions;
+//! * every axis is bound exactly once in a nest, so that substitution cannot capture it;
+//! * every access is proven to lie inside its buffer ([`verify`]): by interval arithmetic over the
+//!   axes, by the guard of a [`Kind::Select`] around it, or because it is checked at run time by a
+//!   [`Kind::Wrap`]. Nothing may run a nest that has not passed;
+//! * arithmetic is exact in its type: integers wrap, 64-bit integers and `f64` are never computed in
+//!   anything narrower. The formats with fewer bits (`f16`, `u4`, …) only store: a scalar of such a
+//!   type can be loaded, selected, cast and stored, nothing else.
+
+pub mod build;
+mod fault;
+mod nest;
+mod scalar;
+
+pub use fault::{Fault, MAX_RANK};
+pub use nest::{
+    Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
+};
+pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};

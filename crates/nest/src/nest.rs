@@ -1,0 +1,209 @@
+//! Nests, stages and buffers.
+
+use crate::scalar::{AxisId, Binary, Policy, Scalar, Wrap};
+use std::sync::Arc;
+use vinelift_tensor::{ElementType, Shape};
+
+/// Index of a [`Buffer`] in [`Nest::buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+/// Index of a [`Layer`] in [`Nest::layers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LayerId(pub u32);
+
+/// Index of a [`Site`] in [`Nest::sites`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteId(pub u32);
+
+/// A list of stages over buffers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nest {
+    /// The buffers that the stages read and write.
+    pub buffers: Vec<Buffer>,
+    /// The stages, in the order in which they run.
+    pub stages: Vec<Stage>,
+    /// The layers that the stages come from.
+    pub layers: Vec<Layer>,
+    /// The data-dependent indices that may fail.
+    pub sites: Vec<Site>,
+    /// The next axis id that no stage uses.
+    pub(crate) next_axis: u32,
+}
+
+/// A tensor in memory: row-major, packed as the IR packs its element type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// Name for the text form; unique in a nest.
+    pub name: String,
+    /// Element type.
+    pub ty: ElementType,
+    /// Extents.
+    pub shape: Shape,
+    /// Who owns the memory.
+    pub role: Role,
+}
+
+/// Who owns a buffer's memory, and so who may write it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Role {
+    /// Read only, handed in.
+    Input,
+    /// Written by the nest, handed out.
+    Output,
+    /// Written and read within the nest.
+    Temporary,
+    /// Read only, part of the nest: the bytes of a constant table.
+    Table(Arc<[u8]>),
+}
+
+/// A layer of the model, for messages and for tracing text back to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layer {
+    /// The layer's name in the file.
+    pub name: String,
+    /// Operator and version, as in `GatherND, opset8`.
+    pub op: String,
+}
+
+/// `layer 'gather_1' (GatherND, opset8)`, the opening of every message about a layer.
+impl std::fmt::Display for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "layer '{}' ({})", self.name, self.op)
+    }
+}
+
+/// Where a data-dependent index comes from, for the message when it is out of range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The layer whose index it is.
+    pub layer: LayerId,
+    /// The name of that operator's input.
+    pub input: String,
+}
+
+/// A loop variable: runs over `0..extent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Axis {
+    /// Unique in the nest.
+    pub id: AxisId,
+    /// Number of points; may be 0.
+    pub extent: usize,
+}
+
+/// For every point of `domain`, in row-major order: `target[at] mode= value`.
+///
+/// A stage may read its own target: it then sees what earlier points have written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// The axes, outermost first.
+    pub domain: Vec<Axis>,
+    /// The buffer written.
+    pub target: BufferId,
+    /// One index (`i64`) for each dim of the target.
+    pub at: Vec<Scalar>,
+    /// How the value meets what is there.
+    pub mode: Mode,
+    /// Of the target's element type.
+    pub value: Scalar,
+    /// The layers that this stage computes, its own first.
+    pub layers: Vec<LayerId>,
+}
+
+/// How a stage's value meets what its target holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// `target[at] = value`
+    Set,
+    /// `target[at] = target[at] op value`
+    Combine(Binary),
+}
+
+impl Nest {
+    /// An empty nest.
+    pub fn new() -> Nest {
+        Nest::default()
+    }
+
+    /// Adds a buffer. A name that is taken gets a number.
+    pub fn buffer(&mut self, name: &str, ty: ElementType, shape: &[usize], role: Role) -> BufferId {
+        let id = BufferId(self.buffers.len() as u32);
+        self.buffers.push(Buffer { name: self.free_name(name), ty, shape: shape.to_vec(), role });
+        id
+    }
+
+    /// Adds a table of constants: one dim, element `k` being `values[k]`.
+    pub fn table(&mut self, name: &str, ty: ElementType, count: usize, bytes: &[u8]) -> BufferId {
+        debug_assert_eq!(ty.byte_len(count), Some(bytes.len()), "table `{name}`");
+        self.buffer(name, ty, &[count], Role::Table(bytes.into()))
+    }
+
+    /// Adds a layer.
+    pub fn layer(&mut self, name: &str, op: &str) -> LayerId {
+        self.layers.push(Layer { name: name.to_owned(), op: op.to_owned() });
+        LayerId(self.layers.len() as u32 - 1)
+    }
+
+    /// A fresh axis of `extent` points.
+    pub fn axis(&mut self, extent: usize) -> Axis {
+        let id = AxisId(self.next_axis);
+        self.next_axis += 1;
+        Axis { id, extent }
+    }
+
+    /// Fresh axes over a shape.
+    pub fn axes(&mut self, shape: &[usize]) -> Vec<Axis> {
+        shape.iter().map(|&n| self.axis(n)).collect()
+    }
+
+    /// The buffer behind an id.
+    pub fn buf(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0 as usize]
+    }
+
+    /// `buffer[at]`.
+    pub fn load(&self, buffer: BufferId, at: Vec<Scalar>) -> Scalar {
+        let b = self.buf(buffer);
+        debug_assert_eq!(b.shape.len(), at.len(), "rank of `{}`", b.name);
+        Scalar::load(buffer, at, b.ty)
+    }
+
+    /// An index that depends on data: in range by its policy, or a fault at `site`.
+    /// `position` are the coordinates of the index in the tensor of indices, for the message.
+    pub fn wrap(&mut self, index: Scalar, extent: usize, policy: Policy, site: Site, position: Vec<Scalar>) -> Scalar {
+        let known = self.sites.iter().position(|s| *s == site);
+        let id = SiteId(known.unwrap_or(self.sites.len()) as u32);
+        if known.is_none() {
+            self.sites.push(site);
+        }
+        Scalar::wrap(Wrap { index, extent, policy, site: id, position })
+    }
+
+    /// Appends `target[at over its whole shape] = value(at)`.
+    pub fn define(&mut self, layers: Vec<LayerId>, target: BufferId, value: impl FnOnce(&mut Nest, &[Scalar]) -> Scalar) {
+        let domain = self.axes(&self.buf(target).shape.clone());
+        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let value = value(self, &at);
+        self.stages.push(Stage { domain, target, at, mode: Mode::Set, value, layers });
+    }
+
+    fn free_name(&self, name: &str) -> String {
+        let taken = |name: &str| self.buffers.iter().any(|b| b.name == name);
+        if !taken(name) {
+            return name.to_owned();
+        }
+        // Not from 0: most names are taken once per layer of a deep model.
+        (self.buffers.len()..).map(|n| format!("{name}{n}")).find(|name| !taken(name)).unwrap_or_default()
+    }
+}
+
+/// Elements between neighbours along each dim of a row-major `shape`.
+///
+/// Saturates, which is harmless: only an empty tensor has strides that overflow.
+pub fn row_major(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1usize; shape.len()];
+    for d in (1..shape.len()).rev() {
+        strides[d - 1] = strides[d].saturating_mul(shape[d]);
+    }
+    strides
+}

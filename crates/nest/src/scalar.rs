@@ -1,0 +1,379 @@
+//! Scalars: pure expressions evaluated at one point of a stage's domain.
+
+use crate::nest::{Axis, BufferId, SiteId};
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use vinelift_tensor::ElementType;
+
+/// A pure expression with its type. Cheap to clone: sub-expressions are shared, and every pass
+/// keeps what is shared shared.
+#[derive(Clone)]
+pub struct Scalar(Arc<Node>);
+
+struct Node {
+    kind: Kind,
+    ty: ElementType,
+    /// Of the structure, so that unequal scalars are told apart without walking them.
+    hash: u64,
+}
+
+/// What a scalar is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A constant, by its bits.
+    Const(Const),
+    /// The value of an axis, an `i64`.
+    Axis(AxisId),
+    /// `buffer[at]`, of the buffer's element type. Reads 0 where an index is a [`Kind::Wrap`] with
+    /// [`Policy::Zero`] that is out of range.
+    Load {
+        /// The buffer read.
+        buffer: BufferId,
+        /// One `i64` for each dim.
+        at: Vec<Scalar>,
+    },
+    /// A function of one scalar, of the same type.
+    Unary(Unary, Scalar),
+    /// A function of two scalars of one type; comparisons give a boolean.
+    Binary(Binary, Scalar, Scalar),
+    /// `if condition { yes } else { no }`: the side not taken is not evaluated, so that a condition
+    /// can guard a load or a wrap.
+    Select(Scalar, Scalar, Scalar),
+    /// Conversion by value to the node's type, as the operator `Convert` defines it.
+    Cast(Scalar),
+    /// The same bits as another type of the same width.
+    Bitcast(Scalar),
+    /// `init op body op body …` over `axes` in row-major order.
+    Reduce {
+        /// How values meet: `acc = op(acc, body)`.
+        op: Binary,
+        /// The axes folded over, outermost first, bound in `body` alone.
+        axes: Vec<Axis>,
+        /// The start value.
+        init: Scalar,
+        /// The value at each point.
+        body: Scalar,
+    },
+    /// A data-dependent index, an `i64` in `0..extent`.
+    Wrap(Wrap),
+}
+
+/// Identity of an axis, unique in a nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AxisId(pub u32);
+
+/// The bits of a constant, in the low end; the rest is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Const(pub u64);
+
+/// A data-dependent index and what to do when it is out of range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wrap {
+    /// An integer of any type; its mathematical value counts (a `u64` is never negative).
+    pub index: Scalar,
+    /// The dim's extent.
+    pub extent: usize,
+    /// What happens out of range.
+    pub policy: Policy,
+    /// Whose index this is.
+    pub site: SiteId,
+    /// Coordinates of the index in the tensor of indices; only evaluated for the message.
+    pub position: Vec<Scalar>,
+}
+
+/// The rule for a data-dependent index over a dim of extent `n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    /// Whether `-n..=-1` means counting from the end. Otherwise these are out of range.
+    pub negative: bool,
+    /// Whether an index out of range reads 0 and writes nothing (`true`) or ends the run with an
+    /// error (`false`). A wrap that reads zero may stand only as an index of a load or of a stage's
+    /// `at`.
+    pub zero: bool,
+}
+
+/// Functions of one scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unary {
+    /// `-x`; integers wrap.
+    Neg,
+    /// `|x|`; the smallest integer stays itself.
+    Abs,
+    /// All bits flipped; of a boolean, its negation.
+    Not,
+    /// Square root of a float.
+    Sqrt,
+    /// Largest integer ≤ a float.
+    Floor,
+    /// Smallest integer ≥ a float.
+    Ceil,
+    /// A float without its fraction.
+    Trunc,
+    /// The nearest integer to a float, ties to even.
+    Round,
+    /// `e^x`
+    Exp,
+    /// `e^x - 1`
+    Expm1,
+    /// Natural logarithm.
+    Log,
+    /// `ln(1 + x)`
+    Log1p,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
+    /// Tangent.
+    Tan,
+    /// Inverse sine.
+    Asin,
+    /// Inverse cosine.
+    Acos,
+    /// Inverse tangent.
+    Atan,
+    /// Hyperbolic sine.
+    Sinh,
+    /// Hyperbolic cosine.
+    Cosh,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Inverse hyperbolic sine.
+    Asinh,
+    /// Inverse hyperbolic cosine.
+    Acosh,
+    /// Inverse hyperbolic tangent.
+    Atanh,
+    /// Error function.
+    Erf,
+}
+
+/// Functions of two scalars of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binary {
+    /// Sum; integers wrap.
+    Add,
+    /// Difference; integers wrap.
+    Sub,
+    /// Product; integers wrap.
+    Mul,
+    /// Quotient; of integers truncated toward zero, 0 for a zero divisor, wrapping for `MIN / -1`.
+    Div,
+    /// Remainder with the sign of the dividend (`fmod` for floats); of integers 0 for a zero divisor.
+    Rem,
+    /// `x < y ? x : y`: the second operand if either is NaN.
+    Min,
+    /// `x > y ? x : y`: the second operand if either is NaN.
+    Max,
+    /// `x` to the power `y`. Integers wrap; a negative exponent gives the truncated quotient.
+    Pow,
+    /// Bitwise, or logical of booleans.
+    And,
+    /// Bitwise, or logical of booleans.
+    Or,
+    /// Bitwise, or logical of booleans.
+    Xor,
+    /// Shift left; 0 for an amount outside `0..bits`.
+    Shl,
+    /// Shift right, arithmetic if signed; all sign bits for an amount outside `0..bits`.
+    Shr,
+    /// The high 64 bits of a product of two `u64`.
+    MulHigh,
+    /// `x == y`
+    Eq,
+    /// `x != y`
+    Ne,
+    /// `x < y`
+    Lt,
+    /// `x <= y`
+    Le,
+    /// `x > y`
+    Gt,
+    /// `x >= y`
+    Ge,
+}
+
+impl Unary {
+    /// Whether code generators and the interpreter know the function itself. The others are
+    /// defined in terms of these (`legalize`).
+    pub const fn is_primitive(self) -> bool {
+        use Unary::*;
+        matches!(self, Neg | Abs | Not | Sqrt | Floor | Ceil | Trunc | Round)
+    }
+}
+
+impl Binary {
+    /// Whether the result is a boolean whatever the operands are.
+    pub const fn is_comparison(self) -> bool {
+        matches!(self, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge)
+    }
+}
+
+impl Scalar {
+    /// A constant of type `ty` by its bits.
+    pub fn constant(bits: u64, ty: ElementType) -> Scalar {
+        Scalar::new(Kind::Const(Const(bits)), ty)
+    }
+
+    /// The value of an axis.
+    pub fn axis(id: AxisId) -> Scalar {
+        Scalar::new(Kind::Axis(id), ElementType::I64)
+    }
+
+    /// `buffer[at]` where the buffer's elements are of type `ty`.
+    pub fn load(buffer: BufferId, at: Vec<Scalar>, ty: ElementType) -> Scalar {
+        Scalar::new(Kind::Load { buffer, at }, ty)
+    }
+
+    /// `op(x)`
+    pub fn unary(op: Unary, x: Scalar) -> Scalar {
+        let ty = x.ty();
+        Scalar::new(Kind::Unary(op, x), ty)
+    }
+
+    /// `op(x, y)`
+    pub fn binary(op: Binary, x: Scalar, y: Scalar) -> Scalar {
+        debug_assert_eq!(x.ty(), y.ty(), "operands of {op:?}");
+        let ty = if op.is_comparison() { ElementType::Boolean } else { x.ty() };
+        Scalar::new(Kind::Binary(op, x, y), ty)
+    }
+
+    /// `if condition { yes } else { no }`
+    pub fn select(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar {
+        debug_assert_eq!(yes.ty(), no.ty(), "sides of a select");
+        let ty = yes.ty();
+        Scalar::new(Kind::Select(condition, yes, no), ty)
+    }
+
+    /// `x` converted to `ty`; itself if it is of that type.
+    pub fn cast(self, ty: ElementType) -> Scalar {
+        if self.ty() == ty {
+            return self;
+        }
+        Scalar::new(Kind::Cast(self), ty)
+    }
+
+    /// The bits of `x` as a value of `ty`; itself if it is of that type.
+    pub fn bitcast(self, ty: ElementType) -> Scalar {
+        if self.ty() == ty {
+            return self;
+        }
+        debug_assert_eq!(self.ty().bits(), ty.bits(), "bitcast from {} to {ty}", self.ty());
+        Scalar::new(Kind::Bitcast(self), ty)
+    }
+
+    /// `init op body op body …` over `axes`.
+    pub fn reduce(op: Binary, axes: Vec<Axis>, init: Scalar, body: Scalar) -> Scalar {
+        debug_assert_eq!(init.ty(), body.ty(), "start value of a reduction");
+        let ty = body.ty();
+        Scalar::new(Kind::Reduce { op, axes, init, body }, ty)
+    }
+
+    /// A data-dependent index; see [`crate::Nest::wrap`].
+    pub fn wrap(wrap: Wrap) -> Scalar {
+        Scalar::new(Kind::Wrap(wrap), ElementType::I64)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> ElementType {
+        self.0.ty
+    }
+
+    /// The bits, if it is a constant.
+    pub fn as_const(&self) -> Option<u64> {
+        match self.kind() {
+            Kind::Const(Const(bits)) => Some(*bits),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is an `i64` constant.
+    pub fn as_index(&self) -> Option<i64> {
+        self.as_const().filter(|_| self.ty() == ElementType::I64).map(|bits| bits as i64)
+    }
+
+    /// Identity for memo tables that live no longer than this scalar does.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The direct sub-expressions, in order of evaluation. The position of a [`Wrap`] is included.
+    pub fn children(&self) -> impl Iterator<Item = &Scalar> {
+        let (fixed, list): ([Option<&Scalar>; 3], &[Scalar]) = match self.kind() {
+            Kind::Const(_) | Kind::Axis(_) => ([None; 3], &[]),
+            Kind::Load { at, .. } => ([None; 3], at),
+            Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => ([Some(x), None, None], &[]),
+            Kind::Binary(_, x, y) => ([Some(x), Some(y), None], &[]),
+            Kind::Select(c, x, y) => ([Some(c), Some(x), Some(y)], &[]),
+            Kind::Reduce { init, body, .. } => ([Some(init), Some(body), None], &[]),
+            Kind::Wrap(w) => ([Some(&w.index), None, None], &w.position),
+        };
+        fixed.into_iter().flatten().chain(list)
+    }
+
+    /// The same node over other children, which come in the order of [`Scalar::children`].
+    ///
+    /// Returns `self` if none of them changed, so that sharing survives a pass.
+    pub fn with_children(&self, mut child: impl FnMut(&Scalar) -> Scalar) -> Scalar {
+        let mut changed = false;
+        let mut map = |s: &Scalar| {
+            let new = child(s);
+            changed |= new.address() != s.address();
+            new
+        };
+        let kind = match self.kind() {
+            Kind::Const(_) | Kind::Axis(_) => return self.clone(),
+            Kind::Load { buffer, at } => Kind::Load { buffer: *buffer, at: at.iter().map(map).collect() },
+            Kind::Unary(op, x) => Kind::Unary(*op, map(x)),
+            Kind::Cast(x) => Kind::Cast(map(x)),
+            Kind::Bitcast(x) => Kind::Bitcast(map(x)),
+            Kind::Binary(op, x, y) => Kind::Binary(*op, map(x), map(y)),
+            Kind::Select(c, x, y) => Kind::Select(map(c), map(x), map(y)),
+            Kind::Reduce { op, axes, init, body } => {
+                Kind::Reduce { op: *op, axes: axes.clone(), init: map(init), body: map(body) }
+            }
+            Kind::Wrap(w) => Kind::Wrap(Wrap {
+                index: map(&w.index),
+                position: w.position.iter().map(map).collect(),
+                ..w.clone()
+            }),
+        };
+        if !changed {
+            return self.clone();
+        }
+        Scalar::new(kind, self.ty())
+    }
+
+    pub(crate) fn new(kind: Kind, ty: ElementType) -> Scalar {
+        let mut hasher = FxHasher::default();
+        kind.hash(&mut hasher);
+        ty.hash(&mut hasher);
+        Scalar(Arc::new(Node { kind, ty, hash: hasher.finish() }))
+    }
+}
+
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Scalar) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.hash == other.0.hash && self.0.ty == other.0.ty && self.0.kind == other.0.kind)
+    }
+}
+
+impl Eq for Scalar {}
+
+impl Hash for Scalar {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+impl std::fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}: {}", self.kind(), self.ty())
+    }
+}

@@ -1,0 +1,170 @@
+//! Tensors as files, whose format depends on the element type.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::{
+    ElementType, PartialShape, Tensor, TensorError, read_json, read_npy, write_json, write_npy,
+};
+
+/// Why a file gives no tensor, or a tensor no file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system cannot read or write the file.
+    #[error("cannot access `{path}`: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is not in the format that the element type calls for.
+    #[error("{0}")]
+    Format(String),
+    /// The file holds elements of another type than the model's.
+    #[error("expected elements of type {expected}, which is stored as {storage}, found {found}")]
+    ElementType {
+        /// The type that the model has.
+        expected: ElementType,
+        /// How a file holds that type.
+        storage: &'static str,
+        /// How this file holds its elements.
+        found: String,
+    },
+    /// The file holds a tensor of another shape than the model's.
+    #[error("expected shape {expected}, found {found:?}")]
+    Shape {
+        /// The shape that the model has.
+        expected: PartialShape,
+        /// The shape in the file.
+        found: Vec<u64>,
+    },
+    /// The bytes in the file do not make a tensor.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// What the file says, with its name.
+    #[error("`{path}`: {source}")]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        source: Box<FileError>,
+    },
+}
+
+impl Tensor {
+    /// Reads a file that holds a tensor of this type and shape: `.json` for strings, else `.npy`.
+    ///
+    /// See [`read_npy`] and [`read_json`].
+    pub fn read_file(
+        path: impl AsRef<Path>,
+        element_type: ElementType,
+        shape: &PartialShape,
+    ) -> Result<Tensor, FileError> {
+        let path = path.as_ref();
+        let bytes = fs::read(path).map_err(|source| FileError::Io {
+            path: path.into(),
+            source,
+        })?;
+        let read = match element_type {
+            ElementType::String => read_json(&bytes, shape),
+            _ => read_npy(&bytes, element_type, shape),
+        };
+        read.map_err(|source| FileError::In {
+            path: path.into(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Writes the tensor to `path`, to which `.json` (strings) or `.npy` is added if it does not
+    /// end so, and returns the file's full name.
+    pub fn write_file(&self, path: impl AsRef<Path>) -> Result<PathBuf, FileError> {
+        let extension = if self.strings().is_some() {
+            "json"
+        } else {
+            "npy"
+        };
+        let mut path = path.as_ref().to_owned();
+        if path.extension() != Some(OsStr::new(extension)) {
+            path.as_mut_os_string().push(".");
+            path.as_mut_os_string().push(extension);
+        }
+        let mut bytes = Vec::new();
+        let made = match self.strings() {
+            Some(_) => write_json(self, &mut bytes),
+            None => write_npy(self, &mut bytes),
+        };
+        match made.and_then(|()| fs::write(&path, bytes)) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(FileError::Io { path, source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ElementType::*;
+
+    #[test]
+    fn every_type_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        for ty in ElementType::ALL {
+            let mut tensor = Tensor::zeros(ty, &[3, 2]).unwrap();
+            match ty {
+                Boolean => tensor.bytes_mut()[1] = 1,
+                String => {
+                    let strings = ["", "a", "\"", "\n", "é🙂", "\0"]
+                        .map(str::to_owned)
+                        .to_vec();
+                    tensor = Tensor::from_strings(&[3, 2], strings).unwrap();
+                }
+                _ => tensor.bytes_mut().fill(0x5a),
+            }
+            let path = tensor
+                .write_file(dir.path().join(format!("out_{ty}.0")))
+                .unwrap();
+            assert_eq!(
+                path.extension().unwrap(),
+                if ty == String { "json" } else { "npy" }
+            );
+            let shape = PartialShape::from(&[3usize, 2][..]);
+            assert_eq!(
+                Tensor::read_file(&path, ty, &shape).unwrap(),
+                tensor,
+                "{ty}"
+            );
+            assert_eq!(
+                tensor.write_file(&path).unwrap(),
+                path,
+                "an extension is not added twice"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("missing.npy");
+        let error = Tensor::read_file(&missing, F32, &PartialShape::DYNAMIC)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            format!(
+                "cannot access `{}`: No such file or directory (os error 2)",
+                missing.display()
+            )
+        );
+        let path = Tensor::zeros(I32, &[2])
+            .unwrap()
+            .write_file(dir.path().join("x"))
+            .unwrap();
+        let error = Tensor::read_file(&path, I32, &PartialShape::from(&[3usize][..])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("`{}`: expected shape [3], found [2]", path.display())
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! Element types, shapes, partial shapes and host tensors, with the files they are kept in.
+//!
+//! This crate says what a tensor *is*; it depends on no other crate of Vinelift, and must not know
+//! of files in IR format, graphs, operators or generated code.
+//!
+//! Invariants:
+//! * a [`Tensor`]'s bytes are exactly as long as its shape and element type need
+//!   ([`ElementType::byte_len`]), in the packing that the IR format uses;
+//! * the bytes of a `boolean` tensor are 0 or 1, whatever bytes it was made from;
+//! * size arithmetic is checked: an element count or byte length that does not fit is an error,
+//!   never a wrapped number, and so is memory that cannot be had;
+//! * any bytes given as a file ([`read_npy`], [`read_json`]) make a tensor or an error, never a
+//!   panic, and never an allocation larger than the file itself calls for.
+
+#[cfg(target_endian = "big")]
+compile_error!("tensors are kept as the little-endian bytes of the files they come from");
+
+mod element;
+mod file;
+pub mod float8;
+mod json;
+mod npy;
+pub mod packed;
+mod shape;
+mod storage;
+mod strings;
+mod tensor;
+mod view;
+
+pub use element::{ElementType, UnknownElementType};
+pub use file::FileError;
+pub use json::{read_json, write_json};
+pub use npy::{read_npy, write_npy};
+pub use shape::{Dim, PartialShape, Shape, element_count};
+pub use tensor::{Element, Tensor, TensorError};
