@@ -1,2 +1,103 @@
-//! Under construction.
-fn main() {}
+//! `vinelift`: the command line.
+//!
+//! One file per subcommand; what they share is in `options` (arguments), `inputs` (tensors from files)
+//! and `failure` (exit status). Results go to stdout, everything else to stderr.
+//!
+//! Invariants: the process ends with status 0, 1 (with `error: …` on stderr) or 2 (usage), whatever the
+//! files hold; a reader that closes the pipe is no error.
+
+mod bench;
+mod compare;
+mod completions;
+mod dump;
+mod failure;
+mod info;
+mod inputs;
+mod ops;
+mod options;
+mod run;
+mod save;
+mod test;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use failure::Failure;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::{panic, thread};
+
+/// Runs OpenVINO IR models as native code, and shows every stage on the way there.
+#[derive(Parser)]
+#[command(name = "vinelift", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Bench(bench::Args),
+    Test(test::Args),
+    Dump(dump::Args),
+    Info(info::Args),
+    Save(save::Args),
+    Ops(ops::Args),
+    Completions(completions::Args),
+}
+
+/// Deep models recurse: more than the system gives the main thread.
+const STACK: usize = 64 << 20;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing is left to be told to if this cannot be written.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    panic::set_hook(Box::new(|panic| {
+        report(&format!("internal error: {panic}"))
+    }));
+    let command = thread::Builder::new().stack_size(STACK).spawn(move || {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let done = execute(cli.command, &mut out);
+        // What was found before the failure is still worth reading.
+        let flushed = out.flush().map_err(Failure::from);
+        done.and(flushed)
+    });
+    let result = match command.map(thread::JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => return ExitCode::FAILURE,
+        Err(error) => Err(Failure::Message(format!("cannot start a thread: {error}"))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure.to_string());
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+fn execute(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(&args, out),
+        Command::Bench(args) => bench::run(&args, out),
+        Command::Test(args) => test::run(&args, out),
+        Command::Dump(args) => dump::run(&args, out),
+        Command::Info(args) => info::run(&args, out),
+        Command::Save(args) => save::run(&args),
+        Command::Ops(args) => ops::run(&args, out),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command(), out),
+    }
+}
+
+/// `error: …` on stderr.
+fn report(message: &str) {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    // Nothing is left to be told to if this cannot be written.
+    let _ = writeln!(io::stderr(), "error: {message}");
+}

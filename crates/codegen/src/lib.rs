@@ -1,1 +1,47 @@
-//! Under construction.
+//! Machine code for loop nests, through Cranelift.
+//!
+//! One nest becomes one native function: shapes, strides and extents are immediates, buffers come
+//! as pointers. [`Compiler::compile`] turns many nests into one [`Code`], in parallel;
+//! [`Code::run`] calls one of them.
+//!
+//! ```
+//! use vinelift_codegen::{Compiler, Options};
+//! use vinelift_nest::{Nest, Role, build::*};
+//! use vinelift_tensor::ElementType::F32;
+//!
+//! let mut nest = Nest::new();
+//! let x = nest.buffer("x", F32, &[3], Role::Input);
+//! let y = nest.buffer("y", F32, &[3], Role::Output);
+//! nest.define(vec![], y, |nest, at| nest.load(x, at.to_vec()) * 2.0);
+//!
+//! let code = Compiler::new()?.compile(&[&nest], &Options::default())?;
+//! let (mut input, mut output) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+//! // SAFETY: one pointer for each buffer of the nest, each to three `f32`.
+//! unsafe { code.run(0, &[input.as_mut_ptr().cast(), output.as_mut_ptr().cast()]) }.unwrap();
+//! assert_eq!(output, [2.0, 4.0, 6.0]);
+//! # Ok::<(), vinelift_codegen::CodegenError>(())
+//! ```
+//!
+//! Invariants:
+//! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
+//!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
+//! * a kernel never traps and never calls out of its own code: what can go wrong ends it with a
+//!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
+//!   zero, shifts by too much, casts out of range) is settled by instructions around it;
+//! * a kernel reads and writes its buffers and nothing else.
+//!
+//! Why the `unsafe` (all of it in `code`) is sound: only nests that pass
+//! [`verify`](vinelift_nest::verify) are compiled, so every access lies inside its buffer; the
+//! caller of [`Code::run`] vouches for the buffers; and the memory that holds the machine code lives
+//! exactly as long as the [`Code`] that is borrowed to run it.
+
+mod code;
+mod compile;
+mod emit;
+mod error;
+mod text;
+
+pub use code::Code;
+pub use compile::{Compiler, Options};
+pub use error::CodegenError;
+pub use text::KernelText;

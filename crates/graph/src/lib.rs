@@ -1,1 +1,29 @@
-//! Under construction.
+//! The graph of a model: layers as nodes, tensors as edges.
+//!
+//! [`Model::import`] builds it from the plain structs of a file and checks its structure,
+//! [`Model::export`] goes back. [`infer`] gives every tensor a type and a partial shape;
+//! [`specialize`] fixes the shapes of the inputs and lowers the graph to one loop nest, folding what
+//! is constant. Where a shape depends on a value that only a run can give, it lowers what it can and
+//! says which values it is waiting for.
+//!
+//! Invariants:
+//! * the graph of a [`Model`] is acyclic, and every input port of every node has exactly one edge;
+//! * errors are collected over all layers, not just the first: every unsupported layer is named;
+//! * what is kept of the file (ids, names, attributes, `rt_info`, bodies) survives export, so that a
+//!   model that was exported reads as equal;
+//! * no operator is known by name here, except those that are the graph itself: `Parameter`, `Const`
+//!   and `Result`.
+
+mod error;
+mod export;
+mod import;
+mod legacy;
+mod model;
+mod specialize;
+mod strings;
+mod text;
+
+pub use error::{Error, LayerError, Problem};
+pub use model::{Edge, Model, Node, NodeKind, Output, TensorId};
+pub use specialize::{Known, Segment, Source, Types, infer, specialize};
+pub use strings::Strings;

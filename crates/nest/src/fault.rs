@@ -25,11 +25,18 @@ impl Fault {
     pub fn message(&self, nest: &Nest) -> String {
         let site = &nest.sites[self.site.0 as usize];
         let layer = &nest.layers[site.layer.0 as usize];
-        let low = if self.negative { -(self.extent as i128) } else { 0 };
+        let low = if self.negative {
+            -(self.extent as i128)
+        } else {
+            0
+        };
         let expected = match self.extent {
             0 => "but the dim it indexes is empty".to_owned(),
             n => format!("expected {low}..={}", n - 1),
         };
-        format!("{layer}: `{}`{:?} is {}, {expected}", site.input, self.position, self.index)
+        format!(
+            "{layer}: `{}`{:?} is {}, {expected}",
+            site.input, self.position, self.index
+        )
     }
 }

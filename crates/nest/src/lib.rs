@@ -20,11 +20,33 @@
 
 pub mod build;
 mod fault;
+mod fuse;
+mod interpret;
+mod legalize;
+mod linear;
+mod math;
 mod nest;
+mod parse;
+mod print;
+mod range;
+mod rewrite;
 mod scalar;
+mod schedule;
+mod simplify;
+mod split;
+mod verify;
 
 pub use fault::{Fault, MAX_RANK};
+pub use fuse::{Kept, Reason, fuse};
+pub use interpret::{BufferBytes, InterpretError, interpret};
+pub use legalize::legalize;
 pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
 };
+pub use parse::{ParseError, parse};
+pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
+pub use schedule::schedule;
+pub use simplify::simplify;
+pub use split::{Kernel, split};
+pub use verify::{VerifyError, verify};

@@ -1,6 +1,8 @@
 //! Nests, stages and buffers.
 
 use crate::scalar::{AxisId, Binary, Policy, Scalar, Wrap};
+use rustc_hash::FxHashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use vinelift_tensor::{ElementType, Shape};
 
@@ -17,7 +19,7 @@ pub struct LayerId(pub u32);
 pub struct SiteId(pub u32);
 
 /// A list of stages over buffers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nest {
     /// The buffers that the stages read and write.
     pub buffers: Vec<Buffer>,
@@ -29,10 +31,18 @@ pub struct Nest {
     pub sites: Vec<Site>,
     /// The next axis id that no stage uses.
     pub(crate) next_axis: u32,
+    /// The names of the buffers.
+    pub(crate) names: FxHashSet<String>,
+}
+
+impl Hash for Nest {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.buffers, &self.stages, &self.sites).hash(state);
+    }
 }
 
 /// A tensor in memory: row-major, packed as the IR packs its element type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Name for the text form; unique in a nest.
     pub name: String,
@@ -45,7 +55,7 @@ pub struct Buffer {
 }
 
 /// Who owns a buffer's memory, and so who may write it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Read only, handed in.
     Input,
@@ -94,7 +104,7 @@ pub struct Axis {
 /// For every point of `domain`, in row-major order: `target[at] mode= value`.
 ///
 /// A stage may read its own target: it then sees what earlier points have written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
     /// The axes, outermost first.
     pub domain: Vec<Axis>,
@@ -128,7 +138,13 @@ impl Nest {
     /// Adds a buffer. A name that is taken gets a number.
     pub fn buffer(&mut self, name: &str, ty: ElementType, shape: &[usize], role: Role) -> BufferId {
         let id = BufferId(self.buffers.len() as u32);
-        self.buffers.push(Buffer { name: self.free_name(name), ty, shape: shape.to_vec(), role });
+        let name = self.free_name(name);
+        self.buffers.push(Buffer {
+            name,
+            ty,
+            shape: shape.to_vec(),
+            role,
+        });
         id
     }
 
@@ -140,7 +156,10 @@ impl Nest {
 
     /// Adds a layer.
     pub fn layer(&mut self, name: &str, op: &str) -> LayerId {
-        self.layers.push(Layer { name: name.to_owned(), op: op.to_owned() });
+        self.layers.push(Layer {
+            name: name.to_owned(),
+            op: op.to_owned(),
+        });
         LayerId(self.layers.len() as u32 - 1)
     }
 
@@ -170,30 +189,65 @@ impl Nest {
 
     /// An index that depends on data: in range by its policy, or a fault at `site`.
     /// `position` are the coordinates of the index in the tensor of indices, for the message.
-    pub fn wrap(&mut self, index: Scalar, extent: usize, policy: Policy, site: Site, position: Vec<Scalar>) -> Scalar {
+    pub fn wrap(
+        &mut self,
+        index: Scalar,
+        extent: usize,
+        policy: Policy,
+        site: Site,
+        position: Vec<Scalar>,
+    ) -> Scalar {
         let known = self.sites.iter().position(|s| *s == site);
         let id = SiteId(known.unwrap_or(self.sites.len()) as u32);
         if known.is_none() {
             self.sites.push(site);
         }
-        Scalar::wrap(Wrap { index, extent, policy, site: id, position })
+        Scalar::wrap(Wrap {
+            index,
+            extent,
+            policy,
+            site: id,
+            position,
+        })
     }
 
     /// Appends `target[at over its whole shape] = value(at)`.
-    pub fn define(&mut self, layers: Vec<LayerId>, target: BufferId, value: impl FnOnce(&mut Nest, &[Scalar]) -> Scalar) {
+    pub fn define(
+        &mut self,
+        layers: Vec<LayerId>,
+        target: BufferId,
+        value: impl FnOnce(&mut Nest, &[Scalar]) -> Scalar,
+    ) {
         let domain = self.axes(&self.buf(target).shape.clone());
         let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
         let value = value(self, &at);
-        self.stages.push(Stage { domain, target, at, mode: Mode::Set, value, layers });
+        self.stages.push(Stage {
+            domain,
+            target,
+            at,
+            mode: Mode::Set,
+            value,
+            layers,
+        });
     }
 
-    fn free_name(&self, name: &str) -> String {
-        let taken = |name: &str| self.buffers.iter().any(|b| b.name == name);
-        if !taken(name) {
-            return name.to_owned();
+    /// The id of a layer equal to `layer`, added if there is none.
+    pub(crate) fn adopt(&mut self, layer: &Layer) -> LayerId {
+        match self.layers.iter().position(|l| l == layer) {
+            Some(known) => LayerId(known as u32),
+            None => self.layer(&layer.name, &layer.op),
         }
-        // Not from 0: most names are taken once per layer of a deep model.
-        (self.buffers.len()..).map(|n| format!("{name}{n}")).find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    /// `name`, or `name` with the number of the buffer if that is taken.
+    fn free_name(&mut self, name: &str) -> String {
+        let mut free = name.to_owned();
+        let mut number = self.buffers.len();
+        while !self.names.insert(free.clone()) {
+            free = format!("{name}.{number}");
+            number += 1;
+        }
+        free
     }
 }
 

@@ -93,6 +93,24 @@ pub struct Policy {
     pub zero: bool,
 }
 
+impl Policy {
+    /// Negative values count from the end; out of range is an error.
+    pub const WRAP: Policy = Policy {
+        negative: true,
+        zero: false,
+    };
+    /// Only `0..n` is allowed; the rest is an error.
+    pub const CHECK: Policy = Policy {
+        negative: false,
+        zero: false,
+    };
+    /// Negative values count from the end; out of range reads zero.
+    pub const WRAP_OR_ZERO: Policy = Policy {
+        negative: true,
+        zero: true,
+    };
+}
+
 /// Functions of one scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
@@ -205,7 +223,10 @@ impl Unary {
 impl Binary {
     /// Whether the result is a boolean whatever the operands are.
     pub const fn is_comparison(self) -> bool {
-        matches!(self, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge)
+        matches!(
+            self,
+            Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge
+        )
     }
 }
 
@@ -234,7 +255,11 @@ impl Scalar {
     /// `op(x, y)`
     pub fn binary(op: Binary, x: Scalar, y: Scalar) -> Scalar {
         debug_assert_eq!(x.ty(), y.ty(), "operands of {op:?}");
-        let ty = if op.is_comparison() { ElementType::Boolean } else { x.ty() };
+        let ty = if op.is_comparison() {
+            ElementType::Boolean
+        } else {
+            x.ty()
+        };
         Scalar::new(Kind::Binary(op, x, y), ty)
     }
 
@@ -258,7 +283,12 @@ impl Scalar {
         if self.ty() == ty {
             return self;
         }
-        debug_assert_eq!(self.ty().bits(), ty.bits(), "bitcast from {} to {ty}", self.ty());
+        debug_assert_eq!(
+            self.ty().bits(),
+            ty.bits(),
+            "bitcast from {} to {ty}",
+            self.ty()
+        );
         Scalar::new(Kind::Bitcast(self), ty)
     }
 
@@ -266,7 +296,15 @@ impl Scalar {
     pub fn reduce(op: Binary, axes: Vec<Axis>, init: Scalar, body: Scalar) -> Scalar {
         debug_assert_eq!(init.ty(), body.ty(), "start value of a reduction");
         let ty = body.ty();
-        Scalar::new(Kind::Reduce { op, axes, init, body }, ty)
+        Scalar::new(
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            },
+            ty,
+        )
     }
 
     /// A data-dependent index; see [`crate::Nest::wrap`].
@@ -294,7 +332,9 @@ impl Scalar {
 
     /// The value, if it is an `i64` constant.
     pub fn as_index(&self) -> Option<i64> {
-        self.as_const().filter(|_| self.ty() == ElementType::I64).map(|bits| bits as i64)
+        self.as_const()
+            .filter(|_| self.ty() == ElementType::I64)
+            .map(|bits| bits as i64)
     }
 
     /// Identity for memo tables that live no longer than this scalar does.
@@ -328,15 +368,26 @@ impl Scalar {
         };
         let kind = match self.kind() {
             Kind::Const(_) | Kind::Axis(_) => return self.clone(),
-            Kind::Load { buffer, at } => Kind::Load { buffer: *buffer, at: at.iter().map(map).collect() },
+            Kind::Load { buffer, at } => Kind::Load {
+                buffer: *buffer,
+                at: at.iter().map(map).collect(),
+            },
             Kind::Unary(op, x) => Kind::Unary(*op, map(x)),
             Kind::Cast(x) => Kind::Cast(map(x)),
             Kind::Bitcast(x) => Kind::Bitcast(map(x)),
             Kind::Binary(op, x, y) => Kind::Binary(*op, map(x), map(y)),
             Kind::Select(c, x, y) => Kind::Select(map(c), map(x), map(y)),
-            Kind::Reduce { op, axes, init, body } => {
-                Kind::Reduce { op: *op, axes: axes.clone(), init: map(init), body: map(body) }
-            }
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            } => Kind::Reduce {
+                op: *op,
+                axes: axes.clone(),
+                init: map(init),
+                body: map(body),
+            },
             Kind::Wrap(w) => Kind::Wrap(Wrap {
                 index: map(&w.index),
                 position: w.position.iter().map(map).collect(),
@@ -353,14 +404,48 @@ impl Scalar {
         let mut hasher = FxHasher::default();
         kind.hash(&mut hasher);
         ty.hash(&mut hasher);
-        Scalar(Arc::new(Node { kind, ty, hash: hasher.finish() }))
+        Scalar(Arc::new(Node {
+            kind,
+            ty,
+            hash: hasher.finish(),
+        }))
+    }
+}
+
+/// Without recursion: a chain of any length must not overflow the stack when it goes.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut open = Vec::new();
+        take_children(&mut self.kind, &mut open);
+        while let Some(scalar) = open.pop() {
+            if let Some(mut node) = Arc::into_inner(scalar.0) {
+                take_children(&mut node.kind, &mut open);
+            }
+        }
+    }
+}
+
+fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
+    match std::mem::replace(kind, Kind::Const(Const(0))) {
+        Kind::Const(_) | Kind::Axis(_) => {}
+        Kind::Load { at, .. } => into.extend(at),
+        Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => into.push(x),
+        Kind::Binary(_, x, y) => into.extend([x, y]),
+        Kind::Select(c, x, y) => into.extend([c, x, y]),
+        Kind::Reduce { init, body, .. } => into.extend([init, body]),
+        Kind::Wrap(w) => {
+            into.push(w.index);
+            into.extend(w.position);
+        }
     }
 }
 
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-            || (self.0.hash == other.0.hash && self.0.ty == other.0.ty && self.0.kind == other.0.kind)
+            || (self.0.hash == other.0.hash
+                && self.0.ty == other.0.ty
+                && self.0.kind == other.0.kind)
     }
 }
 

@@ -1,1 +1,130 @@
-//! Under construction.
+//! The operators: one declaration each.
+//!
+//! An operator is a small file (or a row of a table) with a documented formula, its attributes, and
+//! the two methods of [`Op`]: `infer`, which gives output types and partial shapes, and `lower`, which
+//! appends the loop nest that computes them. Everything else is read off the nest: the reference
+//! implementation and constant folding interpret it, fusion rewrites it, native code is emitted from it.
+//!
+//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `structure`.
+//!
+//! Invariants:
+//! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
+//!   as types, shapes and (where asked for) constant values;
+//! * `lower` only runs after `infer` succeeded with every output shape static, and repeats none of
+//!   its checks;
+//! * defaults, ranges and edge rules are those of the operator's specification in the OpenVINO
+//!   documentation; where that is silent, the file says what was chosen;
+//! * a type or version that has no [`OpDef`] is refused by name.
+//!
+//! # Adding an operator
+//! 1. Copy the nearest file in the folder of its kind of lowering.
+//! 2. Write the formula, the attributes, `infer` and `lower`.
+//! 3. Add its `mod` line and its row in [`all`].
+//! 4. Add a sample model with inputs and expected outputs, from the specification, and run the tests.
+
+mod attrs;
+pub mod elementwise;
+mod error;
+mod index;
+mod infer;
+mod layout;
+mod lower;
+mod op;
+pub mod reduction;
+mod structure;
+#[cfg(test)]
+mod testing;
+
+pub use attrs::{AttrError, Attributes};
+pub use error::OpError;
+pub use infer::{Infer, TensorType};
+pub use lower::{IndexPolicy, Lower};
+pub use op::{Build, Family, Op, OpDef, Signature};
+pub use structure::{ConstAttributes, ParameterAttributes, format_shape};
+
+/// The files, by folder and then by name. The tables have their rows themselves.
+static FILES: &[&OpDef] = &[
+    &structure::CONST,
+    &structure::PARAMETER,
+    &structure::RESULT,
+    &elementwise::clamp::DEF,
+    &elementwise::convert::DEF,
+    &elementwise::convert_like::DEF,
+    &elementwise::convert_promote_types::DEF,
+    &elementwise::divide::DEF,
+    &elementwise::elu::DEF,
+    &elementwise::gelu::V2,
+    &elementwise::gelu::V7,
+    &elementwise::hard_sigmoid::DEF,
+    &elementwise::identity::DEF,
+    &elementwise::is_inf::DEF,
+    &elementwise::prelu::DEF,
+    &elementwise::round::DEF,
+    &elementwise::select::DEF,
+    &elementwise::selu::DEF,
+    &elementwise::swish::DEF,
+    &index::embedding_bag_offsets::DEF,
+    &index::embedding_bag_offsets::SUM,
+    &index::embedding_bag_packed::DEF,
+    &index::embedding_bag_packed::SUM,
+    &index::embedding_segments_sum::DEF,
+    &index::gather::V1,
+    &index::gather::V7,
+    &index::gather::V8,
+    &index::gather_elements::DEF,
+    &index::gather_nd::V5,
+    &index::gather_nd::V8,
+    &index::gather_tree::DEF,
+    &index::one_hot::V1,
+    &index::one_hot::V16,
+    &index::scatter_elements_update::V12,
+    &index::scatter_elements_update::V3,
+    &index::scatter_nd_update::V15,
+    &index::scatter_nd_update::V3,
+    &index::scatter_update::DEF,
+    &index::search_sorted::DEF,
+    &index::segment_max::DEF,
+    &layout::batch_to_space::BATCH_TO_SPACE,
+    &layout::batch_to_space::SPACE_TO_BATCH,
+    &layout::broadcast::V1,
+    &layout::broadcast::V3,
+    &layout::concat::DEF,
+    &layout::depth_to_space::DEPTH_TO_SPACE,
+    &layout::depth_to_space::SPACE_TO_DEPTH,
+    &layout::eye::DEF,
+    &layout::pad::V1,
+    &layout::pad::V12,
+    &layout::range::V1,
+    &layout::range::V4,
+    &layout::reshape::DEF,
+    &layout::reverse::DEF,
+    &layout::reverse_sequence::DEF,
+    &layout::roll::DEF,
+    &layout::shape_of::V1,
+    &layout::shape_of::V3,
+    &layout::shuffle_channels::DEF,
+    &layout::slice::DEF,
+    &layout::slice_scatter::DEF,
+    &layout::split::DEF,
+    &layout::split::VARIADIC,
+    &layout::squeeze::V1,
+    &layout::squeeze::V15,
+    &layout::strided_slice::DEF,
+    &layout::tile::DEF,
+    &layout::transpose::DEF,
+    &layout::unsqueeze::DEF,
+];
+
+/// Every operator.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    FILES
+        .iter()
+        .copied()
+        .chain(elementwise::ROWS)
+        .chain(reduction::ROWS)
+}
+
+/// The declaration of a type and version. Types are compared without case, as OpenVINO does.
+pub fn find(name: &str, version: &str) -> Option<&'static OpDef> {
+    all().find(|def| def.name.eq_ignore_ascii_case(name) && def.versions.contains(&version))
+}

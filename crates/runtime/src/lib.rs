@@ -1,1 +1,62 @@
-//! Under construction.
+//! Runs OpenVINO IR models in-process, as native code specialised to the shapes of their inputs.
+//!
+//! ```
+//! use vinelift::{Core, Tensor};
+//!
+//! let core = Core::new()?;
+//! # let xml = vinelift::doc::GATHER;
+//! # let model = core.read_model_from_memory(xml.as_bytes(), Vec::new())?;
+//! # /*
+//! let model = core.read_model("model.xml")?;
+//! # */
+//! let compiled = core.compile_model(&model)?;
+//! let mut request = compiled.create_request();
+//! request.set_input("data", Tensor::from_slice(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?)?;
+//! request.set_input("indices", Tensor::from_slice(&[2, 2], &[0i32, 1, 0, 0])?)?;
+//! request.infer()?;
+//! assert_eq!(request.output(0)?.as_slice::<f32>()?, [1.0, 4.0, 1.0, 2.0]);
+//! # Ok::<(), vinelift::Error>(())
+//! ```
+//!
+//! A [`Model`] is what a file says; a [`CompiledModel`] can run, and is shared by the
+//! [`InferRequest`]s of many threads; a request holds the tensors of one run. Code is made for
+//! concrete shapes when they are first seen, and kept in a bounded cache.
+//!
+//! Invariants:
+//! * for any file and any tensors, a call gives the right answer or an [`Error`]; nothing is written
+//!   or read outside a buffer;
+//! * results do not depend on the [`Level`] or on the number of threads;
+//! * no operator is known by name here, and nothing is read or written but the files that the caller
+//!   names.
+//!
+//! The `unsafe` in this crate is one call of native code (`execute`) and the mapping of weights into
+//! memory (`weights`).
+
+mod arena;
+mod compiled;
+mod config;
+mod core;
+#[doc(hidden)]
+pub mod doc;
+mod dump;
+mod error;
+mod execute;
+mod model;
+mod plan;
+mod random;
+mod request;
+mod summary;
+mod weights;
+
+pub use compiled::CompiledModel;
+pub use config::{Config, Level};
+pub use core::Core;
+pub use dump::Stage;
+pub use error::Error;
+pub use model::{Model, Port};
+pub use request::{InferRequest, KernelTime};
+pub use summary::{SubGraph, Summary};
+pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};
+pub use vinelift_tensor::{
+    Dim, Element, ElementType, FileError, PartialShape, Shape, Tensor, TensorError,
+};

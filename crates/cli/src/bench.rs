@@ -1,0 +1,243 @@
+//! `vinelift bench`: how long it takes.
+
+use crate::failure::Failure;
+use crate::inputs::InputArgs;
+use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+use vinelift::{Core, InferRequest, KernelTime, Shape};
+
+/// Measure reading, compiling and running a model
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  vinelift bench model.xml --shape data=1,3,224,224 -t 5 --profile")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    shapes: ShapeArgs,
+    /// How many runs to measure
+    #[arg(short = 'n', value_name = "ITERATIONS", conflicts_with = "seconds",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: Option<u32>,
+    /// How long to measure
+    #[arg(short = 't', value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    seconds: f64,
+    #[command(flatten)]
+    compile: CompileArgs,
+    /// Show where the time goes, kernel by kernel
+    #[arg(long)]
+    profile: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    read_ms: f64,
+    compile_ms: f64,
+    first_infer_ms: f64,
+    median_ms: f64,
+    min_ms: f64,
+    p90_ms: f64,
+    iterations: usize,
+    threads: usize,
+    /// `None` where the system does not tell.
+    peak_rss_mb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernels: Option<Vec<Kernel>>,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    name: String,
+    layers: Vec<String>,
+    median_us: f64,
+    /// Of all kernels' medians, from 0 to 1.
+    share: f64,
+}
+
+/// What random inputs are made from.
+const SEED: u64 = 0;
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    args.compile.start_threads()?;
+    let report = measure(args)?;
+    if args.json {
+        serde_json::to_writer(&mut *out, &report).map_err(io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
+    Ok(report.print(out)?)
+}
+
+fn measure(args: &Args) -> Result<Report, Failure> {
+    let core = Core::new()?;
+    let (model, read) = timed(|| args.model.read(&core));
+    let model = model?;
+    let (compiled, mut compile) = timed(|| core.compile_model_with(&model, args.compile.config()));
+    let compiled = compiled?;
+    let mut shapes = args.shapes.by_position(compiled.inputs())?;
+
+    // The first run tells which random values serve as indices; it is not measured.
+    let mut trial = compiled.create_request();
+    args.inputs.set(&mut trial)?;
+    for (k, shape) in shapes.iter_mut().enumerate() {
+        *shape = trial
+            .input(k)
+            .map(|tensor| tensor.shape().to_vec())
+            .or(shape.take());
+    }
+    if let Some(shapes) = all_shapes(&compiled, &shapes) {
+        let (prepared, more) = timed(|| compiled.prepare(&shapes));
+        prepared?;
+        compile += more;
+    }
+    let largest = trial.infer_random(SEED, &shapes)?;
+    drop(trial);
+
+    let mut request = compiled.create_request();
+    args.inputs.set(&mut request)?;
+    request.fill_random(SEED, largest, &shapes)?;
+    let (first, first_infer) = timed(|| request.infer());
+    first?;
+    let mut times = repeat(args, &mut request)?;
+    times.sort_unstable();
+    let at = |part: f64| milliseconds(times[((times.len() - 1) as f64 * part).round() as usize]);
+    Ok(Report {
+        read_ms: milliseconds(read),
+        compile_ms: milliseconds(compile),
+        first_infer_ms: milliseconds(first_infer),
+        median_ms: at(0.5),
+        min_ms: at(0.0),
+        p90_ms: at(0.9),
+        iterations: times.len(),
+        threads: rayon::current_num_threads(),
+        peak_rss_mb: peak_rss_mb(),
+        kernels: if args.profile {
+            Some(profile(&mut request, times.len())?)
+        } else {
+            None
+        },
+    })
+}
+
+/// The shapes of all inputs, if all are given or static.
+fn all_shapes(compiled: &vinelift::CompiledModel, given: &[Option<Shape>]) -> Option<Vec<Shape>> {
+    let shape = |(port, given): (&vinelift::Port, &Option<Shape>)| {
+        given.clone().or_else(|| port.shape.to_static())
+    };
+    compiled.inputs().iter().zip(given).map(shape).collect()
+}
+
+/// The times of as many runs as asked for, at least one.
+fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Failure> {
+    let start = Instant::now();
+    let mut times = Vec::new();
+    loop {
+        let (run, time) = timed(|| request.infer());
+        run?;
+        times.push(time);
+        let done = match args.iterations {
+            Some(count) => times.len() >= count as usize,
+            None => start.elapsed().as_secs_f64() >= args.seconds,
+        };
+        if done {
+            return Ok(times);
+        }
+    }
+}
+
+fn profile(request: &mut InferRequest, iterations: usize) -> Result<Vec<Kernel>, Failure> {
+    const MOST: usize = 200;
+    let mut runs: Vec<Vec<KernelTime>> = Vec::new();
+    for _ in 0..iterations.min(MOST) {
+        runs.push(request.infer_profiled()?);
+    }
+    let first = runs.first().cloned().unwrap_or_default();
+    let median = |k: usize| {
+        let mut times: Vec<Duration> = runs
+            .iter()
+            .filter_map(|run| Some(run.get(k)?.time))
+            .collect();
+        times.sort_unstable();
+        times[times.len() / 2].as_secs_f64() * 1e6
+    };
+    let medians: Vec<f64> = (0..first.len()).map(median).collect();
+    let total = medians.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let kernel = |(KernelTime { name, layers, .. }, median_us): (KernelTime, f64)| Kernel {
+        name,
+        layers,
+        median_us,
+        share: median_us / total,
+    };
+    Ok(first.into_iter().zip(medians).map(kernel).collect())
+}
+
+impl Report {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "read        {:10.3} ms", self.read_ms)?;
+        writeln!(out, "compile     {:10.3} ms", self.compile_ms)?;
+        writeln!(out, "first infer {:10.3} ms", self.first_infer_ms)?;
+        writeln!(
+            out,
+            "median      {:10.3} ms  of {} runs",
+            self.median_ms, self.iterations
+        )?;
+        writeln!(out, "min         {:10.3} ms", self.min_ms)?;
+        writeln!(out, "p90         {:10.3} ms", self.p90_ms)?;
+        writeln!(out, "threads     {:6}", self.threads)?;
+        if let Some(peak) = self.peak_rss_mb {
+            writeln!(out, "peak memory {peak:10.3} MB")?;
+        }
+        let mut kernels: Vec<&Kernel> = self.kernels.iter().flatten().collect();
+        kernels.sort_by(|a, b| b.median_us.total_cmp(&a.median_us));
+        for Kernel {
+            name,
+            layers,
+            median_us,
+            share,
+        } in kernels
+        {
+            writeln!(
+                out,
+                "{:5.1} %  {median_us:10.1} µs  {name}: {}",
+                share * 100.0,
+                layers.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let value = work();
+    (value, start.elapsed())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The most memory that this process has had at a time.
+fn peak_rss_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes / 1024.0)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.0..1e9).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("expected a number of seconds from 0".to_owned())
+    }
+}

@@ -1,0 +1,148 @@
+//! Arguments that several subcommands take.
+
+use crate::failure::Failure;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape};
+
+#[derive(Args)]
+pub(crate) struct ModelArgs {
+    /// The model's .xml file
+    #[arg(value_name = "MODEL.xml")]
+    pub(crate) model: PathBuf,
+    /// The model's constants [default: MODEL.bin beside the .xml]
+    #[arg(long, value_name = "FILE.bin")]
+    pub(crate) weights: Option<PathBuf>,
+}
+
+impl ModelArgs {
+    pub(crate) fn read(&self, core: &Core) -> Result<Model, Failure> {
+        Ok(match &self.weights {
+            Some(weights) => core.read_model_with_weights(&self.model, weights)?,
+            None => core.read_model(&self.model)?,
+        })
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct CompileArgs {
+    /// How much is done to the loops before they run; the results are the same
+    #[arg(long, value_parser = level_parser(), default_value = "scheduled")]
+    level: Level,
+    /// What becomes of indices in tensors that are out of range: what the operator's specification
+    /// says, an error, or zero
+    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = "spec")]
+    index_policy: IndexPolicy,
+    /// How many threads compile [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl CompileArgs {
+    /// Starts the threads. May be called once.
+    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
+        start_threads(self.threads)
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            level: self.level,
+            index_policy: self.index_policy,
+            ..Config::default()
+        }
+    }
+}
+
+/// Starts `count` threads for compiling. May be called once.
+pub(crate) fn start_threads(count: Option<u16>) -> Result<(), Failure> {
+    const STACK: usize = 16 << 20;
+    let threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(count.unwrap_or(0).into())
+        .stack_size(STACK);
+    threads
+        .build_global()
+        .map_err(|e| Failure::Message(format!("cannot start threads: {e}")))
+}
+
+#[derive(Args)]
+pub(crate) struct ShapeArgs {
+    /// The shape of an input whose shape is dynamic
+    #[arg(long = "shape", value_name = "NAME=1,3,224,224", value_parser = shape)]
+    shapes: Vec<(String, Shape)>,
+}
+
+impl ShapeArgs {
+    /// The given shapes by the position of their inputs.
+    pub(crate) fn by_position(&self, inputs: &[Port]) -> Result<Vec<Option<Shape>>, Failure> {
+        let mut shapes = vec![None; inputs.len()];
+        for (name, shape) in &self.shapes {
+            let position = inputs.iter().position(|port| port.names.contains(name));
+            let position = position.ok_or_else(|| Failure::Message(unknown_input(name, inputs)))?;
+            if !inputs[position].shape.contains(shape) {
+                let declared = &inputs[position].shape;
+                return Err(Failure::Message(format!(
+                    "input '{name}' has shape {declared}, and cannot have {shape:?}"
+                )));
+            }
+            shapes[position] = Some(shape.clone());
+        }
+        Ok(shapes)
+    }
+}
+
+pub(crate) fn unknown_input(name: &str, inputs: &[Port]) -> String {
+    let names: Vec<String> = inputs
+        .iter()
+        .map(|port| format!("'{}'", port.name()))
+        .collect();
+    format!(
+        "the model has no input '{name}', its inputs are {}",
+        names.join(", ")
+    )
+}
+
+fn shape(text: &str) -> Result<(String, Shape), String> {
+    let (name, dims) = text
+        .rsplit_once('=')
+        .ok_or("expected NAME=EXTENT,EXTENT,…")?;
+    let dims = dims.trim_matches(['[', ']']);
+    if dims.is_empty() {
+        return Ok((name.to_owned(), Shape::new()));
+    }
+    let extent = |d: &str| {
+        d.trim()
+            .parse::<usize>()
+            .map_err(|_| format!("`{d}` is no extent"))
+    };
+    Ok((
+        name.to_owned(),
+        dims.split(',').map(extent).collect::<Result<_, _>>()?,
+    ))
+}
+
+pub(crate) fn level_parser() -> impl TypedValueParser<Value = Level> {
+    named(Level::ALL, Level::name)
+}
+
+fn policy_parser() -> impl TypedValueParser<Value = IndexPolicy> {
+    named(
+        [IndexPolicy::Spec, IndexPolicy::Error, IndexPolicy::Zero],
+        |policy| match policy {
+            IndexPolicy::Spec => "spec",
+            IndexPolicy::Error => "error",
+            IndexPolicy::Zero => "zero",
+        },
+    )
+}
+
+/// Accepts the names of `all`.
+pub(crate) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name)).try_map(move |text| {
+        let known = all.into_iter().find(|value| name(*value) == text);
+        known.ok_or_else(|| format!("unknown value `{text}`"))
+    })
+}

@@ -1,0 +1,396 @@
+//! Exit status, and the form of messages.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const GATHER: &str = vinelift::doc::GATHER;
+
+fn vinelift(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vinelift"));
+    command.args(arguments);
+    command
+}
+
+/// Status, stdout, stderr.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = vinelift(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap_or(-1), text(stdout), text(stderr))
+}
+
+/// A directory with `model.xml`, and its path as text.
+fn model(xml: &str) -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.xml");
+    fs::write(&path, xml).unwrap();
+    let path = path.display().to_string();
+    (dir, path)
+}
+
+/// An `.npy` file of little-endian values.
+fn npy(path: &Path, descr: &str, shape: &str, values: &[[u8; 4]]) {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let header = format!("{header:117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.bytes());
+    bytes.extend(values.as_flattened());
+    fs::write(path, bytes).unwrap();
+}
+
+fn floats(path: &Path, shape: &str, values: &[f32]) {
+    npy(
+        path,
+        "<f4",
+        shape,
+        &values.iter().map(|x| x.to_le_bytes()).collect::<Vec<_>>(),
+    );
+}
+
+fn ints(path: &Path, shape: &str, values: &[i32]) {
+    npy(
+        path,
+        "<i4",
+        shape,
+        &values.iter().map(|x| x.to_le_bytes()).collect::<Vec<_>>(),
+    );
+}
+
+/// A case directory: gathers `indices` from 1, 2, 3, 4 and expects `out`.
+fn case(dir: &Path, expect: &str, indices: [i32; 2], out: [f32; 2]) {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("model.xml"), GATHER).unwrap();
+    floats(&dir.join("in_0.npy"), "2, 2", &[1.0, 2.0, 3.0, 4.0]);
+    ints(&dir.join("in_1.npy"), "1, 2", &indices);
+    floats(&dir.join("out_0.npy"), "1, 2", &out);
+    let meta = format!(
+        r#"{{"name": "case", "expect": "{expect}", "rtol": 0.001, "atol": 0, "inputs": [
+            {{"name": "data", "element_type": "f32", "shape": [2, 2], "storage": "native", "file": "in_0.npy"}},
+            {{"name": "indices", "element_type": "i32", "shape": [1, 2], "storage": "native", "file": "in_1.npy"}}],
+        "outputs": [
+            {{"name": "out", "element_type": "f32", "shape": [1, 2], "storage": "native", "file": "out_0.npy"}}]}}"#
+    );
+    fs::write(dir.join("meta.json"), meta).unwrap();
+}
+
+#[test]
+fn run_prints_and_writes_the_outputs() {
+    let (dir, path) = model(GATHER);
+    floats(&dir.path().join("a.npy"), "2, 2", &[1.0, 2.0, 3.0, 4.0]);
+    ints(&dir.path().join("b.npy"), "1, 2", &[1, 0]);
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let named = format!("indices={}", at("b.npy"));
+    for level in ["interpreted", "fused", "compiled", "scheduled"] {
+        let out = at(level);
+        let arguments = [
+            "run",
+            &path,
+            "--input",
+            &named,
+            "--input",
+            &at("a.npy"),
+            "--output-dir",
+            &out,
+            "--level",
+            level,
+        ];
+        assert_eq!(
+            run(&arguments),
+            (0, "gathered f32[1, 2]\n  3.0  2.0\n".into(), String::new())
+        );
+        let written = fs::read(Path::new(&out).join("out_0.npy")).unwrap();
+        assert!(written.ends_with(&[0, 0, 64, 64, 0, 0, 0, 64]));
+    }
+    let (status, _, error) = run(&["run", &path, "--input", &at("b.npy")]);
+    assert_eq!(status, 1);
+    let expected = "expected elements of type f32, which is stored as";
+    assert!(
+        error.starts_with("error: input 'data': ") && error.contains(expected),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_inputs_is_said() {
+    let (_dir, path) = model(GATHER);
+    let error = |arguments: &[&str]| {
+        let (status, out, error) = run(&[&["run", &path], arguments].concat());
+        assert_eq!((status, out.as_str()), (1, ""), "{error}");
+        error
+    };
+    assert_eq!(
+        error(&[]),
+        "error: no tensor for input 'data' f32[2, 2], 'indices' i32[?, 2]\n"
+    );
+    assert_eq!(
+        error(&["--random"]),
+        "error: input 'indices' has the dynamic shape [?, 2], and none was given\n"
+    );
+    assert_eq!(
+        error(&["--input", "x=y"]),
+        "error: the model has no input 'x', its inputs are 'data', 'indices'\n"
+    );
+    let wrong = "error: input 'data' has shape [2, 2], and cannot have [3]\n";
+    assert_eq!(error(&["--random", "--shape", "data=3"]), wrong);
+}
+
+#[test]
+fn random_indices_are_made_to_fit() {
+    let (_dir, path) = model(GATHER);
+    let (status, out, error) = run(&[
+        "run",
+        &path,
+        "--random",
+        "7",
+        "--shape",
+        "indices=5,2",
+        "--threads",
+        "2",
+    ]);
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert!(
+        out.starts_with("gathered f32[5, 2]\n") && out.ends_with("  …\n"),
+        "{out}"
+    );
+    let bench = [
+        "bench",
+        &path,
+        "-n",
+        "3",
+        "--shape",
+        "indices=5,2",
+        "--json",
+        "--profile",
+    ];
+    let (status, out, error) = run(&bench);
+    assert_eq!((status, error.as_str()), (0, ""));
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["iterations"], 3);
+    let times = [
+        "read_ms",
+        "compile_ms",
+        "first_infer_ms",
+        "median_ms",
+        "min_ms",
+        "p90_ms",
+        "threads",
+    ];
+    assert!(
+        times
+            .iter()
+            .all(|key| report[key].as_f64().is_some_and(|x| x > 0.0)),
+        "{report}"
+    );
+    assert_eq!(report["kernels"][0]["layers"][0], "gathered");
+    let (status, out, _) = run(&["bench", &path, "-t", "0", "--shape", "indices=5,2"]);
+    assert!(status == 0 && out.contains("median"));
+}
+
+#[test]
+fn bad_files_are_errors() {
+    let (dir, path) = model("<net");
+    let missing = dir.path().join("missing.xml").display().to_string();
+    for arguments in [
+        ["info", &path],
+        ["info", &missing],
+        ["run", &path],
+        ["bench", &missing],
+    ] {
+        let (status, out, error) = run(&arguments);
+        assert_eq!((status, out.as_str()), (1, ""));
+        let prefix = format!("error: {}: ", arguments[1]);
+        assert!(
+            error.starts_with(&prefix) && !error.contains("error: error"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn usage_is_status_2() {
+    for arguments in [
+        &["run"][..],
+        &["frobnicate"],
+        &[],
+        &["run", "x.xml", "--level", "fast"],
+        &["run", "x.xml", "--index-policy", "one"],
+        &["run", "x.xml", "--threads", "0"],
+        &["dump", "x.xml"],
+        &["bench", "x.xml", "-n", "1", "-t", "1"],
+        &["bench", "x.xml", "--shape", "data=a"],
+        &["test"],
+        &["save", "x.xml", "x.bin"],
+    ] {
+        let (status, out, error) = run(arguments);
+        assert_eq!((status, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(
+            arguments.is_empty() || error.starts_with("error: "),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn every_subcommand_has_help_with_an_example() {
+    for command in [
+        "run",
+        "bench",
+        "test",
+        "dump",
+        "info",
+        "save",
+        "ops",
+        "completions",
+    ] {
+        let (status, out, error) = run(&[command, "--help"]);
+        assert_eq!((status, error.as_str()), (0, ""));
+        assert!(
+            out.contains(&format!("Example:\n  vinelift {command} ")),
+            "{out}"
+        );
+    }
+    assert_eq!(run(&["--version"]).0, 0);
+    assert!(run(&["completions", "bash"]).1.contains("vinelift"));
+}
+
+#[test]
+fn cases_pass_or_fail() {
+    let dir = tempfile::tempdir().unwrap();
+    case(&dir.path().join("a/good"), "ok", [1, 0], [3.0, 2.001]);
+    case(&dir.path().join("a/refused"), "error", [9, 0], [0.0, 0.0]);
+    let root = dir.path().display().to_string();
+    assert_eq!(
+        run(&["test", &root, "--level", "all"]),
+        (0, "2 passed, 0 failed\n".into(), String::new())
+    );
+
+    case(&dir.path().join("wrong"), "ok", [1, 0], [3.0, f32::NAN]);
+    case(&dir.path().join("runs"), "error", [1, 0], [0.0, 0.0]);
+    let (status, out, error) = run(&["test", &root, "--jobs", "2", "--level", "fused"]);
+    assert_eq!((status, error.as_str()), (1, "error: 2 cases failed\n"));
+    let expected = format!(
+        "FAILED {root}/runs (fused): ran, expected an error\n\
+         FAILED {root}/wrong (fused): output 0: element [0, 1] is 2.0, expected NaN (1 of 2 differ)\n\
+         2 passed, 2 failed\n"
+    );
+    assert_eq!(out, expected);
+    let empty = dir.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let empty = empty.display().to_string();
+    assert_eq!(
+        run(&["test", &empty]).2,
+        format!("error: `{empty}` contains no case directory\n")
+    );
+}
+
+#[test]
+fn stages_are_printed() {
+    let (_dir, path) = model(GATHER);
+    for stage in [
+        "graph",
+        "dot",
+        "nest",
+        "fused",
+        "scheduled",
+        "clif",
+        "vcode",
+        "asm",
+    ] {
+        let (status, out, error) =
+            run(&["dump", &path, "--stage", stage, "--shape", "indices=5,2"]);
+        assert_eq!((status, error.as_str()), (0, ""), "{stage}");
+        assert!(out.contains("gathered"), "{stage}: {out}");
+    }
+    let (status, out, _) = run(&[
+        "dump",
+        &path,
+        "--stage",
+        "nest",
+        "--trace",
+        "--shape",
+        "indices=5,2",
+        "--layer",
+        "gathered",
+    ]);
+    assert!(status == 0 && out.starts_with("== nest: 1"), "{out}");
+    let (status, _, error) = run(&["dump", &path, "--stage", "nest", "--layer", "x"]);
+    assert_eq!(
+        (status, error.as_str()),
+        (1, "error: the model has no layer 'x'\n")
+    );
+}
+
+#[test]
+fn info_works_for_what_is_unsupported() {
+    let (_dir, path) = model(&GATHER.replace("\"GatherElements\"", "\"Quux\""));
+    let (status, out, error) = run(&["info", &path, "--json"]);
+    assert_eq!((status, error.as_str()), (0, ""));
+    let info: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        info["unsupported"][0],
+        "layer 'gathered' (Quux, opset6): unsupported operator"
+    );
+    assert_eq!(info["outputs"][0]["shape"], "[?, 2]");
+    assert_eq!(info["dynamic_dims"][0]["input"], "indices");
+    let (status, out, _) = run(&["info", &path]);
+    assert!(
+        status == 0 && out.contains("       1 Quux opset6\n"),
+        "{out}"
+    );
+    let (status, _, error) = run(&["run", &path]);
+    assert_eq!(status, 1);
+    assert!(error.contains("unsupported"), "{error}");
+}
+
+#[test]
+fn operators_are_listed() {
+    let (status, out, _) = run(&["ops", "--json"]);
+    assert_eq!(status, 0);
+    let table: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let rows = table["operators"].as_array().unwrap();
+    assert_eq!(table["types"], rows.len());
+    let versions: usize = rows
+        .iter()
+        .map(|row| row["versions"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(table["pairs"], versions);
+    assert!(
+        rows.iter()
+            .any(|row| row["type"] == "GatherElements" && row["family"] == "index")
+    );
+    let (_, out, _) = run(&["ops"]);
+    assert_eq!(
+        out.lines().last().unwrap(),
+        format!("{} types, {versions} pairs of type and version", rows.len())
+    );
+}
+
+#[test]
+fn a_saved_model_is_read_again() {
+    let (dir, path) = model(GATHER);
+    let copy = dir.path().join("copy.xml").display().to_string();
+    assert_eq!(
+        run(&["save", &path, &copy]),
+        (0, String::new(), String::new())
+    );
+    let graph = |path: &str| run(&["dump", path, "--stage", "graph"]);
+    assert_eq!(graph(&copy), graph(&path));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = vinelift(&["ops"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    assert_eq!((status.code(), stderr.as_slice()), (Some(0), &b""[..]));
+}

@@ -1,0 +1,140 @@
+//! Machine code in memory: who owns it, and the one place where it is called.
+
+use crate::emit::RawFault;
+use crate::text::KernelText;
+use cranelift_jit::JITModule;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use vinelift_nest::{Fault, SiteId};
+
+/// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
+pub struct Code {
+    entries: Vec<Entry>,
+    /// What the entries' addresses point into.
+    _memory: Memory,
+}
+
+/// One kernel.
+pub(crate) struct Entry {
+    /// Of the function, a [`Kernel`].
+    pub(crate) address: *const u8,
+    /// Bytes of machine code.
+    pub(crate) size: usize,
+    pub(crate) text: Option<KernelText>,
+}
+
+/// 0 when done, 1 when the fault has been filled in.
+type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, fault: *mut RawFault) -> u32;
+
+// SAFETY: after linking, the module is never touched again before it is dropped, the code it holds
+// is immutable, and kernels keep all their state in registers, on the stack of the thread that
+// calls, and in the buffers that the caller vouches for.
+unsafe impl Send for Code {}
+// SAFETY: as above; a shared reference gives access to immutable code and strings only.
+unsafe impl Sync for Code {}
+
+impl Code {
+    /// `entries` point into `memory`.
+    pub(crate) fn new(memory: Memory, entries: Vec<Entry>) -> Code {
+        Code {
+            entries,
+            _memory: memory,
+        }
+    }
+
+    /// How many kernels there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Runs a kernel. A fault leaves what has been written by then written.
+    ///
+    /// # Safety
+    ///
+    /// `buffers` has one pointer for each buffer of the nest, in their order. Those of tables are
+    /// ignored and may be null. Each other one is valid for reads of the buffer's length in bytes
+    /// (`byte_len` of its element type), at any alignment; those of outputs and temporaries are
+    /// valid for writes as well, are written by nobody else meanwhile, and overlap no other buffer.
+    /// Temporaries and outputs hold initialised bytes. The strings of a string buffer are handles
+    /// that are only copied and compared.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub unsafe fn run(&self, kernel: usize, buffers: &[*mut u8]) -> Result<(), Fault> {
+        let address = self.entries[kernel].address;
+        // SAFETY: the address is that of a function emitted with this very signature, in memory
+        // that is executable for as long as `self` lives.
+        let function: Kernel = unsafe { std::mem::transmute(address) };
+        let mut fault = MaybeUninit::<RawFault>::uninit();
+        // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for; the
+        // kernel writes to `fault` within its size.
+        let faulted = unsafe { function(buffers.as_ptr(), fault.as_mut_ptr()) } != 0;
+        if !faulted {
+            return Ok(());
+        }
+        // SAFETY: every field before the positions is written before a kernel returns 1; the
+        // positions are themselves of a type that need not be initialised.
+        let raw = unsafe { fault.assume_init_ref() };
+        let positions = &raw.position[..raw.rank as usize];
+        Err(Fault {
+            site: SiteId(raw.site as u32),
+            // SAFETY: the kernel has written as many positions as it says.
+            position: positions
+                .iter()
+                .map(|p| unsafe { p.assume_init() })
+                .collect(),
+            index: match raw.unsigned {
+                0 => i128::from(raw.index as i64),
+                _ => i128::from(raw.index),
+            },
+            extent: raw.extent as usize,
+            negative: raw.negative != 0,
+        })
+    }
+
+    /// What the kernel looked like on its way, if [`capture_text`](crate::Options) asked for it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn text(&self, kernel: usize) -> Option<&KernelText> {
+        self.entries[kernel].text.as_ref()
+    }
+
+    /// Bytes of machine code.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn code_size(&self, kernel: usize) -> usize {
+        self.entries[kernel].size
+    }
+}
+
+/// A module that frees its memory; by itself one leaks it, for fear of dangling function pointers.
+pub(crate) struct Memory(ManuallyDrop<JITModule>);
+
+impl Memory {
+    pub(crate) fn new(module: JITModule) -> Memory {
+        Memory(ManuallyDrop::new(module))
+    }
+
+    pub(crate) fn module(&mut self) -> &mut JITModule {
+        &mut self.0
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the module is taken once, here.
+        let module = unsafe { ManuallyDrop::take(&mut self.0) };
+        // SAFETY: the addresses in the module's memory are private to `Code`, which calls them only
+        // while it is borrowed and owns this: none of them is running or will run again.
+        unsafe { module.free_memory() };
+    }
+}

@@ -1,0 +1,305 @@
+//! From nests to code: legalise, verify, emit and compile in parallel, then link in one place.
+
+use crate::code::{Code, Entry, Memory};
+use crate::emit;
+use crate::error::CodegenError;
+use crate::text::{self, KernelText};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::print_errors::pretty_error;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, ir};
+use cranelift_frontend::FunctionBuilderContext;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{
+    DataDescription, DataId, FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget,
+};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use vinelift_nest::{Nest, Role};
+
+/// What to do besides compiling.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Keep what each kernel looks like on its way ([`Code::text`]).
+    pub capture_text: bool,
+}
+
+/// Compiles for the machine it runs on.
+pub struct Compiler {
+    isa: OwnedTargetIsa,
+}
+
+impl Compiler {
+    /// For this machine, with every instruction set extension that it has.
+    pub fn new() -> Result<Compiler, CodegenError> {
+        let host = |e: &dyn std::fmt::Display| CodegenError::Host(e.to_string());
+        let builder = cranelift_native::builder().map_err(|e| host(&e))?;
+        let flags = settings::Flags::new(flags().map_err(|e| host(&e))?);
+        let isa = builder.finish(flags).map_err(|e| host(&e))?;
+        if isa.pointer_type() != ir::types::I64 || isa.endianness() != ir::Endianness::Little {
+            return Err(CodegenError::Host(format!(
+                "{} is not 64-bit little-endian",
+                isa.triple()
+            )));
+        }
+        Ok(Compiler { isa })
+    }
+
+    /// Compiles each nest to a kernel; the kernels are numbered as the nests are.
+    pub fn compile(&self, kernels: &[&Nest], options: &Options) -> Result<Code, CodegenError> {
+        let nests: Vec<Nest> = kernels
+            .par_iter()
+            .enumerate()
+            .map(prepare)
+            .collect::<Result<_, _>>()?;
+        let builder =
+            JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
+        let mut memory = Memory::new(JITModule::new(builder));
+        let tables = define_tables(memory.module(), &nests)?;
+        let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
+        let compiled: Vec<Compiled> = nests
+            .par_iter()
+            .zip(&tables)
+            .zip(&functions)
+            .enumerate()
+            .map_init(
+                || (Context::new(), FunctionBuilderContext::new()),
+                |(context, shared), (kernel, ((nest, tables), &function))| {
+                    let job = Job {
+                        kernel,
+                        nest,
+                        tables,
+                        function,
+                        isa: &*self.isa,
+                        options,
+                    };
+                    job.compile(context, shared)
+                },
+            )
+            .collect::<Result<_, _>>()?;
+        link(memory, &functions, compiled)
+    }
+}
+
+fn prepare((kernel, nest): (usize, &&Nest)) -> Result<Nest, CodegenError> {
+    let nest = vinelift_nest::legalize(nest);
+    vinelift_nest::verify(&nest).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        CodegenError::NotVerified {
+            kernel,
+            errors: errors.join("; "),
+        }
+    })?;
+    Ok(nest)
+}
+
+fn flags() -> Result<settings::Builder, settings::SetError> {
+    let mut flags = settings::builder();
+    // Mid-end for scalar code: common sub-expressions, invariants, division by constants.
+    flags.set("opt_level", "speed")?;
+    // A kernel that spills more than a page must touch its guard page, not jump over it.
+    flags.set("enable_probestack", "true")?;
+    flags.set("probestack_strategy", "inline")?;
+    flags.set("use_colocated_libcalls", "false")?;
+    flags.set("is_pic", "false")?;
+    flags.set(
+        "enable_verifier",
+        if cfg!(debug_assertions) {
+            "true"
+        } else {
+            "false"
+        },
+    )?;
+    Ok(flags)
+}
+
+/// The table behind each buffer of a nest, in the order of its buffers.
+type Tables = Vec<Option<DataId>>;
+
+/// Puts the tables of all nests into the module; equal bytes are stored once.
+fn define_tables(module: &mut JITModule, nests: &[Nest]) -> Result<Vec<Tables>, CodegenError> {
+    let mut known: FxHashMap<&[u8], DataId> = FxHashMap::default();
+    let mut all = Vec::with_capacity(nests.len());
+    for (kernel, nest) in nests.iter().enumerate() {
+        let mut tables = Tables::with_capacity(nest.buffers.len());
+        for buffer in &nest.buffers {
+            tables.push(match &buffer.role {
+                Role::Table(bytes) => Some(match known.get(&**bytes) {
+                    Some(&id) => id,
+                    None => {
+                        let id = define_table(module, kernel, bytes)?;
+                        known.insert(bytes, id);
+                        id
+                    }
+                }),
+                _ => None,
+            });
+        }
+        all.push(tables);
+    }
+    Ok(all)
+}
+
+fn define_table(
+    module: &mut JITModule,
+    kernel: usize,
+    bytes: &[u8],
+) -> Result<DataId, CodegenError> {
+    let failed = |e| refused(kernel, bytes.len(), e);
+    let id = module
+        .declare_anonymous_data(false, false)
+        .map_err(failed)?;
+    let mut data = DataDescription::new();
+    data.set_align(64);
+    data.define(bytes.into());
+    module.define_data(id, &data).map_err(failed)?;
+    Ok(id)
+}
+
+fn declare_functions(
+    module: &mut JITModule,
+    nests: &[Nest],
+    isa: &dyn TargetIsa,
+) -> Result<Vec<FuncId>, CodegenError> {
+    let signature = emit::signature(isa);
+    nests
+        .iter()
+        .enumerate()
+        .map(|(kernel, nest)| {
+            // What a profiler shows.
+            let layer = nest.layers.first().map_or("", |layer| &layer.name);
+            module
+                .declare_function(
+                    &format!("kernel{kernel} {layer}"),
+                    Linkage::Local,
+                    &signature,
+                )
+                .map_err(|e| refused(kernel, 0, e))
+        })
+        .collect()
+}
+
+struct Job<'a> {
+    kernel: usize,
+    nest: &'a Nest,
+    tables: &'a [Option<DataId>],
+    function: FuncId,
+    isa: &'a dyn TargetIsa,
+    options: &'a Options,
+}
+
+struct Compiled {
+    bytes: Vec<u8>,
+    align: u64,
+    relocations: Vec<ModuleReloc>,
+    text: Option<KernelText>,
+}
+
+impl Job<'_> {
+    fn compile(
+        &self,
+        context: &mut Context,
+        shared: &mut FunctionBuilderContext,
+    ) -> Result<Compiled, CodegenError> {
+        let (kernel, capture) = (self.kernel, self.options.capture_text);
+        context.clear();
+        context.set_disasm(capture);
+        emit::kernel(self.nest, self.tables, self.isa, &mut context.func, shared).map_err(|e| {
+            match e {
+                emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
+                emit::Refusal::TooLarge => CodegenError::TooLarge {
+                    kernel,
+                    limit: emit::MOST_INSTRUCTIONS,
+                },
+            }
+        })?;
+        // Compiling rewrites the function.
+        let clif = capture.then(|| text::clif(self.nest, &context.func));
+        if let Err(e) = context.compile(self.isa, &mut ControlPlane::default()) {
+            let message = pretty_error(e.func, e.inner);
+            return Err(CodegenError::Cranelift { kernel, message });
+        }
+        let failed = |message| CodegenError::Cranelift { kernel, message };
+        let code = context
+            .compiled_code()
+            .ok_or_else(|| failed("no code".to_owned()))?;
+        let text = match clif {
+            Some(clif) => Some(KernelText {
+                clif,
+                vcode: code.vcode.clone().unwrap_or_default(),
+                asm: text::assembly(self.nest, code, self.isa).map_err(failed)?,
+            }),
+            None => None,
+        };
+        let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
+        let relocations: Vec<ModuleReloc> = code
+            .buffer
+            .relocs()
+            .iter()
+            .map(|r| ModuleReloc::from_mach_reloc(r, &context.func, self.function))
+            .collect();
+        if let Some(call) = relocations.iter().find_map(call_out) {
+            return Err(CodegenError::Host(format!(
+                "it lacks the instructions for {call}"
+            )));
+        }
+        Ok(Compiled {
+            bytes,
+            align,
+            relocations,
+            text,
+        })
+    }
+}
+
+/// The run-time support function that a relocation asks for, where the machine has no instruction.
+fn call_out(relocation: &ModuleReloc) -> Option<ir::LibCall> {
+    match relocation.name {
+        ModuleRelocTarget::LibCall(call) => Some(call),
+        _ => None,
+    }
+}
+
+fn link(
+    mut memory: Memory,
+    functions: &[FuncId],
+    compiled: Vec<Compiled>,
+) -> Result<Code, CodegenError> {
+    let bytes = compiled.iter().map(|c| c.bytes.len()).sum();
+    let no_memory = |e: ModuleError| CodegenError::Memory {
+        bytes,
+        message: e.to_string(),
+    };
+    let module = memory.module();
+    for (&function, c) in functions.iter().zip(&compiled) {
+        module
+            .define_function_bytes(function, c.align, &c.bytes, &c.relocations)
+            .map_err(no_memory)?;
+    }
+    module.finalize_definitions().map_err(no_memory)?;
+    let entries = functions
+        .iter()
+        .zip(compiled)
+        .map(|(&function, c)| Entry {
+            address: module.get_finalized_function(function),
+            size: c.bytes.len(),
+            text: c.text,
+        })
+        .collect();
+    Ok(Code::new(memory, entries))
+}
+
+/// What the module says to a definition of `bytes` bytes for a kernel.
+fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
+    match e {
+        ModuleError::Allocation { err } => CodegenError::Memory {
+            bytes,
+            message: err.to_string(),
+        },
+        e => CodegenError::Cranelift {
+            kernel,
+            message: e.to_string(),
+        },
+    }
+}

@@ -1,0 +1,123 @@
+//! Where an element lies: the indices of all dims as one sum.
+
+use super::Emitter;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
+
+/// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
+/// taken apart and put together again freely.
+pub(super) struct Linear<'n> {
+    terms: Vec<(&'n Scalar, i64)>,
+    constant: i64,
+}
+
+/// Steps taken to take one index apart; what is left then is computed as it stands.
+const MOST_STEPS: usize = 256;
+
+impl<'n> Linear<'n> {
+    /// What must be computed first, in order of evaluation.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
+        self.terms.iter().map(|(leaf, _)| *leaf)
+    }
+
+    fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
+        match self
+            .terms
+            .iter_mut()
+            .find(|(known, _)| known.address() == leaf.address())
+        {
+            Some((_, known)) => *known = known.wrapping_add(coefficient),
+            None => self.terms.push((leaf, coefficient)),
+        }
+    }
+}
+
+/// The address of an element.
+pub(super) enum Place {
+    /// Of its own bytes: `address + offset`.
+    Bytes { address: Value, offset: i32 },
+    /// Of one that shares bytes with others: its number, counted from `base`.
+    Packed { base: Value, element: Value },
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// The flat offset of `buffer[at]`.
+    pub(super) fn linear(&self, buffer: BufferId, at: &'n [Scalar]) -> Linear<'n> {
+        let mut linear = Linear {
+            terms: Vec::new(),
+            constant: 0,
+        };
+        for (index, stride) in at.iter().zip(row_major(&self.nest.buf(buffer).shape)) {
+            let mut open = vec![(index, stride as i64)];
+            let mut steps = 0;
+            while let Some((x, factor)) = open.pop() {
+                steps += 1;
+                match x.kind() {
+                    Kind::Const(bits) => {
+                        let value = (bits.0 as i64).wrapping_mul(factor);
+                        linear.constant = linear.constant.wrapping_add(value);
+                    }
+                    Kind::Binary(Binary::Add, a, b) if steps < MOST_STEPS => {
+                        open.extend([(b, factor), (a, factor)]);
+                    }
+                    Kind::Binary(Binary::Sub, a, b) if steps < MOST_STEPS => {
+                        open.extend([(b, factor.wrapping_neg()), (a, factor)]);
+                    }
+                    Kind::Binary(Binary::Mul, a, b) => match (a.as_index(), b.as_index()) {
+                        (_, Some(k)) => open.push((a, factor.wrapping_mul(k))),
+                        (Some(k), _) => open.push((b, factor.wrapping_mul(k))),
+                        _ => linear.add(x, factor),
+                    },
+                    _ => linear.add(x, factor),
+                }
+            }
+        }
+        linear
+    }
+
+    /// The address of an element whose leaves have been computed.
+    ///
+    /// What depends on outer loops alone is added first, so that it can be moved out of the inner.
+    pub(super) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
+        let base = self.bases[buffer.0 as usize];
+        let ty = self.nest.buf(buffer).ty;
+        let mut terms: Vec<(usize, Value, i64)> = linear
+            .terms
+            .iter()
+            .filter(|(_, coefficient)| *coefficient != 0)
+            .map(|&(leaf, coefficient)| (self.depth(leaf), self.get(leaf), coefficient))
+            .collect();
+        terms.sort_by_key(|(depth, ..)| *depth);
+        if ty.is_packed() {
+            let mut element = self.index(linear.constant);
+            for (_, value, coefficient) in terms {
+                let scaled = self.builder.ins().imul_imm_s(value, coefficient);
+                element = self.builder.ins().iadd(element, scaled);
+            }
+            return Place::Packed { base, element };
+        }
+        let size = (ty.bits() / 8) as i64;
+        let mut address = base;
+        for (_, value, coefficient) in terms {
+            let scaled = self
+                .builder
+                .ins()
+                .imul_imm_s(value, coefficient.wrapping_mul(size));
+            address = self.builder.ins().iadd(address, scaled);
+        }
+        let constant = linear.constant.wrapping_mul(size);
+        match i32::try_from(constant) {
+            Ok(offset) => Place::Bytes { address, offset },
+            Err(_) => {
+                let address = self.builder.ins().iadd_imm_s(address, constant);
+                Place::Bytes { address, offset: 0 }
+            }
+        }
+    }
+
+    /// The number of loops that must be open for `x` to be known.
+    fn depth(&self, x: &Scalar) -> usize {
+        let depth = |id| self.axes.get(id).map_or(0, |binding| binding.depth);
+        self.facts.free(x).iter().map(depth).max().unwrap_or(0)
+    }
+}

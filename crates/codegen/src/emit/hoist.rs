@@ -1,0 +1,183 @@
+//! What may move out of a loop: scalars that read memory, can fault or loop themselves, and do not
+//! depend on the loop's axis.
+//!
+//! Only what is evaluated at every point moves, never what a select guards. An index that faults
+//! outside the loop would have faulted at its first point: the same points have been written.
+
+use super::{Emitter, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Stage};
+
+/// About each scalar of a stage, by address.
+#[derive(Default)]
+pub(super) struct Facts {
+    known: FxHashMap<usize, Fact>,
+}
+
+#[derive(Clone)]
+struct Fact {
+    /// The axes that it depends on and does not bind, in ascending order.
+    free: Rc<[AxisId]>,
+    /// Whether it reads memory, can fault or loops.
+    effect: bool,
+}
+
+impl Facts {
+    pub(super) fn of_stage(&mut self, stage: &Stage) {
+        self.known.clear();
+        let mut domain: Vec<AxisId> = stage.domain.iter().map(|axis| axis.id).collect();
+        domain.sort_unstable();
+        let domain: Rc<[AxisId]> = domain.into();
+        let mut open: Vec<(&Scalar, bool)> = stage
+            .at
+            .iter()
+            .chain([&stage.value])
+            .map(|x| (x, false))
+            .collect();
+        while let Some((x, children_done)) = open.pop() {
+            if self.known.contains_key(&x.address()) {
+                continue;
+            }
+            if children_done {
+                let fact = self.fact(x, stage.target, &domain);
+                self.known.insert(x.address(), fact);
+            } else {
+                open.push((x, true));
+                open.extend(x.children().map(|child| (child, false)));
+            }
+        }
+    }
+
+    fn fact(&self, x: &Scalar, target: BufferId, domain: &Rc<[AxisId]>) -> Fact {
+        let mut free: Rc<[AxisId]> = Rc::new([]);
+        let mut effect = matches!(
+            x.kind(),
+            Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
+        );
+        for child in x.children() {
+            let child = &self.known[&child.address()];
+            free = union(&free, &child.free);
+            effect |= child.effect;
+        }
+        match x.kind() {
+            Kind::Axis(id) => free = Rc::new([*id]),
+            // It changes from point to point.
+            Kind::Load { buffer, .. } if *buffer == target => free = union(&free, domain),
+            Kind::Reduce { axes, .. } => {
+                let bound = |id: &AxisId| axes.iter().any(|axis| axis.id == *id);
+                free = free.iter().copied().filter(|id| !bound(id)).collect();
+            }
+            _ => {}
+        }
+        Fact { free, effect }
+    }
+
+    pub(super) fn free(&self, x: &Scalar) -> &[AxisId] {
+        self.known.get(&x.address()).map_or(&[], |fact| &fact.free)
+    }
+
+    fn has_effect(&self, x: &Scalar) -> bool {
+        self.known.get(&x.address()).is_none_or(|fact| fact.effect)
+    }
+}
+
+fn union(a: &Rc<[AxisId]>, b: &Rc<[AxisId]>) -> Rc<[AxisId]> {
+    let within = |a: &[AxisId], b: &[AxisId]| a.iter().all(|id| b.binary_search(id).is_ok());
+    if within(b, a) {
+        return a.clone();
+    }
+    if within(a, b) {
+        return b.clone();
+    }
+    let mut all: Vec<AxisId> = a.iter().chain(b.iter()).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into()
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// Computes what need not wait for a loop that is about to be opened.
+    pub(super) fn hoist(&mut self, roots: impl Iterator<Item = &'n Scalar>) -> Result {
+        let ready = self.ready(roots);
+        self.compute(ready)
+    }
+
+    /// The largest scalars under `roots` that are worth hoisting and depend on axes in scope alone.
+    pub(super) fn ready(&self, roots: impl Iterator<Item = &'n Scalar>) -> Vec<&'n Scalar> {
+        self.certain(roots, |x| {
+            self.facts
+                .free(x)
+                .iter()
+                .all(|id| self.axes.contains_key(id))
+        })
+    }
+
+    /// Whether evaluating `x` would do more than arithmetic, besides what has been computed.
+    pub(super) fn has_effect(&self, x: &'n Scalar) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut open = vec![x];
+        while let Some(x) = open.pop() {
+            if self.is_known(x) || !self.facts.has_effect(x) || !seen.insert(x.address()) {
+                continue;
+            }
+            if matches!(
+                x.kind(),
+                Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
+            ) {
+                return true;
+            }
+            open.extend(x.children());
+        }
+        false
+    }
+
+    /// What both sides of a select evaluate in any case, and is more than arithmetic.
+    pub(super) fn in_both(&self, yes: &'n Scalar, no: &'n Scalar) -> Vec<&'n Scalar> {
+        let mut in_yes = FxHashSet::default();
+        self.certain([yes].into_iter(), |x| {
+            in_yes.insert(x.address());
+            false
+        });
+        self.certain([no].into_iter(), |x| in_yes.contains(&x.address()))
+    }
+
+    /// The outermost scalars with effects that satisfy `wanted`, among those under `roots` that are
+    /// evaluated whatever the data are.
+    fn certain(
+        &self,
+        roots: impl Iterator<Item = &'n Scalar>,
+        mut wanted: impl FnMut(&Scalar) -> bool,
+    ) -> Vec<&'n Scalar> {
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut open: Vec<&'n Scalar> = roots.collect();
+        // The first root is on top, so that what is found keeps its order of evaluation.
+        open.reverse();
+        while let Some(x) = open.pop() {
+            if self.is_known(x) || !self.facts.has_effect(x) || !seen.insert(x.address()) {
+                continue;
+            }
+            if wanted(x) {
+                found.push(x);
+                continue;
+            }
+            let below = open.len();
+            match x.kind() {
+                Kind::Select(condition, ..) => open.push(condition),
+                Kind::Wrap(wrap) => open.push(&wrap.index),
+                Kind::Reduce {
+                    axes, init, body, ..
+                } => {
+                    open.push(init);
+                    if axes.iter().all(|axis| axis.extent > 0) {
+                        open.push(body);
+                    }
+                }
+                _ => open.extend(x.children()),
+            }
+            open[below..].reverse();
+        }
+        found
+    }
+}

@@ -1,0 +1,266 @@
+//! A nest as one Cranelift function.
+//!
+//! ```text
+//! fn(buffers: *const *mut u8, fault: *mut RawFault) -> u32        0 = done, 1 = fault
+//! ```
+//!
+//! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
+//! loop is opened, what reads memory or can fault and does not depend on its axis is computed
+//! ([`hoist`]); arithmetic alone is left to Cranelift, which moves it out of loops by itself.
+//!
+//! Scalars are emitted from a list of tasks instead of by recursion ([`scalar`]), so that their
+//! depth is bounded by memory and not by the stack. Each is emitted once in a scope: a loop's body or
+//! a side of a select opens one, and what was computed in it is forgotten at its end, because it
+//! does not dominate what follows.
+
+mod address;
+mod cast;
+mod float;
+mod float_rem;
+mod hoist;
+mod integer;
+mod loops;
+mod memory;
+mod packed;
+mod scalar;
+mod stage;
+mod wrap;
+
+pub(crate) use wrap::RawFault;
+
+use crate::text;
+use cranelift_codegen::ir::{
+    self, AbiParam, AliasRegionData, ExternalName, Function, GlobalValueData, InstBuilder,
+    MemFlagsData, Signature, Type, UserExternalName, Value, types,
+};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_module::DataId;
+use hoist::Facts;
+use loops::Loop;
+use rustc_hash::FxHashMap;
+use scalar::{Slot, Task};
+use vinelift_nest::{AxisId, Nest, Ranges, Scalar};
+use vinelift_tensor::ElementType;
+
+/// Kernels beyond this are refused: compiling takes about a microsecond for each.
+pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 21;
+
+/// Why a nest has no code.
+pub(crate) enum Refusal {
+    /// An operation that is no primitive, or not one of its type.
+    NoPrimitive(String),
+    /// More than [`MOST_INSTRUCTIONS`].
+    TooLarge,
+}
+
+type Result<T = ()> = std::result::Result<T, Refusal>;
+
+/// That of every kernel.
+pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
+    let mut signature = Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(types::I64); 2]);
+    signature.returns.push(AbiParam::new(types::I32));
+    signature
+}
+
+/// Fills `func`, which is empty. `tables` has an entry for each buffer.
+pub(crate) fn kernel(
+    nest: &Nest,
+    tables: &[Option<DataId>],
+    isa: &dyn TargetIsa,
+    func: &mut Function,
+    shared: &mut FunctionBuilderContext,
+) -> Result {
+    func.signature = signature(isa);
+    let mut emitter = Emitter::new(nest, tables, FunctionBuilder::new(func, shared));
+    if let Err(refusal) = emitter.stages() {
+        // Half a function is left in there.
+        *shared = FunctionBuilderContext::new();
+        return Err(refusal);
+    }
+    emitter.builder.finalize(isa.frontend_config());
+    Ok(())
+}
+
+struct Emitter<'n, 'f> {
+    nest: &'n Nest,
+    builder: FunctionBuilder<'f>,
+    /// Where each buffer begins.
+    bases: Vec<Value>,
+    /// How each buffer is accessed.
+    flags: Vec<MemFlagsData>,
+    /// Where a fault is written.
+    fault: Value,
+    /// The axes in scope.
+    axes: FxHashMap<AxisId, Binding>,
+    /// The loops that are open, outermost first.
+    loops: Vec<Loop>,
+    /// The accumulators of the reductions that are open.
+    accumulators: Vec<Value>,
+    /// What has been computed, by address of the scalar.
+    slots: FxHashMap<usize, Slot>,
+    /// The keys of `slots` in the order in which they came.
+    order: Vec<usize>,
+    /// Length of `order` at the start of each open scope.
+    scopes: Vec<usize>,
+    tasks: Vec<Task<'n>>,
+    /// About the scalars of the current stage.
+    facts: Facts,
+    ranges: Ranges,
+}
+
+/// An axis in scope.
+#[derive(Clone, Copy)]
+struct Binding {
+    value: Value,
+    /// How many loops are open around its values.
+    depth: usize,
+}
+
+impl<'n, 'f> Emitter<'n, 'f> {
+    fn new(
+        nest: &'n Nest,
+        tables: &[Option<DataId>],
+        mut builder: FunctionBuilder<'f>,
+    ) -> Emitter<'n, 'f> {
+        let entry = builder.create_block();
+        builder.append_block_params_for_function_params(entry);
+        builder.switch_to_block(entry);
+        let (pointers, fault) = (
+            builder.block_params(entry)[0],
+            builder.block_params(entry)[1],
+        );
+        let (mut bases, mut flags) = (Vec::new(), Vec::new());
+        for (b, buffer) in nest.buffers.iter().enumerate() {
+            bases.push(match tables.get(b).copied().flatten() {
+                Some(table) => table_base(&mut builder, table),
+                None => {
+                    let once = MemFlagsData::trusted().with_readonly().with_can_move();
+                    builder.ins().load(types::I64, once, pointers, b as i32 * 8)
+                }
+            });
+            // No two buffers overlap. Elements may lie at any address.
+            let region = AliasRegionData {
+                user_id: b as u32,
+                description: buffer.name.clone().into(),
+            };
+            let region = builder.func.dfg.alias_regions.insert(region);
+            flags.push(
+                MemFlagsData::new()
+                    .with_notrap()
+                    .with_endianness(ir::Endianness::Little)
+                    .with_alias_region(Some(region)),
+            );
+        }
+        Emitter {
+            nest,
+            builder,
+            bases,
+            flags,
+            fault,
+            axes: FxHashMap::default(),
+            loops: Vec::new(),
+            accumulators: Vec::new(),
+            slots: FxHashMap::default(),
+            order: Vec::new(),
+            scopes: Vec::new(),
+            tasks: Vec::new(),
+            facts: Facts::default(),
+            ranges: Ranges::new(),
+        }
+    }
+
+    fn stages(&mut self) -> Result {
+        for (number, stage) in self.nest.stages.iter().enumerate() {
+            self.builder.set_srcloc(text::location(number));
+            self.stage(stage)?;
+        }
+        self.builder
+            .set_srcloc(text::location(self.nest.stages.len()));
+        let done = self.builder.ins().iconst(types::I32, 0);
+        self.builder.ins().return_(&[done]);
+        self.builder.seal_all_blocks();
+        Ok(())
+    }
+
+    fn open_scope(&mut self) {
+        self.scopes.push(self.order.len());
+    }
+
+    fn close_scope(&mut self) {
+        let start = self.scopes.pop().unwrap_or(0);
+        for address in self.order.drain(start..) {
+            self.slots.remove(&address);
+        }
+    }
+
+    fn is_known(&self, x: &Scalar) -> bool {
+        self.slots.contains_key(&x.address())
+    }
+
+    fn set(&mut self, x: &Scalar, slot: impl Into<Slot>) {
+        if self.slots.insert(x.address(), slot.into()).is_none() {
+            self.order.push(x.address());
+        }
+    }
+
+    /// The value of a scalar that has been computed.
+    fn get(&self, x: &Scalar) -> Value {
+        self.slots[&x.address()].value
+    }
+
+    fn index(&mut self, value: i64) -> Value {
+        self.builder.ins().iconst(types::I64, value)
+    }
+
+    /// All bits zero.
+    fn zero(&mut self, ty: ElementType) -> Value {
+        self.constant(0, ty)
+    }
+
+    fn constant(&mut self, bits: u64, ty: ElementType) -> Value {
+        let ins = self.builder.ins();
+        match ty {
+            ElementType::F32 => ins.f32const(ir::immediates::Ieee32::with_bits(bits as u32)),
+            ElementType::F64 => ins.f64const(ir::immediates::Ieee64::with_bits(bits)),
+            ElementType::Boolean => ins.iconst(types::I8, i64::from(bits != 0)),
+            _ => ins.iconst(register(ty), (bits & (u64::MAX >> (64 - ty.bits()))) as i64),
+        }
+    }
+}
+
+fn table_base(builder: &mut FunctionBuilder, table: DataId) -> Value {
+    let name = UserExternalName {
+        namespace: 1,
+        index: table.as_u32(),
+    };
+    let name = builder.func.declare_imported_user_function(name);
+    let symbol = builder.create_global_value(GlobalValueData::Symbol {
+        name: ExternalName::user(name),
+        offset: 0.into(),
+        // Data may be mapped too far from the code for a short reference.
+        colocated: false,
+        tls: false,
+    });
+    builder.ins().symbol_value(types::I64, symbol)
+}
+
+/// How a value is held in a register: floats of 32 and 64 bits as such, all else as its bits with
+/// zeros above them, booleans as 0 and 1.
+fn register(ty: ElementType) -> Type {
+    match ty {
+        ElementType::F32 => types::F32,
+        ElementType::F64 => types::F64,
+        _ => match ty.bits() {
+            ..=8 => types::I8,
+            16 => types::I16,
+            32 => types::I32,
+            _ => types::I64,
+        },
+    }
+}
+
+fn no_primitive<T>(what: impl std::fmt::Display) -> Result<T> {
+    Err(Refusal::NoPrimitive(what.to_string()))
+}

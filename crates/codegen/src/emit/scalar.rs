@@ -1,0 +1,321 @@
+//! Scalars, from a list of tasks.
+
+use super::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
+use vinelift_nest::{Axis, Binary, Kind, Scalar, Unary, Wrap};
+use vinelift_tensor::ElementType;
+
+/// A scalar that has been computed.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) value: Value,
+    /// Of a wrap that reads zero: whether the index is in range. Its value is 0 if not.
+    pub(super) inside: Option<Value>,
+}
+
+impl From<Value> for Slot {
+    fn from(value: Value) -> Slot {
+        Slot {
+            value,
+            inside: None,
+        }
+    }
+}
+
+/// Something to do; the last of the list is done first.
+#[derive(Clone, Copy)]
+pub(super) enum Task<'n> {
+    /// Computes a scalar, unless that has been done.
+    Need(&'n Scalar),
+    /// Computes a scalar whose operands have been computed.
+    Finish(&'n Scalar),
+    /// Emits a select whose condition has been computed.
+    Choose(Select<'n>),
+    /// Turns from one side of a select to the other.
+    Otherwise {
+        select: Select<'n>,
+        no: Block,
+        join: Block,
+    },
+    /// Ends a select.
+    Join { select: Select<'n>, join: Block },
+    /// Begins a reduction whose start value has been computed.
+    Start(Reduce<'n>),
+    /// Computes what does not depend on the axes of a reduction that are still to be opened.
+    Hoist(Reduce<'n>),
+    /// Opens the loop over an axis of a reduction.
+    Open(Axis),
+    /// Folds the body, which has been computed, and closes the loops.
+    Fold(Reduce<'n>),
+    /// Reports a fault whose position has been computed.
+    Report {
+        whole: &'n Scalar,
+        wrap: &'n Wrap,
+        index: Value,
+        resume: Block,
+    },
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Select<'n> {
+    whole: &'n Scalar,
+    condition: &'n Scalar,
+    yes: &'n Scalar,
+    no: &'n Scalar,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Reduce<'n> {
+    whole: &'n Scalar,
+    op: Binary,
+    axes: &'n [Axis],
+    init: &'n Scalar,
+    body: &'n Scalar,
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// Computes scalars in the current scope, in their order.
+    pub(super) fn compute(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) -> Result {
+        self.need(scalars);
+        while let Some(task) = self.tasks.pop() {
+            if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {
+                return Err(Refusal::TooLarge);
+            }
+            self.run(task)?;
+        }
+        Ok(())
+    }
+
+    /// Puts scalars on the list, the first on top.
+    pub(super) fn need(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) {
+        let below = self.tasks.len();
+        self.tasks.extend(scalars.into_iter().map(Task::Need));
+        self.tasks[below..].reverse();
+    }
+
+    fn run(&mut self, task: Task<'n>) -> Result {
+        match task {
+            Task::Need(x) if self.is_known(x) => {}
+            Task::Need(x) => self.begin(x)?,
+            Task::Finish(x) => self.finish(x)?,
+            Task::Choose(select) => self.choose(select),
+            Task::Otherwise { select, no, join } => {
+                self.leave(select.yes, join);
+                self.builder.switch_to_block(no);
+                self.open_scope();
+            }
+            Task::Join { select, join } => {
+                self.leave(select.no, join);
+                let ty = register(select.whole.ty());
+                let value = self.builder.append_block_param(join, ty);
+                self.builder.switch_to_block(join);
+                self.set(select.whole, value);
+            }
+            Task::Start(reduce) => self.start(reduce),
+            Task::Hoist(reduce) => {
+                let ready = self.ready([reduce.body].into_iter());
+                self.need(ready);
+            }
+            Task::Open(axis) => {
+                let carried = self.open_loop(axis, self.accumulators.last().copied());
+                if let (Some(top), Some(carried)) = (self.accumulators.last_mut(), carried) {
+                    *top = carried;
+                }
+            }
+            Task::Fold(reduce) => self.fold(reduce)?,
+            Task::Report {
+                whole,
+                wrap,
+                index,
+                resume,
+            } => {
+                self.report(wrap);
+                self.close_scope();
+                self.builder.switch_to_block(resume);
+                self.set(whole, index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what `x` is made of on the list, and then itself.
+    fn begin(&mut self, x: &'n Scalar) -> Result {
+        match x.kind() {
+            Kind::Const(bits) => {
+                let value = self.constant(bits.0, x.ty());
+                self.set(x, value);
+            }
+            Kind::Axis(id) => match self.axes.get(id) {
+                Some(binding) => self.set(x, binding.value),
+                None => return no_primitive(format_args!("axis {}, which is not in scope", id.0)),
+            },
+            Kind::Load { buffer, at } => {
+                let linear = self.linear(*buffer, at);
+                self.tasks.push(Task::Finish(x));
+                let leaves: Vec<&'n Scalar> = linear.leaves().collect();
+                self.need(leaves);
+            }
+            Kind::Wrap(wrap) => {
+                self.tasks.push(Task::Finish(x));
+                self.need([&wrap.index]);
+            }
+            Kind::Select(condition, yes, no) => {
+                self.tasks.push(Task::Choose(Select {
+                    whole: x,
+                    condition,
+                    yes,
+                    no,
+                }));
+                self.need([condition]);
+            }
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            } => {
+                self.tasks.push(Task::Start(Reduce {
+                    whole: x,
+                    op: *op,
+                    axes,
+                    init,
+                    body,
+                }));
+                self.need([init]);
+            }
+            Kind::Unary(..) | Kind::Binary(..) | Kind::Cast(_) | Kind::Bitcast(_) => {
+                self.tasks.push(Task::Finish(x));
+                self.need(x.children());
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, x: &'n Scalar) -> Result {
+        let value = match x.kind() {
+            Kind::Load { buffer, at } => self.load_checked(*buffer, x.ty(), at),
+            Kind::Wrap(wrap) => {
+                self.wrap(x, wrap);
+                return Ok(());
+            }
+            Kind::Unary(op, y) => self.unary(*op, y.ty(), self.get(y))?,
+            Kind::Binary(op @ (Binary::Div | Binary::Rem), a, b)
+                if a.ty() == ElementType::I64 && self.is_natural(a) && self.is_natural(b) =>
+            {
+                self.divide_natural(*op, self.get(a), self.get(b), b.as_const())
+            }
+            Kind::Binary(op, a, b) => {
+                self.binary(*op, a.ty(), self.get(a), self.get(b), b.as_const())?
+            }
+            Kind::Cast(y) => self.cast(self.get(y), y.ty(), x.ty())?,
+            Kind::Bitcast(y) => self.bitcast(self.get(y), y.ty(), x.ty()),
+            Kind::Select(c, yes, no) => {
+                let (c, yes, no) = (self.get(c), self.get(yes), self.get(no));
+                self.builder.ins().select(c, yes, no)
+            }
+            Kind::Const(_) | Kind::Axis(_) | Kind::Reduce { .. } => return Ok(()),
+        };
+        self.set(x, value);
+        Ok(())
+    }
+
+    fn is_natural(&mut self, x: &Scalar) -> bool {
+        self.ranges.of(x).low >= 0
+    }
+
+    /// Sides that are arithmetic alone are both evaluated; otherwise only the one that is taken.
+    fn choose(&mut self, select: Select<'n>) {
+        let Select { whole, yes, no, .. } = select;
+        if !self.has_effect(yes) && !self.has_effect(no) {
+            self.tasks.push(Task::Finish(whole));
+            self.need([yes, no]);
+            return;
+        }
+        // Otherwise what both sides share would be emitted twice, and what it shares four times.
+        let both = self.in_both(yes, no);
+        if !both.is_empty() {
+            self.tasks.push(Task::Choose(select));
+            self.need(both);
+            return;
+        }
+        let condition = self.get(select.condition);
+        let b = &mut self.builder;
+        let (if_yes, if_no, join) = (b.create_block(), b.create_block(), b.create_block());
+        b.ins().brif(condition, if_yes, &[], if_no, &[]);
+        b.switch_to_block(if_yes);
+        self.open_scope();
+        self.tasks.extend([
+            Task::Join { select, join },
+            Task::Need(no),
+            Task::Otherwise {
+                select,
+                no: if_no,
+                join,
+            },
+            Task::Need(yes),
+        ]);
+    }
+
+    /// Ends a side of a select with its value.
+    fn leave(&mut self, side: &Scalar, join: Block) {
+        let value = self.get(side);
+        self.builder.ins().jump(join, &[BlockArg::from(value)]);
+        self.close_scope();
+    }
+
+    fn start(&mut self, reduce: Reduce<'n>) {
+        let init = self.get(reduce.init);
+        if reduce.axes.iter().any(|axis| axis.extent == 0) {
+            self.set(reduce.whole, init);
+            return;
+        }
+        self.accumulators.push(init);
+        self.ranges.bind(reduce.axes);
+        for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
+            self.bind_point(axis);
+        }
+        self.tasks
+            .extend([Task::Fold(reduce), Task::Need(reduce.body)]);
+        for &axis in reduce.axes.iter().filter(|axis| axis.extent > 1).rev() {
+            self.tasks.extend([Task::Open(axis), Task::Hoist(reduce)]);
+        }
+    }
+
+    fn fold(&mut self, reduce: Reduce<'n>) -> Result {
+        let Some(old) = self.accumulators.pop() else {
+            return Ok(());
+        };
+        let body = self.get(reduce.body);
+        let mut value = self.binary(reduce.op, reduce.whole.ty(), old, body, None)?;
+        for _ in reduce.axes.iter().filter(|axis| axis.extent > 1) {
+            value = self.close_loop(Some(value)).unwrap_or(value);
+        }
+        for axis in reduce.axes {
+            self.axes.remove(&axis.id);
+        }
+        self.set(reduce.whole, value);
+        Ok(())
+    }
+
+    pub(super) fn unary(&mut self, op: Unary, ty: ElementType, x: Value) -> Result<Value> {
+        match ty {
+            ElementType::F32 | ElementType::F64 => self.float_unary(op, ty, x),
+            _ => self.integer_unary(op, ty, x),
+        }
+    }
+
+    /// `y_bits` are the bits of `y` if it is a constant.
+    pub(super) fn binary(
+        &mut self,
+        op: Binary,
+        ty: ElementType,
+        x: Value,
+        y: Value,
+        y_bits: Option<u64>,
+    ) -> Result<Value> {
+        match ty {
+            ElementType::F32 | ElementType::F64 => self.float_binary(op, ty, x, y),
+            _ => self.integer_binary(op, ty, x, y, y_bits),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Data-dependent indices, and the report when one is out of range.
+
+use super::Emitter;
+use super::scalar::{Slot, Task};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
+use std::mem::{MaybeUninit, offset_of};
+use vinelift_nest::{MAX_RANK, Scalar, Wrap};
+
+/// What a kernel fills in before it returns 1: a [`Fault`](vinelift_nest::Fault) in plain numbers.
+#[repr(C)]
+pub(crate) struct RawFault {
+    pub(crate) site: u64,
+    pub(crate) extent: u64,
+    /// The index, extended to 64 bits by its own sign.
+    pub(crate) index: u64,
+    /// 1 if the index is of an unsigned type.
+    pub(crate) unsigned: u64,
+    pub(crate) negative: u64,
+    /// How many coordinates are filled in.
+    pub(crate) rank: u64,
+    pub(crate) position: [MaybeUninit<i64>; MAX_RANK],
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// Checks an index that has been computed.
+    pub(super) fn wrap(&mut self, whole: &'n Scalar, wrap: &'n Wrap) {
+        let found = self.found(wrap);
+        let extent = wrap.extent as i64;
+        let index = if wrap.policy.negative && wrap.index.ty().is_signed_integer() {
+            let sign = self.builder.ins().sshr_imm_u(found, 63);
+            let shift = self.builder.ins().band_imm_s(sign, extent);
+            self.builder.ins().iadd(found, shift)
+        } else {
+            found
+        };
+        // Unsigned: what is negative still is above any extent.
+        if wrap.policy.zero {
+            let inside = self
+                .builder
+                .ins()
+                .icmp_imm_s(IntCC::UnsignedLessThan, index, extent);
+            let zero = self.index(0);
+            let value = self.builder.ins().select(inside, index, zero);
+            self.set(
+                whole,
+                Slot {
+                    value,
+                    inside: Some(inside),
+                },
+            );
+            return;
+        }
+        let outside =
+            self.builder
+                .ins()
+                .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, index, extent);
+        let (resume, cold) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(cold);
+        self.builder.ins().brif(outside, cold, &[], resume, &[]);
+        self.builder.switch_to_block(cold);
+        self.open_scope();
+        self.tasks.push(Task::Report {
+            whole,
+            wrap,
+            index,
+            resume,
+        });
+        self.need(&wrap.position);
+    }
+
+    /// The index as it is, as 64 bits.
+    fn found(&mut self, wrap: &Wrap) -> Value {
+        let value = self.get(&wrap.index);
+        self.extend(value, wrap.index.ty(), types::I64)
+    }
+
+    /// Fills in the fault and returns. The position has been computed.
+    pub(super) fn report(&mut self, wrap: &'n Wrap) {
+        let found = self.found(wrap);
+        let rank = wrap.position.len().min(MAX_RANK);
+        for (field, number) in [
+            (offset_of!(RawFault, site), wrap.site.0.into()),
+            (offset_of!(RawFault, extent), wrap.extent as i64),
+            (
+                offset_of!(RawFault, unsigned),
+                i64::from(!wrap.index.ty().is_signed_integer()),
+            ),
+            (
+                offset_of!(RawFault, negative),
+                i64::from(wrap.policy.negative),
+            ),
+            (offset_of!(RawFault, rank), rank as i64),
+        ] {
+            let number = self.index(number);
+            self.store_fault(field, number);
+        }
+        self.store_fault(offset_of!(RawFault, index), found);
+        for (d, coordinate) in wrap.position.iter().take(rank).enumerate() {
+            let coordinate = self.get(coordinate);
+            self.store_fault(offset_of!(RawFault, position) + d * 8, coordinate);
+        }
+        let faulted = self.builder.ins().iconst(types::I32, 1);
+        self.builder.ins().return_(&[faulted]);
+    }
+
+    fn store_fault(&mut self, field: usize, value: Value) {
+        self.builder
+            .ins()
+            .store(MemFlagsData::trusted(), value, self.fault, field as i32);
+    }
+}

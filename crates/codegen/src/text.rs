@@ -1,0 +1,80 @@
+//! The text of a kernel at each step of its way, traceable to stages and layers.
+
+use cranelift_codegen::CompiledCode;
+use cranelift_codegen::ir::{Function, SourceLoc};
+use cranelift_codegen::isa::TargetIsa;
+use std::fmt::Write;
+use vinelift_nest::Nest;
+
+/// What a kernel looked like on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelText {
+    /// Cranelift's intermediate code as emitted; `@0001` in its margin marks stage 0.
+    pub clif: String,
+    /// Cranelift's own listing of the machine instructions.
+    pub vcode: String,
+    /// The disassembled machine code.
+    pub asm: String,
+}
+
+/// The source location of a stage's instructions; that of the stage after the last is the return.
+pub(crate) fn location(stage: usize) -> SourceLoc {
+    SourceLoc::new(stage as u32 + 1)
+}
+
+pub(crate) fn clif(nest: &Nest, func: &Function) -> String {
+    let mut text = String::new();
+    for stage in 0..nest.stages.len() {
+        let _ = writeln!(text, "; {} {}", location(stage), heading(nest, stage));
+    }
+    let _ = write!(text, "{}", func.display());
+    text
+}
+
+/// One line for each instruction, under the heading of the stage it comes from. Those that the
+/// optimiser made up belong to no stage and stay where they are.
+pub(crate) fn assembly(
+    nest: &Nest,
+    code: &CompiledCode,
+    isa: &dyn TargetIsa,
+) -> Result<String, String> {
+    let ranges = code.buffer.get_srclocs_sorted();
+    // Every block ends with an instruction that has a location; constants follow the last.
+    let end = ranges.iter().map(|r| r.end as usize).max().unwrap_or(0);
+    let bytes = code.code_buffer().get(..end).unwrap_or_default();
+    let capstone = isa.to_capstone().map_err(|e| e.to_string())?;
+    let instructions = capstone.disasm_all(bytes, 0).map_err(|e| e.to_string())?;
+    let mut ranges = ranges.iter().filter(|r| !r.loc.is_default()).peekable();
+    let mut text = String::new();
+    let mut current = 0;
+    for instruction in instructions.iter() {
+        let at = instruction.address();
+        while ranges.next_if(|r| u64::from(r.end) <= at).is_some() {}
+        if let Some(range) = ranges.peek()
+            && u64::from(range.start) <= at
+            && range.loc.bits() != current
+        {
+            current = range.loc.bits();
+            let stage = current as usize - 1;
+            let _ = match stage < nest.stages.len() {
+                true => writeln!(text, "; {}", heading(nest, stage)),
+                false => writeln!(text, "; return"),
+            };
+        }
+        let mnemonic = instruction.mnemonic().unwrap_or_default();
+        let line = format!(
+            "{at:6x}  {mnemonic} {}",
+            instruction.op_str().unwrap_or_default()
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    Ok(text)
+}
+
+/// A stage and its layers in one line.
+fn heading(nest: &Nest, stage: usize) -> String {
+    let text = nest.display_stage(&nest.stages[stage]).to_string();
+    let layers = nest.layer_names(&nest.stages[stage]);
+    let text = text.lines().collect::<Vec<_>>().join(" ");
+    format!("stage {stage} of {layers}: {}", text.trim())
+}

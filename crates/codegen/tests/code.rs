@@ -1,0 +1,134 @@
+//! Ownership, text and refusals.
+
+mod common;
+
+use common::{COMPILER, bytes, compile, output, pointwise, values};
+use vinelift_codegen::{Code, CodegenError, Options};
+use vinelift_nest::{Nest, Role, Scalar};
+use vinelift_tensor::ElementType::*;
+
+#[test]
+fn code_may_be_shared_by_threads() {
+    fn shareable<T: Send + Sync>() {}
+    shareable::<Code>();
+    shareable::<vinelift_codegen::Compiler>();
+}
+
+#[test]
+fn many_kernels_in_one_code() {
+    let nests: Vec<Nest> = (0..50)
+        .map(|k| pointwise(&[I32], I32, 3, |x| &x[0] * k))
+        .collect();
+    let code = COMPILER
+        .compile(&nests.iter().collect::<Vec<_>>(), &Options::default())
+        .unwrap();
+    assert_eq!(code.len(), 50);
+    for k in 0..50 {
+        let (mut x, mut y) = ([1i32, 2, 3], [0i32; 3]);
+        // SAFETY: the two buffers are of three `i32` each.
+        unsafe { code.run(k, &[x.as_mut_ptr().cast(), y.as_mut_ptr().cast()]) }.unwrap();
+        assert_eq!(y, x.map(|x| x * k as i32));
+        assert!(code.code_size(k) > 0 && code.text(k).is_none());
+    }
+    assert!(
+        COMPILER
+            .compile(&[], &Options::default())
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn text_names_stages_and_layers() {
+    let mut nest = Nest::new();
+    let (first, second) = (
+        nest.layer("double", "Multiply, opset1"),
+        nest.layer("more", "Add, opset1"),
+    );
+    let x = nest.buffer("x", F32, &[8], Role::Input);
+    let t = nest.buffer("t", F32, &[8], Role::Temporary);
+    let y = nest.buffer("y", F32, &[8], Role::Output);
+    nest.define(vec![first], t, |nest, at| nest.load(x, at.to_vec()) * 2.0);
+    nest.define(vec![second], y, |nest, at| nest.load(t, at.to_vec()) + 1.0);
+    let code = COMPILER
+        .compile(&[&nest], &Options { capture_text: true })
+        .unwrap();
+    let text = code.text(0).unwrap();
+    let lines = [
+        "stage 0 of double: for i<8: t[i] = (x[i] * 2.0)",
+        "stage 1 of more: for i<8: y[i] = (t[i] + 1.0)",
+    ];
+    for (stage, line) in lines.iter().enumerate() {
+        assert!(
+            text.clif
+                .contains(&format!("; @{:04x} {line}\n", stage + 1)),
+            "{}",
+            text.clif
+        );
+        assert!(text.asm.contains(&format!("; {line}\n")), "{}", text.asm);
+    }
+    assert!(text.asm.contains("; return\n"), "{}", text.asm);
+    assert!(text.clif.contains("region0 = 0 \"x\""), "{}", text.clif);
+    assert!(text.vcode.contains("block0"), "{}", text.vcode);
+}
+
+#[test]
+fn what_does_not_verify_is_refused() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2], Role::Input);
+    let y = nest.buffer("y", F32, &[3], Role::Output);
+    nest.define(vec![], y, |nest, at| nest.load(x, at.to_vec()));
+    let error = COMPILER
+        .compile(&[&nest], &Options::default())
+        .err()
+        .unwrap();
+    assert!(matches!(error, CodegenError::NotVerified { kernel: 0, .. }));
+    assert_eq!(
+        error.to_string(),
+        "kernel 0: the nest does not verify: stage 0: index 0 of `x`, i, is in 0..=2, not proven in 0..2"
+    );
+}
+
+#[test]
+fn a_long_chain_does_not_overflow_the_stack() {
+    const LENGTH: usize = 10_000;
+    let chain = |x: &Scalar| (0..LENGTH).fold(x.clone(), |sum, k| sum * 3 + (k % 7) as i64);
+    // Kernels are compiled on the pool's threads, of ordinary stacks; dropping the nest, on this
+    // one, is what recurses.
+    let test = move || {
+        let nest = pointwise(&[I32], I32, 2, |x| chain(&x[0]));
+        let found = values::<i32>(&output(&nest, &[bytes(&[1i32, -5])]));
+        let expected =
+            |x: i32| (0..LENGTH).fold(x, |sum, k| sum.wrapping_mul(3).wrapping_add((k % 7) as i32));
+        assert_eq!(found, [expected(1), expected(-5)]);
+    };
+    std::thread::Builder::new()
+        .stack_size(256 << 20)
+        .spawn(test)
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn dropped_code_gives_its_memory_back() {
+    let resident = || -> usize {
+        let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+        status.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    let mut nest = pointwise(&[F32], F32, 16, |x| &x[0] * 2.0 + 1.0);
+    let table = nest.table("t", F32, 4096, &[0; 4 * 4096]);
+    let z = nest.buffer("z", F32, &[4096], Role::Output);
+    nest.define(vec![], z, |nest, at| nest.load(table, at.to_vec()));
+    for _ in 0..50 {
+        drop(compile(&nest));
+    }
+    let before = resident();
+    for _ in 0..2000 {
+        drop(compile(&nest));
+    }
+    let grown = resident().saturating_sub(before);
+    // Leaked, it would be at least 6 pages each time.
+    assert!(grown < 2000, "{grown} pages more");
+}

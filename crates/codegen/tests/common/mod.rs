@@ -1,0 +1,175 @@
+//! Runs nests compiled and interpreted, over buffers that lie at odd addresses between guards.
+
+#![allow(dead_code, reason = "each test crate uses a part")]
+
+use std::sync::LazyLock;
+use vinelift_codegen::{Code, Compiler, Options};
+use vinelift_nest::{
+    BufferBytes, BufferId, Fault, InterpretError, LayerId, Nest, Role, Scalar, Site, interpret,
+};
+use vinelift_tensor::{ElementType, element_count};
+
+pub(crate) static COMPILER: LazyLock<Compiler> = LazyLock::new(|| Compiler::new().unwrap());
+
+pub(crate) fn compile(nest: &Nest) -> Code {
+    COMPILER
+        .compile(&[nest], &Options::default())
+        .unwrap_or_else(|e| panic!("{e}\n{nest}"))
+}
+
+const GUARD: u8 = 0xa5;
+/// Before each buffer; odd, so that no element is aligned.
+const BEFORE: usize = 17;
+
+/// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
+/// is written starts as zeros.
+pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), Fault>) {
+    let code = compile(nest);
+    let mut memory: Vec<Vec<u8>> = contents(nest, inputs)
+        .iter()
+        .map(|bytes| [&[GUARD; BEFORE], &bytes[..], &[GUARD; 16]].concat())
+        .collect();
+    let pointers: Vec<*mut u8> = memory
+        .iter_mut()
+        .map(|m| m.as_mut_ptr().wrapping_add(BEFORE))
+        .collect();
+    // SAFETY: one pointer for each buffer, to as many bytes as it takes.
+    let result = unsafe { code.run(0, &pointers) };
+    let bytes = memory
+        .iter()
+        .map(|m| {
+            let (before, rest) = m.split_at(BEFORE);
+            let (bytes, after) = rest.split_at(rest.len() - 16);
+            assert!(
+                before.iter().chain(after).all(|&b| b == GUARD),
+                "wrote outside a buffer\n{nest}"
+            );
+            bytes.to_vec()
+        })
+        .collect();
+    (bytes, result)
+}
+
+/// As [`run`], by the interpreter.
+pub(crate) fn reference(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), Fault>) {
+    let mut memory = contents(nest, inputs);
+    let mut buffers: Vec<BufferBytes> = memory.iter_mut().map(|m| BufferBytes::Write(m)).collect();
+    let result = match interpret(nest, &mut buffers) {
+        Ok(()) => Ok(()),
+        Err(InterpretError::Fault(fault)) => Err(fault),
+        Err(e) => panic!("{e}\n{nest}"),
+    };
+    (memory, result)
+}
+
+fn contents(nest: &Nest, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut inputs = inputs.iter();
+    nest.buffers
+        .iter()
+        .map(|b| {
+            let count = element_count(&b.shape).unwrap();
+            let zeros = vec![0; b.ty.byte_len(count).unwrap()];
+            match b.role {
+                Role::Input => {
+                    let bytes = inputs.next().expect("an input for each").clone();
+                    assert_eq!(bytes.len(), zeros.len(), "`{}`", b.name);
+                    bytes
+                }
+                _ => zeros,
+            }
+        })
+        .collect()
+}
+
+/// Runs a nest whose last buffer is the output.
+pub(crate) fn output(nest: &Nest, inputs: &[Vec<u8>]) -> Vec<u8> {
+    let (mut bytes, result) = run(nest, inputs);
+    assert_eq!(result, Ok(()), "{nest}");
+    bytes.pop().unwrap()
+}
+
+/// `out[i] = f(x[i], y[i], …)` over vectors of these types.
+pub(crate) fn pointwise(
+    inputs: &[ElementType],
+    out: ElementType,
+    count: usize,
+    f: impl FnOnce(&[Scalar]) -> Scalar,
+) -> Nest {
+    let mut nest = Nest::new();
+    let ids: Vec<BufferId> = inputs
+        .iter()
+        .map(|&ty| nest.buffer("x", ty, &[count], Role::Input))
+        .collect();
+    let y = nest.buffer("y", out, &[count], Role::Output);
+    nest.define(vec![], y, |nest, at| {
+        let loads: Vec<Scalar> = ids.iter().map(|&x| nest.load(x, at.to_vec())).collect();
+        f(&loads)
+    });
+    nest
+}
+
+pub(crate) fn site(nest: &mut Nest) -> Site {
+    let layer = match nest.layers.len() {
+        0 => nest.layer("g", "Gather, opset8"),
+        _ => LayerId(0),
+    };
+    Site {
+        layer,
+        input: "indices".into(),
+    }
+}
+
+/// Whether all elements are the same, any NaN being the same as any other.
+pub(crate) fn same(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
+    let is_nan = |bytes: &[u8]| match ty {
+        ElementType::F32 => f32::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
+        ElementType::F64 => f64::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
+        _ => false,
+    };
+    let size = ty.bits().div_ceil(8);
+    a.len() == b.len()
+        && a.chunks(size)
+            .zip(b.chunks(size))
+            .all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
+}
+
+pub(crate) trait Number: Copy {
+    const TY: ElementType;
+    fn le(self) -> Vec<u8>;
+    fn from_le(bytes: &[u8]) -> Self;
+}
+
+macro_rules! number {
+    ($($t:ty: $ty:ident),*) => { $(
+        impl Number for $t {
+            const TY: ElementType = ElementType::$ty;
+            fn le(self) -> Vec<u8> {
+                self.to_le_bytes().to_vec()
+            }
+            fn from_le(bytes: &[u8]) -> $t {
+                <$t>::from_le_bytes(bytes.try_into().unwrap())
+            }
+        }
+    )* };
+}
+
+number!(u8: U8, u16: U16, u32: U32, u64: U64, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64);
+
+pub(crate) fn bytes<T: Number>(values: &[T]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.le()).collect()
+}
+
+pub(crate) fn values<T: Number>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks(T::TY.bits() / 8).map(T::from_le).collect()
+}
+
+/// xorshift
+pub(crate) fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut s = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        s ^= s << 13;
+        s ^= s >> 7;
+        s ^= s << 17;
+        s
+    }
+}

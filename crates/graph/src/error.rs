@@ -1,0 +1,92 @@
+//! What can be wrong with a model.
+
+use std::fmt::{self, Display, Formatter};
+use vinelift_nest::Layer;
+use vinelift_ops::OpError;
+use vinelift_tensor::TensorError;
+
+/// What is wrong with a model.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file's fault: the version of the format is none that is read.
+    #[error("IR version {0} is unsupported, expected 10 or 11")]
+    Version(u64),
+    /// The file's fault: an edge refers to a layer that there is not, or there are two with one id.
+    #[error("{0}")]
+    Structure(String),
+    /// The file's fault: layers feed themselves.
+    #[error("the graph has a cycle through {0}")]
+    Cycle(Layer),
+    /// The file's fault, or something that is not built: all layers that are wrong.
+    #[error("{}", list(.0))]
+    Layers(Vec<LayerError>),
+    /// The caller's fault: an input that does not fit its parameter.
+    #[error("{0}")]
+    Input(String),
+    /// A bug of ours: a nest that does not pass the verifier.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// What is wrong with one layer.
+#[derive(Debug, thiserror::Error)]
+#[error("{layer}: {problem}")]
+pub struct LayerError {
+    /// The layer.
+    pub layer: Layer,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a layer.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Its type and version are none that are known.
+    #[error("unsupported operator{0}")]
+    Unsupported(String),
+    /// The operator does not fit its inputs or attributes.
+    #[error(transparent)]
+    Op(#[from] OpError),
+    /// A constant's bytes do not make its tensor.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// A constant lies outside the weights.
+    #[error(transparent)]
+    Weights(#[from] vinelift_xml::Error),
+    /// Its ports, edges or shapes are wrong.
+    #[error("{0}")]
+    Graph(String),
+}
+
+impl Problem {
+    /// Whether the layer is right by its specification, and not built.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Problem::Unsupported(_) | Problem::Op(OpError::Unsupported(_))
+        )
+    }
+}
+
+/// The most layers that a message lists.
+const LISTED: usize = 50;
+
+fn list(errors: &[LayerError]) -> impl Display + '_ {
+    struct List<'a>(&'a [LayerError]);
+    impl Display for List<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            if let [one] = self.0 {
+                return write!(f, "{one}");
+            }
+            write!(f, "{} layers are wrong:", self.0.len())?;
+            for error in self.0.iter().take(LISTED) {
+                write!(f, "\n  {error}")?;
+            }
+            match self.0.len().saturating_sub(LISTED) {
+                0 => Ok(()),
+                more => write!(f, "\n  and {more} more"),
+            }
+        }
+    }
+    List(errors)
+}

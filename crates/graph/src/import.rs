@@ -1,0 +1,274 @@
+//! From the structs of a file to a [`Model`].
+
+use crate::error::{Error, LayerError, Problem};
+use crate::legacy;
+use crate::model::{Edge, Model, Node, NodeKind};
+use petgraph::Direction;
+use petgraph::graph::{DiGraph, NodeIndex};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use vinelift_ops::{Attributes, ConstAttributes, OpError, ParameterAttributes};
+use vinelift_tensor::{ElementType, Tensor, TensorError, element_count};
+use vinelift_xml as xml;
+
+impl Model {
+    /// The model in `document`, whose constants are in `weights`.
+    ///
+    /// Layers that cannot run are no error here: they are [`NodeKind::Refused`], so that a model can
+    /// be looked at and saved. [`Model::check`] lists them.
+    pub fn import(document: xml::Document, weights: &xml::Weights) -> Result<Model, Error> {
+        let xml::Document {
+            name,
+            version,
+            pre_process,
+            layers,
+            edges,
+            rt_info,
+        } = document;
+        if !(10..=11).contains(&version) {
+            return Err(Error::Version(version));
+        }
+        let mut model = build(name, layers, &edges, rt_info, weights)?;
+        if version == 10 {
+            legacy::convert(&mut model, pre_process.as_ref())?;
+        }
+        Ok(model)
+    }
+
+    /// An error that lists every layer that cannot run, if there are any.
+    pub fn check(&self) -> Result<(), Error> {
+        let refused = |node: &Node| {
+            let NodeKind::Refused(reason) = &node.kind else {
+                return None;
+            };
+            let problem = match reason {
+                None => Problem::Unsupported(known_versions(&node.layer.type_)),
+                Some(reason) => Problem::Op(reason.clone()),
+            };
+            Some(LayerError {
+                layer: node.label(),
+                problem,
+            })
+        };
+        let errors: Vec<LayerError> = self.graph.node_weights().filter_map(refused).collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Layers(errors))
+        }
+    }
+}
+
+/// What to say of a type: which of its versions are built, if any.
+fn known_versions(type_: &str) -> String {
+    let versions: Vec<&str> = vinelift_ops::all()
+        .filter(|d| d.name.eq_ignore_ascii_case(type_))
+        .flat_map(|d| d.versions.iter().copied())
+        .collect();
+    if versions.is_empty() {
+        String::new()
+    } else {
+        format!(" version, known are {}", versions.join(", "))
+    }
+}
+
+fn build(
+    name: String,
+    layers: Vec<xml::Layer>,
+    edges: &[xml::Edge],
+    rt_info: Option<xml::Element>,
+    weights: &xml::Weights,
+) -> Result<Model, Error> {
+    let mut graph = DiGraph::new();
+    let mut by_id: FxHashMap<u64, NodeIndex> = FxHashMap::default();
+    let mut errors = Vec::new();
+    for mut layer in layers {
+        let bodies = std::mem::take(&mut layer.bodies);
+        let mut imported = Vec::new();
+        for (kind, body) in bodies {
+            imported.push((
+                kind,
+                build(
+                    String::new(),
+                    body.layers,
+                    &body.edges,
+                    body.rt_info,
+                    weights,
+                )?,
+            ));
+        }
+        let (id, mut node) = (
+            layer.id,
+            Node {
+                layer,
+                kind: NodeKind::Result,
+                bodies: imported,
+            },
+        );
+        match meaning(&node.layer, weights) {
+            Ok(kind) => node.kind = kind,
+            Err(problem) => errors.push(LayerError {
+                layer: node.label(),
+                problem,
+            }),
+        }
+        let label = node.label();
+        let index = graph.add_node(node);
+        if by_id.insert(id, index).is_some() {
+            return Err(Error::Structure(format!(
+                "{label}: another layer has the id {id} too"
+            )));
+        }
+    }
+    connect(&mut graph, &by_id, edges)?;
+    errors.extend(graph.node_indices().filter_map(|i| unconnected(&graph, i)));
+    if !errors.is_empty() {
+        return Err(Error::Layers(errors));
+    }
+    let order = petgraph::algo::toposort(&graph, None)
+        .map_err(|c| Error::Cycle(graph[c.node_id()].label()))?;
+    let of_kind = |wanted: fn(&NodeKind) -> bool| {
+        graph
+            .node_indices()
+            .filter(|i| wanted(&graph[*i].kind))
+            .collect()
+    };
+    Ok(Model {
+        name,
+        parameters: of_kind(|k| matches!(k, NodeKind::Parameter(_))),
+        results: of_kind(|k| matches!(k, NodeKind::Result)),
+        order,
+        graph,
+        rt_info,
+    })
+}
+
+fn connect(
+    graph: &mut DiGraph<Node, Edge>,
+    by_id: &FxHashMap<u64, NodeIndex>,
+    edges: &[xml::Edge],
+) -> Result<(), Error> {
+    for e in edges {
+        let text = format!(
+            "edge from layer {} port {} to layer {} port {}",
+            e.from_layer, e.from_port, e.to_layer, e.to_port
+        );
+        let find = |id: u64| {
+            by_id
+                .get(&id)
+                .copied()
+                .ok_or_else(|| Error::Structure(format!("{text}: there is no layer {id}")))
+        };
+        let (from, to) = (find(e.from_layer)?, find(e.to_layer)?);
+        let output = graph[from]
+            .layer
+            .outputs
+            .iter()
+            .position(|p| p.id == e.from_port);
+        let input = graph[to]
+            .layer
+            .inputs
+            .iter()
+            .position(|p| p.id == e.to_port);
+        let missing = |node: NodeIndex, kind: &str, port: u64| {
+            Error::Structure(format!(
+                "{text}: {} has no {kind} port {port}",
+                graph[node].label()
+            ))
+        };
+        let output = output.ok_or_else(|| missing(from, "output", e.from_port))?;
+        let input = input.ok_or_else(|| missing(to, "input", e.to_port))?;
+        graph.add_edge(from, to, Edge { output, input });
+    }
+    Ok(())
+}
+
+/// What is wrong with the edges into a node, if anything.
+fn unconnected(graph: &DiGraph<Node, Edge>, index: NodeIndex) -> Option<LayerError> {
+    let node = &graph[index];
+    let mut uses = vec![0usize; node.layer.inputs.len()];
+    graph
+        .edges_directed(index, Direction::Incoming)
+        .for_each(|e| uses[e.weight().input] += 1);
+    let (bad, count) = uses.iter().enumerate().find(|(_, n)| **n != 1)?;
+    let port = node.layer.inputs[bad].id;
+    let problem = Problem::Graph(format!("{count} edges to input port {port}, expected 1"));
+    Some(LayerError {
+        layer: node.label(),
+        problem,
+    })
+}
+
+fn meaning(layer: &xml::Layer, weights: &xml::Weights) -> Result<NodeKind, Problem> {
+    let attributes = Attributes(&layer.data);
+    let expect_ports = |inputs: usize, outputs: Option<usize>| {
+        let found = (layer.inputs.len(), layer.outputs.len());
+        if found.0 == inputs && outputs.is_none_or(|n| n == found.1) {
+            return Ok(());
+        }
+        let outputs = outputs.map_or(String::new(), |n| format!(" and {n} outputs"));
+        Err(Problem::Graph(format!(
+            "{} inputs and {} outputs, expected {inputs} inputs{outputs}",
+            found.0, found.1
+        )))
+    };
+    match (layer.type_.as_str(), layer.version.as_str()) {
+        ("Parameter", "opset1") => {
+            expect_ports(0, Some(1))?;
+            Ok(NodeKind::Parameter(
+                ParameterAttributes::parse(&attributes).map_err(OpError::from)?,
+            ))
+        }
+        ("Const" | "Constant", "opset1") => {
+            expect_ports(0, Some(1))?;
+            let at = ConstAttributes::parse(&attributes).map_err(OpError::from)?;
+            Ok(NodeKind::Constant(constant(&at, weights)?))
+        }
+        ("Result", "opset1") => {
+            expect_ports(1, None)?;
+            Ok(NodeKind::Result)
+        }
+        (type_, version) => {
+            let Some(def) = vinelift_ops::find(type_, version) else {
+                return Ok(NodeKind::Refused(None));
+            };
+            Ok(match def.instantiate(&attributes) {
+                Ok(Some(op)) => NodeKind::Operator {
+                    def,
+                    op: Arc::from(op),
+                },
+                Ok(None) => NodeKind::Refused(None),
+                Err(reason) => NodeKind::Refused(Some(reason)),
+            })
+        }
+    }
+}
+
+/// The tensor that `at` describes. Its bytes stay where they are in `weights`.
+fn constant(at: &ConstAttributes, weights: &xml::Weights) -> Result<Tensor, Problem> {
+    let ConstAttributes {
+        element_type,
+        shape,
+        offset,
+        size,
+    } = at;
+    let bytes = weights.slice(*offset, *size)?;
+    if *element_type == ElementType::String {
+        return Ok(Tensor::decode_strings(shape, &bytes)?);
+    }
+    let too_large = || TensorError::TooLarge {
+        element_type: *element_type,
+        shape: shape.clone(),
+    };
+    let count = element_count(shape).ok_or_else(too_large)?;
+    let need = element_type.byte_len(count).ok_or_else(too_large)?;
+    if need > bytes.len() {
+        let text = format!("{element_type}{shape:?} needs {need} bytes, but its size is {size}");
+        return Err(Problem::Graph(text));
+    }
+    Ok(Tensor::from_shared(
+        *element_type,
+        shape,
+        bytes.slice(..need),
+    )?)
+}

@@ -1,0 +1,363 @@
+//! A stage as a flat list of nodes, each after those it needs.
+
+use super::analyze::{Needed, check_nesting, set_levels, set_steps};
+use super::{InterpretError, arith};
+use crate::nest::{Axis, Mode, Nest, SiteId, Stage};
+use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Unary};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType;
+
+/// Index of a node.
+pub(super) type Id = u32;
+
+/// A stage, ready to run.
+pub(super) struct Program {
+    pub(super) nodes: Vec<Node>,
+    /// One more than the number of axes.
+    pub(super) levels: usize,
+    pub(super) domain: Box<[Loop]>,
+    pub(super) target: usize,
+    pub(super) ty: ElementType,
+    pub(super) combine: Option<Binary>,
+    pub(super) at: Box<[Id]>,
+    /// What to evaluate for the indices, in order.
+    pub(super) at_steps: Box<[Id]>,
+    pub(super) value: Id,
+    /// What to evaluate for the value, in order.
+    pub(super) value_steps: Box<[Id]>,
+}
+
+pub(super) struct Node {
+    pub(super) op: Op,
+    /// Its value holds until the axis of this level (1 is the outermost of the domain), or one
+    /// further out, steps. Level 0 holds throughout the stage.
+    pub(super) level: u32,
+    /// Evaluating it and all it depends on cannot be observed.
+    pub(super) pure: bool,
+}
+
+pub(super) enum Op {
+    /// An axis or a constant, whose value is set and not computed.
+    Given(u64),
+    Load {
+        buffer: usize,
+        at: Box<[Id]>,
+    },
+    Unary(Unary, ElementType, Id),
+    Binary(Binary, ElementType, Id, Id),
+    Cast {
+        from: ElementType,
+        to: ElementType,
+        x: Id,
+    },
+    Select(Id, Id, Id),
+    Reduce {
+        op: Binary,
+        ty: ElementType,
+        axes: Box<[Loop]>,
+        init: Id,
+        body: Id,
+        steps: Box<[Id]>,
+    },
+    Wrap {
+        index: Id,
+        ty: ElementType,
+        extent: usize,
+        policy: Policy,
+        site: SiteId,
+        position: Box<[Id]>,
+    },
+}
+
+/// An axis that steps.
+pub(super) struct Loop {
+    pub(super) node: Id,
+    pub(super) level: usize,
+    pub(super) extent: usize,
+}
+
+impl Program {
+    pub(super) fn new(nest: &Nest, stage: &Stage) -> Result<Program, InterpretError> {
+        let target = nest.buffers.get(stage.target.0 as usize);
+        let target = target.ok_or_else(|| malformed("a stage writes no buffer of the nest"))?;
+        if stage.at.len() != target.shape.len() || stage.value.ty() != target.ty {
+            return Err(malformed(format!(
+                "a stage does not fit its target `{}`",
+                target.name
+            )));
+        }
+        let combine = match stage.mode {
+            Mode::Set => None,
+            Mode::Combine(op) => Some(op),
+        };
+        if let Some(op) = combine {
+            check_fold(op, target.ty)?;
+        }
+        let mut flat = Flattener::new(nest);
+        let domain = flat.bind(&stage.domain)?;
+        for root in stage.at.iter().chain([&stage.value]) {
+            flat.visit(root)?;
+        }
+        let at: Box<[Id]> = stage.at.iter().map(|index| flat.id(index)).collect();
+        let value = flat.id(&stage.value);
+        let target = stage.target.0 as usize;
+        let levels = flat.axes + 1;
+        let mut nodes = flat.nodes;
+        set_levels(&mut nodes, levels - 1, target, domain.len());
+        check_nesting(&nodes)?;
+        set_steps(&mut nodes);
+        let mut needed = Needed::new(nodes.len());
+        Ok(Program {
+            at_steps: needed.steps(&nodes, &at),
+            value_steps: needed.steps(&nodes, &[value]),
+            nodes,
+            levels,
+            domain,
+            target,
+            ty: stage.value.ty(),
+            combine,
+            at,
+            value,
+        })
+    }
+}
+
+impl Op {
+    /// Calls `f` with all that has to be known before the node itself can be.
+    pub(super) fn for_each_needed(&self, nodes: &[Node], mut f: impl FnMut(Id)) {
+        match self {
+            Op::Given(_) => {}
+            Op::Load { at, .. } => at.iter().copied().for_each(f),
+            Op::Unary(_, _, x) | Op::Cast { x, .. } | Op::Wrap { index: x, .. } => f(*x),
+            Op::Binary(_, _, x, y) => [*x, *y].into_iter().for_each(f),
+            Op::Select(condition, yes, no) => {
+                f(*condition);
+                // A side that cannot fail is a blend.
+                [*yes, *no]
+                    .into_iter()
+                    .filter(|&side| nodes[side as usize].pure)
+                    .for_each(f);
+            }
+            Op::Reduce { init, .. } => f(*init),
+        }
+    }
+}
+
+/// Puts the sub-expressions of scalars into a list, shared ones once.
+struct Flattener<'n> {
+    nest: &'n Nest,
+    nodes: Vec<Node>,
+    known: FxHashMap<usize, Id>,
+    bound: FxHashMap<AxisId, Id>,
+    /// Of the nodes that are axes.
+    extents: FxHashMap<Id, usize>,
+    axes: usize,
+}
+
+enum Visit<'s> {
+    Enter(&'s Scalar),
+    Leave(&'s Scalar),
+}
+
+impl<'n> Flattener<'n> {
+    fn new(nest: &'n Nest) -> Flattener<'n> {
+        Flattener {
+            nest,
+            nodes: vec![],
+            known: FxHashMap::default(),
+            bound: FxHashMap::default(),
+            extents: FxHashMap::default(),
+            axes: 0,
+        }
+    }
+
+    /// Nodes for axes, on levels further in than all that are bound already.
+    fn bind(&mut self, axes: &[Axis]) -> Result<Box<[Loop]>, InterpretError> {
+        let bind = |axis: &Axis| {
+            self.axes += 1;
+            let node = self.push(Op::Given(0), true);
+            self.nodes[node as usize].level = self.axes as u32;
+            self.extents.insert(node, axis.extent);
+            match self.bound.insert(axis.id, node) {
+                None => Ok(Loop {
+                    node,
+                    level: self.axes,
+                    extent: axis.extent,
+                }),
+                Some(_) => Err(malformed(format!("axis {} is bound twice", axis.id.0))),
+            }
+        };
+        axes.iter().map(bind).collect()
+    }
+
+    fn push(&mut self, op: Op, pure: bool) -> Id {
+        self.nodes.push(Node { op, level: 0, pure });
+        self.nodes.len() as Id - 1
+    }
+
+    fn visit(&mut self, root: &Scalar) -> Result<(), InterpretError> {
+        let mut stack = vec![Visit::Enter(root)];
+        let mut loops: FxHashMap<usize, Box<[Loop]>> = FxHashMap::default();
+        while let Some(visit) = stack.pop() {
+            match visit {
+                Visit::Enter(scalar) => {
+                    if self.known.contains_key(&scalar.address()) {
+                        continue;
+                    }
+                    if let Kind::Reduce { axes, .. } = scalar.kind() {
+                        loops.insert(scalar.address(), self.bind(axes)?);
+                    }
+                    stack.push(Visit::Leave(scalar));
+                    stack.extend(scalar.children().map(Visit::Enter));
+                }
+                Visit::Leave(scalar) => {
+                    let loops = loops.remove(&scalar.address()).unwrap_or_default();
+                    let id = self.node(scalar, loops)?;
+                    self.known.insert(scalar.address(), id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn id(&self, scalar: &Scalar) -> Id {
+        self.known[&scalar.address()]
+    }
+
+    /// The node of a scalar whose children have theirs.
+    fn node(&mut self, scalar: &Scalar, loops: Box<[Loop]>) -> Result<Id, InterpretError> {
+        let ty = scalar.ty();
+        let indexes = matches!(scalar.kind(), Kind::Load { .. });
+        if !indexes && scalar.children().any(reads_zero) {
+            return Err(malformed(
+                "a wrap that reads zero is no index of a load or store",
+            ));
+        }
+        let op = match scalar.kind() {
+            Kind::Const(bits) => Op::Given(bits.0),
+            Kind::Axis(id) => {
+                return self
+                    .bound
+                    .get(id)
+                    .copied()
+                    .ok_or_else(|| malformed(format!("axis {} is not bound", id.0)));
+            }
+            Kind::Load { buffer, at } => {
+                let found = self.nest.buffers.get(buffer.0 as usize);
+                if found.is_none_or(|b| b.ty != ty || b.shape.len() != at.len()) {
+                    return Err(malformed(format!(
+                        "a load does not fit buffer {}",
+                        buffer.0
+                    )));
+                }
+                Op::Load {
+                    buffer: buffer.0 as usize,
+                    at: at.iter().map(|index| self.id(index)).collect(),
+                }
+            }
+            Kind::Unary(op, x) => {
+                if !arith::has_unary(*op, ty) {
+                    return Err(malformed(format!("{op:?} of {ty}")));
+                }
+                Op::Unary(*op, ty, self.id(x))
+            }
+            Kind::Binary(op, x, y) => {
+                if !arith::has_binary(*op, x.ty()) || x.ty() != y.ty() {
+                    return Err(malformed(format!("{op:?} of {} and {}", x.ty(), y.ty())));
+                }
+                Op::Binary(*op, x.ty(), self.id(x), self.id(y))
+            }
+            Kind::Select(condition, yes, no) => {
+                Op::Select(self.id(condition), self.id(yes), self.id(no))
+            }
+            Kind::Cast(x) => {
+                if !castable(x.ty()) || !castable(ty) {
+                    return Err(malformed(format!("cast from {} to {ty}", x.ty())));
+                }
+                Op::Cast {
+                    from: x.ty(),
+                    to: ty,
+                    x: self.id(x),
+                }
+            }
+            Kind::Bitcast(x) if ty == ElementType::Boolean => Op::Cast {
+                from: ElementType::U8,
+                to: ty,
+                x: self.id(x),
+            },
+            Kind::Bitcast(x) => return Ok(self.id(x)),
+            Kind::Reduce { op, init, body, .. } => {
+                check_fold(*op, ty)?;
+                Op::Reduce {
+                    op: *op,
+                    ty,
+                    axes: loops,
+                    init: self.id(init),
+                    body: self.id(body),
+                    steps: Box::default(),
+                }
+            }
+            Kind::Wrap(w) => {
+                if !w.index.ty().is_integer() {
+                    return Err(malformed(format!("an index of type {}", w.index.ty())));
+                }
+                Op::Wrap {
+                    index: self.id(&w.index),
+                    ty: w.index.ty(),
+                    extent: w.extent,
+                    policy: w.policy,
+                    site: w.site,
+                    position: w.position.iter().map(|p| self.id(p)).collect(),
+                }
+            }
+        };
+        let is_pure = |x: Id| self.nodes[x as usize].pure;
+        let pure = match &op {
+            Op::Load { buffer, at } => {
+                let shape = &self.nest.buffers[*buffer].shape;
+                at.iter()
+                    .zip(shape)
+                    .all(|(&index, &extent)| self.is_inside(index, extent))
+            }
+            Op::Reduce { .. } | Op::Wrap { .. } => false,
+            Op::Select(condition, yes, no) => [condition, yes, no].into_iter().all(|&x| is_pure(x)),
+            op => {
+                let mut pure = true;
+                op.for_each_needed(&self.nodes, |x| pure &= is_pure(x));
+                pure
+            }
+        };
+        Ok(self.push(op, pure))
+    }
+
+    /// Whether an index is a constant or an axis that stays in a dim.
+    fn is_inside(&self, index: Id, extent: usize) -> bool {
+        match (self.extents.get(&index), &self.nodes[index as usize].op) {
+            (Some(&axis), _) => axis <= extent,
+            (None, Op::Given(value)) => *value < extent as u64,
+            _ => false,
+        }
+    }
+}
+
+fn reads_zero(scalar: &Scalar) -> bool {
+    matches!(scalar.kind(), Kind::Wrap(w) if w.policy.zero)
+}
+
+fn check_fold(op: Binary, ty: ElementType) -> Result<(), InterpretError> {
+    match arith::has_binary(op, ty) && (!op.is_comparison() || ty == ElementType::Boolean) {
+        true => Ok(()),
+        false => Err(malformed(format!("folding {ty} with {op:?}"))),
+    }
+}
+
+/// Whether casts from and to `ty` are primitive.
+fn castable(ty: ElementType) -> bool {
+    use ElementType::*;
+    ty.is_integer() || matches!(ty, Boolean | F32 | F64)
+}
+
+/// An error of the nest.
+pub(super) fn malformed(what: impl Into<String>) -> InterpretError {
+    InterpretError::Malformed(what.into())
+}

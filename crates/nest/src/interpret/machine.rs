@@ -1,0 +1,226 @@
+//! Runs the program of a stage.
+
+use super::compile::{Id, Loop, Node, Op, Program};
+use super::memory::{MISSING, Memory};
+use super::{InterpretError, arith};
+use crate::fault::Fault;
+use vinelift_tensor::ElementType;
+
+/// The values of a program's nodes while it runs.
+///
+/// Each level has the tick at which an axis of it, or further out, last stepped. A value that was
+/// found at the tick of its level still holds.
+pub(super) struct Machine<'p, 'm, 'b> {
+    program: &'p Program,
+    memory: &'m mut Memory<'b>,
+    values: Vec<u64>,
+    found: Vec<u64>,
+    stepped: Vec<u64>,
+    tick: u64,
+    stack: Vec<Id>,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
+    pub(super) fn new(program: &'p Program, memory: &'m mut Memory<'b>) -> Machine<'p, 'm, 'b> {
+        let start = |node: &Node| match node.op {
+            Op::Given(value) => (value, 0),
+            _ => (0, NEVER),
+        };
+        let (values, found) = program.nodes.iter().map(start).unzip();
+        Machine {
+            program,
+            memory,
+            values,
+            found,
+            stepped: vec![0; program.levels],
+            tick: 0,
+            stack: vec![],
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<(), InterpretError> {
+        let program = self.program;
+        let mut more = self.start(&program.domain);
+        while more {
+            self.point()?;
+            more = self.advance(&program.domain);
+        }
+        Ok(())
+    }
+
+    fn point(&mut self) -> Result<(), InterpretError> {
+        let program = self.program;
+        self.evaluate(&program.at_steps)?;
+        let at = program.at.iter().map(|&index| self.value(index));
+        let Some(element) = self.memory.locate(program.target, at)? else {
+            return Ok(());
+        };
+        self.evaluate(&program.value_steps)?;
+        let mut value = self.value(program.value);
+        if let Some(op) = program.combine {
+            let old = self.memory.get(program.target, element);
+            value = arith::binary(op, program.ty, old, value);
+        }
+        self.memory.set(program.target, element, value)
+    }
+
+    fn value(&self, n: Id) -> u64 {
+        self.values[n as usize]
+    }
+
+    fn holds(&self, n: Id) -> bool {
+        self.found[n as usize] == self.stepped[self.program.nodes[n as usize].level as usize]
+    }
+
+    /// Evaluates nodes that come after all they need.
+    fn evaluate(&mut self, steps: &[Id]) -> Result<(), InterpretError> {
+        for &n in steps {
+            if !self.holds(n) {
+                self.compute(n)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates a node with all that it needs, which may be much: hence no recursion.
+    fn force(&mut self, n: Id) -> Result<(), InterpretError> {
+        let program = self.program;
+        let base = self.stack.len();
+        self.stack.push(n);
+        while let Some(&n) = self.stack.last() {
+            if self.stack.len() == base {
+                break;
+            }
+            if self.holds(n) {
+                self.stack.pop();
+                continue;
+            }
+            let height = self.stack.len();
+            let mut stack = std::mem::take(&mut self.stack);
+            program.nodes[n as usize]
+                .op
+                .for_each_needed(&program.nodes, |x| {
+                    if !self.holds(x) {
+                        stack.push(x);
+                    }
+                });
+            self.stack = stack;
+            if self.stack.len() == height {
+                self.compute(n)?;
+                self.stack.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates a node whose needs hold.
+    fn compute(&mut self, n: Id) -> Result<(), InterpretError> {
+        let node = &self.program.nodes[n as usize];
+        let value = match &node.op {
+            Op::Given(value) => *value,
+            Op::Unary(op, ty, x) => arith::unary(*op, *ty, self.value(*x)),
+            Op::Binary(op, ty, x, y) => arith::binary(*op, *ty, self.value(*x), self.value(*y)),
+            Op::Cast { from, to, x } => arith::cast(*from, *to, self.value(*x)),
+            Op::Load { buffer, at } => {
+                let element = self
+                    .memory
+                    .locate(*buffer, at.iter().map(|&index| self.value(index)))?;
+                element.map_or(0, |element| self.memory.get(*buffer, element))
+            }
+            Op::Select(condition, yes, no) => {
+                let side = if self.value(*condition) != 0 {
+                    *yes
+                } else {
+                    *no
+                };
+                if !self.holds(side) {
+                    self.force(side)?;
+                }
+                self.value(side)
+            }
+            Op::Reduce {
+                op,
+                ty,
+                axes,
+                init,
+                body,
+                steps,
+            } => {
+                let mut sum = self.value(*init);
+                let mut more = self.start(axes);
+                while more {
+                    self.evaluate(steps)?;
+                    sum = arith::binary(*op, *ty, sum, self.value(*body));
+                    more = self.advance(axes);
+                }
+                sum
+            }
+            Op::Wrap {
+                index,
+                ty,
+                extent,
+                policy,
+                site,
+                position,
+            } => {
+                let index = match *ty {
+                    ElementType::U64 => i128::from(self.value(*index)),
+                    ty => i128::from(arith::signed(ty, self.value(*index))),
+                };
+                let n = *extent as i128;
+                let low = if policy.negative { -n } else { 0 };
+                if (low..n).contains(&index) {
+                    (if index < 0 { index + n } else { index }) as u64
+                } else if policy.zero {
+                    MISSING
+                } else {
+                    position.iter().try_for_each(|&p| self.force(p))?;
+                    let position = position.iter().map(|&p| self.value(p) as i64).collect();
+                    let (site, extent, negative) = (*site, *extent, policy.negative);
+                    return Err(InterpretError::Fault(Fault {
+                        site,
+                        position,
+                        index,
+                        extent,
+                        negative,
+                    }));
+                }
+            }
+        };
+        self.values[n as usize] = value;
+        self.found[n as usize] = self.stepped[node.level as usize];
+        Ok(())
+    }
+
+    /// Sets the axes to their first point, if there is one.
+    fn start(&mut self, axes: &[Loop]) -> bool {
+        for axis in axes {
+            self.values[axis.node as usize] = 0;
+        }
+        if let Some(outermost) = axes.first() {
+            self.step(outermost.level);
+        }
+        axes.iter().all(|axis| axis.extent > 0)
+    }
+
+    /// Sets the axes to their next point, if there is one.
+    fn advance(&mut self, axes: &[Loop]) -> bool {
+        for axis in axes.iter().rev() {
+            let value = &mut self.values[axis.node as usize];
+            *value += 1;
+            if *value < axis.extent as u64 {
+                self.step(axis.level);
+                return true;
+            }
+            *value = 0;
+        }
+        false
+    }
+
+    fn step(&mut self, level: usize) {
+        self.tick += 1;
+        self.stepped[level..].fill(self.tick);
+    }
+}

@@ -1,0 +1,293 @@
+//! The buffers of a run: checked addressing, and elements as bits.
+
+use super::{BufferBytes, InterpretError};
+use crate::nest::{Buffer, Nest, Role};
+use std::string::String;
+use std::sync::Arc;
+use vinelift_tensor::ElementType::{self, *};
+
+/// What a wrap gives for an index out of range that reads zero. No extent reaches so far.
+pub(super) const MISSING: u64 = i64::MIN as u64;
+
+/// The buffers of a nest and their bytes.
+pub(super) struct Memory<'a> {
+    cells: Vec<Cell<'a>>,
+}
+
+struct Cell<'a> {
+    name: String,
+    ty: ElementType,
+    shape: Vec<usize>,
+    bytes: Bytes<'a>,
+}
+
+enum Bytes<'a> {
+    Read(&'a [u8]),
+    Write(&'a mut [u8]),
+    Owned(Vec<u8>),
+    Table(Arc<[u8]>),
+}
+
+impl<'a> Memory<'a> {
+    /// The first buffers of `nest` are those handed in; tables that follow came with `legalize`.
+    pub(super) fn new(
+        nest: &Nest,
+        handed: &'a mut [BufferBytes<'_>],
+    ) -> Result<Memory<'a>, InterpretError> {
+        let handed = handed
+            .iter_mut()
+            .map(Some)
+            .chain(std::iter::repeat_with(|| None));
+        let cells = nest
+            .buffers
+            .iter()
+            .zip(handed)
+            .map(|(buffer, bytes)| Cell::new(buffer, bytes));
+        Ok(Memory {
+            cells: cells.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The place of element `at` in buffer `b`, or `None` if an index is [`MISSING`].
+    pub(super) fn locate(
+        &self,
+        b: usize,
+        at: impl Iterator<Item = u64> + Clone,
+    ) -> Result<Option<usize>, InterpretError> {
+        if at.clone().any(|index| index == MISSING) {
+            return Ok(None);
+        }
+        let cell = &self.cells[b];
+        let mut element = 0;
+        for (dim, (index, &extent)) in at.zip(&cell.shape).enumerate() {
+            if index >= extent as u64 {
+                let (name, index) = (cell.name.clone(), index as i64);
+                return Err(InterpretError::Outside {
+                    name,
+                    dim,
+                    index,
+                    extent,
+                });
+            }
+            element = element * extent + index as usize;
+        }
+        Ok(Some(element))
+    }
+
+    /// The bits of an element that [`Memory::locate`] has found.
+    pub(super) fn get(&self, b: usize, element: usize) -> u64 {
+        let cell = &self.cells[b];
+        get(cell.bytes(), cell.ty, element)
+    }
+
+    /// Sets an element that [`Memory::locate`] has found.
+    pub(super) fn set(
+        &mut self,
+        b: usize,
+        element: usize,
+        value: u64,
+    ) -> Result<(), InterpretError> {
+        let cell = &mut self.cells[b];
+        let bytes = match &mut cell.bytes {
+            Bytes::Write(bytes) => &mut **bytes,
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Read(_) | Bytes::Table(_) => {
+                return Err(InterpretError::ReadOnly(cell.name.clone()));
+            }
+        };
+        set(bytes, cell.ty, element, value);
+        Ok(())
+    }
+}
+
+impl<'a> Cell<'a> {
+    fn new(
+        buffer: &Buffer,
+        handed: Option<&'a mut BufferBytes<'_>>,
+    ) -> Result<Cell<'a>, InterpretError> {
+        let name = buffer.name.clone();
+        let count = buffer
+            .shape
+            .iter()
+            .try_fold(1usize, |n, &extent| n.checked_mul(extent));
+        let count = if buffer.shape.contains(&0) {
+            Some(0)
+        } else {
+            count
+        };
+        let Some(expected) = count.and_then(|n| buffer.ty.byte_len(n)) else {
+            return Err(InterpretError::Malformed(format!(
+                "buffer `{name}` is too large"
+            )));
+        };
+        let bytes = match (&buffer.role, handed) {
+            (Role::Table(table), _) => Bytes::Table(table.clone()),
+            (_, Some(BufferBytes::Read(bytes))) => Bytes::Read(bytes),
+            (_, Some(BufferBytes::Write(bytes))) => Bytes::Write(bytes),
+            (Role::Temporary, Some(BufferBytes::Temporary)) => Bytes::Owned(vec![0; expected]),
+            (_, Some(BufferBytes::Temporary) | None) => Bytes::Read(&[]),
+        };
+        let cell = Cell {
+            name,
+            ty: buffer.ty,
+            shape: buffer.shape.clone(),
+            bytes,
+        };
+        match cell.bytes().len() {
+            found if found == expected => Ok(cell),
+            found => Err(InterpretError::Buffer {
+                name: cell.name,
+                expected,
+                found,
+            }),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Read(bytes) => bytes,
+            Bytes::Write(bytes) => bytes,
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Table(bytes) => bytes,
+        }
+    }
+}
+
+/// Element `k` of packed bytes, in the low bits. A boolean is 0 or 1 whatever the byte is.
+pub(super) fn get(bytes: &[u8], ty: ElementType, k: usize) -> u64 {
+    match (ty, ty.bits()) {
+        (Boolean, _) => (bytes[k] != 0).into(),
+        (U3 | U6, bits) => Split::new(bits, k).get(bytes),
+        (_, bits @ 8..) => {
+            let mut word = [0; 8];
+            let n = bits / 8;
+            word[..n].copy_from_slice(&bytes[k * n..][..n]);
+            u64::from_le_bytes(word)
+        }
+        (_, bits) => {
+            let shift = shift_in_byte(ty, k);
+            u64::from(bytes[k * bits / 8] >> shift) & ((1 << bits) - 1)
+        }
+    }
+}
+
+/// Sets element `k` of packed bytes to the low bits of `value`.
+pub(super) fn set(bytes: &mut [u8], ty: ElementType, k: usize, value: u64) {
+    match (ty, ty.bits()) {
+        (U3 | U6, bits) => Split::new(bits, k).set(bytes, value),
+        (_, bits @ 8..) => {
+            let n = bits / 8;
+            bytes[k * n..][..n].copy_from_slice(&value.to_le_bytes()[..n]);
+        }
+        (_, bits) => put(&mut bytes[k * bits / 8], shift_in_byte(ty, k), bits, value),
+    }
+}
+
+/// Types that divide a byte start at its low end, but `u1` at its high end.
+fn shift_in_byte(ty: ElementType, k: usize) -> usize {
+    let per_byte = 8 / ty.bits();
+    match ty {
+        U1 => 7 - k % 8,
+        _ => k % per_byte * ty.bits(),
+    }
+}
+
+/// An element of `u3` or `u6`. A group of 24 bits holds the low 2 (4) bits of its elements in its
+/// first two bytes, and the high 1 (2) bits of all of them in the third, all from the high end down.
+struct Split {
+    low_byte: usize,
+    low_shift: usize,
+    low_bits: usize,
+    high_byte: usize,
+    high_shift: usize,
+    high_bits: usize,
+}
+
+impl Split {
+    fn new(bits: usize, k: usize) -> Split {
+        let (low_bits, high_bits) = (bits / 3 * 2, bits / 3);
+        let (group, k) = (k / (24 / bits), k % (24 / bits));
+        Split {
+            low_byte: group * 3 + k * low_bits / 8,
+            low_shift: 8 - low_bits - k * low_bits % 8,
+            low_bits,
+            high_byte: group * 3 + 2,
+            high_shift: 8 - high_bits - k * high_bits,
+            high_bits,
+        }
+    }
+
+    fn get(&self, bytes: &[u8]) -> u64 {
+        let low = u64::from(bytes[self.low_byte] >> self.low_shift) & ((1 << self.low_bits) - 1);
+        let high =
+            u64::from(bytes[self.high_byte] >> self.high_shift) & ((1 << self.high_bits) - 1);
+        high << self.low_bits | low
+    }
+
+    fn set(&self, bytes: &mut [u8], value: u64) {
+        put(
+            &mut bytes[self.low_byte],
+            self.low_shift,
+            self.low_bits,
+            value,
+        );
+        put(
+            &mut bytes[self.high_byte],
+            self.high_shift,
+            self.high_bits,
+            value >> self.low_bits,
+        );
+    }
+}
+
+/// Replaces `bits` bits of a byte.
+fn put(byte: &mut u8, shift: usize, bits: usize, value: u64) {
+    let mask = ((1u16 << bits) - 1) as u8;
+    *byte = *byte & !(mask << shift) | (value as u8 & mask) << shift;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_packed_as_the_ir_packs_them() {
+        let cases: [(ElementType, &[u64], &[u8]); 6] = [
+            (U4, &[0, 1, 2, 3, 4], &[0x10, 0x32, 0x04]),
+            (U2, &[0, 1, 2, 3, 1], &[0xe4, 0x01]),
+            (U1, &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[0x80, 0x80]),
+            (U3, &[7, 0, 0, 0, 0, 0, 0, 1], &[0xc0, 0x01, 0x80]),
+            (U6, &[63, 0, 0, 32], &[0xf0, 0x00, 0xc2]),
+            (I16, &[1, 0xfffe], &[1, 0, 0xfe, 0xff]),
+        ];
+        for (ty, elements, packed) in cases {
+            let mut bytes = vec![0; packed.len()];
+            for (k, &value) in elements.iter().enumerate() {
+                set(&mut bytes, ty, k, value);
+            }
+            assert_eq!(bytes, packed, "{ty}");
+            let read: Vec<u64> = (0..elements.len()).map(|k| get(&bytes, ty, k)).collect();
+            assert_eq!(read, elements, "{ty}");
+        }
+    }
+
+    #[test]
+    fn setting_an_element_leaves_its_neighbours() {
+        for ty in ElementType::ALL {
+            let n = 24;
+            let mask = u64::MAX >> (64 - ty.bits());
+            let mut bytes = vec![0xff; ty.byte_len(n).unwrap()];
+            for k in 0..n {
+                set(&mut bytes, ty, k, 0);
+                for j in 0..n {
+                    let full = if ty == Boolean { 1 } else { mask };
+                    assert_eq!(
+                        get(&bytes, ty, j),
+                        if j <= k { 0 } else { full },
+                        "{ty} {j} after {k}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The reference semantics of a nest, and the constant folder.
+//!
+//! The interpreter shares nothing with a code generator but [`legalize`](crate::legalize): it says
+//! what a nest means, one point after another, as plainly as its speed allows.
+//!
+//! For each point of a stage's domain, in row-major order: the indices of the target are evaluated;
+//! if one is out of range by [`Policy::zero`](crate::Policy::zero) the point ends there; otherwise
+//! the value is evaluated and stored. A scalar is evaluated at most once per point, and only when
+//! its value is needed: neither the side of a select that is not taken nor the position of a wrap in
+//! range is, unless evaluating it cannot be observed.
+//!
+//! It does not trust the nest: whatever `verify` would have refused ends in an error here, and no
+//! access reaches outside a buffer.
+
+mod analyze;
+mod arith;
+mod compile;
+mod machine;
+mod memory;
+
+use crate::fault::Fault;
+use crate::legalize::legalize;
+use crate::nest::Nest;
+use compile::Program;
+use machine::Machine;
+use memory::Memory;
+
+/// The bytes behind a buffer of a nest.
+#[derive(Debug)]
+pub enum BufferBytes<'a> {
+    /// Bytes that are only read.
+    Read(&'a [u8]),
+    /// Bytes that may be written; a stage that reads what none has written sees them.
+    Write(&'a mut [u8]),
+    /// Of a [`Role::Temporary`](crate::Role::Temporary): the interpreter allocates it, as zeros.
+    Temporary,
+}
+
+/// Why a nest could not be interpreted to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InterpretError {
+    /// The data is at fault: an index in it is out of range. See [`Fault::message`].
+    #[error("index {} at {:?} is out of range for an extent of {}", .0.index, .0.position, .0.extent)]
+    Fault(Fault),
+    /// The caller is at fault: a buffer without, or with too many or too few bytes.
+    #[error("buffer `{name}` takes {expected} bytes, found {found}")]
+    Buffer {
+        /// The buffer's name.
+        name: String,
+        /// The length of its shape and type.
+        expected: usize,
+        /// The length handed in; 0 for [`BufferBytes::Temporary`].
+        found: usize,
+    },
+    /// The caller is at fault: a buffer that the nest writes was handed in as [`BufferBytes::Read`].
+    #[error("buffer `{0}` is written, found read-only bytes")]
+    ReadOnly(String),
+    /// The caller is at fault: not one entry per buffer of the nest.
+    #[error("the nest has {expected} buffers, found {found}")]
+    Count {
+        /// The number of buffers of the nest.
+        expected: usize,
+        /// The number of entries handed in.
+        found: usize,
+    },
+    /// The nest is at fault: an index that no wrap checks is out of range.
+    #[error(
+        "unchecked index {index} of dim {dim} of buffer `{name}` is out of its extent {extent}"
+    )]
+    Outside {
+        /// The buffer's name.
+        name: String,
+        /// The dim.
+        dim: usize,
+        /// The index found.
+        index: i64,
+        /// The extent of the dim.
+        extent: usize,
+    },
+    /// The nest is at fault: it breaks a rule that `verify` checks.
+    #[error("malformed nest: {0}")]
+    Malformed(String),
+}
+
+/// Runs a nest over `buffers`, one for each of the nest's, in their order.
+///
+/// A [`Role::Table`](crate::Role::Table) holds its bytes itself: its entry is ignored, and may be
+/// an empty [`BufferBytes::Read`]. When the nest ends with an error, what had been written by then
+/// stays written.
+pub fn interpret(nest: &Nest, buffers: &mut [BufferBytes<'_>]) -> Result<(), InterpretError> {
+    if buffers.len() != nest.buffers.len() {
+        return Err(InterpretError::Count {
+            expected: nest.buffers.len(),
+            found: buffers.len(),
+        });
+    }
+    let nest = legalize(nest);
+    let mut memory = Memory::new(&nest, buffers)?;
+    for stage in &nest.stages {
+        let program = Program::new(&nest, stage)?;
+        Machine::new(&program, &mut memory).run()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

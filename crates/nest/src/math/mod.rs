@@ -1,0 +1,132 @@
+//! The definition of every function that is not primitive, as polynomials over scalars.
+//!
+//! One definition each, in arithmetic that is exact or rounded once per operation, without fused
+//! multiply-add: results agree to the bit on every machine and for every lane width. The functions
+//! are evaluated in `f64`, of an `f32` operand too but for those in `single`, in straight lines with
+//! few selects.
+
+#![allow(
+    clippy::excessive_precision,
+    reason = "coefficients are given as published"
+)]
+
+mod convert;
+mod erf;
+mod exponential;
+mod hyperbolic;
+mod inverse;
+mod power;
+mod single;
+mod trigonometric;
+mod words;
+
+use crate::nest::{BufferId, Nest};
+use crate::scalar::{Binary, Scalar, Unary};
+use vinelift_tensor::ElementType::{self, *};
+
+/// The definitions, and the tables that they have added to a nest.
+#[derive(Default)]
+pub(crate) struct Math {
+    nf4: Option<BufferId>,
+    two_over_pi: Option<BufferId>,
+}
+
+impl Math {
+    /// The definition of `op(x)`, if it is not primitive.
+    pub(crate) fn unary(&mut self, nest: &mut Nest, op: Unary, x: &Scalar) -> Option<Scalar> {
+        match x.ty() {
+            _ if op.is_primitive() => None,
+            F64 => self.unary_f64(nest, op, x),
+            F32 => Some(match op {
+                Unary::Exp => single::exp(x),
+                Unary::Log => single::log(x),
+                Unary::Tanh => single::tanh(x),
+                Unary::Erf => single::erf(x),
+                _ => self.unary_f64(nest, op, &x.clone().cast(F64))?.cast(F32),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The definition of `op(x, y)`, if it is not primitive.
+    pub(crate) fn binary(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
+        match x.ty() {
+            _ if op != Binary::Pow || x.ty() != y.ty() => None,
+            F64 => Some(power::pow_f64(x, y)),
+            F32 => Some(power::pow_f32(x, y)),
+            ty if ty.is_integer() && ty.is_arithmetic() => Some(power::pow_integer(x, y)),
+            _ => None,
+        }
+    }
+
+    /// The definition of a cast, if it is not primitive.
+    pub(crate) fn cast(&mut self, nest: &mut Nest, x: &Scalar, to: ElementType) -> Option<Scalar> {
+        let storage = |ty: ElementType| ty.is_float() && !matches!(ty, F32 | F64);
+        if [x.ty(), to].contains(&String) || !(storage(x.ty()) || storage(to)) {
+            return None;
+        }
+        let x = match storage(x.ty()) {
+            true => self.decode(nest, x),
+            false => x.clone(),
+        };
+        Some(if storage(to) {
+            convert::encode(convert::narrow_to_f32(x), to)
+        } else {
+            x.cast(to)
+        })
+    }
+
+    fn unary_f64(&mut self, nest: &mut Nest, op: Unary, x: &Scalar) -> Option<Scalar> {
+        use Unary::*;
+        Some(match op {
+            Exp => exponential::exp(x),
+            Expm1 => exponential::expm1(x),
+            Log => exponential::log(x),
+            Log1p => exponential::log1p(x),
+            Sin => trigonometric::sin(x, self.two_over_pi(nest)),
+            Cos => trigonometric::cos(x, self.two_over_pi(nest)),
+            Tan => trigonometric::tan(x, self.two_over_pi(nest)),
+            Asin => inverse::asin(x),
+            Acos => inverse::acos(x),
+            Atan => inverse::atan(x),
+            Sinh => hyperbolic::sinh(x),
+            Cosh => hyperbolic::cosh(x),
+            Tanh => hyperbolic::tanh(x),
+            Asinh => hyperbolic::asinh(x),
+            Acosh => hyperbolic::acosh(x),
+            Atanh => hyperbolic::atanh(x),
+            Erf => erf::erf(x),
+            Neg | Abs | Not | Sqrt | Floor | Ceil | Trunc | Round => return None,
+        })
+    }
+
+    fn decode(&mut self, nest: &mut Nest, x: &Scalar) -> Scalar {
+        if x.ty() != NF4 {
+            return convert::decode(x);
+        }
+        let values = convert::NF4_VALUES.map(f32::to_le_bytes);
+        let table = *self
+            .nf4
+            .get_or_insert_with(|| table(nest, "nf4", F32, &values));
+        nest.load(table, vec![x.clone().bitcast(U4).cast(I64)])
+    }
+
+    fn two_over_pi(&mut self, nest: &mut Nest) -> BufferId {
+        let words = trigonometric::TWO_OVER_PI.map(u64::to_le_bytes);
+        *self
+            .two_over_pi
+            .get_or_insert_with(|| table(nest, "two_over_pi", U64, &words))
+    }
+}
+
+fn table<const N: usize>(
+    nest: &mut Nest,
+    name: &str,
+    ty: ElementType,
+    values: &[[u8; N]],
+) -> BufferId {
+    nest.table(name, ty, values.len(), values.as_flattened())
+}
+
+#[cfg(test)]
+mod tests;

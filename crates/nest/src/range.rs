@@ -1,0 +1,377 @@
+//! Interval arithmetic: the values that an index can take.
+
+use crate::nest::{Axis, Stage};
+use crate::scalar::{AxisId, Binary, Kind, Scalar, Unary};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType;
+
+/// The values from `low` to `high`, both included; empty if `low > high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Smallest value.
+    pub low: i64,
+    /// Largest value.
+    pub high: i64,
+}
+
+impl Interval {
+    const FULL: Interval = Interval {
+        low: i64::MIN,
+        high: i64::MAX,
+    };
+
+    /// Whether it lies within `0..extent`.
+    pub fn is_index_of(self, extent: usize) -> bool {
+        self.low > self.high || (self.low >= 0 && (self.high as u64) < extent as u64)
+    }
+
+    fn exactly(value: i64) -> Interval {
+        Interval {
+            low: value,
+            high: value,
+        }
+    }
+
+    /// All values if a bound does not fit, since the arithmetic then wraps.
+    fn from_wide(low: i128, high: i128) -> Interval {
+        match (i64::try_from(low), i64::try_from(high)) {
+            (Ok(low), Ok(high)) => Interval { low, high },
+            _ => Interval::FULL,
+        }
+    }
+
+    fn intersect(self, other: Interval) -> Interval {
+        Interval {
+            low: self.low.max(other.low),
+            high: self.high.min(other.high),
+        }
+    }
+
+    fn union(self, other: Interval) -> Interval {
+        if self.low > self.high {
+            return other;
+        }
+        if other.low > other.high {
+            return self;
+        }
+        Interval {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+
+    fn corners(self, other: Interval, f: impl Fn(i128, i128) -> i128) -> Interval {
+        let (a, b) = (i128::from(self.low), i128::from(self.high));
+        let (c, d) = (i128::from(other.low), i128::from(other.high));
+        let all = [f(a, c), f(a, d), f(b, c), f(b, d)];
+        let (low, high) = all
+            .iter()
+            .fold((i128::MAX, i128::MIN), |(l, h), &x| (l.min(x), h.max(x)));
+        Interval::from_wide(low, high)
+    }
+
+    fn of_type(ty: ElementType) -> Interval {
+        match ty {
+            ElementType::Boolean => Interval { low: 0, high: 1 },
+            ElementType::I64 | ElementType::U64 => Interval::FULL,
+            _ if ty.is_signed_integer() => Interval {
+                low: -1 << (ty.bits() - 1),
+                high: (1 << (ty.bits() - 1)) - 1,
+            },
+            _ if ty.is_unsigned_integer() => Interval {
+                low: 0,
+                high: (1 << ty.bits()) - 1,
+            },
+            _ => Interval::FULL,
+        }
+    }
+}
+
+/// What is known where an expression stands: the extents of the axes in scope, and what the
+/// conditions of the selects around it imply.
+#[derive(Default)]
+pub struct Ranges {
+    axes: FxHashMap<AxisId, usize>,
+    facts: Vec<(Scalar, Interval)>,
+    /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
+    memo: Vec<FxHashMap<usize, (Scalar, Interval)>>,
+    budget: usize,
+}
+
+/// Nodes looked at in one nest before everything counts as unknown: nested guards over shared
+/// expressions could otherwise take exponential time.
+const BUDGET: usize = 2_000_000;
+
+impl Ranges {
+    /// Nothing is in scope.
+    pub fn new() -> Ranges {
+        Ranges {
+            memo: vec![FxHashMap::default()],
+            budget: BUDGET,
+            ..Ranges::default()
+        }
+    }
+
+    /// The axes of a stage are in scope, and nothing else.
+    pub fn of_stage(stage: &Stage) -> Ranges {
+        let mut ranges = Ranges::new();
+        ranges.bind(&stage.domain);
+        ranges
+    }
+
+    /// Puts axes into scope. Ids are unique, so nothing needs to be taken out again.
+    pub fn bind(&mut self, axes: &[Axis]) {
+        self.axes.extend(axes.iter().map(|a| (a.id, a.extent)));
+    }
+
+    /// Evaluates `inner` knowing that `condition` is `holds`. Returns whether anything was learnt
+    /// together with the result.
+    pub fn assuming<T>(
+        &mut self,
+        condition: &Scalar,
+        holds: bool,
+        inner: impl FnOnce(&mut Ranges, bool) -> T,
+    ) -> T {
+        let known = self.facts.len();
+        self.learn(condition, holds);
+        let learnt = self.facts.len() > known;
+        if learnt {
+            self.memo.push(FxHashMap::default());
+        }
+        let result = inner(self, learnt);
+        if learnt {
+            self.memo.pop();
+            self.facts.truncate(known);
+        }
+        result
+    }
+
+    /// The values that `x`, of any integer type, can take as an `i64`.
+    pub fn of(&mut self, x: &Scalar) -> Interval {
+        if let Some(value) = x.as_index() {
+            return Interval::exactly(value);
+        }
+        if let Some((_, known)) = self.memo.last().and_then(|m| m.get(&x.address())) {
+            return *known;
+        }
+        if self.budget == 0 {
+            return Interval::FULL;
+        }
+        self.budget -= 1;
+        let mut range = self.structural(x).intersect(Interval::of_type(x.ty()));
+        for (fact, interval) in &self.facts {
+            if fact == x {
+                range = range.intersect(*interval);
+            }
+        }
+        if let Some(memo) = self.memo.last_mut() {
+            memo.insert(x.address(), (x.clone(), range));
+        }
+        range
+    }
+
+    fn structural(&mut self, x: &Scalar) -> Interval {
+        match x.kind() {
+            Kind::Axis(id) => match self.axes.get(id) {
+                Some(&extent) => Interval {
+                    low: 0,
+                    high: i64::try_from(extent).unwrap_or(i64::MAX) - 1,
+                },
+                None => Interval::FULL,
+            },
+            Kind::Const(c) if x.ty().is_unsigned_integer() && x.ty() != ElementType::U64 => {
+                Interval::exactly(c.0 as i64)
+            }
+            Kind::Cast(y)
+                if x.ty() == ElementType::I64
+                    && (y.ty().is_integer() || y.ty() == ElementType::Boolean) =>
+            {
+                if y.ty() == ElementType::U64 {
+                    Interval::FULL
+                } else {
+                    self.of(y)
+                }
+            }
+            Kind::Unary(Unary::Neg, y) if x.ty() == ElementType::I64 => {
+                let y = self.of(y);
+                Interval::from_wide(-i128::from(y.high), -i128::from(y.low))
+            }
+            Kind::Binary(op, a, b) if x.ty() == ElementType::I64 => {
+                let (a, b) = (self.of(a), self.of(b));
+                binary(*op, a, b)
+            }
+            Kind::Select(c, yes, no) => {
+                let a = self.assuming(c, true, |r, _| r.of(yes));
+                let b = self.assuming(c, false, |r, _| r.of(no));
+                a.union(b)
+            }
+            Kind::Wrap(w) => Interval {
+                low: 0,
+                high: i64::try_from(w.extent).unwrap_or(i64::MAX) - 1,
+            },
+            Kind::Reduce {
+                op: Binary::Add,
+                axes,
+                init,
+                body,
+            } if x.ty() == ElementType::I64 => {
+                self.bind(axes);
+                let points = axes
+                    .iter()
+                    .map(|a| a.extent as i128)
+                    .fold(1i128, i128::saturating_mul);
+                let (init, body) = (self.of(init), self.of(body));
+                let total = Interval::exactly(i64::try_from(points).unwrap_or(i64::MAX))
+                    .corners(body, i128::saturating_mul);
+                binary(Binary::Add, init, total)
+            }
+            _ => Interval::FULL,
+        }
+    }
+
+    fn learn(&mut self, condition: &Scalar, holds: bool) {
+        match condition.kind() {
+            Kind::Unary(Unary::Not, c) => self.learn(c, !holds),
+            Kind::Binary(Binary::And, a, b) if holds => {
+                self.learn(a, true);
+                self.learn(b, true);
+            }
+            Kind::Binary(Binary::Or, a, b) if !holds => {
+                self.learn(a, false);
+                self.learn(b, false);
+            }
+            Kind::Binary(op, a, b) if a.ty() == ElementType::I64 => {
+                use Binary::*;
+                let op = match (op, holds) {
+                    (Lt, true) | (Ge, false) => Lt,
+                    (Le, true) | (Gt, false) => Le,
+                    (Gt, true) | (Le, false) => Gt,
+                    (Ge, true) | (Lt, false) => Ge,
+                    (Eq, true) | (Ne, false) => Eq,
+                    _ => return,
+                };
+                let (ra, rb) = (self.of(a), self.of(b));
+                let below = |high: i64| Interval {
+                    low: i64::MIN,
+                    high,
+                };
+                let above = |low: i64| Interval {
+                    low,
+                    high: i64::MAX,
+                };
+                let (fa, fb) = match op {
+                    Lt => (
+                        below(rb.high.saturating_sub(1)),
+                        above(ra.low.saturating_add(1)),
+                    ),
+                    Le => (below(rb.high), above(ra.low)),
+                    Gt => (
+                        above(rb.low.saturating_add(1)),
+                        below(ra.high.saturating_sub(1)),
+                    ),
+                    Ge => (above(rb.low), below(ra.high)),
+                    _ => (rb, ra),
+                };
+                self.fact(a, fa);
+                self.fact(b, fb);
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&mut self, x: &Scalar, interval: Interval) {
+        let informative = interval.low > i64::MIN || interval.high < i64::MAX;
+        // What a load gives is no index by itself: facts about it would only cost time.
+        if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
+            self.facts.push((x.clone(), interval));
+        }
+    }
+}
+
+fn binary(op: Binary, a: Interval, b: Interval) -> Interval {
+    if a.low > a.high || b.low > b.high {
+        return Interval { low: 0, high: -1 };
+    }
+    match op {
+        Binary::Add => a.corners(b, |x, y| x + y),
+        Binary::Sub => a.corners(b, |x, y| x - y),
+        Binary::Mul => a.corners(b, |x, y| x * y),
+        Binary::Min => Interval {
+            low: a.low.min(b.low),
+            high: a.high.min(b.high),
+        },
+        Binary::Max => Interval {
+            low: a.low.max(b.low),
+            high: a.high.max(b.high),
+        },
+        Binary::Div if b.low > 0 => a.corners(b, |x, y| x / y),
+        Binary::Rem if b.low > 0 => {
+            let most = b.high - 1;
+            let low = if a.low >= 0 {
+                0
+            } else {
+                -most.min(a.low.checked_neg().unwrap_or(i64::MAX))
+            };
+            Interval {
+                low,
+                high: if a.high <= 0 { 0 } else { most.min(a.high) },
+            }
+        }
+        Binary::And if a.low >= 0 && b.low >= 0 => Interval {
+            low: 0,
+            high: a.high.min(b.high),
+        },
+        Binary::Shr if b.low == b.high && (0..64).contains(&b.low) => Interval {
+            low: a.low >> b.low,
+            high: a.high >> b.low,
+        },
+        Binary::Shl if b.low == b.high && (0..63).contains(&b.low) => {
+            a.corners(Interval::exactly(1 << b.low), |x, y| x * y)
+        }
+        _ => Interval::FULL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Nest;
+    use crate::build::{index, inside, select};
+
+    fn axes<const N: usize>(extents: [usize; N]) -> (Ranges, [Scalar; N]) {
+        let mut nest = Nest::new();
+        let axes = extents.map(|n| nest.axis(n));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        (ranges, axes.map(|a| Scalar::axis(a.id)))
+    }
+
+    #[test]
+    fn follows_index_arithmetic() {
+        let (mut ranges, [i, j]) = axes([3, 5]);
+        let mut of = |x: Scalar| {
+            let r = ranges.of(&x);
+            (r.low, r.high)
+        };
+        let flat = &i * 5 + &j;
+        assert_eq!(of(flat.clone()), (0, 14));
+        assert_eq!(of(&flat / 5), (0, 2));
+        assert_eq!(of(flat.rem(index(4))), (0, 3));
+        assert_eq!(of(index(4) - &j), (0, 4));
+        assert_eq!(of((&i - 7).rem(index(3))), (-2, 0));
+        assert_eq!(of((&i - 1).max(index(0)).min(index(1))), (0, 1));
+        assert_eq!(of(&i * i64::MAX), (i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn a_guard_narrows_what_it_guards() {
+        let (mut ranges, [i, j]) = axes([6, 3]);
+        let x = &i * 2 + &j - 1;
+        assert!(!ranges.of(&x).is_index_of(8));
+        let guarded = select(inside(&x, 0, 8), x.clone(), index(0));
+        assert!(ranges.of(&guarded).is_index_of(8));
+        let negative = select(x.lt(index(0)), &x + 8, x.min(index(7)));
+        assert!(ranges.of(&negative).is_index_of(8));
+        assert!(!ranges.of(&x).is_index_of(8));
+    }
+}

@@ -1,0 +1,125 @@
+//! Rewriting scalars bottom-up with what is shared kept shared.
+
+use crate::nest::{Axis, BufferId, Nest, Stage};
+use crate::scalar::{AxisId, Kind, Scalar};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Results by the address of their scalar, which is kept so that no other takes its address.
+type Memo = FxHashMap<usize, (Scalar, Scalar)>;
+
+/// `x` with `f` applied to every node whose children are done. `f` gets the node with its new
+/// children and returns what stands in its place.
+pub(crate) fn rewrite(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar) -> Scalar {
+    walk(x, f, &mut Memo::default())
+}
+
+/// As [`rewrite`], over all scalars of a stage.
+pub(crate) fn rewrite_stage(stage: &mut Stage, f: &mut impl FnMut(Scalar) -> Scalar) {
+    let mut memo = Memo::default();
+    for index in &mut stage.at {
+        *index = walk(index, f, &mut memo);
+    }
+    stage.value = walk(&stage.value, f, &mut memo);
+}
+
+fn walk(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar, memo: &mut Memo) -> Scalar {
+    if let Some((_, done)) = memo.get(&x.address()) {
+        return done.clone();
+    }
+    let inner = x.with_children(|child| walk(child, f, memo));
+    let done = f(inner);
+    memo.insert(x.address(), (x.clone(), done.clone()));
+    done
+}
+
+/// A definition `target[axes] = value`, ready to be put in place of loads.
+pub(crate) struct Definition<'a> {
+    pub(crate) target: BufferId,
+    pub(crate) axes: &'a [Axis],
+    pub(crate) value: &'a Scalar,
+}
+
+impl Definition<'_> {
+    /// Puts the definition in place of every load of its target in `stage`. The axes of reductions
+    /// in it are made anew for each place.
+    pub(crate) fn inline_into(&self, nest: &mut Nest, stage: &mut Stage) {
+        rewrite_stage(stage, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } if *buffer == self.target => self.instantiate(nest, at),
+            _ => x,
+        });
+    }
+
+    fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
+        let mut by_axis: FxHashMap<AxisId, Scalar> = self
+            .axes
+            .iter()
+            .map(|a| a.id)
+            .zip(at.iter().cloned())
+            .collect();
+        let mut fresh: FxHashMap<AxisId, Axis> = FxHashMap::default();
+        for axis in reduce_axes(self.value) {
+            let new = nest.axis(axis.extent);
+            fresh.insert(axis.id, new);
+            by_axis.insert(axis.id, Scalar::axis(new.id));
+        }
+        rewrite(self.value, &mut |x| match x.kind() {
+            Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            } => {
+                let axes = axes
+                    .iter()
+                    .map(|a| fresh.get(&a.id).copied().unwrap_or(*a))
+                    .collect();
+                Scalar::reduce(*op, axes, init.clone(), body.clone())
+            }
+            _ => x,
+        })
+    }
+}
+
+fn reduce_axes(x: &Scalar) -> Vec<Axis> {
+    let mut axes = Vec::new();
+    visit(x, &mut |x| {
+        if let Kind::Reduce { axes: more, .. } = x.kind() {
+            axes.extend(more.iter().copied());
+        }
+    });
+    axes
+}
+
+/// Calls `f` once for every distinct node of `x`, children first.
+pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
+    fn go(x: &Scalar, f: &mut impl FnMut(&Scalar), seen: &mut FxHashSet<usize>) {
+        if seen.insert(x.address()) {
+            x.children().for_each(|child| go(child, f, seen));
+            f(x);
+        }
+    }
+    go(x, f, &mut FxHashSet::default());
+}
+
+/// Calls `f` once for every distinct node of each scalar of a stage.
+pub(crate) fn visit_stage(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
+    stage
+        .at
+        .iter()
+        .chain([&stage.value])
+        .for_each(|x| visit(x, f));
+}
+
+/// The buffers that a stage loads from, in the order met, each once.
+pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
+    let mut buffers = Vec::new();
+    visit_stage(stage, &mut |x| {
+        if let Kind::Load { buffer, .. } = x.kind()
+            && !buffers.contains(buffer)
+        {
+            buffers.push(*buffer);
+        }
+    });
+    buffers
+}

@@ -1,0 +1,116 @@
+//! `PReLU`: `out = x < 0 ? slope · x : x`.
+//!
+//! Specification: PReLU-1. A `slope` of one dim that is as long as the second dim of `data` (the
+//! first, if it has only one) has one element for each channel; any other is broadcast to `data` by
+//! NumPy's rules.
+
+use super::{Class, widened};
+use crate::error::ensure;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::Scalar;
+use vinelift_nest::build::{index, number, select};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "PReLU",
+    versions: &["opset1"],
+    signature: Signature::new(&["data", "slope"]),
+    family: Family::Elementwise,
+    build: Build::Op(parse::<PRelu>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PRelu {}
+
+impl Op for PRelu {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let element = super::same_type(cx, Class::Float)?;
+        let (data, slope) = (cx.shape("data"), cx.shape("slope"));
+        if let (Some(x), Some(s)) = (data.to_static(), slope.to_static()) {
+            let fits = per_channel(&x, &s) || stretches(&s, &x);
+            ensure!(
+                fits,
+                "`slope` {slope} must broadcast to `data` {data} or to its channels"
+            );
+        }
+        Ok(vec![TensorType::new(element, data.clone())])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let ty = cx.element("data");
+        let (data, slope) = (cx.shape("data"), cx.shape("slope"));
+        cx.define(cx.output(0), |cx, at| {
+            let from: Vec<Scalar> = if per_channel(&data, &slope) {
+                vec![at[channel(data.len())].clone()]
+            } else {
+                let last = &at[data.len() - slope.len()..];
+                let place = |(i, &n): (&Scalar, &usize)| if n == 1 { index(0) } else { i.clone() };
+                last.iter().zip(&slope).map(place).collect()
+            };
+            let x = widened(cx.load("data", at));
+            let scaled = &x * widened(cx.load("slope", &from));
+            select(x.lt(number(0.0, x.ty())), scaled, x).cast(ty)
+        });
+    }
+}
+
+/// The dim of channels.
+fn channel(rank: usize) -> usize {
+    usize::from(rank > 1)
+}
+
+fn per_channel(data: &[usize], slope: &[usize]) -> bool {
+    slope.len() == 1 && data.get(channel(data.len())) == Some(&slope[0])
+}
+
+/// Whether `from` broadcasts to `to`.
+fn stretches(from: &[usize], to: &[usize]) -> bool {
+    from.len() <= to.len()
+        && from
+            .iter()
+            .rev()
+            .zip(to.iter().rev())
+            .all(|(&n, &m)| n == 1 || n == m)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, run};
+
+    #[test]
+    fn slopes_for_channels() {
+        let x = f32s(&[1, 2, 2], &[-1.0, 2.0, -3.0, f32::NAN]);
+        let out = run(&DEF, &[], &[x, f32s(&[2], &[0.5, 2.0])])
+            .to_f64_vec()
+            .unwrap();
+        assert_eq!(out[..3], [-0.5, 2.0, -6.0]);
+        assert!(out[3].is_nan());
+    }
+
+    #[test]
+    fn slopes_by_the_rules_of_numpy() {
+        let x = f32s(&[2, 3], &[-1.0; 6]);
+        let out = run(&DEF, &[], &[x.clone(), f32s(&[2, 1], &[2.0, 3.0])]);
+        assert_eq!(out, f32s(&[2, 3], &[-2.0, -2.0, -2.0, -3.0, -3.0, -3.0]));
+        let out = run(&DEF, &[], &[x, f32s(&[1], &[2.0])]);
+        assert_eq!(out, f32s(&[2, 3], &[-2.0; 6]));
+        let out = run(&DEF, &[], &[f32s(&[], &[-1.0]), f32s(&[], &[4.0])]);
+        assert_eq!(out, f32s(&[], &[-4.0]));
+    }
+
+    #[test]
+    fn the_slope_must_fit() {
+        let message = "`slope` [4] must broadcast to `data` [2, 3] or to its channels";
+        assert_eq!(
+            error(
+                &DEF,
+                &[],
+                &[f32s(&[2, 3], &[0.0; 6]), f32s(&[4], &[0.0; 4])]
+            ),
+            message
+        );
+    }
+}

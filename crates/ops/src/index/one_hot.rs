@@ -1,0 +1,207 @@
+//! `OneHot`: `out[p.., i, q..] = on_value if indices[p.., q..] == i, else off_value`, where `i` runs
+//! over `depth` values at `axis`.
+//!
+//! Specification: OneHot-1 and -16. An index of `depth` or more gives a row of `off_value`, and so
+//! does a negative one (in -1 undefined), unless `negative_indices_mode="normalize"` counts those of
+//! `-depth..=-1` from the end.
+
+use crate::error::ensure;
+use crate::infer::normalize_axis;
+use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::build::{index, select};
+use vinelift_tensor::{Dim, ElementType::I64, PartialShape};
+
+pub(crate) static V1: OpDef = version(&["opset1"], |attributes| {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Axis {
+        axis: i64,
+    }
+
+    let Axis { axis } = attributes.parse()?;
+    Ok(Box::new(OneHot {
+        axis,
+        negative_indices_mode: Negative::IgnoreNegative,
+    }))
+});
+
+pub(crate) static V16: OpDef = version(&["opset16"], crate::op::parse::<OneHot>);
+
+const fn version(
+    versions: &'static [&'static str],
+    build: fn(&Attributes<'_>) -> Result<Box<dyn Op>, OpError>,
+) -> OpDef {
+    OpDef {
+        name: "OneHot",
+        versions,
+        signature: Signature::new(&["indices", "depth", "on_value", "off_value"]),
+        family: Family::Index,
+        build: Build::Op(build),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneHot {
+    axis: i64,
+    #[serde(default)]
+    negative_indices_mode: Negative,
+}
+
+/// What a negative index means.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Negative {
+    /// The specification writes a hyphen, files have an underscore.
+    #[default]
+    #[serde(alias = "ignore-negative")]
+    IgnoreNegative,
+    Normalize,
+}
+
+impl Op for OneHot {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        cx.expect_integer("indices")?;
+        let element = cx.expect_same("on_value", "off_value")?;
+        for name in ["on_value", "off_value"] {
+            let one = cx.length(name).is_none_or(|n| n == 1);
+            ensure!(
+                one,
+                "`{name}` must hold one element, found {}",
+                cx.shape(name)
+            );
+        }
+        let depth = cx.integer("depth")?;
+        if let Some(depth) = depth {
+            ensure!(depth > 0, "`depth` must be positive, found {depth}");
+        }
+        let Some(indices) = cx.dims("indices") else {
+            return Ok(vec![TensorType::new(element, PartialShape::DYNAMIC)]);
+        };
+        let axis = normalize_axis(self.axis, indices.len() + 1)?;
+        let mut dims = indices.to_vec();
+        dims.insert(axis, depth.map_or(Dim::ANY, |n| Dim::fixed(n as usize)));
+        Ok(vec![TensorType::new(element, PartialShape::ranked(dims))])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let out = cx.output(0);
+        let shape = cx.shape_of(out);
+        let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
+        let counts_back = self.negative_indices_mode == Negative::Normalize
+            && cx.element("indices").is_signed_integer();
+        cx.define(out, |cx, at| {
+            let mut position = at.to_vec();
+            let class = position.remove(axis);
+            let hot = cx.load("indices", &position);
+            let compute = hot.ty().compute();
+            // A u64 too large for an i64 becomes negative, and so matches no class either.
+            let hot = hot.cast(compute).cast(I64);
+            let mut matches = hot.eq(class.clone());
+            if counts_back {
+                let depth = index(shape[axis] as i64);
+                matches = matches | hot.eq(class - depth);
+            }
+            select(matches, cx.load_only("on_value"), cx.load_only("off_value"))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, i32s, i64s, run};
+    use vinelift_tensor::Tensor;
+
+    fn inputs(indices: Tensor, depth: i32) -> [Tensor; 4] {
+        [
+            indices,
+            i32s(&[], &[depth]),
+            i32s(&[], &[1]),
+            i32s(&[], &[2]),
+        ]
+    }
+
+    /// The first examples of both specifications.
+    #[test]
+    fn rows() {
+        let of = |def, mode: &[(&'static str, &'static str)], indices: &[i32]| {
+            run(
+                def,
+                &[&[("axis", "-1")], mode].concat(),
+                &inputs(i32s(&[4], indices), 3),
+            )
+        };
+        let want = i32s(&[4, 3], &[1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1]);
+        assert_eq!(of(&V1, &[], &[0, 3, 1, 2]), want);
+        assert_eq!(
+            of(
+                &V16,
+                &[("negative_indices_mode", "normalize")],
+                &[0, -5, -2, 2]
+            ),
+            want
+        );
+        let want = i32s(&[4, 3], &[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
+        assert_eq!(of(&V1, &[], &[0, -5, -2, 2]), want);
+        for mode in ["ignore_negative", "ignore-negative"] {
+            assert_eq!(
+                of(&V16, &[("negative_indices_mode", mode)], &[0, -5, -2, 2]),
+                want
+            );
+        }
+    }
+
+    /// The second example of both specifications.
+    #[test]
+    fn in_the_middle() {
+        let [indices, depth, _, _] = inputs(i32s(&[2, 3], &[0, 3, 1, 1, 2, 4]), 3);
+        let inputs = [indices, depth, f32s(&[], &[1.0]), f32s(&[], &[0.0])];
+        let want = [
+            1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 1., 0.,
+        ];
+        for def in [&V1, &V16] {
+            assert_eq!(run(def, &[("axis", "1")], &inputs), f32s(&[2, 3, 3], &want));
+        }
+    }
+
+    #[test]
+    fn scalars_strings_and_huge_indices() {
+        let strings = |s: &[&str]| {
+            Tensor::from_strings(&[s.len()], s.iter().map(|s| s.to_string()).collect()).unwrap()
+        };
+        let [on, off] = [strings(&["on"]), strings(&["off"])];
+        let out = run(
+            &V1,
+            &[("axis", "0")],
+            &[i64s(&[], &[1]), i64s(&[1], &[2]), on, off],
+        );
+        assert_eq!(out, strings(&["off", "on"]));
+        let huge = Tensor::from_slice(&[1], &[u64::MAX]).unwrap();
+        let attributes = [("axis", "0"), ("negative_indices_mode", "normalize")];
+        assert_eq!(
+            run(&V16, &attributes, &inputs(huge, 2)),
+            i32s(&[2, 1], &[2, 2])
+        );
+    }
+
+    #[test]
+    fn values_must_fit() {
+        let indices = i32s(&[2], &[0, 1]);
+        let found = error(&V1, &[("axis", "2")], &inputs(indices.clone(), 3));
+        assert_eq!(found, "axis 2 is out of range for rank 2");
+        let found = error(&V1, &[("axis", "0")], &inputs(indices.clone(), 0));
+        assert_eq!(found, "`depth` must be positive, found 0");
+        let [indices, depth, on, _] = inputs(indices, 3);
+        let found = error(
+            &V1,
+            &[("axis", "0")],
+            &[indices, depth, on, f32s(&[], &[0.0])],
+        );
+        assert_eq!(
+            found,
+            "`off_value` must be of the type of `on_value`, i32, found f32"
+        );
+    }
+}

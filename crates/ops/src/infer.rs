@@ -1,0 +1,225 @@
+//! What `infer` sees: input types, partial shapes, and the values that are known.
+
+use crate::error::ensure;
+use crate::{OpDef, OpError};
+use std::cell::Cell;
+use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+
+/// An element type with what is known of the shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorType {
+    /// Element type.
+    pub element: ElementType,
+    /// Shape.
+    pub shape: PartialShape,
+}
+
+impl TensorType {
+    /// A type.
+    pub fn new(element: ElementType, shape: PartialShape) -> TensorType {
+        TensorType { element, shape }
+    }
+}
+
+impl std::fmt::Display for TensorType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.element, self.shape)
+    }
+}
+
+/// The inputs of an operator, for [`crate::Op::infer`].
+pub struct Infer<'a> {
+    def: &'static OpDef,
+    inputs: &'a [TensorType],
+    values: &'a [Option<&'a Tensor>],
+    /// A bit for each input whose value was asked for and is not known.
+    missing: Cell<u64>,
+}
+
+impl<'a> Infer<'a> {
+    /// `values` has the value of each input that is known while compiling. Checks the number of inputs.
+    pub fn new(
+        def: &'static OpDef,
+        inputs: &'a [TensorType],
+        values: &'a [Option<&'a Tensor>],
+    ) -> Result<Infer<'a>, OpError> {
+        if !def.signature.accepts(inputs.len()) {
+            return Err(OpError::Inputs {
+                found: inputs.len(),
+                expected: def.signature.describe(),
+            });
+        }
+        Ok(Infer {
+            def,
+            inputs,
+            values,
+            missing: Cell::new(0),
+        })
+    }
+
+    /// Positions of the inputs whose values were asked for and are not known: the operator can be
+    /// lowered only once they are.
+    pub fn missing(&self) -> impl Iterator<Item = usize> + use<> {
+        let missing = self.missing.get();
+        (0..64).filter(move |i| missing >> i & 1 == 1)
+    }
+
+    /// Number of inputs.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// All inputs, for variadic operators.
+    pub fn inputs(&self) -> &[TensorType] {
+        self.inputs
+    }
+
+    /// The name of input `i`.
+    pub fn name(&self, i: usize) -> &'static str {
+        self.def.signature.name(i)
+    }
+
+    /// Whether the optional input `name` is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.def.signature.position(name) < self.inputs.len()
+    }
+
+    /// The type of input `name`.
+    pub fn input(&self, name: &str) -> &TensorType {
+        &self.inputs[self.def.signature.position(name)]
+    }
+
+    /// The element type of input `name`.
+    pub fn element(&self, name: &str) -> ElementType {
+        self.input(name).element
+    }
+
+    /// The shape of input `name`.
+    pub fn shape(&self, name: &str) -> &PartialShape {
+        &self.input(name).shape
+    }
+
+    /// The dims of input `name`, if its rank is known.
+    pub fn dims(&self, name: &str) -> Option<&[Dim]> {
+        self.shape(name).dims()
+    }
+
+    /// The value of input `name`, if it is known while compiling. `None` also if the optional input
+    /// is not there. Asking marks the value as needed by `lower`.
+    pub fn constant(&self, name: &str) -> Option<&'a Tensor> {
+        let i = self.def.signature.position(name);
+        if i >= self.inputs.len() {
+            return None;
+        }
+        let value = self.values.get(i).copied().flatten();
+        if value.is_none() {
+            self.missing.set(self.missing.get() | 1 << i);
+        }
+        value
+    }
+
+    /// As [`Infer::constant`], as integers; an error if the input is not of an integer type, or has
+    /// more than one dim.
+    pub fn integers(&self, name: &'static str) -> Result<Option<Vec<i64>>, OpError> {
+        if !self.has(name) {
+            return Ok(None);
+        }
+        self.expect_integer(name)?;
+        if let Some(rank) = self.shape(name).rank() {
+            ensure!(
+                rank <= 1,
+                "`{name}` must be a scalar or one-dimensional, found {}",
+                self.shape(name)
+            );
+        }
+        let Some(tensor) = self.constant(name) else {
+            return Ok(None);
+        };
+        let values = tensor.to_i64_vec();
+        values
+            .map(Some)
+            .map_err(|e| OpError::Shape(format!("`{name}`: {e}")))
+    }
+
+    /// As [`Infer::integers`], for an input of a single element.
+    pub fn integer(&self, name: &'static str) -> Result<Option<i64>, OpError> {
+        let Some(values) = self.integers(name)? else {
+            return Ok(None);
+        };
+        ensure!(
+            values.len() == 1,
+            "`{name}` must hold one element, found {}",
+            values.len()
+        );
+        Ok(Some(values[0]))
+    }
+
+    /// The number of elements of the one-dimensional (or scalar) input `name`, if known.
+    pub fn length(&self, name: &str) -> Option<usize> {
+        let shape = self.shape(name).to_static()?;
+        vinelift_tensor::element_count(&shape)
+    }
+
+    /// The element type of input `name`, which must be one that `accepts` takes.
+    pub fn expect(
+        &self,
+        name: &'static str,
+        expected: &str,
+        accepts: impl Fn(ElementType) -> bool,
+    ) -> Result<ElementType, OpError> {
+        let found = self.element(name);
+        if accepts(found) {
+            return Ok(found);
+        }
+        Err(OpError::Type {
+            input: name,
+            expected: expected.to_owned(),
+            found: found.to_string(),
+        })
+    }
+
+    /// The element type of input `name`, which must be an integer.
+    pub fn expect_integer(&self, name: &'static str) -> Result<ElementType, OpError> {
+        self.expect(name, "an integer type", ElementType::is_integer)
+    }
+
+    /// The element type that inputs `a` and `b` share.
+    pub fn expect_same(&self, a: &'static str, b: &'static str) -> Result<ElementType, OpError> {
+        let want = self.element(a);
+        self.expect(b, &format!("of the type of `{a}`, {want}"), |t| t == want)
+    }
+
+    /// The rank of input `name` if known, which must be `rank`.
+    pub fn expect_rank(&self, name: &'static str, rank: usize) -> Result<(), OpError> {
+        let found = self.shape(name).rank().unwrap_or(rank);
+        ensure!(
+            found == rank,
+            "`{name}` must have rank {rank}, found {}",
+            self.shape(name)
+        );
+        Ok(())
+    }
+}
+
+/// `axis` counted from the front; it must lie in `-rank..rank`.
+pub(crate) fn normalize_axis(axis: i64, rank: usize) -> Result<usize, OpError> {
+    let n = rank as i64;
+    ensure!(
+        (-n..n).contains(&axis),
+        "axis {axis} is out of range for rank {rank}"
+    );
+    Ok(if axis < 0 { axis + n } else { axis } as usize)
+}
+
+/// Distinct axes counted from the front, in the order given.
+pub(crate) fn normalize_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
+    let mut seen = vec![false; rank];
+    let mut normal = Vec::with_capacity(axes.len());
+    for &axis in axes {
+        let a = normalize_axis(axis, rank)?;
+        ensure!(!seen[a], "axis {axis} occurs twice in {axes:?}");
+        seen[a] = true;
+        normal.push(a);
+    }
+    Ok(normal)
+}

@@ -1,0 +1,185 @@
+//! Bounds of slices, as in Python: the one rule that `Slice`, `SliceScatter` and `StridedSlice` share.
+
+use vinelift_nest::{Scalar, build::index};
+use vinelift_tensor::Dim;
+
+/// What a slice asks of a dim, before the dim's extent is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// The first index; negative counts from the end. Where the dim begins if `None`.
+    pub(super) start: Option<i64>,
+    /// The index at which it stops, exclusive. Where the dim ends if `None`.
+    pub(super) stop: Option<i64>,
+    /// Not 0; negative walks backwards.
+    pub(super) step: i64,
+    /// Whether a backward slice that starts before the dim takes its first element, where Python's
+    /// is empty.
+    pub(super) clamp_start: bool,
+}
+
+/// The indices `start + step * i` for `i` in `0..count`, all inside the dim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    start: i64,
+    step: i64,
+    pub(super) count: usize,
+}
+
+impl Bounds {
+    /// All of a dim.
+    pub(super) const FULL: Bounds = Bounds {
+        start: None,
+        stop: None,
+        step: 1,
+        clamp_start: false,
+    };
+
+    /// The indices taken of a dim of `extent`.
+    pub(super) fn span(&self, extent: usize) -> Span {
+        // In 128 bits nothing overflows: extents have 64 bits, bounds and steps 63 and a sign.
+        let (n, step) = (extent as i128, i128::from(self.step));
+        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+        let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+        let inside = |x: i64| {
+            let x = i128::from(x);
+            (if x < 0 { x + n } else { x }).clamp(low, high)
+        };
+        let mut start = self.start.map_or(first, inside);
+        let stop = self.stop.map_or(last, inside);
+        if self.clamp_start && n > 0 {
+            start = start.max(0);
+        }
+        let distance = if step > 0 { stop - start } else { start - stop };
+        let count = if distance > 0 {
+            (distance - 1) / step.abs() + 1
+        } else {
+            0
+        };
+        Span {
+            start: start as i64,
+            step: self.step,
+            count: count as usize,
+        }
+    }
+
+    /// How many indices are taken of a dim whose extent is an interval.
+    pub(super) fn dim(&self, extent: Dim) -> Dim {
+        if let Some(n) = extent.get() {
+            return Dim::fixed(self.span(n).count);
+        }
+        let from_end = |x: Option<i64>| x.is_some_and(|x| x < 0);
+        let from_begin = |x: Option<i64>| x.is_some_and(|x| x >= 0);
+        // Where the two ends move against each other, a longer dim may have a shorter slice.
+        let shrinks = match self.step > 0 {
+            true => from_end(self.start) && from_begin(self.stop),
+            false => from_end(self.stop) && (from_begin(self.start) || self.clamp_start),
+        };
+        if shrinks {
+            let step = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX);
+            return Dim {
+                min: 0,
+                max: extent.max.map(|n| n.div_ceil(step)),
+            };
+        }
+        let max = match extent.max {
+            Some(n) => Some(self.span(n).count),
+            // The specifications suggest the largest i32 for "to the end", whatever that is.
+            None if [self.start, self.stop]
+                .into_iter()
+                .flatten()
+                .any(|x| x >= i32::MAX.into()) =>
+            {
+                None
+            }
+            // Bounded if it has stopped growing beyond every extent that a bound can name.
+            None => {
+                let counts = [usize::MAX / 2 + 1, usize::MAX].map(|n| self.span(n).count);
+                (counts[0] == counts[1]).then_some(counts[0])
+            }
+        };
+        Dim {
+            min: self.span(extent.min).count,
+            max,
+        }
+    }
+}
+
+impl Span {
+    /// `start + step * i`
+    pub(super) fn at(&self, i: &Scalar) -> Scalar {
+        match (self.start, self.step) {
+            (0, 1) => i.clone(),
+            (start, _) if self.count <= 1 => index(start),
+            (0, step) => i * step,
+            (start, 1) => i + start,
+            (start, step) => i * step + start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extent_of_an_interval_covers_that_of_its_members() {
+        let bounds = [-7, -2, -1, 0, 1, 2, 5];
+        for (start, stop, step, clamp_start) in bounds.into_iter().flat_map(|a| {
+            let rest = [-3, -1, 1, 2]
+                .into_iter()
+                .flat_map(|s| [(s, false), (s, true)]);
+            bounds
+                .into_iter()
+                .flat_map(move |b| rest.clone().map(move |(s, c)| (a, b, s, c)))
+        }) {
+            let bounds = Bounds {
+                start: Some(start),
+                stop: Some(stop),
+                step,
+                clamp_start,
+            };
+            for (min, max) in [(0, Some(9)), (3, Some(6)), (2, None)] {
+                let dim = bounds.dim(Dim { min, max });
+                for n in min..=max.unwrap_or(40) {
+                    let count = bounds.span(n).count;
+                    assert!(
+                        dim.contains(count),
+                        "{bounds:?} of {n} has {count}, not in {dim}"
+                    );
+                }
+            }
+        }
+        let of = |start, stop, dim: Dim| {
+            Bounds {
+                start: Some(start),
+                stop: Some(stop),
+                step: 2,
+                clamp_start: false,
+            }
+            .dim(dim)
+            .to_string()
+        };
+        assert_eq!(
+            of(
+                1,
+                -1,
+                Dim {
+                    min: 4,
+                    max: Some(8)
+                }
+            ),
+            "1..3"
+        );
+        assert_eq!(of(0, 7, Dim::ANY), "0..4");
+        assert_eq!(of(1, i64::MAX, Dim { min: 3, max: None }), "1..");
+        assert_eq!(
+            Bounds {
+                step: 2,
+                ..Bounds::FULL
+            }
+            .dim(Dim { min: 3, max: None })
+            .to_string(),
+            "2.."
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! `Range`: `out[i] = start + i · step`, as long as that is before `stop`.
+//!
+//! Specifications: Range-1 and -4. The values are read while compiling, for the length,
+//! `max(ceil((stop - start) / step), 0)`, depends on them. If the output and all three are integers
+//! this is exact, and wraps; else it is done in `f64` and rounded once, after truncation of the three
+//! if the output is an integer. A step of 0, undefined in Range-4, is an error.
+
+use super::index_map::extent;
+use crate::error::ensure;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::build::number;
+use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+
+pub(crate) static V1: OpDef = range(&["opset1"], Build::Op(parse::<Plain>));
+pub(crate) static V4: OpDef = range(&["opset4"], Build::Op(parse::<Range>));
+
+const INPUTS: [&str; 3] = ["start", "stop", "step"];
+
+const fn range(versions: &'static [&'static str], build: Build) -> OpDef {
+    let signature = Signature::new(&INPUTS);
+    OpDef {
+        name: "Range",
+        versions,
+        signature,
+        family: Family::Layout,
+        build,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plain {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    #[serde(deserialize_with = "crate::attrs::element_type")]
+    output_type: ElementType,
+}
+
+impl Op for Plain {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        cx.expect_same("start", "stop")?;
+        cx.expect_same("start", "step")?;
+        infer(cx, cx.element("start"))
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        lower(cx);
+    }
+}
+
+impl Op for Range {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        infer(cx, self.output_type)
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        lower(cx);
+    }
+}
+
+fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError> {
+    let numeric = |t: ElementType| t.is_integer() || t.is_float();
+    let found = output.to_string();
+    ensure!(
+        numeric(output),
+        "`output_type` must be a numeric type, found {found}"
+    );
+    let mut values = Vec::new();
+    for name in INPUTS {
+        cx.expect(name, "a numeric type", numeric)?;
+        let shape = cx.shape(name);
+        let one = shape
+            .dims()
+            .is_none_or(|dims| dims.iter().all(|d| d.contains(1)));
+        ensure!(one, "`{name}` must hold one element, found {shape}");
+        values.extend(cx.constant(name));
+    }
+    let length = match values.as_slice() {
+        [start, stop, step] => Dim::fixed(Progression::new(start, stop, step, output)?.length()?),
+        _ => Dim::ANY,
+    };
+    Ok(vec![TensorType::new(
+        output,
+        PartialShape::ranked(vec![length]),
+    )])
+}
+
+fn lower(cx: &mut Lower<'_>) {
+    let ty = cx.type_of(cx.output(0));
+    let values = INPUTS.map(|name| cx.constant(name));
+    let [Some(start), Some(stop), Some(step)] = values else {
+        return;
+    };
+    let Ok(progression) = Progression::new(start, stop, step, ty) else {
+        return;
+    };
+    cx.define(cx.output(0), |_, at| match progression {
+        Progression::Integers { start, step, .. } => (&at[0] * step + start).cast(ty),
+        Progression::Floats { start, step, .. } => {
+            let i = at[0].clone().cast(ElementType::F64);
+            (i * number(step, ElementType::F64) + start).cast(ty)
+        }
+    });
+}
+
+#[derive(Clone, Copy)]
+enum Progression {
+    Integers { start: i64, stop: i64, step: i64 },
+    Floats { start: f64, stop: f64, step: f64 },
+}
+
+impl Progression {
+    fn new(
+        start: &Tensor,
+        stop: &Tensor,
+        step: &Tensor,
+        output: ElementType,
+    ) -> Result<Progression, OpError> {
+        let unreadable = || OpError::Shape("start, stop and step must be numbers".to_owned());
+        let tensors = [start, stop, step];
+        if output.is_integer() && tensors.iter().all(|t| t.element_type().is_integer()) {
+            let values = tensors.map(|t| t.to_i64_vec().ok().and_then(|v| v.first().copied()));
+            let [Some(start), Some(stop), Some(step)] = values else {
+                return Err(unreadable());
+            };
+            return Ok(Progression::Integers { start, stop, step });
+        }
+        let values = tensors.map(|t| t.to_f64_vec().ok().and_then(|v| v.first().copied()));
+        let [Some(start), Some(stop), Some(step)] = values else {
+            return Err(unreadable());
+        };
+        let cut = |x: f64| if output.is_integer() { x.trunc() } else { x };
+        Ok(Progression::Floats {
+            start: cut(start),
+            stop: cut(stop),
+            step: cut(step),
+        })
+    }
+
+    fn length(self) -> Result<usize, OpError> {
+        let length = match self {
+            Progression::Integers { start, stop, step } => {
+                ensure!(step != 0, "`step` must not be 0");
+                let span = (i128::from(stop) - i128::from(start)) * i128::from(step.signum());
+                let step = i128::from(step.unsigned_abs());
+                usize::try_from((span.max(0) + step - 1) / step).ok()
+            }
+            Progression::Floats { start, stop, step } => {
+                let all = [start, stop, step];
+                let found = format!("{start}, {stop} and {step}");
+                ensure!(
+                    all.iter().all(|x| x.is_finite()),
+                    "start, stop and step must be finite, found {found}"
+                );
+                ensure!(step != 0.0, "`step` must not be 0");
+                let length = ((stop - start) / step).ceil().max(0.0);
+                (length < extent(usize::MAX) as f64).then_some(length as usize)
+            }
+        };
+        let length = length.filter(|&n| extent(n) < i64::MAX);
+        length.ok_or_else(|| {
+            OpError::Shape("a range of more elements than can be counted".to_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, i32s, i64s, run};
+
+    fn integers(start: i64, stop: i64, step: i64) -> [Tensor; 3] {
+        [start, stop, step].map(|x| i64s(&[], &[x]))
+    }
+
+    /// The examples of the specification.
+    #[test]
+    fn of_the_specification() {
+        let to_i32 = [("output_type", "i32")];
+        let up = i32s(&[7], &[2, 5, 8, 11, 14, 17, 20]);
+        assert_eq!(run(&V4, &to_i32, &integers(2, 23, 3)), up);
+        let down = i32s(&[7], &[23, 20, 17, 14, 11, 8, 5]);
+        assert_eq!(run(&V4, &to_i32, &integers(23, 2, -3)), down);
+        let floats = [1.0, 2.5, 0.5].map(|x| f32s(&[], &[x]));
+        let want = f32s(&[3], &[1.0, 1.5, 2.0]);
+        assert_eq!(run(&V4, &[("output_type", "f32")], &floats), want);
+        assert_eq!(run(&V1, &[], &floats), want);
+        assert_eq!(run(&V1, &[], &integers(2, 8, 3)), i64s(&[2], &[2, 5]));
+    }
+
+    #[test]
+    fn empty_truncated_and_extreme() {
+        assert_eq!(run(&V1, &[], &integers(3, 3, 1)), i64s(&[0], &[]));
+        assert_eq!(run(&V1, &[], &integers(3, 5, -1)), i64s(&[0], &[]));
+        let (min, max) = (i64::MIN, i64::MAX);
+        assert_eq!(
+            run(&V1, &[], &integers(min, max, max)),
+            i64s(&[3], &[min, -1, max - 1])
+        );
+        // NumPy: np.arange(1, 4, 1), the numbers being truncated first.
+        let floats = [1.9, 4.9, 1.5].map(|x| f32s(&[], &[x]));
+        assert_eq!(
+            run(&V4, &[("output_type", "i32")], &floats),
+            i32s(&[3], &[1, 2, 3])
+        );
+    }
+
+    #[test]
+    fn what_has_no_length() {
+        assert_eq!(error(&V1, &[], &integers(0, 1, 0)), "`step` must not be 0");
+        let message = "a range of more elements than can be counted";
+        assert_eq!(error(&V1, &[], &integers(i64::MIN, i64::MAX, 1)), message);
+        let floats = [0.0, f32::INFINITY, 1.0].map(|x| f32s(&[], &[x]));
+        let message = "start, stop and step must be finite, found 0, inf and 1";
+        assert_eq!(error(&V1, &[], &floats), message);
+        let inputs = [i64s(&[2], &[0, 0]), i64s(&[], &[1]), i64s(&[], &[1])];
+        assert_eq!(
+            error(&V1, &[], &inputs),
+            "`start` must hold one element, found [2]"
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! `Reshape`: the elements of `data`, in row-major order, in another shape.
+//!
+//! Specification: Reshape-1. In `shape`, -1 stands, once, for what is left; with `special_zero`, 0
+//! stands for the extent of `data` at the same place, which -1 then leaves out of account.
+
+use super::extent::{countable, divided};
+use super::index_map::{flatten, unflatten};
+use crate::error::ensure;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_tensor::{Dim, PartialShape, element_count};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "Reshape",
+    versions: &["opset1"],
+    signature: Signature::new(&["data", "shape"]),
+    family: Family::Layout,
+    build: Build::Op(parse::<Reshape>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reshape {
+    special_zero: bool,
+}
+
+impl Op for Reshape {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let data = cx.shape("data");
+        let shape = match cx.integers("shape")? {
+            Some(pattern) => {
+                let shape = countable(PartialShape::ranked(self.dims(data, &pattern)?))?;
+                let count = |s: &PartialShape| element_count(&s.to_static()?);
+                if let (Some(from), Some(to)) = (count(data), count(&shape)) {
+                    ensure!(from == to, "`data` {data} cannot take `shape` {pattern:?}");
+                }
+                shape
+            }
+            None => cx
+                .length("shape")
+                .map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank),
+        };
+        Ok(vec![TensorType::new(cx.element("data"), shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (from, to) = (cx.shape("data"), cx.shape_of(cx.output(0)));
+        cx.define(cx.output(0), |cx, at| {
+            cx.load("data", &unflatten(&flatten(at, &to), &from))
+        });
+    }
+}
+
+impl Reshape {
+    fn dims(&self, data: &PartialShape, pattern: &[i64]) -> Result<Vec<Dim>, OpError> {
+        let mut dims = Vec::with_capacity(pattern.len());
+        let mut rest = None;
+        let mut copied = Vec::new();
+        for (k, &extent) in pattern.iter().enumerate() {
+            dims.push(match extent {
+                0 if self.special_zero => {
+                    copied.push(k);
+                    match data.dims().map(|dims| dims.get(k)) {
+                        Some(Some(dim)) => *dim,
+                        None => Dim::ANY,
+                        Some(None) => {
+                            let message =
+                                format!("`shape` {pattern:?} copies dim {k} of `data` {data}");
+                            return Err(OpError::Shape(message));
+                        }
+                    }
+                }
+                -1 => {
+                    ensure!(rest.is_none(), "`shape` {pattern:?} must not hold -1 twice");
+                    rest = Some(k);
+                    Dim::ANY
+                }
+                _ => {
+                    ensure!(
+                        extent >= 0,
+                        "`shape` {pattern:?} must not hold numbers below -1"
+                    );
+                    Dim::fixed(extent as usize)
+                }
+            });
+        }
+        if let Some(k) = rest {
+            dims[k] = rest_of(data, pattern, &copied)?;
+        }
+        Ok(dims)
+    }
+}
+
+/// The extent that -1 stands for.
+fn rest_of(data: &PartialShape, pattern: &[i64], copied: &[usize]) -> Result<Dim, OpError> {
+    let Some(dims) = data.dims() else {
+        return Ok(Dim::ANY);
+    };
+    let left = |(k, _): &(usize, &Dim)| !copied.contains(k);
+    let mut total = Dim::fixed(1);
+    for (_, dim) in dims.iter().enumerate().filter(left) {
+        total = total.mul(*dim);
+    }
+    let fixed = pattern
+        .iter()
+        .enumerate()
+        .filter(|(k, n)| !copied.contains(k) && **n >= 0);
+    let taken = fixed
+        .map(|(_, &n)| n as usize)
+        .try_fold(1usize, |product, n| product.checked_mul(n));
+    let rest = match taken {
+        Some(0) => total.contains(0).then_some(Dim::fixed(0)),
+        Some(taken) => divided(total, taken),
+        None => None,
+    };
+    rest.ok_or_else(|| OpError::Shape(format!("`data` {data} cannot take `shape` {pattern:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, i32s, i64s, run};
+    use vinelift_tensor::{ElementType, Tensor};
+
+    fn numbers(shape: &[usize]) -> Tensor {
+        let values: Vec<i32> = (0..shape.iter().product::<usize>() as i32).collect();
+        i32s(shape, &values)
+    }
+
+    fn shape_of(special: &str, data: &[usize], pattern: &[i64]) -> Vec<usize> {
+        let data = numbers(data);
+        let out = run(
+            &DEF,
+            &[("special_zero", special)],
+            &[data.clone(), i64s(&[pattern.len()], pattern)],
+        );
+        assert_eq!(out.bytes(), data.bytes());
+        out.shape().to_vec()
+    }
+
+    /// The examples of the specification, the large one made smaller.
+    #[test]
+    fn shapes_of_the_specification() {
+        assert_eq!(shape_of("false", &[2, 5, 5, 0], &[0, 4]), [0, 4]);
+        assert_eq!(shape_of("true", &[2, 5, 5, 8], &[0, -1, 4]), [2, 50, 4]);
+        assert_eq!(shape_of("true", &[2, 2, 3], &[0, 0, 1, -1]), [2, 2, 1, 3]);
+        assert_eq!(shape_of("true", &[3, 1, 1], &[-1, 0]), [3, 1]);
+        assert_eq!(shape_of("true", &[3, 1, 1], &[0, -1]), [3, 1]);
+    }
+
+    #[test]
+    fn of_scalars_and_of_nothing() {
+        assert_eq!(shape_of("false", &[], &[1, 1]), [1, 1]);
+        assert_eq!(shape_of("false", &[1, 1], &[]), [0usize; 0]);
+        assert_eq!(shape_of("true", &[0, 4], &[0, -1]), [0, 4]);
+        assert_eq!(shape_of("false", &[0, 4], &[-1, 0]), [0, 0]);
+    }
+
+    #[test]
+    fn packed_elements_keep_their_bits() {
+        let data = Tensor::from_bytes(ElementType::U4, &[2, 3], [0x21, 0x43, 0x65]).unwrap();
+        let out = run(
+            &DEF,
+            &[("special_zero", "true")],
+            &[data.clone(), i64s(&[2], &[3, 2])],
+        );
+        assert_eq!((out.shape(), out.bytes()), (&[3usize, 2][..], data.bytes()));
+    }
+
+    #[test]
+    fn what_does_not_fit() {
+        let message = |data: &[usize], pattern: &[i64]| {
+            error(
+                &DEF,
+                &[("special_zero", "true")],
+                &[numbers(data), i64s(&[pattern.len()], pattern)],
+            )
+        };
+        assert_eq!(
+            message(&[2, 3], &[4, 2]),
+            "`data` [2, 3] cannot take `shape` [4, 2]"
+        );
+        assert_eq!(
+            message(&[2, 3], &[4, -1]),
+            "`data` [2, 3] cannot take `shape` [4, -1]"
+        );
+        assert_eq!(
+            message(&[2], &[-1, -1]),
+            "`shape` [-1, -1] must not hold -1 twice"
+        );
+        assert_eq!(
+            message(&[2], &[-2]),
+            "`shape` [-2] must not hold numbers below -1"
+        );
+        assert_eq!(
+            message(&[2], &[2, 0]),
+            "`shape` [2, 0] copies dim 1 of `data` [2]"
+        );
+        let huge = "an output of shape [9223372036854775807, 9223372036854775807] is too large";
+        assert_eq!(message(&[2], &[i64::MAX, i64::MAX]), huge);
+    }
+
+    #[test]
+    fn partial_shapes() {
+        let op = Reshape { special_zero: true };
+        let data = PartialShape::ranked(vec![
+            Dim::ANY,
+            Dim {
+                min: 2,
+                max: Some(8),
+            },
+            Dim::fixed(6),
+        ]);
+        let dims =
+            |pattern: &[i64]| PartialShape::ranked(op.dims(&data, pattern).unwrap()).to_string();
+        assert_eq!(dims(&[0, -1]), "[?, 12..48]");
+        assert_eq!(dims(&[0, -1, 4]), "[?, 3..12, 4]");
+        assert_eq!(dims(&[-1, 3]), "[?, 3]");
+    }
+}

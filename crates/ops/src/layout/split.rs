@@ -1,0 +1,235 @@
+//! `Split` and `VariadicSplit`: consecutive parts of `data` along `axis`:
+//! `out_k[.., i, ..] = data[.., start_k + i, ..]`.
+//!
+//! Specifications: Split-1, whose `num_splits` parts are of equal length, and VariadicSplit-1, whose
+//! `split_lengths` may hold one -1 for what is left.
+
+use super::extent::{divided, grown};
+use super::index_map::extent;
+use crate::error::ensure;
+use crate::infer::normalize_axis;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_tensor::{Dim, PartialShape};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "Split",
+    versions: &["opset1"],
+    signature: Signature::new(&["data", "axis"]),
+    family: Family::Layout,
+    build: Build::Op(parse::<Split>),
+};
+
+pub(crate) static VARIADIC: OpDef = OpDef {
+    name: "VariadicSplit",
+    versions: &["opset1"],
+    signature: Signature::new(&["data", "axis", "split_lengths"]),
+    family: Family::Layout,
+    build: Build::Op(parse::<VariadicSplit>),
+};
+
+/// More outputs than any layer has.
+const MOST: usize = 1 << 16;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Split {
+    num_splits: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VariadicSplit {}
+
+impl Op for Split {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let parts = self.num_splits;
+        ensure!(
+            (1..=MOST).contains(&parts),
+            "`num_splits` must be in 1..={MOST}, found {parts}"
+        );
+        outputs(cx, parts, |dim| {
+            let each = divided(dim, parts);
+            let misfit = || {
+                OpError::Shape(format!(
+                    "{parts} equal parts do not make up an extent of {dim}"
+                ))
+            };
+            Ok(vec![each.ok_or_else(misfit)?; parts])
+        })
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        lower(cx);
+    }
+}
+
+impl Op for VariadicSplit {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let lengths = cx.integers("split_lengths")?;
+        let Some(parts) = lengths
+            .as_ref()
+            .map(Vec::len)
+            .or(cx.length("split_lengths"))
+        else {
+            return Err(OpError::Unsupported(
+                "a number of parts that is not known".to_owned(),
+            ));
+        };
+        ensure!(
+            (1..=MOST).contains(&parts),
+            "`split_lengths` must hold 1 to {MOST} numbers, found {parts}"
+        );
+        outputs(cx, parts, |dim| match &lengths {
+            Some(lengths) => part_dims(dim, lengths),
+            None => Ok(vec![
+                Dim {
+                    min: 0,
+                    max: dim.max
+                };
+                parts
+            ]),
+        })
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        lower(cx);
+    }
+}
+
+/// The types of the outputs, given the extents of the parts of a dim.
+fn outputs(
+    cx: &Infer<'_>,
+    parts: usize,
+    split: impl FnOnce(Dim) -> Result<Vec<Dim>, OpError>,
+) -> Result<Vec<TensorType>, OpError> {
+    let element = cx.element("data");
+    let axis = cx.integer("axis")?;
+    let Some(dims) = cx.dims("data") else {
+        return Ok(vec![TensorType::new(element, PartialShape::DYNAMIC); parts]);
+    };
+    let Some(axis) = axis else {
+        return Ok(vec![
+            TensorType::new(
+                element,
+                PartialShape::any_of_rank(dims.len())
+            );
+            parts
+        ]);
+    };
+    let axis = normalize_axis(axis, dims.len())?;
+    let with = |part: Dim| {
+        let mut dims = dims.to_vec();
+        dims[axis] = part;
+        TensorType::new(element, PartialShape::ranked(dims))
+    };
+    Ok(split(dims[axis])?.into_iter().map(with).collect())
+}
+
+fn part_dims(dim: Dim, lengths: &[i64]) -> Result<Vec<Dim>, OpError> {
+    let least = lengths.iter().min().copied().unwrap_or(0);
+    let open = lengths.iter().filter(|&&n| n == -1).count();
+    ensure!(
+        least >= -1 && open <= 1,
+        "`split_lengths` {lengths:?} must be natural but for one -1"
+    );
+    let taken: i128 = lengths
+        .iter()
+        .filter(|n| **n >= 0)
+        .map(|&n| i128::from(n))
+        .sum();
+    let room = dim.max.is_none_or(|max| taken <= max as i128);
+    let exact = open == 1 || dim.min as i128 <= taken;
+    ensure!(
+        room && exact,
+        "`split_lengths` {lengths:?} do not make up an extent of {dim}"
+    );
+    let rest = grown(dim, -taken);
+    let part = |&n: &i64| usize::try_from(n).map_or(rest, Dim::fixed);
+    Ok(lengths.iter().map(part).collect())
+}
+
+fn lower(cx: &mut Lower<'_>) {
+    let rank = cx.shape("data").len();
+    let axis = normalize_axis(cx.integer("axis").unwrap_or_default(), rank).unwrap_or_default();
+    let mut start = 0i64;
+    for out in cx.outputs().to_vec() {
+        let length = extent(cx.shape_of(out)[axis]);
+        cx.define(out, |cx, at| {
+            let mut from = at.to_vec();
+            if start > 0 {
+                from[axis] = &from[axis] + start;
+            }
+            cx.load("data", &from)
+        });
+        start = start.saturating_add(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexPolicy;
+    use crate::testing::{error, i32s, i64s, run_all};
+
+    #[test]
+    fn equal_parts() {
+        let x = i32s(&[2, 4], &[0, 1, 2, 3, 4, 5, 6, 7]);
+        let inputs = [x, i64s(&[], &[-1])];
+        let out = run_all(&DEF, &[("num_splits", "2")], &inputs, IndexPolicy::Spec).unwrap();
+        assert_eq!(
+            out,
+            [i32s(&[2, 2], &[0, 1, 4, 5]), i32s(&[2, 2], &[2, 3, 6, 7])]
+        );
+        let message = "3 equal parts do not make up an extent of 4";
+        assert_eq!(error(&DEF, &[("num_splits", "3")], &inputs), message);
+        let message = "`num_splits` must be in 1..=65536, found 0";
+        assert_eq!(error(&DEF, &[("num_splits", "0")], &inputs), message);
+    }
+
+    #[test]
+    fn parts_of_given_length() {
+        let x = i32s(&[6], &[0, 1, 2, 3, 4, 5]);
+        let split = |lengths: &[i64]| {
+            let inputs = [x.clone(), i64s(&[1], &[0]), i64s(&[lengths.len()], lengths)];
+            run_all(&VARIADIC, &[], &inputs, IndexPolicy::Spec)
+        };
+        let parts = [
+            i32s(&[1], &[0]),
+            i32s(&[2], &[1, 2]),
+            i32s(&[3], &[3, 4, 5]),
+        ];
+        assert_eq!(split(&[1, 2, 3]).unwrap(), parts);
+        assert_eq!(split(&[1, -1, 3]).unwrap(), parts);
+        assert_eq!(split(&[6, -1]).unwrap(), [x.clone(), i32s(&[0], &[])]);
+        let message = "`split_lengths` [1, 2] do not make up an extent of 6";
+        assert_eq!(split(&[1, 2]).unwrap_err(), message);
+        let message = "`split_lengths` [-1, -1] must be natural but for one -1";
+        assert_eq!(split(&[-1, -1]).unwrap_err(), message);
+        let max = i64::MAX;
+        let message = format!("`split_lengths` [{max}, {max}] do not make up an extent of 6");
+        assert_eq!(split(&[max, max]).unwrap_err(), message);
+    }
+
+    #[test]
+    fn intervals() {
+        let dim = Dim {
+            min: 4,
+            max: Some(9),
+        };
+        let parts: Vec<String> = part_dims(dim, &[3, -1])
+            .unwrap()
+            .iter()
+            .map(Dim::to_string)
+            .collect();
+        assert_eq!(parts, ["3", "1..6"]);
+        assert_eq!(
+            divided(dim, 3),
+            Some(Dim {
+                min: 2,
+                max: Some(3)
+            })
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What `lower` sees: static shapes, known values, and a nest to append to.
+
+use crate::OpDef;
+use vinelift_nest::{
+    Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, build,
+};
+use vinelift_tensor::{ElementType, Tensor};
+
+/// What the user wants of data-dependent indices that are out of range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IndexPolicy {
+    /// What each operator's specification says.
+    #[default]
+    Spec,
+    /// An error, everywhere.
+    Error,
+    /// Reads give 0 and writes are left out, everywhere.
+    Zero,
+}
+
+/// The nest under construction, for [`crate::Op::lower`].
+pub struct Lower<'a> {
+    nest: &'a mut Nest,
+    def: &'static OpDef,
+    layer: LayerId,
+    inputs: Vec<BufferId>,
+    outputs: Vec<BufferId>,
+    values: &'a [Option<&'a Tensor>],
+    policy: IndexPolicy,
+}
+
+impl<'a> Lower<'a> {
+    /// `inputs` and `outputs` are buffers of `nest`, in the operator's order.
+    pub fn new(
+        nest: &'a mut Nest,
+        def: &'static OpDef,
+        layer: LayerId,
+        inputs: Vec<BufferId>,
+        outputs: Vec<BufferId>,
+        values: &'a [Option<&'a Tensor>],
+        policy: IndexPolicy,
+    ) -> Lower<'a> {
+        Lower {
+            nest,
+            def,
+            layer,
+            inputs,
+            outputs,
+            values,
+            policy,
+        }
+    }
+
+    /// The buffer of input `name`.
+    pub fn input(&self, name: &str) -> BufferId {
+        self.inputs[self.def.signature.position(name)]
+    }
+
+    /// Whether the optional input `name` is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.def.signature.position(name) < self.inputs.len()
+    }
+
+    /// All inputs, for variadic operators.
+    pub fn inputs(&self) -> &[BufferId] {
+        &self.inputs
+    }
+
+    /// The buffer of output `i`.
+    pub fn output(&self, i: usize) -> BufferId {
+        self.outputs[i]
+    }
+
+    /// All outputs.
+    pub fn outputs(&self) -> &[BufferId] {
+        &self.outputs
+    }
+
+    /// The shape of a buffer.
+    pub fn shape_of(&self, buffer: BufferId) -> Vec<usize> {
+        self.nest.buf(buffer).shape.clone()
+    }
+
+    /// The shape of input `name`.
+    pub fn shape(&self, name: &str) -> Vec<usize> {
+        self.shape_of(self.input(name))
+    }
+
+    /// The element type of a buffer.
+    pub fn type_of(&self, buffer: BufferId) -> ElementType {
+        self.nest.buf(buffer).ty
+    }
+
+    /// The element type of input `name`.
+    pub fn element(&self, name: &str) -> ElementType {
+        self.type_of(self.input(name))
+    }
+
+    /// The value of input `name`, which `infer` has asked for; `None` if the input is not there.
+    pub fn constant(&self, name: &str) -> Option<&'a Tensor> {
+        self.values
+            .get(self.def.signature.position(name))
+            .copied()
+            .flatten()
+    }
+
+    /// As [`Lower::constant`], as integers.
+    pub fn integers(&self, name: &str) -> Option<Vec<i64>> {
+        self.constant(name)?.to_i64_vec().ok()
+    }
+
+    /// As [`Lower::integers`], for a single element.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        self.integers(name)?.first().copied()
+    }
+
+    /// `name[at]`, of the input's element type.
+    pub fn load(&self, name: &str, at: &[Scalar]) -> Scalar {
+        self.nest.load(self.input(name), at.to_vec())
+    }
+
+    /// `buffer[at]`, of the buffer's element type.
+    pub fn load_from(&self, buffer: BufferId, at: &[Scalar]) -> Scalar {
+        self.nest.load(buffer, at.to_vec())
+    }
+
+    /// A buffer for values in between.
+    pub fn temporary(&mut self, name: &str, ty: ElementType, shape: &[usize]) -> BufferId {
+        self.nest.buffer(name, ty, shape, Role::Temporary)
+    }
+
+    /// A one-dimensional table of `i64` constants.
+    pub fn table(&mut self, name: &str, values: &[i64]) -> BufferId {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.nest
+            .table(name, ElementType::I64, values.len(), &bytes)
+    }
+
+    /// `target[at] = value(at)` for every `at` in the target's shape.
+    pub fn define(&mut self, target: BufferId, value: impl FnOnce(&mut Self, &[Scalar]) -> Scalar) {
+        let shape = self.shape_of(target);
+        self.stage(&shape, target, Mode::Set, |cx, at| {
+            let value = value(cx, at);
+            (at.to_vec(), value)
+        });
+    }
+
+    /// `target[at] mode= value` for every point of `domain` in row-major order, where `body` gives
+    /// `(at, value)` for a point.
+    pub fn stage(
+        &mut self,
+        domain: &[usize],
+        target: BufferId,
+        mode: Mode,
+        body: impl FnOnce(&mut Self, &[Scalar]) -> (Vec<Scalar>, Scalar),
+    ) {
+        let domain = self.nest.axes(domain);
+        let point: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let (at, value) = body(self, &point);
+        self.nest.stages.push(Stage {
+            domain,
+            target,
+            at,
+            mode,
+            value,
+            layers: vec![self.layer],
+        });
+    }
+
+    /// `init op body(k) op …` over the points `k` of a box of `extents`, in row-major order.
+    pub fn reduce(
+        &mut self,
+        op: Binary,
+        extents: &[usize],
+        init: Scalar,
+        body: impl FnOnce(&mut Self, &[Scalar]) -> Scalar,
+    ) -> Scalar {
+        let axes = self.nest.axes(extents);
+        let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+        let body = body(self, &point);
+        Scalar::reduce(op, axes, init, body)
+    }
+
+    /// The only element of input `name`, whatever its rank.
+    pub fn load_only(&self, name: &str) -> Scalar {
+        let at = vec![build::index(0); self.shape(name).len()];
+        self.load(name, &at)
+    }
+
+    /// The index `name[at]` into a dim of `extent`, checked at run time. `spec` is what the
+    /// operator's specification says of indices out of range.
+    pub fn index(&mut self, name: &str, at: &[Scalar], extent: usize, spec: Policy) -> Scalar {
+        let index = self.load(name, at);
+        let zero = match self.policy {
+            IndexPolicy::Spec => spec.zero,
+            IndexPolicy::Error => false,
+            IndexPolicy::Zero => true,
+        };
+        self.wrap(index, extent, Policy { zero, ..spec }, name, at)
+    }
+
+    /// `index` as an index into a dim of `extent`, for the operator's own use: `policy` holds
+    /// whatever the user wants of indices. Messages say that it came from `name[position]`.
+    pub fn wrap(
+        &mut self,
+        index: Scalar,
+        extent: usize,
+        policy: Policy,
+        name: &str,
+        position: &[Scalar],
+    ) -> Scalar {
+        let ty = index.ty().compute();
+        let site = Site {
+            layer: self.layer,
+            input: name.to_owned(),
+        };
+        self.nest
+            .wrap(index.cast(ty), extent, policy, site, position.to_vec())
+    }
+}

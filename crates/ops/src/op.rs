@@ -1,0 +1,178 @@
+//! What an operator is.
+
+use crate::{Attributes, Infer, Lower, OpError, TensorType, elementwise, reduction};
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+/// One operator instance: its attributes, and the two rules that give them meaning.
+pub trait Op: Debug + Send + Sync {
+    /// The types of the outputs, or why the inputs do not fit.
+    ///
+    /// Shapes may be partial on the way in and out. Every input whose *value* `lower` will need must
+    /// be asked for here ([`Infer::constant`]), even where the output shape does not depend on it.
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
+
+    /// Appends the stages that compute the outputs. All shapes are static and `infer` has passed.
+    fn lower(&self, cx: &mut Lower<'_>);
+}
+
+/// A declaration: one operator type with the versions that mean the same.
+pub struct OpDef {
+    /// `type=` in the IR.
+    pub name: &'static str,
+    /// The values of `version=` that this covers.
+    pub versions: &'static [&'static str],
+    /// The inputs, by name.
+    pub signature: Signature,
+    /// Its kind of lowering.
+    pub family: Family,
+    /// How an instance comes to be.
+    pub build: Build,
+}
+
+impl OpDef {
+    /// An instance with these attributes; `None` for a part of the graph itself.
+    pub fn instantiate(
+        &'static self,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<Box<dyn Op>>, OpError> {
+        match &self.build {
+            Build::Op(parse) => parse(attributes).map(Some),
+            Build::Elementwise(row) => row.instantiate(attributes).map(Some),
+            Build::Reduction(row) => row.instantiate(attributes).map(Some),
+            Build::Structure => Ok(None),
+        }
+    }
+}
+
+/// Reads the attributes into `T`, for [`Build::Op`].
+pub(crate) fn parse<T: Op + DeserializeOwned + 'static>(
+    attributes: &Attributes<'_>,
+) -> Result<Box<dyn Op>, OpError> {
+    Ok(Box::new(attributes.parse::<T>()?))
+}
+
+/// How an instance of an operator comes to be.
+pub enum Build {
+    /// From its attributes.
+    Op(fn(&Attributes<'_>) -> Result<Box<dyn Op>, OpError>),
+    /// A row of the table of elementwise operators.
+    Elementwise(elementwise::Row),
+    /// A row of the table of reductions.
+    Reduction(reduction::Row),
+    /// Not an operator on tensors but a part of the graph itself, which the graph builds.
+    Structure,
+}
+
+/// The names of an operator's inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    names: &'static [&'static str],
+    optional: usize,
+    variadic: bool,
+}
+
+impl Signature {
+    /// All of these.
+    pub const fn new(names: &'static [&'static str]) -> Signature {
+        Signature {
+            names,
+            optional: 0,
+            variadic: false,
+        }
+    }
+
+    /// The last `count` names may be missing.
+    pub const fn optional(self, count: usize) -> Signature {
+        Signature {
+            optional: count,
+            ..self
+        }
+    }
+
+    /// The last name may stand for any number of inputs, at least one.
+    pub const fn variadic(self) -> Signature {
+        Signature {
+            variadic: true,
+            ..self
+        }
+    }
+
+    /// Position of the input called `name`.
+    ///
+    /// # Panics
+    /// If the signature has no such name, which is a slip in the operator's own file.
+    pub fn position(&self, name: &str) -> usize {
+        match self.names.iter().position(|n| *n == name) {
+            Some(i) => i,
+            None => panic!("the signature {:?} has no input `{name}`", self.names),
+        }
+    }
+
+    /// Name of input `i`.
+    pub fn name(&self, i: usize) -> &'static str {
+        self.names
+            .get(i)
+            .or(self.names.last())
+            .copied()
+            .unwrap_or("input")
+    }
+
+    /// Whether `count` inputs fit.
+    pub fn accepts(&self, count: usize) -> bool {
+        let most = if self.variadic {
+            usize::MAX
+        } else {
+            self.names.len()
+        };
+        (self.names.len() - self.optional..=most).contains(&count)
+    }
+
+    /// `data, indices, [axis]`
+    pub fn describe(&self) -> String {
+        let required = self.names.len() - self.optional;
+        let name = |(i, n): (usize, &&str)| {
+            if i < required {
+                n.to_string()
+            } else {
+                format!("[{n}]")
+            }
+        };
+        let list: Vec<String> = self.names.iter().enumerate().map(name).collect();
+        list.join(", ") + if self.variadic { ", …" } else { "" }
+    }
+}
+
+/// A kind of lowering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// One output element from the input elements at the same place.
+    Elementwise,
+    /// A fold over axes.
+    Reduction,
+    /// Elements move by an index map that is known when compiling.
+    Layout,
+    /// Elements move by indices found in tensors.
+    Index,
+    /// Part of the graph itself.
+    Structure,
+}
+
+impl Family {
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Elementwise => "elementwise",
+            Family::Reduction => "reduction",
+            Family::Layout => "layout",
+            Family::Index => "index",
+            Family::Structure => "structure",
+        }
+    }
+}
+
+impl Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name, self.versions.join(", "))
+    }
+}

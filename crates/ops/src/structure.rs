@@ -1,0 +1,166 @@
+//! Parts of the graph itself: they have attributes, and neither `infer` nor `lower`.
+
+use crate::{AttrError, Attributes, Build, Family, OpDef, Signature};
+use serde::Deserialize;
+use vinelift_tensor::{Dim, ElementType, PartialShape, Shape};
+
+/// An input of the model.
+pub(crate) static PARAMETER: OpDef = structure("Parameter", &[]);
+/// A tensor in the weights.
+pub(crate) static CONST: OpDef = structure("Const", &[]);
+/// An output of the model.
+pub(crate) static RESULT: OpDef = structure("Result", &["x"]);
+
+const fn structure(name: &'static str, inputs: &'static [&'static str]) -> OpDef {
+    OpDef {
+        name,
+        versions: &["opset1"],
+        signature: Signature::new(inputs),
+        family: Family::Structure,
+        build: Build::Structure,
+    }
+}
+
+/// What a `Parameter` declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterAttributes {
+    /// The shapes that it takes.
+    pub shape: PartialShape,
+    /// Its element type.
+    pub element_type: ElementType,
+}
+
+impl ParameterAttributes {
+    /// Reads `shape="?,3,1..7,2.."` (`...` for any rank, empty for a scalar) and `element_type="f32"`.
+    pub fn parse(attributes: &Attributes<'_>) -> Result<ParameterAttributes, AttrError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Raw {
+            shape: String,
+            #[serde(deserialize_with = "crate::attrs::element_type")]
+            element_type: ElementType,
+        }
+        let Raw {
+            shape,
+            element_type,
+        } = attributes.parse()?;
+        let shape = partial_shape(&shape)
+            .ok_or_else(|| AttrError::new("shape", "a list of dims", &shape))?;
+        Ok(ParameterAttributes {
+            shape,
+            element_type,
+        })
+    }
+}
+
+/// Where a `Const` is found, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConstAttributes {
+    /// Its element type.
+    pub element_type: ElementType,
+    /// Its shape.
+    pub shape: Shape,
+    /// Position of its first byte in the weights.
+    pub offset: u64,
+    /// Bytes there; may be more than the shape needs.
+    pub size: u64,
+}
+
+impl ConstAttributes {
+    /// Reads `element_type`, `shape="3, 4"`, `offset` and `size`.
+    pub fn parse(attributes: &Attributes<'_>) -> Result<ConstAttributes, AttrError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Raw {
+            #[serde(deserialize_with = "crate::attrs::element_type")]
+            element_type: ElementType,
+            shape: Vec<u64>,
+            offset: u64,
+            size: u64,
+        }
+        let Raw {
+            element_type,
+            shape,
+            offset,
+            size,
+        } = attributes.parse()?;
+        let extent = |d: &u64| {
+            usize::try_from(*d)
+                .map_err(|_| AttrError::new("shape", "a list of extents", &d.to_string()))
+        };
+        let shape = shape.iter().map(extent).collect::<Result<_, _>>()?;
+        Ok(ConstAttributes {
+            element_type,
+            shape,
+            offset,
+            size,
+        })
+    }
+}
+
+/// The text of a partial shape as `Parameter` writes it.
+pub fn format_shape(shape: &PartialShape) -> String {
+    let Some(dims) = shape.dims() else {
+        return "...".to_owned();
+    };
+    dims.iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn partial_shape(text: &str) -> Option<PartialShape> {
+    match text.trim() {
+        "..." => Some(PartialShape::DYNAMIC),
+        "" => Some(PartialShape::ranked(Vec::new())),
+        text => text
+            .split(',')
+            .map(|d| dim(d.trim()))
+            .collect::<Option<_>>()
+            .map(PartialShape::ranked),
+    }
+}
+
+fn dim(text: &str) -> Option<Dim> {
+    if text == "?" || text == "-1" {
+        return Some(Dim::ANY);
+    }
+    let Some((min, max)) = text.split_once("..") else {
+        return text.parse().ok().map(Dim::fixed);
+    };
+    let min = if min.is_empty() { 0 } else { min.parse().ok()? };
+    let max = if max.is_empty() {
+        None
+    } else {
+        Some(max.parse().ok()?)
+    };
+    max.is_none_or(|max| min <= max).then_some(Dim { min, max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameter(shape: &str) -> Result<ParameterAttributes, String> {
+        let pairs = [
+            ("shape".to_owned(), shape.to_owned()),
+            ("element_type".to_owned(), "f32".to_owned()),
+        ];
+        ParameterAttributes::parse(&Attributes(&pairs)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn shapes_are_read_and_written() {
+        for text in ["?,3,1..7,2..", "...", "", "5"] {
+            assert_eq!(format_shape(&parameter(text).unwrap().shape), text);
+        }
+        assert_eq!(parameter("..4").unwrap().shape.to_string(), "[0..4]");
+        assert_eq!(parameter("-1, 2").unwrap().shape.to_string(), "[?, 2]");
+        for text in ["x", "7..1", "1,,2", "-2"] {
+            assert_eq!(
+                parameter(text).unwrap_err(),
+                format!("`shape` must be a list of dims, found `{text}`")
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How a model is compiled and run.
+
+use std::num::NonZeroUsize;
+use vinelift_ops::IndexPolicy;
+
+/// How much is done to a nest before it runs. The results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// The nest of every layer, interpreted.
+    Interpreted,
+    /// Fused, then interpreted.
+    Fused,
+    /// The nest of every layer, as native code.
+    Compiled,
+    /// Fused and scheduled, as native code.
+    #[default]
+    Scheduled,
+}
+
+impl Level {
+    /// All levels, from the plainest on.
+    pub const ALL: [Level; 4] = [
+        Level::Interpreted,
+        Level::Fused,
+        Level::Compiled,
+        Level::Scheduled,
+    ];
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Interpreted => "interpreted",
+            Level::Fused => "fused",
+            Level::Compiled => "compiled",
+            Level::Scheduled => "scheduled",
+        }
+    }
+
+    pub(crate) fn fuses(self) -> bool {
+        matches!(self, Level::Fused | Level::Scheduled)
+    }
+
+    pub(crate) fn is_native(self) -> bool {
+        matches!(self, Level::Compiled | Level::Scheduled)
+    }
+}
+
+/// How a model is compiled and run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How much is optimised.
+    pub level: Level,
+    /// What happens to data-dependent indices that are out of range.
+    pub index_policy: IndexPolicy,
+    /// The most specialisations to shapes that are kept; the least recently used goes first.
+    pub cache_size: NonZeroUsize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        const CACHE_SIZE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+        Config {
+            level: Level::default(),
+            index_policy: IndexPolicy::default(),
+            cache_size: CACHE_SIZE,
+        }
+    }
+}

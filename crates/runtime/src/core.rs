@@ -1,0 +1,83 @@
+//! The entry point: reads and compiles models.
+
+use crate::{CompiledModel, Config, Error, Model, weights};
+use bytes::Bytes;
+use std::path::Path;
+use std::sync::Arc;
+use vinelift_codegen::Compiler;
+use vinelift_xml::Weights;
+
+/// Reads and compiles models. Cheap to clone; shared by any number of threads.
+#[derive(Clone)]
+pub struct Core {
+    compiler: Arc<Compiler>,
+}
+
+impl Core {
+    /// A core for the machine that this runs on.
+    ///
+    /// # Errors
+    /// If no code can be made for it.
+    pub fn new() -> Result<Core, Error> {
+        Ok(Core {
+            compiler: Arc::new(Compiler::new()?),
+        })
+    }
+
+    /// Reads the model at `path`, an `.xml` file. Its constants are in the file of the same name that
+    /// ends in `.bin`; a model without constants needs none.
+    pub fn read_model(&self, path: impl AsRef<Path>) -> Result<Model, Error> {
+        let path = path.as_ref();
+        let bin = path.with_extension("bin");
+        let weights = if bin.exists() {
+            weights::map(&bin)?
+        } else {
+            Weights::default()
+        };
+        read(path, &weights)
+    }
+
+    /// Reads the model at `path`, whose constants are in the file `weights`.
+    pub fn read_model_with_weights(
+        &self,
+        path: impl AsRef<Path>,
+        weights: impl AsRef<Path>,
+    ) -> Result<Model, Error> {
+        read(path.as_ref(), &weights::map(weights.as_ref())?)
+    }
+
+    /// Reads a model from the bytes of its two files.
+    pub fn read_model_from_memory(
+        &self,
+        xml: &[u8],
+        weights: impl Into<Bytes>,
+    ) -> Result<Model, Error> {
+        Model::parse("model", xml, &Weights::new(weights.into()))
+    }
+
+    /// Compiles a model as [`Config::default`] says.
+    pub fn compile_model(&self, model: &Model) -> Result<CompiledModel, Error> {
+        self.compile_model_with(model, Config::default())
+    }
+
+    /// Compiles a model. If the shapes of its inputs are known, its code is made now; otherwise when
+    /// they are first seen.
+    ///
+    /// # Errors
+    /// Names every layer that is unsupported or does not fit its inputs.
+    pub fn compile_model_with(
+        &self,
+        model: &Model,
+        config: Config,
+    ) -> Result<CompiledModel, Error> {
+        CompiledModel::new(model.clone(), self.compiler.clone(), config)
+    }
+}
+
+fn read(path: &Path, weights: &Weights) -> Result<Model, Error> {
+    let text = std::fs::read(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Model::parse(&path.display().to_string(), &text, weights)
+}

@@ -1,0 +1,235 @@
+//! Every stage of a model's way to machine code, as text.
+
+use crate::plan::{Native, Pass, compile, optimize};
+use crate::{CompiledModel, Error, Level, Shape};
+use std::fmt::Write;
+use vinelift_codegen::{KernelText, Options};
+use vinelift_graph::{Known, Segment, specialize};
+use vinelift_nest::Nest;
+
+/// A stage of a model's way to machine code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The layers, with the types of their tensors.
+    Graph,
+    /// The layers, in the language of Graphviz.
+    Dot,
+    /// The loop nest of every layer.
+    Nest,
+    /// After fusion.
+    Fused,
+    /// After scheduling.
+    Scheduled,
+    /// Cranelift's intermediate form.
+    Clif,
+    /// Cranelift's machine instructions, registers allocated.
+    Vcode,
+    /// Machine code.
+    Asm,
+}
+
+impl Stage {
+    /// All stages, in order.
+    pub const ALL: [Stage; 8] = [
+        Stage::Graph,
+        Stage::Dot,
+        Stage::Nest,
+        Stage::Fused,
+        Stage::Scheduled,
+        Stage::Clif,
+        Stage::Vcode,
+        Stage::Asm,
+    ];
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Graph => "graph",
+            Stage::Dot => "dot",
+            Stage::Nest => "nest",
+            Stage::Fused => "fused",
+            Stage::Scheduled => "scheduled",
+            Stage::Clif => "clif",
+            Stage::Vcode => "vcode",
+            Stage::Asm => "asm",
+        }
+    }
+
+    /// The level at which a nest has this form.
+    fn level(self) -> Level {
+        match self {
+            Stage::Nest => Level::Interpreted,
+            Stage::Fused => Level::Fused,
+            _ => Level::Scheduled,
+        }
+    }
+}
+
+impl CompiledModel {
+    /// The text of a stage. `shapes` are those of the inputs, `None` where the model's own is static;
+    /// with `layer`, only what that layer is part of.
+    ///
+    /// Where later shapes depend on values that only a run can give, the text ends with a line that
+    /// says which.
+    pub fn dump(
+        &self,
+        stage: Stage,
+        shapes: &[Option<Shape>],
+        layer: Option<&str>,
+    ) -> Result<String, Error> {
+        let model = self.model();
+        if let Some(layer) = layer {
+            let known = model
+                .graph
+                .graph
+                .node_weights()
+                .any(|n| n.layer.name == layer);
+            if !known {
+                return Err(Error::Input(format!("the model has no layer '{layer}'")));
+            }
+        }
+        match stage {
+            Stage::Graph => Ok(keep_lines(&model.graph.to_text(&model.infer()?), layer)),
+            Stage::Dot => Ok(model.graph.to_dot(&model.infer()?)),
+            Stage::Nest | Stage::Fused | Stage::Scheduled => {
+                let segment = self.segment(shapes)?;
+                let nest = optimize(segment.nest.clone(), stage.level(), None);
+                Ok(nest_text(&nest, layer) + &waiting(self, &segment))
+            }
+            Stage::Clif | Stage::Vcode | Stage::Asm => {
+                let segment = self.segment(shapes)?;
+                let nest = optimize(segment.nest.clone(), stage.level(), None);
+                let native = compile(&nest, &self.0.compiler, &Options { capture_text: true })?;
+                Ok(code_text(&native, stage, layer) + &waiting(self, &segment))
+            }
+        }
+    }
+
+    /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
+    /// after every pass that changed it.
+    pub fn trace(&self, shapes: &[Option<Shape>]) -> Result<String, Error> {
+        let segment = self.segment(shapes)?;
+        let mut passes: Vec<Pass> = Vec::new();
+        optimize(segment.nest.clone(), Level::Scheduled, Some(&mut passes));
+        let mut text = String::new();
+        let mut before: Option<&Pass> = None;
+        for pass in &passes {
+            let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
+            let unchanged = before.is_some_and(|b| b.text == pass.text);
+            let _ = writeln!(
+                text,
+                "== {}: {stages}{} ({:.2} ms){}",
+                pass.name,
+                pass.stages,
+                pass.time.as_secs_f64() * 1e3,
+                if unchanged { " (unchanged)" } else { "" }
+            );
+            for kept in &pass.kept {
+                let _ = writeln!(text, "   kept {}: {}", kept.buffer, kept.reason);
+            }
+            if !unchanged {
+                text += &pass.text;
+            }
+            before = Some(pass);
+        }
+        Ok(text + &waiting(self, &segment))
+    }
+
+    fn segment(&self, shapes: &[Option<Shape>]) -> Result<Segment, Error> {
+        let mut fixed = Vec::with_capacity(self.inputs().len());
+        for (k, port) in self.inputs().iter().enumerate() {
+            let given = shapes.get(k).cloned().flatten();
+            let shape = given.or_else(|| port.shape.to_static());
+            let dynamic = || {
+                Error::Input(format!(
+                    "input '{}' has the dynamic shape {}, and none was given",
+                    port.name(),
+                    port.shape
+                ))
+            };
+            fixed.push(shape.ok_or_else(dynamic)?);
+        }
+        let mut strings = self.0.strings.clone();
+        let segment = specialize(
+            &self.model().graph,
+            &fixed,
+            &Known::default(),
+            self.config().index_policy,
+            &mut strings,
+        );
+        segment.map_err(|e| self.model().error(e))
+    }
+}
+
+fn nest_text(nest: &Nest, layer: Option<&str>) -> String {
+    let Some(layer) = layer else {
+        return nest.to_string();
+    };
+    let of_layer = |s: &&vinelift_nest::Stage| {
+        s.layers
+            .iter()
+            .any(|l| nest.layers[l.0 as usize].name == layer)
+    };
+    let stages = nest.stages.iter().filter(of_layer);
+    stages
+        .map(|s| format!("{}  # {}\n", nest.display_stage(s), nest.layer_names(s)))
+        .collect()
+}
+
+fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
+    let mut text = String::new();
+    for step in &native.steps {
+        let of_layer = |name: &str| step.kernel.nest.layers.iter().any(|l| l.name == name);
+        if !layer.is_none_or(of_layer) {
+            continue;
+        }
+        let Some(KernelText { clif, vcode, asm }) = native.text(step) else {
+            continue;
+        };
+        let body = match stage {
+            Stage::Clif => clif,
+            Stage::Vcode => vcode,
+            _ => asm,
+        };
+        let _ = writeln!(
+            text,
+            "; kernel {} = function {}",
+            step.name(),
+            step.function
+        );
+        for line in nest_text(&step.kernel.nest, None)
+            .lines()
+            .filter(|l| l.starts_with("for "))
+        {
+            let _ = writeln!(text, ";   {line}");
+        }
+        let _ = writeln!(text, "{}", body.trim_end());
+    }
+    text
+}
+
+fn keep_lines(text: &str, layer: Option<&str>) -> String {
+    let Some(layer) = layer else {
+        return text.to_owned();
+    };
+    text.lines()
+        .filter(|l| {
+            l.strip_prefix(layer)
+                .is_some_and(|rest| rest.starts_with([':', ' ']))
+        })
+        .map(|l| format!("{l}\n"))
+        .collect()
+}
+
+fn waiting(compiled: &CompiledModel, segment: &Segment) -> String {
+    let names: Vec<String> = segment
+        .wanted
+        .iter()
+        .map(|t| compiled.model().graph.tensor_name(*t))
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("# the rest depends on the values of {}\n", names.join(", "))
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs a plan on the tensors of a request.
+
+use crate::Error;
+use crate::plan::{Native, Plan, Slot};
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+use vinelift_graph::TensorId;
+use vinelift_nest::{BufferBytes, InterpretError, Role, interpret};
+use vinelift_tensor::{ElementType, Tensor};
+
+/// What a plan reads and writes; strings are numbers here.
+pub(crate) struct Memory<'a> {
+    /// The inputs, in order.
+    pub(crate) inputs: &'a [Tensor],
+    /// What earlier segments have computed.
+    pub(crate) kept: &'a FxHashMap<TensorId, Tensor>,
+    /// One for each of [`Plan::outputs`], of its type and shape.
+    pub(crate) outputs: &'a mut [Tensor],
+    /// At least [`Plan::arena`] bytes of `u8`.
+    pub(crate) arena: &'a mut Tensor,
+}
+
+/// Runs `plan`; `times`, if given, gets the time of each step.
+pub(crate) fn execute(
+    plan: &Plan,
+    memory: &mut Memory<'_>,
+    times: Option<&mut Vec<Duration>>,
+) -> Result<(), Error> {
+    check(plan, memory)?;
+    match &plan.native {
+        Some(native) => call(plan, native, memory, times),
+        None => walk(plan, memory),
+    }
+}
+
+/// Every buffer of the nest must find as many bytes as it takes.
+fn check(plan: &Plan, memory: &Memory<'_>) -> Result<(), Error> {
+    for (buffer, slot) in plan.nest.buffers.iter().zip(&plan.slots) {
+        let need =
+            vinelift_tensor::element_count(&buffer.shape).and_then(|n| buffer.ty.byte_len(n));
+        let found = match slot {
+            Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
+            Slot::Constant(tensor) => Some(tensor.bytes().len()),
+            Slot::Kept(id) => memory.kept.get(id).map(|t| t.bytes().len()),
+            Slot::Output(k) => memory.outputs.get(*k).map(|t| t.bytes().len()),
+            Slot::Arena(offset) => {
+                let end = need.and_then(|n| n.checked_add(*offset));
+                need.filter(|_| end.is_some_and(|end| end <= memory.arena.bytes().len()))
+            }
+            Slot::Absent => need,
+        };
+        if found.is_none() || found != need {
+            return Err(Error::internal(format!(
+                "buffer `{}` takes {need:?} bytes, found {found:?}",
+                buffer.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn walk(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
+    let mut outputs: FxHashMap<usize, &mut [u8]> = FxHashMap::default();
+    for (k, tensor) in memory.outputs.iter_mut().enumerate() {
+        outputs.insert(k, tensor.make_mut()?);
+    }
+    let mut bytes = Vec::with_capacity(plan.slots.len());
+    for (buffer, slot) in plan.nest.buffers.iter().zip(&plan.slots) {
+        bytes.push(match slot {
+            Slot::Parameter(k) => BufferBytes::Read(memory.inputs[*k].bytes()),
+            Slot::Constant(tensor) => BufferBytes::Read(tensor.bytes()),
+            Slot::Kept(id) => BufferBytes::Read(memory.kept[id].bytes()),
+            Slot::Output(k) => match outputs.remove(k) {
+                Some(bytes) => BufferBytes::Write(bytes),
+                None => return Err(Error::internal(format!("output {k} has two buffers"))),
+            },
+            _ if buffer.role == Role::Temporary => BufferBytes::Temporary,
+            _ => BufferBytes::Read(&[]),
+        });
+    }
+    interpret(&plan.nest, &mut bytes).map_err(|e| match e {
+        InterpretError::Fault(fault) => Error::Fault(fault.message(&plan.nest)),
+        other => Error::internal(other),
+    })
+}
+
+fn call(
+    plan: &Plan,
+    native: &Native,
+    memory: &mut Memory<'_>,
+    mut times: Option<&mut Vec<Duration>>,
+) -> Result<(), Error> {
+    let arena = memory.arena.make_mut()?.as_mut_ptr();
+    let mut outputs = Vec::with_capacity(memory.outputs.len());
+    for tensor in memory.outputs.iter_mut() {
+        outputs.push(tensor.make_mut()?.as_mut_ptr());
+    }
+    let read = |tensor: &Tensor| tensor.bytes().as_ptr().cast_mut();
+    let pointers: Vec<*mut u8> = plan
+        .slots
+        .iter()
+        .map(|slot| match slot {
+            Slot::Parameter(k) => read(&memory.inputs[*k]),
+            Slot::Constant(tensor) => read(tensor),
+            Slot::Kept(id) => read(&memory.kept[id]),
+            Slot::Output(k) => outputs[*k],
+            Slot::Arena(offset) => arena.wrapping_add(*offset),
+            Slot::Absent => std::ptr::null_mut(),
+        })
+        .collect();
+    let mut arguments: Vec<*mut u8> = Vec::new();
+    for step in &native.steps {
+        let start = times.is_some().then(Instant::now);
+        arguments.clear();
+        arguments.extend(step.kernel.buffers.iter().map(|b| pointers[b.0 as usize]));
+        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of
+        // them to have the bytes that the buffer takes. Inputs, constants and kept tensors are only
+        // read: the verifier refuses a stage that writes to an input. Outputs are distinct tensors
+        // of which `memory` is the only owner; temporaries that are alive together do not overlap in
+        // the arena, which nothing else uses.
+        let done = unsafe { native.code.run(step.function, &arguments) };
+        done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))?;
+        if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
+            times.push(start.elapsed());
+        }
+    }
+    Ok(())
+}
+
+/// An arena of at least `bytes` bytes: `arena` itself, if it is large enough.
+pub(crate) fn grow(arena: &mut Tensor, bytes: usize) -> Result<(), Error> {
+    if arena.bytes().len() < bytes {
+        *arena = Tensor::zeros(ElementType::U8, &[bytes])?;
+    }
+    Ok(())
+}

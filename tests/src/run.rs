@@ -1,0 +1,139 @@
+//! A `.run` file.
+
+use crate::values::{difference, parse_tensor};
+use std::path::Path;
+use vinelift::{Config, Core, IndexPolicy, Level, Tensor};
+
+/// Inputs, and what a model must make of them.
+#[derive(Debug)]
+pub struct Run {
+    close: f64,
+    policy: IndexPolicy,
+    inputs: Vec<(String, Tensor)>,
+    expected: Expected,
+}
+
+/// What a model must make of its inputs.
+#[derive(Debug)]
+pub enum Expected {
+    /// These outputs.
+    Outputs(Vec<Tensor>),
+    /// An error that ends in this message.
+    Error(String),
+}
+
+impl Run {
+    /// Reads a file.
+    pub fn parse(text: &str) -> Result<Run, String> {
+        let mut run = Run {
+            close: 0.0,
+            policy: IndexPolicy::Spec,
+            inputs: Vec::new(),
+            expected: Expected::Outputs(Vec::new()),
+        };
+        for (number, line) in text.lines().enumerate() {
+            run.line(line)
+                .map_err(|e| format!("line {}: {e}", number + 1))?;
+        }
+        if !text.starts_with('#') {
+            return Err("the first line must say where the expected values come from".to_owned());
+        }
+        Ok(run)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "" | "#" => {}
+            "close" => {
+                self.close = rest
+                    .parse()
+                    .map_err(|_| format!("bad tolerance `{rest}`"))?
+            }
+            "index-policy" => {
+                self.policy = match rest {
+                    "error" => IndexPolicy::Error,
+                    "zero" => IndexPolicy::Zero,
+                    _ => return Err(format!("unknown policy `{rest}`")),
+                }
+            }
+            "input" => {
+                let (name, tensor) = rest.split_once(": ").ok_or("no name")?;
+                self.inputs.push((name.to_owned(), parse_tensor(tensor)?));
+            }
+            "output" => {
+                let (_, tensor) = rest.split_once(": ").ok_or("no number")?;
+                if let Expected::Outputs(outputs) = &mut self.expected {
+                    outputs.push(parse_tensor(tensor)?);
+                }
+            }
+            "error" => self.expected = Expected::Error(rest.to_owned()),
+            _ => return Err(format!("unknown line `{line}`")),
+        }
+        Ok(())
+    }
+
+    /// Runs the model at `path` at a level, and tells what is not as expected.
+    pub fn check(&self, core: &Core, path: &Path, level: Level) -> Result<(), String> {
+        match (self.outputs(core, path, level), &self.expected) {
+            (Ok(got), Expected::Outputs(want)) => {
+                if got.len() != want.len() {
+                    return Err(format!("{} outputs, want {}", got.len(), want.len()));
+                }
+                let differ = |(k, (got, want)): (usize, (&Tensor, &Tensor))| {
+                    difference(got, want, self.close).map(|d| format!("output {k}: {d}"))
+                };
+                match got.iter().zip(want).enumerate().find_map(differ) {
+                    Some(difference) => Err(difference),
+                    None => Ok(()),
+                }
+            }
+            (Err(got), Expected::Error(want)) if got.ends_with(want.as_str()) => Ok(()),
+            (Err(got), Expected::Error(want)) => {
+                Err(format!("got the error\n  {got}\nwant\n  {want}"))
+            }
+            (Ok(_), Expected::Error(want)) => Err(format!("it ran, want the error\n  {want}")),
+            (Err(got), Expected::Outputs(_)) => Err(format!("got the error\n  {got}")),
+        }
+    }
+
+    fn outputs(&self, core: &Core, path: &Path, level: Level) -> Result<Vec<Tensor>, String> {
+        let text = |e: vinelift::Error| e.to_string();
+        let model = core.read_model(path).map_err(text)?;
+        let config = Config {
+            level,
+            index_policy: self.policy,
+            ..Config::default()
+        };
+        let compiled = core.compile_model_with(&model, config).map_err(text)?;
+        let mut request = compiled.create_request();
+        for (name, tensor) in &self.inputs {
+            request.set_input(name, tensor.clone()).map_err(text)?;
+        }
+        request.infer().map_err(text)?;
+        Ok(request.outputs().to_vec())
+    }
+
+    /// The text of the nest that the model has for these inputs.
+    pub fn nest(&self, core: &Core, path: &Path) -> Result<String, String> {
+        let text = |e: vinelift::Error| e.to_string();
+        let model = core.read_model(path).map_err(text)?;
+        let config = Config {
+            level: Level::Interpreted,
+            index_policy: self.policy,
+            ..Config::default()
+        };
+        let compiled = core.compile_model_with(&model, config).map_err(text)?;
+        let shape = |port: &vinelift::Port| {
+            let given = self
+                .inputs
+                .iter()
+                .find(|(name, _)| port.names.contains(name));
+            given.map(|(_, tensor)| tensor.shape().to_vec())
+        };
+        let shapes: Vec<_> = compiled.inputs().iter().map(shape).collect();
+        compiled
+            .dump(vinelift::Stage::Nest, &shapes, None)
+            .map_err(text)
+    }
+}
