@@ -1,10 +1,6 @@
-//! From a model and the shapes of its inputs to a loop nest.
-//!
-//! One walk over the nodes in order does everything, since each step may need what the one before
-//! found: infer a node's types from those of its inputs; if they are static and every value it asked
-//! for is known, lower it; if what it reads is constant, interpret that piece of the nest at once and
-//! keep the value instead.
+//! The walk: node by node, infer, lower or fold.
 
+use super::{Known, Segment, Source, Types, declared};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use crate::strings::Strings;
@@ -12,152 +8,31 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vinelift_nest::{BufferBytes, BufferId, LayerId, Nest, Role, Scalar, interpret};
+use vinelift_nest::{BufferId, LayerId, Nest, Role};
 use vinelift_ops::{IndexPolicy, Infer, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Shape, Tensor, element_count};
 
-/// The most points of all loops together that are interpreted while compiling. More than that is
-/// left to native code.
-const FOLD_POINTS: usize = 1 << 16;
-
-/// Types of tensors.
-#[derive(Clone, Debug, Default)]
-pub struct Types(FxHashMap<TensorId, TensorType>);
-
-impl Types {
-    /// The type of a tensor, if known.
-    pub fn get(&self, tensor: TensorId) -> Option<&TensorType> {
-        self.0.get(&tensor)
-    }
-
-    /// The static shape of a tensor, if known.
-    pub fn shape(&self, tensor: TensorId) -> Option<Shape> {
-        self.get(tensor)?.shape.to_static()
-    }
-}
-
-/// What earlier segments of a run have found.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// Tensors that are computed and kept, with their types.
-    pub computed: FxHashMap<TensorId, TensorType>,
-    /// Values that were waited for.
-    pub values: FxHashMap<TensorId, Tensor>,
-}
-
-/// Where the contents of an input buffer come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// The model's parameter of this position.
-    Parameter(usize),
-    /// A constant, strings as numbers.
-    Constant(Tensor),
-    /// A tensor that an earlier segment has kept.
-    Kept(TensorId),
-}
-
-/// As much of a model as can be lowered with what is known.
-#[derive(Clone, Debug)]
-pub struct Segment {
-    /// The loops.
-    pub nest: Nest,
-    /// Where the contents of the nest's input buffers come from.
-    pub sources: Vec<(BufferId, Source)>,
-    /// The tensors behind the nest's output buffers: results, and what later segments read.
-    pub outputs: Vec<(BufferId, TensorId)>,
-    /// Tensors that turned out constant.
-    pub constants: FxHashMap<TensorId, Tensor>,
-    /// The values without which the rest cannot be lowered; none if this is the last segment.
-    pub wanted: Vec<TensorId>,
-    /// The types of all tensors that have one by now.
-    pub types: Types,
-}
-
-/// The types of all tensors, as far as the declared shapes of the parameters determine them.
-pub fn infer(model: &Model) -> Result<Types, Error> {
-    let shapes: Vec<PartialShape> = model
-        .parameters
-        .iter()
-        .map(|p| declared(model, *p))
-        .collect();
-    let mut strings = Strings::default();
-    let known = Known::default();
-    let mut walk = Walk::new(model, &shapes, &known, IndexPolicy::Spec, &mut strings);
-    model.order.iter().for_each(|node| walk.node(*node));
-    if walk.errors.is_empty() {
-        Ok(walk.types)
-    } else {
-        Err(Error::Layers(walk.errors))
-    }
-}
-
-/// Lowers what can be lowered once the parameters have `shapes` and `known` is known. `strings` numbers
-/// the texts of constants.
-pub fn specialize(
-    model: &Model,
-    shapes: &[Shape],
-    known: &Known,
-    policy: IndexPolicy,
-    strings: &mut Strings,
-) -> Result<Segment, Error> {
-    let shapes: Vec<PartialShape> = shapes.iter().map(|s| s.as_slice().into()).collect();
-    let mut walk = Walk::new(model, &shapes, known, policy, strings);
-    let live = live(model, known);
-    model
-        .order
-        .iter()
-        .filter(|n| live.contains(n))
-        .for_each(|node| walk.node(*node));
-    if !walk.errors.is_empty() {
-        return Err(Error::Layers(walk.errors));
-    }
-    walk.finish(&live)
-}
-
-fn declared(model: &Model, parameter: NodeIndex) -> PartialShape {
-    match &model.node(parameter).kind {
-        NodeKind::Parameter(attributes) => attributes.shape.clone(),
-        _ => PartialShape::DYNAMIC,
-    }
-}
-
-/// The nodes that a result depends on through tensors that are not computed yet.
-fn live(model: &Model, known: &Known) -> FxHashSet<NodeIndex> {
-    let mut live = FxHashSet::default();
-    let mut open = model.results.clone();
-    while let Some(node) = open.pop() {
-        if live.insert(node) {
-            let inputs = model.inputs(node).into_iter();
-            open.extend(
-                inputs
-                    .filter(|t| !known.computed.contains_key(t))
-                    .map(|t| t.node),
-            );
-        }
-    }
-    live
-}
-
-struct Walk<'a> {
+/// One walk over the nodes of a model.
+pub(super) struct Walk<'a> {
     model: &'a Model,
     shapes: &'a [PartialShape],
     known: &'a Known,
     policy: IndexPolicy,
-    strings: &'a mut Strings,
-    types: Types,
+    pub(super) strings: &'a mut Strings,
+    pub(super) types: Types,
     /// Values of tensors that are constant, or were waited for.
-    values: FxHashMap<TensorId, Tensor>,
+    pub(super) values: FxHashMap<TensorId, Tensor>,
     /// Tensors whose contents can be had when the nest runs.
-    available: FxHashSet<TensorId>,
-    nest: Nest,
-    buffers: FxHashMap<TensorId, BufferId>,
-    sources: Vec<(BufferId, Source)>,
+    pub(super) available: FxHashSet<TensorId>,
+    pub(super) nest: Nest,
+    pub(super) buffers: FxHashMap<TensorId, BufferId>,
+    pub(super) sources: Vec<(BufferId, Source)>,
     wanted: BTreeSet<TensorId>,
-    errors: Vec<LayerError>,
+    pub(super) errors: Vec<LayerError>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(
+    pub(super) fn new(
         model: &'a Model,
         shapes: &'a [PartialShape],
         known: &'a Known,
@@ -181,7 +56,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn node(&mut self, node: NodeIndex) {
+    pub(super) fn node(&mut self, node: NodeIndex) {
         let done = match &self.model.node(node).kind {
             NodeKind::Parameter(attributes) => self.parameter(node, attributes.element_type),
             NodeKind::Constant(tensor) => self.constant(node, tensor),
@@ -329,91 +204,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.
-    fn fold(&mut self, before: &Mark, outputs: &[TensorId]) -> Result<bool, Problem> {
-        let stages = before.stages..self.nest.stages.len();
-        let strings = outputs.iter().any(|t| {
-            self.types
-                .get(*t)
-                .is_none_or(|ty| ty.element == ElementType::String)
-        });
-        if strings || self.nest.points_in(stages.clone()) > FOLD_POINTS {
-            return Ok(false);
-        }
-        let kernel = self.nest.extract(stages);
-        let inputs: FxHashMap<BufferId, &Tensor> = self
-            .sources
-            .iter()
-            .filter_map(|(b, s)| {
-                if let Source::Constant(t) = s {
-                    Some((*b, t))
-                } else {
-                    None
-                }
-            })
-            .collect();
-        let mut results = Vec::new();
-        for tensor in outputs {
-            let Some((ty, shape)) = self
-                .types
-                .get(*tensor)
-                .and_then(|t| Some((t.element, t.shape.to_static()?)))
-            else {
-                return Ok(false);
-            };
-            results.push((
-                self.buffers.get(tensor).copied(),
-                Tensor::zeros(ty, &shape)?,
-            ));
-        }
-        let mut targets: FxHashMap<BufferId, &mut Tensor> = results
-            .iter_mut()
-            .filter_map(|(b, t)| b.map(|b| (b, t)))
-            .collect();
-        let mut bytes: Vec<BufferBytes<'_>> = Vec::new();
-        for (buffer, inner) in kernel.buffers.iter().zip(&kernel.nest.buffers) {
-            bytes.push(match (inputs.get(buffer), targets.remove(buffer)) {
-                (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
-                (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
-                (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
-                (None, None) => BufferBytes::Temporary,
-            });
-        }
-        // An index that is out of range is reported when the model runs, as for any other index.
-        let done = interpret(&kernel.nest, &mut bytes).is_ok();
-        drop(bytes);
-        if done {
-            for (tensor, (_, value)) in outputs.iter().zip(results) {
-                self.values.insert(*tensor, value);
-                self.available.insert(*tensor);
-            }
-        }
-        Ok(done)
-    }
-
-    /// Puts constants of one element in place of their loads.
-    fn inline_scalars(&mut self, before: &Mark) {
-        let scalar = |(b, s): &(BufferId, Source)| {
-            let Source::Constant(t) = s else { return None };
-            let bits = t.bytes();
-            let ty = self.nest.buf(*b).ty;
-            if t.element_count() != 1 || bits.len() > 8 || ty.is_packed() {
-                return None;
-            }
-            let mut word = [0; 8];
-            word[..bits.len()].copy_from_slice(bits);
-            let word = u64::from_le_bytes(word);
-            let word = if ty == ElementType::Boolean {
-                u64::from(word != 0)
-            } else {
-                word
-            };
-            Some((*b, Scalar::constant(word, ty)))
-        };
-        let scalars: FxHashMap<BufferId, Scalar> = self.sources.iter().filter_map(scalar).collect();
-        self.nest.replace_loads(before.stages.., &scalars);
-    }
-
     fn undo(&mut self, before: &Mark) {
         self.nest.stages.truncate(before.stages);
         self.nest.truncate_buffers(before.buffers);
@@ -460,7 +250,7 @@ impl<'a> Walk<'a> {
         buffer
     }
 
-    fn finish(mut self, live: &FxHashSet<NodeIndex>) -> Result<Segment, Error> {
+    pub(super) fn finish(mut self, live: &FxHashSet<NodeIndex>) -> Result<Segment, Error> {
         let result_sources: Vec<TensorId> = self
             .model
             .results
@@ -509,8 +299,8 @@ impl<'a> Walk<'a> {
 }
 
 /// Lengths to go back to.
-struct Mark {
+pub(super) struct Mark {
     buffers: usize,
-    stages: usize,
+    pub(super) stages: usize,
     sources: usize,
 }

@@ -1,0 +1,100 @@
+//! What constants turn into while compiling.
+
+use super::Source;
+use super::walk::{Mark, Walk};
+use crate::error::Problem;
+use crate::model::TensorId;
+use rustc_hash::FxHashMap;
+use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret};
+use vinelift_tensor::{ElementType, Tensor};
+
+/// The most points of all loops together that are interpreted while compiling. More than that is
+/// left to native code.
+const FOLD_POINTS: usize = 1 << 16;
+
+impl Walk<'_> {
+    /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.
+    pub(super) fn fold(&mut self, before: &Mark, outputs: &[TensorId]) -> Result<bool, Problem> {
+        let stages = before.stages..self.nest.stages.len();
+        let strings = outputs.iter().any(|t| {
+            self.types
+                .get(*t)
+                .is_none_or(|ty| ty.element == ElementType::String)
+        });
+        if strings || self.nest.points_in(stages.clone()) > FOLD_POINTS {
+            return Ok(false);
+        }
+        let kernel = self.nest.extract(stages);
+        let inputs: FxHashMap<BufferId, &Tensor> = self
+            .sources
+            .iter()
+            .filter_map(|(b, s)| {
+                if let Source::Constant(t) = s {
+                    Some((*b, t))
+                } else {
+                    None
+                }
+            })
+            .collect();
+        let mut results = Vec::new();
+        for tensor in outputs {
+            let Some((ty, shape)) = self
+                .types
+                .get(*tensor)
+                .and_then(|t| Some((t.element, t.shape.to_static()?)))
+            else {
+                return Ok(false);
+            };
+            results.push((
+                self.buffers.get(tensor).copied(),
+                Tensor::zeros(ty, &shape)?,
+            ));
+        }
+        let mut targets: FxHashMap<BufferId, &mut Tensor> = results
+            .iter_mut()
+            .filter_map(|(b, t)| b.map(|b| (b, t)))
+            .collect();
+        let mut bytes: Vec<BufferBytes<'_>> = Vec::new();
+        for (buffer, inner) in kernel.buffers.iter().zip(&kernel.nest.buffers) {
+            bytes.push(match (inputs.get(buffer), targets.remove(buffer)) {
+                (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
+                (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
+                (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
+                (None, None) => BufferBytes::Temporary,
+            });
+        }
+        // An index that is out of range is reported when the model runs, as for any other index.
+        let done = interpret(&kernel.nest, &mut bytes).is_ok();
+        drop(bytes);
+        if done {
+            for (tensor, (_, value)) in outputs.iter().zip(results) {
+                self.values.insert(*tensor, value);
+                self.available.insert(*tensor);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Puts constants of one element in place of their loads.
+    pub(super) fn inline_scalars(&mut self, before: &Mark) {
+        let scalar = |(b, s): &(BufferId, Source)| {
+            let Source::Constant(t) = s else { return None };
+            let bits = t.bytes();
+            let ty = self.nest.buf(*b).ty;
+            if t.element_count() != 1 || bits.len() > 8 || ty.is_packed() {
+                return None;
+            }
+            let mut word = [0; 8];
+            word[..bits.len()].copy_from_slice(bits);
+            let word = u64::from_le_bytes(word);
+            let word = if ty == ElementType::Boolean {
+                u64::from(word != 0)
+            } else {
+                word
+            };
+            Some((*b, Scalar::constant(word, ty)))
+        };
+        let scalars: FxHashMap<BufferId, Scalar> = self.sources.iter().filter_map(scalar).collect();
+        self.nest.replace_loads(before.stages.., &scalars);
+    }
+}
