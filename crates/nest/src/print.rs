@@ -12,7 +12,7 @@
 //! A wrap is `wrap`, or `check` where negatives do not count from the end; `?` after it marks the
 //! policy that reads zero. Where its site is not the load inside it, it says `in name[position]`.
 
-use crate::nest::{Axis, Mode, Nest, Role, Stage};
+use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
 use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Unary, Wrap};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -41,9 +41,14 @@ impl Nest {
     }
 }
 
+/// The buffers that some stage uses, then the stages.
 impl Display for Nest {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for b in &self.buffers {
+        let mut used: Vec<BufferId> = self.read_in(0..self.stages.len());
+        used.extend(self.stages.iter().map(|s| s.target));
+        used.sort_unstable();
+        used.dedup();
+        for b in used.into_iter().map(|b| self.buf(b)) {
             let role = match b.role {
                 Role::Input => "input",
                 Role::Output => "output",
