@@ -80,7 +80,8 @@ pub fn difference(got: &Tensor, want: &Tensor, close: f64) -> Option<String> {
     let (got, want) = (values(got), values(want));
     let differs = |(_, (g, w)): &(usize, (&f64, &f64))| {
         let same = g == w || (g.is_nan() && w.is_nan());
-        !same && !((*g - *w).abs() <= close * 1e-3 + close * w.abs())
+        let near = (*g - *w).abs() <= close * 1e-3 + close * w.abs();
+        !same && !near
     };
     let (at, (g, w)) = got.iter().zip(&want).enumerate().find(differs)?;
     Some(format!("element {at}: got {g}, want {w}"))

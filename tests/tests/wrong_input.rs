@@ -50,10 +50,13 @@ fn expect(text: &str, message: &str) {
 
 #[test]
 fn what_is_no_xml() {
-    expect("", "1:1: expected `<net>`, found the end of the text");
-    expect(
-        "<net",
-        "1:1: syntax error: tag not closed: `>` not found before end of input",
+    assert_eq!(
+        compile_error("", &[]),
+        "model:1:1: expected `<net>`, found the end of the text"
+    );
+    assert_eq!(
+        compile_error("<net", &[]),
+        "model:1:1: syntax error: tag not closed: `>` not found before end of input"
     );
     let bomb = r#"<!DOCTYPE net [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><net version="11"/>"#;
     assert!(
@@ -63,7 +66,7 @@ fn what_is_no_xml() {
     );
     let deep = "<a>".repeat(100_000);
     assert!(
-        compile_error(&deep, &[]).contains("model: 1:"),
+        compile_error(&deep, &[]).contains("model:1:"),
         "{}",
         compile_error(&deep, &[])
     );

@@ -79,8 +79,22 @@ pub struct Layer {
 /// `layer 'gather_1' (GatherND, opset8)`, the opening of every message about a layer.
 impl std::fmt::Display for Layer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "layer '{}' ({})", self.name, self.op)
+        write!(
+            f,
+            "layer '{}' ({})",
+            one_line(&self.name),
+            one_line(&self.op)
+        )
     }
+}
+
+/// `text` with its control characters escaped: names in files may hold any.
+pub(crate) fn one_line(text: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 /// Where a data-dependent index comes from, for the message when it is out of range.

@@ -12,7 +12,7 @@
 //! A wrap is `wrap`, or `check` where negatives do not count from the end; `?` after it marks the
 //! policy that reads zero. Where its site is not the load inside it, it says `in name[position]`.
 
-use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
+use crate::nest::{Axis, BufferId, LayerId, Mode, Nest, Role, Stage, one_line};
 use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Unary, Wrap};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -32,11 +32,8 @@ impl Nest {
 
     /// The names of a stage's layers, separated by commas.
     pub fn layer_names(&self, stage: &Stage) -> String {
-        let names: Vec<&str> = stage
-            .layers
-            .iter()
-            .map(|l| self.layers[l.0 as usize].name.as_str())
-            .collect();
+        let name = |l: &LayerId| one_line(&self.layers[l.0 as usize].name);
+        let names: Vec<String> = stage.layers.iter().map(name).collect();
         names.join(", ")
     }
 }

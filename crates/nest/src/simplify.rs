@@ -3,10 +3,11 @@
 //! Values are left alone: this only touches `i64` index arithmetic, comparisons of indices, boolean
 //! connectives and selects whose condition is known. Nothing here can change a result.
 
-use crate::build::boolean;
+use crate::build::{boolean, index};
 use crate::linear::{Linear, divide, remainder};
 use crate::nest::{Nest, Stage};
 use crate::range::Ranges;
+use crate::rewrite::visit;
 use crate::scalar::{Binary, Kind, Scalar, Unary};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
@@ -53,6 +54,7 @@ impl Simplify {
             return done.clone();
         }
         let done = match x.kind() {
+            Kind::Axis(_) if self.ranges.of(x).high == 0 => index(0),
             Kind::Select(c, yes, no) => self.select(x, c, yes, no),
             Kind::Reduce {
                 axes,
@@ -74,10 +76,21 @@ impl Simplify {
                 self.node(inner)
             }
         };
+        // What may end the run with an error must stay, whatever its value is.
+        let done = if &done != x && checks(x) != checks(&done) {
+            self.same(x)
+        } else {
+            done
+        };
         if let Some(memo) = self.memo.last_mut() {
             memo.insert(x.address(), (x.clone(), done.clone()));
         }
         done
+    }
+
+    /// The same node over simplified children.
+    fn same(&mut self, x: &Scalar) -> Scalar {
+        x.with_children(|child| self.scalar(child))
     }
 
     fn select(&mut self, x: &Scalar, c: &Scalar, yes: &Scalar, no: &Scalar) -> Scalar {
@@ -187,12 +200,22 @@ impl Simplify {
     }
 }
 
+/// How many checked indices are in `x`.
+fn checks(x: &Scalar) -> usize {
+    let mut count = 0;
+    visit(x, &mut |x| {
+        count += usize::from(matches!(x.kind(), Kind::Wrap(_)))
+    });
+    count
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{index, inside, select};
-    use crate::nest::Role;
+    use crate::build::{inside, select};
+    use crate::nest::{Role, Site};
     use crate::row_major;
+    use crate::scalar::Policy;
     use vinelift_tensor::ElementType::F32;
 
     /// The simplified text of an index over axes `i`, `j`, … of the given extents.
@@ -252,6 +275,25 @@ mod tests {
             )),
             "select((i >= 2), (i - 2), 7)"
         );
+    }
+
+    #[test]
+    fn a_check_is_not_simplified_away() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", ElementType::I64, &[4], Role::Input);
+        let out = nest.buffer("out", ElementType::I64, &[4], Role::Output);
+        let layer = nest.layer("g", "Gather, opset7");
+        nest.define(vec![layer], out, |n, at| {
+            let site = Site {
+                layer,
+                input: "x".into(),
+            };
+            let i = n.load(x, at.to_vec());
+            let checked = n.wrap(i, 1, Policy::CHECK, site, at.to_vec());
+            checked.clone().min(index(9)).max(index(0)) - &checked
+        });
+        simplify(&mut nest);
+        assert!(nest.to_string().contains("check(x[i], 1)"), "{nest}");
     }
 
     #[test]

@@ -9,6 +9,21 @@ use vinelift_graph::{Known, NodeKind, Strings, TensorId, Types, specialize};
 use vinelift_tensor::{ElementType, Shape, Tensor};
 
 /// A model that can run, shared by any number of requests and threads. Cheap to clone.
+///
+/// ```
+/// use vinelift::{Core, Stage};
+///
+/// let core = Core::new()?;
+/// let model = core.read_model_from_memory(vinelift::doc::GATHER.as_bytes(), Vec::new())?;
+/// let compiled = core.compile_model(&model)?;
+/// let shapes = [None, Some(vec![3, 2])];
+/// let nest = compiled.dump(Stage::Fused, &shapes, Some("gathered"))?;
+/// assert_eq!(
+///     nest,
+///     "for i<3, j<2: gathered[i, j] = data[wrap(indices[i, j], 2), j]  # gathered\n"
+/// );
+/// # Ok::<(), vinelift::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct CompiledModel(pub(crate) Arc<Inner>);
 

@@ -52,7 +52,11 @@ impl Core {
         xml: &[u8],
         weights: impl Into<Bytes>,
     ) -> Result<Model, Error> {
-        Model::parse("model", xml, &Weights::new(weights.into()))
+        let document = vinelift_xml::read(xml).map_err(|source| vinelift_xml::Error::File {
+            path: "model".into(),
+            source: Box::new(source),
+        })?;
+        Model::build("model", document, &Weights::new(weights.into()))
     }
 
     /// Compiles a model as [`Config::default`] says.
@@ -75,9 +79,6 @@ impl Core {
 }
 
 fn read(path: &Path, weights: &Weights) -> Result<Model, Error> {
-    let text = std::fs::read(path).map_err(|source| Error::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    Model::parse(&path.display().to_string(), &text, weights)
+    let document = vinelift_xml::read_file(path)?;
+    Model::build(&path.display().to_string(), document, weights)
 }

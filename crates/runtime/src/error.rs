@@ -15,14 +15,9 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The file's fault: the text is no IR.
-    #[error("{file}: {source}")]
-    Xml {
-        /// The file, or what it was read from.
-        file: String,
-        /// Where and why.
-        source: vinelift_xml::Error,
-    },
+    /// The file's fault: the text is no IR, or cannot be read. Says where.
+    #[error(transparent)]
+    Xml(#[from] vinelift_xml::Error),
     /// The file's fault, or something that is not built: the layers do not make a model that runs.
     #[error("{file}: {source}")]
     Model {

@@ -14,7 +14,7 @@
 //! request.set_input("data", Tensor::from_slice(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?)?;
 //! request.set_input("indices", Tensor::from_slice(&[2, 2], &[0i32, 1, 0, 0])?)?;
 //! request.infer()?;
-//! assert_eq!(request.output(0)?.as_slice::<f32>()?, [1.0, 4.0, 1.0, 2.0]);
+//! assert_eq!(*request.output(0)?.as_slice::<f32>()?, [1.0, 4.0, 1.0, 2.0]);
 //! # Ok::<(), vinelift::Error>(())
 //! ```
 //!

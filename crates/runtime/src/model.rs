@@ -38,11 +38,12 @@ impl Port {
 }
 
 impl Model {
-    pub(crate) fn parse(file: &str, text: &[u8], weights: &xml::Weights) -> Result<Model, Error> {
-        let document = xml::read(text).map_err(|source| Error::Xml {
-            file: file.to_owned(),
-            source,
-        })?;
+    /// `file` is for messages.
+    pub(crate) fn build(
+        file: &str,
+        document: xml::Document,
+        weights: &xml::Weights,
+    ) -> Result<Model, Error> {
         let graph = graph::Model::import(document, weights);
         let graph = graph.map_err(|source| Error::Model {
             file: file.to_owned(),

@@ -10,6 +10,21 @@ use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor};
 
 /// The tensors of one run of a model. Not shared: each thread has requests of its own.
+///
+/// ```
+/// use vinelift::{Core, Tensor};
+///
+/// let core = Core::new()?;
+/// let model = core.read_model_from_memory(vinelift::doc::GATHER.as_bytes(), Vec::new())?;
+/// let mut request = core.compile_model(&model)?.create_request();
+/// request.set_input("data", Tensor::from_slice(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?)?;
+/// request.set_input("indices", Tensor::from_slice(&[1, 2], &[0i32, 2])?)?;
+/// assert_eq!(
+///     request.infer().unwrap_err().to_string(),
+///     "layer 'gathered' (GatherElements, opset6): `indices`[0, 1] is 2, expected -2..=1"
+/// );
+/// # Ok::<(), vinelift::Error>(())
+/// ```
 pub struct InferRequest {
     compiled: CompiledModel,
     inputs: Vec<Option<Tensor>>,

@@ -1,8 +1,9 @@
 //! Tensors as files, whose format depends on the element type.
 
 use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::{
     ElementType, PartialShape, Tensor, TensorError, read_json, read_npy, write_json, write_npy,
@@ -63,7 +64,7 @@ impl Tensor {
         shape: &PartialShape,
     ) -> Result<Tensor, FileError> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|source| FileError::Io {
+        let bytes = read_bounded(path).map_err(|source| FileError::Io {
             path: path.into(),
             source,
         })?;
@@ -100,6 +101,21 @@ impl Tensor {
             Err(source) => Err(FileError::Io { path, source }),
         }
     }
+}
+
+/// The most that is read of what is no regular file, and so may have no end: a pipe, a device.
+const MAX_STREAM: u64 = 1 << 30;
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let limit = if file.metadata()?.is_file() {
+        u64::MAX
+    } else {
+        MAX_STREAM
+    };
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

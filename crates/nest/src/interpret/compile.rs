@@ -208,7 +208,10 @@ impl<'n> Flattener<'n> {
                         loops.insert(scalar.address(), self.bind(axes)?);
                     }
                     stack.push(Visit::Leave(scalar));
+                    // The first child on top: where several indices are wrong, the first is told.
+                    let start = stack.len();
                     stack.extend(scalar.children().map(Visit::Enter));
+                    stack[start..].reverse();
                 }
                 Visit::Leave(scalar) => {
                     let loops = loops.remove(&scalar.address()).unwrap_or_default();

@@ -13,6 +13,8 @@ use vinelift_tensor::{Dim, PartialShape};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
     /// Not at all: the shapes are equal.
+    /// Old files write `explicit` for it.
+    #[serde(alias = "explicit")]
     None,
     /// NumPy's rules.
     #[default]

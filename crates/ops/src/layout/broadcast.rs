@@ -42,6 +42,8 @@ struct Broadcast {
 enum Mode {
     #[default]
     Numpy,
+    /// Files also write `none` for it.
+    #[serde(alias = "none")]
     Explicit,
     Bidirectional,
     Pdpd,
