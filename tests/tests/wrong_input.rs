@@ -280,3 +280,29 @@ fn indices_out_of_range() {
         );
     }
 }
+
+/// Found by fuzzing: the levels named different indices where one access has several that are wrong.
+#[test]
+fn of_several_wrong_indices_the_first_is_named() {
+    let core = Core::new().unwrap();
+    let sample = vinelift_tests::repository().join("ir-samples/gather_nd/onnx_1.xml");
+    let model = core.read_model(sample).unwrap();
+    for level in Level::ALL {
+        let config = Config {
+            level,
+            ..Config::default()
+        };
+        let compiled = core.compile_model_with(&model, config).unwrap();
+        let mut request = compiled.create_request();
+        let data = Tensor::from_slice(&[2, 2], &[0i32, 1, 2, 3]).unwrap();
+        let indices = Tensor::from_slice(&[2, 2], &[0i64, 1, 7, -9]).unwrap();
+        request.set_input("data", data).unwrap();
+        request.set_input("indices", indices).unwrap();
+        assert_eq!(
+            request.infer().unwrap_err().to_string(),
+            "layer 'out' (GatherND, opset8): `indices`[1, 0] is 7, expected -2..=1",
+            "{}",
+            level.name()
+        );
+    }
+}
