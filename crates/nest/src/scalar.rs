@@ -26,7 +26,7 @@ pub enum Kind {
     /// The value of an axis, an `i64`.
     Axis(AxisId),
     /// `buffer[at]`, of the buffer's element type. Reads 0 where an index is a [`Kind::Wrap`] with
-    /// [`Policy::Zero`] that is out of range.
+    /// [`Policy::zero`] that is out of range.
     Load {
         /// The buffer read.
         buffer: BufferId,

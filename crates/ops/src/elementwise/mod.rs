@@ -1,7 +1,7 @@
 //! Operators that give one output element from the input elements at the same place.
 //!
 //! Those without attributes of their own are rows of a table: a name, the element types they take,
-//! and a formula over scalars. The others are files that share [`infer`] and [`lower`].
+//! and a formula over scalars. The others are files that share `infer` and `lower`.
 //!
 //! Arithmetic is done in the type that [`ElementType::compute`] gives, and rounded or wrapped to the
 //! element type once, at the end.

@@ -3,7 +3,7 @@
 //! Specifications: those of their names under `reduction`. All are rows of a table. Common to them:
 //! * `axes` is a scalar or a list, negative ones count from the end, one named twice counts once;
 //!   no axes at all mean that the result is `data` itself, to the bit;
-//! * the fold is done in the type that [`ElementType::compute`] gives, that of a mean of integers in
+//! * the fold is done in the type that `ElementType::compute` gives, that of a mean of integers in
 //!   64 bits, and is rounded once, at the end. Integers wrap;
 //! * `ReduceMean` of integers truncates; so does `ReduceL2`, which is computed in `f64` for them;
 //! * `ReduceMax` and `ReduceMin` skip NaN;
