@@ -5,7 +5,8 @@
 //! appends the loop nest that computes them. Everything else is read off the nest: the reference
 //! implementation and constant folding interpret it, fusion rewrites it, native code is emitted from it.
 //!
-//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `structure`.
+//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
+//! `compose`, `structure`.
 //!
 //! Invariants:
 //! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
@@ -23,6 +24,7 @@
 //! 4. Add a sample model with inputs and expected outputs, from the specification, and run the tests.
 
 mod attrs;
+mod compose;
 pub mod elementwise;
 mod error;
 mod index;
@@ -47,6 +49,11 @@ static FILES: &[&OpDef] = &[
     &structure::CONST,
     &structure::PARAMETER,
     &structure::RESULT,
+    &compose::cum_sum::DEF,
+    &compose::log_softmax::DEF,
+    &compose::matmul::DEF,
+    &compose::softmax::V1,
+    &compose::softmax::V8,
     &elementwise::clamp::DEF,
     &elementwise::convert::DEF,
     &elementwise::convert_like::DEF,
