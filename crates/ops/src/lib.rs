@@ -36,6 +36,7 @@ pub mod reduction;
 mod structure;
 #[cfg(test)]
 mod testing;
+mod window;
 
 pub use attrs::{AttrError, Attributes};
 pub use error::OpError;
@@ -120,6 +121,18 @@ static FILES: &[&OpDef] = &[
     &layout::tile::DEF,
     &layout::transpose::DEF,
     &layout::unsqueeze::DEF,
+    &window::adaptive_pool::AVG,
+    &window::adaptive_pool::MAX,
+    &window::avg_pool::V1,
+    &window::avg_pool::V14,
+    &window::avg_pool::V16,
+    &window::convolution::CONVOLUTION,
+    &window::convolution::GROUP,
+    &window::convolution_backprop::CONVOLUTION,
+    &window::convolution_backprop::GROUP,
+    &window::max_pool::V1,
+    &window::max_pool::V14,
+    &window::max_pool::V8,
 ];
 
 /// Every operator.
