@@ -137,7 +137,17 @@ pub(super) enum Count {
     Table(vinelift_nest::BufferId),
 }
 
-/// The number of elements that count in the windows `o`, at least 1.
+impl Count {
+    /// Of one number for each window along the dim, of which there is at least one.
+    pub(super) fn new(cx: &mut Lower<'_>, counts: &[i64]) -> Count {
+        match counts.iter().all(|n| *n == counts[0]) {
+            true => Count::All(counts[0]),
+            false => Count::Table(cx.table("counts", counts)),
+        }
+    }
+}
+
+/// The number of elements that count in the windows `o`.
 pub(super) fn count(cx: &Lower<'_>, counts: &[Count], o: &[Scalar]) -> Scalar {
     let mut fixed = 1i64;
     let mut product: Option<Scalar> = None;
@@ -173,10 +183,7 @@ impl AvgPool {
     fn count(&self, cx: &mut Lower<'_>, lane: &Lane) -> Count {
         let mut counts = lane.counts(!self.exclude_pad);
         counts.iter_mut().for_each(|n| *n = (*n).max(1));
-        if counts.iter().all(|n| *n == counts[0]) {
-            return Count::All(counts[0]);
-        }
-        Count::Table(cx.table("counts", &counts))
+        Count::new(cx, &counts)
     }
 }
 

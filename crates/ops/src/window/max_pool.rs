@@ -2,8 +2,9 @@
 //! the position of that element, counted from dim `axis` on.
 //!
 //! Specifications: MaxPool-1, -8 and -14. Padding never wins; a window of padding alone, which
-//! rounding up can give, is `-inf` (of integers: the smallest). Of equal elements the first counts.
+//! rounding up can give, is the lowest finite number. Of equal elements the first counts.
 
+use super::avg_pool::{Count, count};
 use super::first;
 use super::slide::{AutoPad, Lane, Rounding, Slide, guarded, places};
 use crate::attrs::element_type;
@@ -11,11 +12,12 @@ use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::layout::extent::{countable, naturals};
+use crate::reduction::lowest_finite;
 use crate::{
     AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
-use vinelift_nest::build::lowest;
+use vinelift_nest::build::{index, lowest, number, select};
 use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
@@ -167,7 +169,14 @@ impl Op for MaxPool {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        if cx.shape_of(cx.output(0)).contains(&0) {
+            return;
+        }
         let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
+        let counts: Vec<Vec<i64>> = lanes.iter().map(|lane| lane.counts(false)).collect();
+        let empty = counts.iter().flatten().any(|n| *n == 0);
+        let counts: Option<Vec<Count>> =
+            empty.then(|| counts.iter().map(|n| Count::new(cx, n)).collect());
         let place = |at: &[Scalar], k: &[Scalar]| {
             let (places, guard) = places(&lanes, &at[2..], k);
             ([&at[..2], &places].concat(), guard)
@@ -178,7 +187,15 @@ impl Op for MaxPool {
                 let (from, guard) = place(at, k);
                 guarded(guard, widened(cx.load("data", &from)), least)
             });
-            largest.cast(ty)
+            let Some(counts) = counts else {
+                return largest.cast(ty);
+            };
+            let nothing = match ty.is_float() {
+                true => number(lowest_finite(ty), ty.compute()),
+                false => lowest(ty.compute()),
+            };
+            let some = count(cx, &counts, &at[2..]).gt(index(0));
+            select(some, largest, nothing).cast(ty)
         });
         if let Some((_, axis)) = self.positions {
             let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
@@ -272,7 +289,7 @@ mod tests {
         let attributes = [("kernel", "2"), ("strides", "4"), ("rounding_type", "ceil")];
         let x = f32s(&[1, 1, 3], &[-inf, 1.0, 2.0]);
         let out = pool(&V8, "2", &attributes, x);
-        assert_eq!(out[0], f32s(&[1, 1, 3], &[-inf, 2.0, -inf]));
+        assert_eq!(out[0], f32s(&[1, 1, 3], &[f32::MIN, 2.0, f32::MIN]));
         assert_eq!(out[1], i64s(&[1, 1, 3], &[0, 2, 0]));
         let x = f32s(&[0, 1, 3], &[]);
         assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
