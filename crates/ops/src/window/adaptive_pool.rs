@@ -84,6 +84,7 @@ impl Op for AdaptivePool {
                     0,
                 )?) {
                     *dim = Dim::fixed(n);
+                    ensure!(n < 1 << 30, "`output_shape` must be below 2^30, found {n}");
                 }
                 countable(PartialShape::ranked(dims))?
             }

@@ -6,11 +6,11 @@
 //! taken in 64 bits and truncated.
 
 use super::max_pool::{before_14, lanes, pooled};
-use super::slide::{AutoPad, Lane, Rounding, Slide, guarded, places};
+use super::slide::{AutoPad, Rounding, Slide, count, guarded, places};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{integer, zero};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::Binary;
+use vinelift_nest::build::{index, zero};
 use vinelift_tensor::ElementType;
 
 pub(crate) static V1: OpDef = version(
@@ -111,79 +111,26 @@ impl Op for AvgPool {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        if cx.shape_of(out).contains(&0) {
-            return;
-        }
         let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
         let wide = accumulator(ty);
-        let counts: Vec<Count> = lanes.iter().map(|l| self.count(cx, l)).collect();
         cx.define(out, |cx, at| {
             let sum = cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
                 let (places, guard) = places(&lanes, &at[2..], k);
                 let x = cx.load("data", &[&at[..2], &places].concat());
                 guarded(guard, x.cast(wide), zero(wide))
             });
-            let count = count(cx, &counts, &at[2..]);
+            let count = count(&lanes, &at[2..], !self.exclude_pad).max(index(1));
             (sum / count.cast(wide)).cast(ty)
         });
     }
 }
 
-/// How many elements count in each window along a dim.
-pub(super) enum Count {
-    /// Equally many.
-    All(i64),
-    /// As a table says.
-    Table(vinelift_nest::BufferId),
-}
-
-impl Count {
-    /// Of one number for each window along the dim, of which there is at least one.
-    pub(super) fn new(cx: &mut Lower<'_>, counts: &[i64]) -> Count {
-        match counts.iter().all(|n| *n == counts[0]) {
-            true => Count::All(counts[0]),
-            false => Count::Table(cx.table("counts", counts)),
-        }
-    }
-}
-
-/// The number of elements that count in the windows `o`.
-pub(super) fn count(cx: &Lower<'_>, counts: &[Count], o: &[Scalar]) -> Scalar {
-    let mut fixed = 1i64;
-    let mut product: Option<Scalar> = None;
-    for (count, o) in counts.iter().zip(o) {
-        match count {
-            Count::All(n) => fixed = fixed.saturating_mul(*n),
-            Count::Table(table) => {
-                let n = cx.load_from(*table, std::slice::from_ref(o));
-                product = Some(match product {
-                    Some(product) => product * n,
-                    None => n,
-                });
-            }
-        }
-    }
-    match product {
-        Some(product) if fixed == 1 => product,
-        Some(product) => product * fixed,
-        None => integer(fixed, ElementType::I64),
-    }
-}
-
 /// The type in which a mean of elements of `ty` is taken.
-pub(super) fn accumulator(ty: ElementType) -> ElementType {
+fn accumulator(ty: ElementType) -> ElementType {
     match ty {
         ElementType::U64 => ElementType::U64,
         _ if ty.is_integer() => ElementType::I64,
         _ => ty.compute(),
-    }
-}
-
-impl AvgPool {
-    fn count(&self, cx: &mut Lower<'_>, lane: &Lane) -> Count {
-        let mut counts = lane.counts(!self.exclude_pad);
-        counts.iter_mut().for_each(|n| *n = (*n).max(1));
-        Count::new(cx, &counts)
     }
 }
 

@@ -4,9 +4,8 @@
 //! Specifications: MaxPool-1, -8 and -14. Padding never wins; a window of padding alone, which
 //! rounding up can give, is the lowest finite number. Of equal elements the first counts.
 
-use super::avg_pool::{Count, count};
 use super::first;
-use super::slide::{AutoPad, Lane, Rounding, Slide, guarded, places};
+use super::slide::{AutoPad, Lane, Rounding, Slide, count, guarded, places};
 use crate::attrs::element_type;
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -169,14 +168,8 @@ impl Op for MaxPool {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty) = (cx.shape("data"), cx.element("data"));
-        if cx.shape_of(cx.output(0)).contains(&0) {
-            return;
-        }
         let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
-        let counts: Vec<Vec<i64>> = lanes.iter().map(|lane| lane.counts(false)).collect();
-        let empty = counts.iter().flatten().any(|n| *n == 0);
-        let counts: Option<Vec<Count>> =
-            empty.then(|| counts.iter().map(|n| Count::new(cx, n)).collect());
+        let may_miss = lanes.iter().any(Lane::may_miss);
         let place = |at: &[Scalar], k: &[Scalar]| {
             let (places, guard) = places(&lanes, &at[2..], k);
             ([&at[..2], &places].concat(), guard)
@@ -187,14 +180,14 @@ impl Op for MaxPool {
                 let (from, guard) = place(at, k);
                 guarded(guard, widened(cx.load("data", &from)), least)
             });
-            let Some(counts) = counts else {
+            if !may_miss {
                 return largest.cast(ty);
-            };
+            }
             let nothing = match ty.is_float() {
                 true => number(lowest_finite(ty), ty.compute()),
                 false => lowest(ty.compute()),
             };
-            let some = count(cx, &counts, &at[2..]).gt(index(0));
+            let some = count(&lanes, &at[2..], false).gt(index(0));
             select(some, largest, nothing).cast(ty)
         });
         if let Some((_, axis)) = self.positions {

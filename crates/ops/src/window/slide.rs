@@ -157,29 +157,75 @@ impl Lane {
 
     /// Whether index `i` lies in the dim, where it may not.
     fn inside(&self, i: &Scalar) -> Option<Scalar> {
-        let last = i128::from(self.stride) * (self.windows as i128 - 1) - i128::from(self.begin)
-            + i128::from(self.kernel - 1) * i128::from(self.dilation);
         let low = (self.begin > 0).then(|| i.ge(index(0)));
-        let high = (last >= i128::from(self.extent)).then(|| i.lt(index(self.extent)));
+        let high = (self.last() >= i128::from(self.extent)).then(|| i.lt(index(self.extent)));
         and(low, high)
     }
 
-    /// How many elements of each window lie in the dim, with `padding` also counting what lies in
-    /// the padding.
-    pub(super) fn counts(&self, padding: bool) -> Vec<i64> {
-        let (low, high) = match padding {
-            true => (-self.begin, self.extent + self.end),
-            false => (0, self.extent),
+    /// Whether there may be a window with no element in the dim. Of very many windows there may.
+    pub(super) fn may_miss(&self) -> bool {
+        self.windows > 1 << 20 || (0..self.windows).any(|o| self.count_of(o) == 0)
+    }
+
+    /// How many elements of window `o` lie in the dim.
+    fn count_of(&self, o: usize) -> i64 {
+        let start = o as i64 * self.stride - self.begin;
+        let before = |bound: i64| {
+            let count = ((bound - start).max(0) + self.dilation - 1) / self.dilation;
+            count.min(self.kernel)
         };
-        // The number of elements of a window that begins at `start` which lie before `bound`.
-        let before = |bound: i64, start: i64| {
-            let count = (bound - start + self.dilation - 1).div_euclid(self.dilation);
-            count.clamp(0, self.kernel)
+        before(self.extent) - before(0)
+    }
+
+    /// How many elements of window `o` lie in the dim, with `padding` also counting what lies in the
+    /// padding; `None` if these are all elements of the kernel in every window.
+    fn count(&self, o: &Scalar, padding: bool) -> Option<Scalar> {
+        let high = if padding {
+            self.extent + self.end
+        } else {
+            self.extent
         };
-        let start = |o: usize| o as i64 * self.stride - self.begin;
-        (0..self.windows)
-            .map(|o| before(high, start(o)) - before(low, start(o)))
-            .collect()
+        let first_misses = !padding && self.begin > 0;
+        if !first_misses && self.last() < i128::from(high) {
+            return None;
+        }
+        let before = |bound: i64| {
+            let ahead = (index(bound + self.begin) - o * self.stride).max(index(0));
+            let count = (ahead + (self.dilation - 1)) / self.dilation;
+            count.min(index(self.kernel))
+        };
+        Some(match first_misses {
+            true => before(high) - before(0),
+            false => before(high),
+        })
+    }
+
+    /// The index of the last element of the last window.
+    fn last(&self) -> i128 {
+        i128::from(self.stride) * (self.windows as i128 - 1) - i128::from(self.begin)
+            + i128::from(self.kernel - 1) * i128::from(self.dilation)
+    }
+}
+
+/// The number of elements of windows `o` that lie in the dims, with `padding` also counting what lies
+/// in the padding.
+pub(super) fn count(lanes: &[Lane], o: &[Scalar], padding: bool) -> Scalar {
+    let mut fixed = 1i64;
+    let mut product: Option<Scalar> = None;
+    for (lane, o) in lanes.iter().zip(o) {
+        match (lane.count(o, padding), product.take()) {
+            (Some(count), Some(known)) => product = Some(known * count),
+            (Some(count), None) => product = Some(count),
+            (None, known) => {
+                fixed = fixed.saturating_mul(lane.kernel);
+                product = known;
+            }
+        }
+    }
+    match product {
+        Some(product) if fixed == 1 => product,
+        Some(product) => product * fixed,
+        None => index(fixed),
     }
 }
 
@@ -228,7 +274,12 @@ mod tests {
     fn windows_by_rounding_and_pads() {
         let of = |stride, pads, auto, rounding| {
             let lane = slide(stride, pads, auto, rounding).lane(0, 5, 2).unwrap();
-            (lane.windows, lane.counts(false))
+            (
+                lane.windows,
+                (0..lane.windows)
+                    .map(|o| lane.count_of(o))
+                    .collect::<Vec<_>>(),
+            )
         };
         let explicit = AutoPad::Explicit;
         assert_eq!(of(2, [0, 0], explicit, Rounding::Floor), (2, vec![2, 2]));
