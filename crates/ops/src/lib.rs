@@ -5,7 +5,8 @@
 //! appends the loop nest that computes them. Everything else is read off the nest: the reference
 //! implementation and constant folding interpret it, fusion rewrites it, native code is emitted from it.
 //!
-//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `structure`.
+//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
+//! `compose`, `structure`.
 //!
 //! Invariants:
 //! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
@@ -23,6 +24,7 @@
 //! 4. Add a sample model with inputs and expected outputs, from the specification, and run the tests.
 
 mod attrs;
+mod compose;
 pub mod elementwise;
 mod error;
 mod index;
@@ -34,6 +36,7 @@ pub mod reduction;
 mod structure;
 #[cfg(test)]
 mod testing;
+mod window;
 
 pub use attrs::{AttrError, Attributes};
 pub use error::OpError;
@@ -47,6 +50,22 @@ static FILES: &[&OpDef] = &[
     &structure::CONST,
     &structure::PARAMETER,
     &structure::RESULT,
+    &compose::batch_norm::V1,
+    &compose::batch_norm::V5,
+    &compose::bucketize::DEF,
+    &compose::cum_sum::DEF,
+    &compose::einsum::DEF,
+    &compose::fake_quantize::DEF,
+    &compose::group_normalization::DEF,
+    &compose::log_softmax::DEF,
+    &compose::lrn::DEF,
+    &compose::matmul::DEF,
+    &compose::mvn::V2,
+    &compose::mvn::V6,
+    &compose::normalize_l2::DEF,
+    &compose::normalize_l2::GRN,
+    &compose::softmax::V1,
+    &compose::softmax::V8,
     &elementwise::clamp::DEF,
     &elementwise::convert::DEF,
     &elementwise::convert_like::DEF,
@@ -113,6 +132,18 @@ static FILES: &[&OpDef] = &[
     &layout::tile::DEF,
     &layout::transpose::DEF,
     &layout::unsqueeze::DEF,
+    &window::adaptive_pool::AVG,
+    &window::adaptive_pool::MAX,
+    &window::avg_pool::V1,
+    &window::avg_pool::V14,
+    &window::avg_pool::V16,
+    &window::convolution::CONVOLUTION,
+    &window::convolution::GROUP,
+    &window::convolution_backprop::CONVOLUTION,
+    &window::convolution_backprop::GROUP,
+    &window::max_pool::V1,
+    &window::max_pool::V14,
+    &window::max_pool::V8,
 ];
 
 /// Every operator.

@@ -154,6 +154,10 @@ pub enum Family {
     Layout,
     /// Elements move by indices found in tensors.
     Index,
+    /// A fold over a window that slides over spatial dims.
+    Window,
+    /// Several steps with values in between.
+    Compose,
     /// Part of the graph itself.
     Structure,
 }
@@ -166,6 +170,8 @@ impl Family {
             Family::Reduction => "reduction",
             Family::Layout => "layout",
             Family::Index => "index",
+            Family::Window => "window",
+            Family::Compose => "compose",
             Family::Structure => "structure",
         }
     }

@@ -105,7 +105,8 @@ impl Fold {
     }
 }
 
-fn lowest_finite(ty: ElementType) -> f64 {
+/// The lowest number of a float type that is not infinite.
+pub(crate) fn lowest_finite(ty: ElementType) -> f64 {
     match ty {
         ElementType::F64 => f64::MIN,
         ElementType::BF16 => f64::from(f32::from_bits(0xff7f_0000)),

@@ -18,6 +18,7 @@ use crate::elementwise::{Class, widened};
 use crate::infer::normalize_axis;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use fold::Fold;
+pub(crate) use fold::lowest_finite;
 use serde::Deserialize;
 use vinelift_tensor::{Dim, PartialShape};
 

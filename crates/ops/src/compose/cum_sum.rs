@@ -1,0 +1,134 @@
+//! `CumSum`: `out[.., i, ..] = Σ_{k ≤ i} data[.., k, ..]` along `axis`; `Σ_{k < i}` if `exclusive`,
+//! from the end if `reverse`.
+//!
+//! Specification: CumSum-3. Without `axis` it is 0. Integers wrap.
+
+use crate::elementwise::widened;
+use crate::infer::normalize_axis;
+use crate::layout::index_map::extent;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::Mode;
+use vinelift_nest::build::{index, select, zero};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "CumSum",
+    versions: &["opset3"],
+    signature: Signature::new(&["data", "axis"]).optional(1),
+    family: Family::Compose,
+    build: Build::Op(parse::<CumSum>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CumSum {
+    #[serde(default)]
+    exclusive: bool,
+    #[serde(default)]
+    reverse: bool,
+}
+
+impl Op for CumSum {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        cx.expect("data", "a numeric type", |t| t.is_integer() || t.is_float())?;
+        let axis = if cx.has("axis") {
+            cx.integer("axis")?
+        } else {
+            Some(0)
+        };
+        if let (Some(axis), Some(rank)) = (axis, cx.shape("data").rank()) {
+            normalize_axis(axis, rank)?;
+        }
+        Ok(vec![cx.input("data").clone()])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let axis = cx.integer("axis").unwrap_or(0);
+        let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
+        let last = extent(shape[axis]).saturating_sub(1);
+        let wide = ty.compute();
+        let sums = if wide == ty {
+            cx.output(0)
+        } else {
+            cx.temporary("sums", wide, &shape)
+        };
+        // Each point reads what the point before it along the axis has written.
+        cx.stage(&shape, sums, Mode::Set, |cx, point| {
+            let step = &point[axis];
+            let along = |steps_back: i64| {
+                let mut at = point.to_vec();
+                at[axis] = match (self.reverse, steps_back) {
+                    (false, 0) => step.clone(),
+                    (false, back) => step - back,
+                    (true, back) => index(last + back) - step,
+                };
+                at
+            };
+            let (here, before) = (along(0), along(1));
+            let sum = cx.load_from(sums, &before);
+            let (first, next) = if self.exclusive {
+                (zero(wide), widened(cx.load("data", &before)))
+            } else {
+                let x = widened(cx.load("data", &here));
+                (x.clone(), x)
+            };
+            (here, select(step.gt(index(0)), sum + next, first))
+        });
+        if wide != ty {
+            cx.define(cx.output(0), |cx, at| cx.load_from(sums, at).cast(ty));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, i32s, i64s, infer, run};
+    use vinelift_tensor::{ElementType, PartialShape, Tensor};
+
+    /// The examples of the specification.
+    #[test]
+    fn both_directions_with_and_without_the_element() {
+        let of = |exclusive: &str, reverse: &str| {
+            let attributes = [("exclusive", exclusive), ("reverse", reverse)];
+            let out = run(&DEF, &attributes, &[i64s(&[5], &[1, 2, 3, 4, 5])]);
+            out.to_i64_vec().unwrap()
+        };
+        assert_eq!(of("false", "false"), [1, 3, 6, 10, 15]);
+        assert_eq!(of("true", "false"), [0, 1, 3, 6, 10]);
+        assert_eq!(of("false", "true"), [15, 14, 12, 9, 5]);
+        assert_eq!(of("true", "true"), [14, 12, 9, 5, 0]);
+    }
+
+    /// Values of NumPy.
+    #[test]
+    fn along_any_axis() {
+        let x = i32s(&[2, 3], &[1, 2, 3, 4, 5, 6]);
+        let out = run(&DEF, &[], &[x.clone(), i64s(&[], &[-1])]);
+        assert_eq!(out, i32s(&[2, 3], &[1, 3, 6, 4, 9, 15]));
+        let out = run(&DEF, &[("reverse", "true")], &[x.clone(), i64s(&[1], &[0])]);
+        assert_eq!(out, i32s(&[2, 3], &[5, 7, 9, 4, 5, 6]));
+        let message = "axis 2 is out of range for rank 2";
+        assert_eq!(error(&DEF, &[], &[x, i64s(&[], &[2])]), message);
+        assert_eq!(run(&DEF, &[], &[i32s(&[0], &[])]), i32s(&[0], &[]));
+    }
+
+    /// 2048 ones, then more: `f16` alone would stop at 2048.
+    #[test]
+    fn half_precision_is_rounded_at_the_end() {
+        let ones: Vec<u8> = [0x00, 0x3c].repeat(2052);
+        let x = Tensor::from_bytes(ElementType::F16, &[2052], &ones).unwrap();
+        let out = run(&DEF, &[], &[x]).to_f64_vec().unwrap();
+        assert_eq!(out[2051], 2052.0);
+    }
+
+    #[test]
+    fn partial_shapes() {
+        let data = (ElementType::F32, PartialShape::any_of_rank(2), None);
+        let axis = (ElementType::I32, PartialShape::ranked(vec![]), None);
+        let want = ("f32[?, ?]".to_owned(), vec![1]);
+        assert_eq!(infer(&DEF, &[], &[data, axis]), want);
+    }
+}

@@ -1,0 +1,108 @@
+//! `GroupNormalization`: `out = scale · (x - μ) / √(σ² + epsilon) + bias`, where `scale` and `bias` have one
+//! value for each channel, which is dim 1, and `μ` and `σ²` are mean and variance over the channels of
+//! a group and all dims after them.
+//!
+//! Specification: GroupNormalization-12.
+
+use super::batch_norm::per_channel;
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::layout::extent::divided;
+use crate::layout::index_map::extent;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::build::{number, zero};
+use vinelift_nest::{Binary, Scalar};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "GroupNormalization",
+    versions: &["opset12"],
+    signature: Signature::new(&["data", "scale", "bias"]),
+    family: Family::Compose,
+    build: Build::Op(parse::<GroupNormalization>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupNormalization {
+    num_groups: usize,
+    epsilon: f64,
+}
+
+impl Op for GroupNormalization {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let element = cx.expect("data", "a float type", |t| t.is_float())?;
+        let shape = per_channel(cx, cx.shape("data").clone(), "scale")?;
+        let shape = per_channel(cx, shape, "bias")?;
+        let groups = self.num_groups;
+        ensure!(groups > 0, "`num_groups` must be at least 1, found 0");
+        if let Some(dims) = shape.dims() {
+            ensure!(
+                divided(dims[1], groups).is_some(),
+                "the channels of `data` {shape} must be a multiple of `num_groups` {groups}"
+            );
+        }
+        Ok(vec![TensorType::new(element, shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        if shape.contains(&0) {
+            return;
+        }
+        let wide = ty.compute();
+        let each = shape[1] / self.num_groups;
+        let members = [&[each], &shape[2..]].concat();
+        let count: f64 = members.iter().map(|&n| n as f64).product();
+        let groups = [shape[0], self.num_groups];
+        let member = |group: &[Scalar], k: &[Scalar]| {
+            let channel = &group[1] * extent(each) + &k[0];
+            [&[group[0].clone(), channel], &k[1..]].concat()
+        };
+        let mean = cx.temporary("mean", wide, &groups);
+        cx.define(mean, |cx, group| {
+            let sum = cx.reduce(Binary::Add, &members, zero(wide), |cx, k| {
+                widened(cx.load("data", &member(group, k)))
+            });
+            sum / count
+        });
+        let deviation = cx.temporary("deviation", wide, &groups);
+        cx.define(deviation, |cx, group| {
+            let sum = cx.reduce(Binary::Add, &members, zero(wide), |cx, k| {
+                let x = widened(cx.load("data", &member(group, k))) - cx.load_from(mean, group);
+                &x * &x
+            });
+            (sum / count + number(self.epsilon, wide)).sqrt()
+        });
+        cx.define(cx.output(0), |cx, at| {
+            let group = [at[0].clone(), &at[1] / extent(each)];
+            let x = widened(cx.load("data", at)) - cx.load_from(mean, &group);
+            let x = x / cx.load_from(deviation, &group);
+            let [scale, bias] = ["scale", "bias"].map(|n| widened(cx.load(n, &at[1..2])));
+            (x * scale + bias).cast(ty)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, run};
+
+    /// Values of NumPy.
+    #[test]
+    fn two_groups() {
+        let x = f32s(&[1, 4, 1], &[1.0, 3.0, 10.0, 14.0]);
+        let inputs = [
+            x,
+            f32s(&[4], &[1.0, 2.0, 1.0, 1.0]),
+            f32s(&[4], &[0.0, 1.0, 0.0, 0.0]),
+        ];
+        let attributes = |groups| [("num_groups", groups), ("epsilon", "0")];
+        let want = f32s(&[1, 4, 1], &[-1.0, 3.0, -1.0, 1.0]);
+        assert_eq!(run(&DEF, &attributes("2"), &inputs), want);
+        let message = "the channels of `data` [1, 4, 1] must be a multiple of `num_groups` 3";
+        assert_eq!(error(&DEF, &attributes("3"), &inputs), message);
+    }
+}

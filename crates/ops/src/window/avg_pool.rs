@@ -1,0 +1,182 @@
+//! `AvgPool`: `out[n, c, o..] = Σ_k data[n, c, o · stride - begin + k · dilation] / count`, where padding
+//! is 0 and `count` is the number of elements of the window, padding left out with `exclude-pad`.
+//!
+//! Specifications: AvgPool-1, -14 and -16. What rounding up adds behind the padding never counts; a
+//! window in which nothing counts is 0. Means of integers, which the specification leaves open, are
+//! taken in 64 bits and truncated.
+
+use super::max_pool::{before_14, lanes, pooled};
+use super::slide::{AutoPad, Rounding, Slide, count, guarded, places};
+use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::Binary;
+use vinelift_nest::build::{index, zero};
+use vinelift_tensor::ElementType;
+
+pub(crate) static V1: OpDef = version(
+    &["opset1"],
+    Build::Op(|attributes| {
+        let op = without_dilations(attributes)?;
+        before_14(op.slide.rounding)?;
+        Ok(Box::new(op))
+    }),
+);
+
+pub(crate) static V14: OpDef = version(
+    &["opset14"],
+    Build::Op(|attributes| Ok(Box::new(without_dilations(attributes)?))),
+);
+
+pub(crate) static V16: OpDef = version(
+    &["opset16"],
+    Build::Op(|attributes| {
+        let mut a: Attrs = attributes.parse()?;
+        let dilations = std::mem::take(&mut a.dilations);
+        Ok(Box::new(a.build(dilations)))
+    }),
+);
+
+const fn version(versions: &'static [&'static str], build: Build) -> OpDef {
+    OpDef {
+        name: "AvgPool",
+        versions,
+        signature: Signature::new(&["data"]),
+        family: Family::Window,
+        build,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attrs {
+    strides: Vec<usize>,
+    #[serde(default)]
+    dilations: Vec<usize>,
+    #[serde(default)]
+    pads_begin: Vec<usize>,
+    #[serde(default)]
+    pads_end: Vec<usize>,
+    kernel: Vec<usize>,
+    #[serde(rename = "exclude-pad")]
+    exclude_pad: bool,
+    #[serde(default)]
+    rounding_type: Rounding,
+    #[serde(default)]
+    auto_pad: AutoPad,
+}
+
+impl Attrs {
+    fn build(self, dilations: Vec<usize>) -> AvgPool {
+        let ones = vec![1; self.strides.len()];
+        AvgPool {
+            slide: Slide {
+                strides: self.strides,
+                dilations: if dilations.is_empty() {
+                    ones
+                } else {
+                    dilations
+                },
+                pads_begin: self.pads_begin,
+                pads_end: self.pads_end,
+                auto_pad: self.auto_pad,
+                rounding: self.rounding_type,
+            },
+            kernel: self.kernel,
+            exclude_pad: self.exclude_pad,
+        }
+    }
+}
+
+/// Versions before 16 have no dilations.
+fn without_dilations(attributes: &Attributes<'_>) -> Result<AvgPool, OpError> {
+    if attributes.0.iter().any(|(name, _)| name == "dilations") {
+        let error = serde::de::Error::custom("`dilations` is not known before opset16");
+        return Err(OpError::Attribute(error));
+    }
+    Ok(attributes.parse::<Attrs>()?.build(vec![]))
+}
+
+#[derive(Debug)]
+struct AvgPool {
+    slide: Slide,
+    kernel: Vec<usize>,
+    exclude_pad: bool,
+}
+
+impl Op for AvgPool {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let shape = pooled(cx, &self.slide, &self.kernel)?;
+        Ok(vec![TensorType::new(cx.element("data"), shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
+        let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
+        let wide = accumulator(ty);
+        cx.define(out, |cx, at| {
+            let sum = cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
+                let (places, guard) = places(&lanes, &at[2..], k);
+                let x = cx.load("data", &[&at[..2], &places].concat());
+                guarded(guard, x.cast(wide), zero(wide))
+            });
+            let count = count(&lanes, &at[2..], !self.exclude_pad).max(index(1));
+            (sum / count.cast(wide)).cast(ty)
+        });
+    }
+}
+
+/// The type in which a mean of elements of `ty` is taken.
+fn accumulator(ty: ElementType) -> ElementType {
+    match ty {
+        ElementType::U64 => ElementType::U64,
+        _ if ty.is_integer() => ElementType::I64,
+        _ => ty.compute(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, i32s, run};
+
+    fn pool(def: &'static OpDef, exclude: &str, rounding: &str, pads: [&str; 2]) -> Vec<f64> {
+        let attributes = [
+            ("kernel", "2"),
+            ("strides", "2"),
+            ("pads_begin", pads[0]),
+            ("pads_end", pads[1]),
+            ("exclude-pad", exclude),
+            ("rounding_type", rounding),
+        ];
+        let x = f32s(&[1, 1, 3], &[2.0, 4.0, 6.0]);
+        run(def, &attributes, &[x]).to_f64_vec().unwrap()
+    }
+
+    /// Values of NumPy; those that rounding up adds, of PyTorch's documentation of `AvgPool1d`.
+    #[test]
+    fn padding_and_rounding() {
+        assert_eq!(pool(&V1, "true", "floor", ["1", "0"]), [2.0, 5.0]);
+        assert_eq!(pool(&V1, "false", "floor", ["1", "0"]), [1.0, 5.0]);
+        assert_eq!(pool(&V1, "false", "ceil", ["0", "0"]), [3.0, 6.0]);
+        assert_eq!(pool(&V14, "false", "ceil_torch", ["0", "1"]), [3.0, 3.0]);
+        assert_eq!(pool(&V14, "true", "ceil", ["0", "2"]), [3.0, 6.0, 0.0]);
+        assert_eq!(pool(&V14, "true", "ceil_torch", ["0", "2"]), [3.0, 6.0]);
+    }
+
+    #[test]
+    fn integers_and_dilations() {
+        let attributes = [
+            ("kernel", "2,2"),
+            ("strides", "1,1"),
+            ("dilations", "2,1"),
+            ("auto_pad", "valid"),
+            ("exclude-pad", "true"),
+        ];
+        let x = i32s(&[1, 1, 3, 2], &[i32::MAX, i32::MAX, 0, 0, i32::MAX, 4]);
+        let mean = ((3 * i64::from(i32::MAX) + 4) / 4) as i32;
+        let out = run(&V16, &attributes, std::slice::from_ref(&x));
+        assert_eq!(out, i32s(&[1, 1, 1, 1], &[mean]));
+        let message = "attribute `dilations` is not known before opset16";
+        assert_eq!(error(&V14, &attributes, &[x]), message);
+    }
+}

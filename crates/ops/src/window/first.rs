@@ -1,0 +1,37 @@
+//! Where a maximum stands: the first of equal elements.
+
+use crate::Lower;
+use crate::elementwise::widened;
+use crate::layout::index_map::{extent, flatten};
+use vinelift_nest::build::{highest, index, select};
+use vinelift_nest::{Binary, Scalar};
+use vinelift_tensor::{ElementType, element_count};
+
+/// Output 1, of type `ty`: for each element of output 0 the position of the first element of `data`
+/// equal to it in its window, counted from dim `from` on; 0 if there is none, as in a window of NaN.
+///
+/// `place` gives the coordinates of a point of the `kernel`, and whether they lie in `data`, where
+/// they may not.
+pub(super) fn positions(
+    cx: &mut Lower<'_>,
+    kernel: &[usize],
+    from: usize,
+    place: impl FnOnce(&[Scalar], &[Scalar]) -> (Vec<Scalar>, Option<Scalar>),
+) {
+    let shape = cx.shape("data");
+    let dims = &shape[from..];
+    let total = extent(element_count(dims).unwrap_or(usize::MAX));
+    let (values, target) = (cx.output(0), cx.output(1));
+    let ty = cx.type_of(target);
+    cx.define(target, |cx, at| {
+        let largest = widened(cx.load_from(values, at));
+        let none = highest(ElementType::I64);
+        let found = cx.reduce(Binary::Min, kernel, none.clone(), |cx, k| {
+            let (from_at, guard) = place(at, k);
+            let equal = widened(cx.load("data", &from_at)).eq(largest);
+            let here = select(equal, flatten(&from_at[from..], dims), none.clone());
+            super::slide::guarded(guard, here, none)
+        });
+        select(found.lt(index(total)), found, index(0)).cast(ty)
+    });
+}

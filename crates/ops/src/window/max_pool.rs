@@ -1,0 +1,324 @@
+//! `MaxPool`: `out[n, c, o..] = max_k data[n, c, o · stride - begin + k · dilation]`, and in -8 and -14
+//! the position of that element, counted from dim `axis` on.
+//!
+//! Specifications: MaxPool-1, -8 and -14. Padding never wins; a window of padding alone, which
+//! rounding up can give, is the lowest finite number. Of equal elements the first counts.
+
+use super::first;
+use super::slide::{AutoPad, Lane, Rounding, Slide, count, guarded, places};
+use crate::attrs::element_type;
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::infer::normalize_axis;
+use crate::layout::extent::{countable, naturals};
+use crate::reduction::lowest_finite;
+use crate::{
+    AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
+};
+use serde::Deserialize;
+use vinelift_nest::build::{index, lowest, number, select};
+use vinelift_nest::{Binary, Scalar};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
+
+pub(crate) static V1: OpDef = version(
+    &["opset1"],
+    Build::Op(|attributes| {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Attrs {
+            strides: Vec<usize>,
+            #[serde(default)]
+            pads_begin: Vec<usize>,
+            #[serde(default)]
+            pads_end: Vec<usize>,
+            kernel: Vec<usize>,
+            #[serde(default)]
+            rounding_type: Rounding,
+            #[serde(default)]
+            auto_pad: AutoPad,
+        }
+        let a: Attrs = attributes.parse()?;
+        before_14(a.rounding_type)?;
+        let slide = Slide {
+            dilations: vec![1; a.strides.len()],
+            strides: a.strides,
+            pads_begin: a.pads_begin,
+            pads_end: a.pads_end,
+            auto_pad: a.auto_pad,
+            rounding: a.rounding_type,
+        };
+        Ok(Box::new(MaxPool {
+            slide,
+            kernel: a.kernel,
+            positions: None,
+        }))
+    }),
+);
+
+pub(crate) static V8: OpDef = version(
+    &["opset8"],
+    Build::Op(|attributes| {
+        let op = with_positions(attributes)?;
+        before_14(op.slide.rounding)?;
+        Ok(Box::new(op))
+    }),
+);
+
+pub(crate) static V14: OpDef = version(
+    &["opset14"],
+    Build::Op(|attributes| Ok(Box::new(with_positions(attributes)?))),
+);
+
+const fn version(versions: &'static [&'static str], build: Build) -> OpDef {
+    OpDef {
+        name: "MaxPool",
+        versions,
+        signature: Signature::new(&["data"]),
+        family: Family::Window,
+        build,
+    }
+}
+
+fn with_positions(attributes: &Attributes<'_>) -> Result<MaxPool, OpError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Attrs {
+        strides: Vec<usize>,
+        #[serde(default)]
+        dilations: Vec<usize>,
+        #[serde(default)]
+        pads_begin: Vec<usize>,
+        #[serde(default)]
+        pads_end: Vec<usize>,
+        kernel: Vec<usize>,
+        #[serde(default)]
+        rounding_type: Rounding,
+        #[serde(default)]
+        auto_pad: AutoPad,
+        #[serde(default = "i64_type", deserialize_with = "element_type")]
+        index_element_type: ElementType,
+        #[serde(default)]
+        axis: i64,
+    }
+    let mut a: Attrs = attributes.parse()?;
+    let ty = index_type("index_element_type", a.index_element_type)?;
+    if a.dilations.is_empty() {
+        a.dilations = vec![1; a.strides.len()];
+    }
+    let slide = Slide {
+        strides: a.strides,
+        dilations: a.dilations,
+        pads_begin: a.pads_begin,
+        pads_end: a.pads_end,
+        auto_pad: a.auto_pad,
+        rounding: a.rounding_type,
+    };
+    Ok(MaxPool {
+        slide,
+        kernel: a.kernel,
+        positions: Some((ty, a.axis)),
+    })
+}
+
+/// The type of indices if none is given.
+pub(super) fn i64_type() -> ElementType {
+    ElementType::I64
+}
+
+/// A type that indices may have.
+pub(super) fn index_type(name: &str, ty: ElementType) -> Result<ElementType, AttrError> {
+    match ty {
+        ElementType::I32 | ElementType::I64 => Ok(ty),
+        _ => Err(AttrError::new(name, "i32 or i64", &ty.to_string())),
+    }
+}
+
+/// Versions before 14 do not know `ceil_torch`.
+pub(super) fn before_14(rounding: Rounding) -> Result<(), AttrError> {
+    match rounding {
+        Rounding::CeilTorch => Err(AttrError::new(
+            "rounding_type",
+            "one of floor, ceil",
+            "ceil_torch",
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Debug)]
+struct MaxPool {
+    slide: Slide,
+    kernel: Vec<usize>,
+    /// The type of the positions, and the dim that they count from.
+    positions: Option<(ElementType, i64)>,
+}
+
+impl Op for MaxPool {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let shape = pooled(cx, &self.slide, &self.kernel)?;
+        let mut outputs = vec![TensorType::new(cx.element("data"), shape.clone())];
+        if let Some((ty, axis)) = self.positions {
+            if let Some(rank) = shape.rank() {
+                normalize_axis(axis, rank)?;
+            }
+            outputs.push(TensorType::new(ty, shape));
+        }
+        Ok(outputs)
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
+        let may_miss = lanes.iter().any(Lane::may_miss);
+        let place = |at: &[Scalar], k: &[Scalar]| {
+            let (places, guard) = places(&lanes, &at[2..], k);
+            ([&at[..2], &places].concat(), guard)
+        };
+        let least = lowest(ty.compute());
+        cx.define(cx.output(0), |cx, at| {
+            let largest = cx.reduce(Binary::Max, &self.kernel, least.clone(), |cx, k| {
+                let (from, guard) = place(at, k);
+                guarded(guard, widened(cx.load("data", &from)), least)
+            });
+            if !may_miss {
+                return largest.cast(ty);
+            }
+            let nothing = match ty.is_float() {
+                true => number(lowest_finite(ty), ty.compute()),
+                false => lowest(ty.compute()),
+            };
+            let some = count(&lanes, &at[2..], false).gt(index(0));
+            select(some, largest, nothing).cast(ty)
+        });
+        if let Some((_, axis)) = self.positions {
+            let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
+            first::positions(cx, &self.kernel, axis, place);
+        }
+    }
+}
+
+/// The shape of what a pooling operator gives for `data` with this kernel.
+pub(super) fn pooled(
+    cx: &Infer<'_>,
+    slide: &Slide,
+    kernel: &[usize],
+) -> Result<PartialShape, OpError> {
+    cx.expect("data", "a numeric type", |t| t.is_integer() || t.is_float())?;
+    let signed: Vec<i64> = kernel.iter().map(|&n| n as i64).collect();
+    naturals("kernel", &signed, 1)?;
+    slide.check(kernel.len())?;
+    let rank = kernel.len() + 2;
+    cx.expect_rank("data", rank)?;
+    let Some(dims) = cx.dims("data") else {
+        return Ok(PartialShape::any_of_rank(rank));
+    };
+    let mut out = dims[..2].to_vec();
+    for (d, (&n, &k)) in dims[2..].iter().zip(kernel).enumerate() {
+        out.push(slide.windows(d, n, Dim::fixed(k))?);
+    }
+    let points = kernel.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+    ensure!(points.is_some(), "`kernel` {kernel:?} is too large");
+    countable(PartialShape::ranked(out))
+}
+
+/// The windows along each spatial dim, for what has passed [`Slide::windows`].
+pub(super) fn lanes(slide: &Slide, spatial: &[usize], kernel: &[usize]) -> Vec<Lane> {
+    let dims = spatial.iter().zip(kernel).enumerate();
+    dims.filter_map(|(d, (&n, &k))| slide.lane(d, n, k).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexPolicy;
+    use crate::testing::{error, f32s, i64s, infer, run, run_all};
+    use vinelift_tensor::Tensor;
+
+    fn pool(def: &'static OpDef, pads: &str, rest: &[(&str, &str)], x: Tensor) -> Vec<Tensor> {
+        let pads = [("pads_begin", pads), ("pads_end", pads)];
+        let attributes = [&pads, rest].concat();
+        run_all(def, &attributes, &[x], IndexPolicy::Spec).unwrap()
+    }
+
+    /// Examples 1 and 2 of the specification of MaxPool-1.
+    #[test]
+    fn explicit_and_automatic_pads() {
+        let x = f32s(
+            &[1, 1, 3, 3],
+            &[-1.0, 2.0, 3.0, 4.0, 5.0, -6.0, -7.0, 8.0, 9.0],
+        );
+        let same = [("kernel", "2,2"), ("strides", "1,1")];
+        let out = pool(&V1, "1,1", &same, x.clone()).swap_remove(0);
+        #[rustfmt::skip]
+        let want = [
+            -1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 5.0, 3.0,
+            4.0, 8.0, 9.0, 9.0, -7.0, 8.0, 9.0, 9.0,
+        ];
+        assert_eq!(out, f32s(&[1, 1, 4, 4], &want));
+        let same = [&same[..], &[("auto_pad", "SAME_UPPER")]].concat();
+        let out = pool(&V1, "1,1", &same, x).swap_remove(0);
+        let want = [5.0, 5.0, 3.0, 8.0, 9.0, 9.0, 8.0, 9.0, 9.0];
+        assert_eq!(out, f32s(&[1, 1, 3, 3], &want));
+    }
+
+    /// Values of NumPy: of equal elements the first, counted over everything or over the last dim.
+    #[test]
+    fn positions_of_the_first() {
+        let x = i64s(&[2, 1, 4], &[7, 7, 1, 2, 3, 9, 9, 0]);
+        let attributes = [("kernel", "2"), ("strides", "2")];
+        let out = pool(&V8, "0", &attributes, x.clone());
+        assert_eq!(out[0], i64s(&[2, 1, 2], &[7, 2, 9, 9]));
+        assert_eq!(out[1], i64s(&[2, 1, 2], &[0, 3, 5, 6]));
+        let attributes = [&attributes[..], &[("axis", "-1"), ("dilations", "2")]].concat();
+        let out = pool(&V14, "1", &attributes, x);
+        assert_eq!(out[0], i64s(&[2, 1, 2], &[7, 7, 9, 9]));
+        assert_eq!(out[1], i64s(&[2, 1, 2], &[1, 1, 1, 1]));
+    }
+
+    #[test]
+    fn padding_never_wins() {
+        let inf = f32::INFINITY;
+        let attributes = [("kernel", "2"), ("strides", "4"), ("rounding_type", "ceil")];
+        let x = f32s(&[1, 1, 3], &[-inf, 1.0, 2.0]);
+        let out = pool(&V8, "2", &attributes, x);
+        assert_eq!(out[0], f32s(&[1, 1, 3], &[f32::MIN, 2.0, f32::MIN]));
+        assert_eq!(out[1], i64s(&[1, 1, 3], &[0, 2, 0]));
+        let x = f32s(&[0, 1, 3], &[]);
+        assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
+    }
+
+    #[test]
+    fn says_what_does_not_fit() {
+        let x = [f32s(&[1, 1, 3], &[0.0; 3])];
+        let of = |kernel, rounding| {
+            let attributes = [
+                ("kernel", kernel),
+                ("strides", "1"),
+                ("rounding_type", rounding),
+            ];
+            let pads = [("pads_begin", "0"), ("pads_end", "0")];
+            error(&V8, &[&attributes[..], &pads].concat(), &x)
+        };
+        let message = "spatial dim 0: a window of 4 elements does not fit into 3";
+        assert_eq!(of("4", "floor"), message);
+        assert_eq!(of("0", "floor"), "`kernel` [0] must be at least 1");
+        let message = "attribute `rounding_type` must be one of floor, ceil, found `ceil_torch`";
+        assert_eq!(of("1", "ceil_torch"), message);
+        let message = "`strides` [1] must have 2 elements, one for each spatial dim";
+        assert_eq!(of("1,1", "floor"), message);
+    }
+
+    #[test]
+    fn partial_shapes() {
+        let attributes = [("kernel", "2"), ("strides", "2"), ("auto_pad", "valid")];
+        let of = |shape| infer(&V14, &attributes, &[(ElementType::F16, shape, None)]).0;
+        assert_eq!(
+            of(PartialShape::any_of_rank(3)),
+            "f16[?, ?, 1..] i64[?, ?, 1..]"
+        );
+        assert_eq!(of(PartialShape::DYNAMIC), "f16[?, ?, ?] i64[?, ?, ?]");
+        let x = [f32s(&[1, 1, 2], &[1.0, 2.0])];
+        assert_eq!(run(&V14, &attributes, &x), f32s(&[1, 1, 1], &[2.0]));
+    }
+}

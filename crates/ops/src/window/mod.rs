@@ -1,0 +1,12 @@
+//! Operators that fold over a window that slides over the spatial dims, which are those after the
+//! first two.
+//!
+//! Arithmetic is done in the type that `ElementType::compute` gives and rounded once, at the end.
+
+pub(crate) mod adaptive_pool;
+pub(crate) mod avg_pool;
+pub(crate) mod convolution;
+pub(crate) mod convolution_backprop;
+mod first;
+pub(crate) mod max_pool;
+mod slide;
