@@ -43,13 +43,23 @@ pub enum Error {
         source: io::Error,
     },
     /// What is wrong in a file, with its name.
-    #[error("{path}:{source}")]
+    #[error("{}:{}{source}", .path.display(), .source.gap())]
     File {
         /// The file.
         path: PathBuf,
         /// What is wrong in it.
         source: Box<Error>,
     },
+}
+
+impl Error {
+    /// What stands between the name of a file and the error: nothing before a line number.
+    fn gap(&self) -> &'static str {
+        match self {
+            Error::Document { .. } => "",
+            _ => " ",
+        }
+    }
 }
 
 /// What is wrong at a byte of the text, before that is turned into line and column.
