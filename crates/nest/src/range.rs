@@ -146,6 +146,16 @@ impl Ranges {
         result
     }
 
+    /// Evaluates `inner` knowing of no condition.
+    pub fn unconditionally<T>(&mut self, inner: impl FnOnce(&mut Ranges) -> T) -> T {
+        let facts = std::mem::take(&mut self.facts);
+        let memo = self.memo.split_off(1);
+        let result = inner(self);
+        self.memo.extend(memo);
+        self.facts = facts;
+        result
+    }
+
     /// The values that `x`, of any integer type, can take as an `i64`.
     pub fn of(&mut self, x: &Scalar) -> Interval {
         if let Some(value) = x.as_index() {

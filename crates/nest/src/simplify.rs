@@ -56,21 +56,7 @@ impl Simplify {
         let done = match x.kind() {
             Kind::Axis(_) if self.ranges.of(x).high == 0 => index(0),
             Kind::Select(c, yes, no) => self.select(x, c, yes, no),
-            Kind::Reduce {
-                axes,
-                init,
-                body,
-                op,
-            } => {
-                self.ranges.bind(axes);
-                let init = self.scalar(init);
-                let empty = axes.iter().any(|a| a.extent == 0);
-                if empty {
-                    init
-                } else {
-                    Scalar::reduce(*op, axes.clone(), init, self.scalar(body))
-                }
-            }
+            Kind::Reduce { .. } => self.reduce(x),
             _ => {
                 let inner = x.with_children(|child| self.scalar(child));
                 self.node(inner)
@@ -85,6 +71,44 @@ impl Simplify {
         if let Some(memo) = self.memo.last_mut() {
             memo.insert(x.address(), (x.clone(), done.clone()));
         }
+        done
+    }
+
+    /// A fold is simplified without regard to the guards around it: one that is shared between
+    /// them must stay one, or its axes would be bound twice.
+    fn reduce(&mut self, x: &Scalar) -> Scalar {
+        let known = self.memo.first().and_then(|m| m.get(&x.address()));
+        if let Some((_, done)) = known {
+            return done.clone();
+        }
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = x.kind()
+        else {
+            return x.clone();
+        };
+        self.ranges.bind(axes);
+        let guarded = self.memo.split_off(1);
+        let mut ranges = std::mem::take(&mut self.ranges);
+        let done = ranges.unconditionally(|ranges| {
+            std::mem::swap(&mut self.ranges, ranges);
+            let init = self.scalar(init);
+            let empty = axes.iter().any(|a| a.extent == 0);
+            let done = match empty {
+                true => init,
+                false => Scalar::reduce(*op, axes.clone(), init, self.scalar(body)),
+            };
+            std::mem::swap(&mut self.ranges, ranges);
+            done
+        });
+        self.ranges = ranges;
+        if let Some(memo) = self.memo.first_mut() {
+            memo.insert(x.address(), (x.clone(), done.clone()));
+        }
+        self.memo.extend(guarded);
         done
     }
 
@@ -212,10 +236,10 @@ fn checks(x: &Scalar) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{inside, select};
+    use crate::build::{inside, number, select};
     use crate::nest::{Role, Site};
     use crate::row_major;
-    use crate::scalar::Policy;
+    use crate::scalar::{Binary, Policy};
     use vinelift_tensor::ElementType::F32;
 
     /// The simplified text of an index over axes `i`, `j`, … of the given extents.
@@ -294,6 +318,23 @@ mod tests {
         });
         simplify(&mut nest);
         assert!(nest.to_string().contains("check(x[i], 1)"), "{nest}");
+    }
+
+    #[test]
+    fn a_shared_fold_stays_one() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[4, 8], Role::Input);
+        let out = nest.buffer("out", F32, &[4], Role::Output);
+        nest.define(vec![], out, |n, at| {
+            let axes = n.axes(&[8]);
+            let k = Scalar::axis(axes[0].id).max(index(0));
+            let body = n.load(x, vec![at[0].min(index(2)), k]);
+            let sum = Scalar::reduce(Binary::Add, axes, number(0.0, F32), body);
+            let nested = select(at[0].lt(index(1)), sum.clone(), &sum * 2.0);
+            select(at[0].lt(index(2)), nested, &sum * 3.0)
+        });
+        simplify(&mut nest);
+        crate::verify(&nest).unwrap();
     }
 
     #[test]
