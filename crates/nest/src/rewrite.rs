@@ -64,21 +64,25 @@ impl Definition<'_> {
         }
         rewrite(self.value, &mut |x| match x.kind() {
             Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
-            Kind::Reduce {
-                op,
-                axes,
-                init,
-                body,
-            } => {
-                let axes = axes
-                    .iter()
-                    .map(|a| fresh.get(&a.id).copied().unwrap_or(*a))
-                    .collect();
-                Scalar::reduce(*op, axes, init.clone(), body.clone())
-            }
-            _ => x,
+            _ => rebound(x, &fresh),
         })
     }
+}
+
+/// `x` itself; if it folds, over the axes that `by_axis` has in place of its own.
+pub(crate) fn rebound(x: Scalar, by_axis: &FxHashMap<AxisId, Axis>) -> Scalar {
+    let Kind::Reduce {
+        op,
+        axes,
+        init,
+        body,
+    } = x.kind()
+    else {
+        return x;
+    };
+    let renew = |a: &Axis| by_axis.get(&a.id).copied().unwrap_or(*a);
+    let axes = axes.iter().map(renew).collect();
+    Scalar::reduce(*op, axes, init.clone(), body.clone())
 }
 
 fn reduce_axes(x: &Scalar) -> Vec<Axis> {

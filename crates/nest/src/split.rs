@@ -1,7 +1,7 @@
 //! Kernels: runs of stages that become one native function.
 
 use crate::nest::{Axis, BufferId, Nest, Role, Site, SiteId, Stage};
-use crate::rewrite::{loaded, rewrite_stage, visit_stage};
+use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeFrom};
@@ -175,19 +175,7 @@ fn renumbered(nest: &mut Nest, stage: &Stage) -> Stage {
     };
     rewrite_stage(&mut stage, &mut |x| match x.kind() {
         Kind::Axis(id) => by_axis.get(id).map_or(x.clone(), |a| Scalar::axis(a.id)),
-        Kind::Reduce {
-            op,
-            axes,
-            init,
-            body,
-        } => {
-            let axes = axes
-                .iter()
-                .map(|a| by_axis.get(&a.id).copied().unwrap_or(*a))
-                .collect();
-            Scalar::reduce(*op, axes, init.clone(), body.clone())
-        }
-        _ => x,
+        _ => rebound(x, &by_axis),
     });
     stage
 }
