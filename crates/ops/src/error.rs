@@ -1,6 +1,7 @@
 //! Why an operator does not fit its inputs.
 
 use crate::AttrError;
+use vinelift_tensor::TensorError;
 
 /// Why an operator does not fit its inputs. The graph adds which layer it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum OpError {
     /// The model's or its inputs' fault: ranks, dims or values that do not fit.
     #[error("{0}")]
     Shape(String),
+    /// A tensor that cannot be made or read.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
     /// Nobody's fault: right by the specification, and not built.
     #[error("unsupported: {0}")]
     Unsupported(String),

@@ -5,8 +5,12 @@
 //! appends the loop nest that computes them. Everything else is read off the nest: the reference
 //! implementation and constant folding interpret it, fusion rewrites it, native code is emitted from it.
 //!
+//! Where the size of an output or the control flow depends on data, there is no loop nest: such an
+//! operator is a [`Native`], with a Rust function from tensors to tensors in place of `lower`. It runs
+//! between two nests.
+//!
 //! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
-//! `compose`, `structure`.
+//! `compose`, `native`, `structure`.
 //!
 //! Invariants:
 //! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
@@ -31,6 +35,7 @@ mod index;
 mod infer;
 mod layout;
 mod lower;
+mod native;
 mod op;
 pub mod reduction;
 mod structure;
@@ -42,7 +47,8 @@ pub use attrs::{AttrError, Attributes};
 pub use error::OpError;
 pub use infer::{Infer, TensorType};
 pub use lower::{IndexPolicy, Lower};
-pub use op::{Build, Family, Op, OpDef, Signature};
+pub use native::Evaluate;
+pub use op::{Build, Family, Instance, Native, Op, OpDef, Signature};
 pub use structure::{ConstAttributes, ParameterAttributes, format_shape};
 
 /// The files, by folder and then by name. The tables have their rows themselves.
@@ -132,6 +138,7 @@ static FILES: &[&OpDef] = &[
     &layout::tile::DEF,
     &layout::transpose::DEF,
     &layout::unsqueeze::DEF,
+    &native::non_zero::DEF,
     &window::adaptive_pool::AVG,
     &window::adaptive_pool::MAX,
     &window::avg_pool::V1,

@@ -1,8 +1,10 @@
 //! What an operator is.
 
-use crate::{Attributes, Infer, Lower, OpError, TensorType, elementwise, reduction};
+use crate::{Attributes, Evaluate, Infer, Lower, OpError, TensorType, elementwise, reduction};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
+use std::sync::Arc;
+use vinelift_tensor::Tensor;
 
 /// One operator instance: its attributes, and the two rules that give them meaning.
 pub trait Op: Debug + Send + Sync {
@@ -14,6 +16,43 @@ pub trait Op: Debug + Send + Sync {
 
     /// Appends the stages that compute the outputs. All shapes are static and `infer` has passed.
     fn lower(&self, cx: &mut Lower<'_>);
+}
+
+/// An operator instance whose outputs no loop nest gives: their size or the control flow depends on
+/// data.
+pub trait Native: Debug + Send + Sync {
+    /// As [`Op::infer`], but values that are not known need not be waited for: [`Native::evaluate`] has
+    /// them all.
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
+
+    /// The outputs, of types that fit those that `infer` gave. `infer` has passed with the exact types
+    /// and all values of these inputs; what only the contents of the inputs can get wrong is an error.
+    fn evaluate(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError>;
+
+    /// Whether the outputs depend on the inputs alone, so that they can be computed once if those are
+    /// constant.
+    fn is_function(&self) -> bool {
+        true
+    }
+}
+
+/// An operator with its attributes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Instance {
+    /// Computed by a loop nest.
+    Lowered(Arc<dyn Op>),
+    /// Computed by a function of its own.
+    Native(Arc<dyn Native>),
+}
+
+impl Instance {
+    /// The types of the outputs, or why the inputs do not fit.
+    pub fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        match self {
+            Instance::Lowered(op) => op.infer(cx),
+            Instance::Native(op) => op.infer(cx),
+        }
+    }
 }
 
 /// A declaration: one operator type with the versions that mean the same.
@@ -35,13 +74,15 @@ impl OpDef {
     pub fn instantiate(
         &'static self,
         attributes: &Attributes<'_>,
-    ) -> Result<Option<Box<dyn Op>>, OpError> {
-        match &self.build {
-            Build::Op(parse) => parse(attributes).map(Some),
-            Build::Elementwise(row) => row.instantiate(attributes).map(Some),
-            Build::Reduction(row) => row.instantiate(attributes).map(Some),
-            Build::Structure => Ok(None),
-        }
+    ) -> Result<Option<Instance>, OpError> {
+        let op = match &self.build {
+            Build::Op(parse) => parse(attributes)?,
+            Build::Elementwise(row) => row.instantiate(attributes)?,
+            Build::Reduction(row) => row.instantiate(attributes)?,
+            Build::Native(parse) => return Ok(Some(Instance::Native(parse(attributes)?.into()))),
+            Build::Structure => return Ok(None),
+        };
+        Ok(Some(Instance::Lowered(op.into())))
     }
 }
 
@@ -49,6 +90,13 @@ impl OpDef {
 pub(crate) fn parse<T: Op + DeserializeOwned + 'static>(
     attributes: &Attributes<'_>,
 ) -> Result<Box<dyn Op>, OpError> {
+    Ok(Box::new(attributes.parse::<T>()?))
+}
+
+/// Reads the attributes into `T`, for [`Build::Native`].
+pub(crate) fn parse_native<T: Native + DeserializeOwned + 'static>(
+    attributes: &Attributes<'_>,
+) -> Result<Box<dyn Native>, OpError> {
     Ok(Box::new(attributes.parse::<T>()?))
 }
 
@@ -60,6 +108,8 @@ pub enum Build {
     Elementwise(elementwise::Row),
     /// A row of the table of reductions.
     Reduction(reduction::Row),
+    /// From its attributes, as a function on tensors.
+    Native(fn(&Attributes<'_>) -> Result<Box<dyn Native>, OpError>),
     /// Not an operator on tensors but a part of the graph itself, which the graph builds.
     Structure,
 }
@@ -158,6 +208,8 @@ pub enum Family {
     Window,
     /// Several steps with values in between.
     Compose,
+    /// A function on tensors: sizes or control flow depend on data.
+    Native,
     /// Part of the graph itself.
     Structure,
 }
@@ -172,6 +224,7 @@ impl Family {
             Family::Index => "index",
             Family::Window => "window",
             Family::Compose => "compose",
+            Family::Native => "native",
             Family::Structure => "structure",
         }
     }

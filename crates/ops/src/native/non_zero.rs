@@ -1,0 +1,110 @@
+//! `NonZero`: the positions of the elements that are not zero, in row-major order:
+//! `out[d, k]` is the index of the `k`-th of them along dim `d`.
+//!
+//! Specification: NonZero-3. A scalar that is not zero has the position of no dims: `[0, 1]`. NaN is not
+//! zero, -0 is.
+
+use super::evaluate::integers;
+use crate::attrs::element_type;
+use crate::error::ensure;
+use crate::op::parse_native;
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "NonZero",
+    versions: &["opset3"],
+    signature: Signature::new(&["data"]),
+    family: Family::Native,
+    build: Build::Native(parse_native::<NonZero>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NonZero {
+    #[serde(default = "i64", deserialize_with = "element_type")]
+    output_type: ElementType,
+}
+
+fn i64() -> ElementType {
+    ElementType::I64
+}
+
+impl Native for NonZero {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        cx.expect("data", "a numeric type or boolean", |t| {
+            t != ElementType::String
+        })?;
+        ensure!(
+            matches!(self.output_type, ElementType::I32 | ElementType::I64),
+            "`output_type` must be i32 or i64, found {}",
+            self.output_type
+        );
+        let data = cx.dims("data");
+        let rank = data.map_or(Dim::ANY, |d| Dim::fixed(d.len()));
+        let most = data.map_or(Dim::ANY, |d| {
+            d.iter().copied().fold(Dim::fixed(1), Dim::mul)
+        });
+        let found = Dim { min: 0, ..most };
+        let shape = PartialShape::ranked(vec![rank, found]);
+        Ok(vec![TensorType::new(self.output_type, shape)])
+    }
+
+    fn evaluate(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError> {
+        let data = cx.input("data");
+        let found = positions(data)?;
+        let shape = data.shape();
+        let mut out = vec![0; shape.len() * found.len()];
+        for (k, &position) in found.iter().enumerate() {
+            let mut rest = position;
+            for d in (0..shape.len()).rev() {
+                out[d * found.len() + k] = (rest % shape[d]) as i64;
+                rest /= shape[d];
+            }
+        }
+        let shape = [shape.len(), found.len()];
+        Ok(vec![integers(self.output_type, &shape, &out)?])
+    }
+}
+
+/// The flat positions of the elements that are not zero.
+fn positions(data: &Tensor) -> Result<Vec<usize>, OpError> {
+    fn of<T>(values: Vec<T>, is_zero: impl Fn(&T) -> bool) -> Vec<usize> {
+        let values = values.iter().enumerate();
+        values
+            .filter(|(_, x)| !is_zero(x))
+            .map(|(k, _)| k)
+            .collect()
+    }
+    if data.element_type().is_float() {
+        return Ok(of(data.to_f64_vec()?, |x| *x == 0.0));
+    }
+    Ok(of(data.to_i64_vec()?, |x| *x == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{f32s, i32s, i64s, infer, run};
+
+    /// The example of the specification, and NumPy's `nonzero` for the others.
+    #[test]
+    fn positions_in_row_major_order() {
+        let data = i32s(&[3, 3], &[3, 0, 0, 0, 4, 0, 5, 6, 0]);
+        let want = i64s(&[2, 4], &[0, 1, 2, 2, 0, 1, 0, 1]);
+        assert_eq!(run(&DEF, &[], &[data]), want);
+        let data = f32s(&[3], &[-0.0, f32::NAN, 1e-45]);
+        let attributes = [("output_type", "i32")];
+        assert_eq!(run(&DEF, &attributes, &[data]), i32s(&[1, 2], &[1, 2]));
+        assert_eq!(run(&DEF, &[], &[i32s(&[], &[1])]), i64s(&[0, 1], &[]));
+        assert_eq!(run(&DEF, &[], &[i32s(&[0, 2], &[])]), i64s(&[2, 0], &[]));
+    }
+
+    #[test]
+    fn at_most_as_many_as_there_are_elements() {
+        let data = PartialShape::ranked(vec![Dim::fixed(2), Dim::fixed(3)]);
+        let found = infer(&DEF, &[], &[(ElementType::F16, data, None)]);
+        assert_eq!(found, ("i64[2, 0..6]".to_owned(), vec![]));
+    }
+}
