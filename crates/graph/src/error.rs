@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use vinelift_nest::Layer;
 use vinelift_ops::OpError;
 use vinelift_tensor::TensorError;
+use vinelift_xml::BodyKind;
 
 /// What is wrong with a model.
 #[derive(Debug, thiserror::Error)]
@@ -56,15 +57,34 @@ pub enum Problem {
     /// Its ports, edges or shapes are wrong.
     #[error("{0}")]
     Graph(String),
+    /// What is wrong in one of its sub-graphs.
+    #[error("in its {}: {error}", .kind.element())]
+    Body {
+        /// Which.
+        kind: BodyKind,
+        /// What.
+        error: Box<Error>,
+    },
 }
 
 impl Problem {
+    pub(crate) fn body(kind: BodyKind, error: Error) -> Problem {
+        Problem::Body {
+            kind,
+            error: Box::new(error),
+        }
+    }
+
     /// Whether the layer is right by its specification, and not built.
     pub fn is_unsupported(&self) -> bool {
-        matches!(
-            self,
-            Problem::Unsupported(_) | Problem::Op(OpError::Unsupported(_))
-        )
+        match self {
+            Problem::Unsupported(_) | Problem::Op(OpError::Unsupported(_)) => true,
+            Problem::Body { error, .. } => match &**error {
+                Error::Layers(errors) => errors.iter().any(|e| e.problem.is_unsupported()),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 }
 

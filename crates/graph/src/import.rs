@@ -6,10 +6,14 @@ use crate::model::{Edge, Model, Node, NodeKind};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
+use crate::control::Control;
 use std::sync::Arc;
-use vinelift_ops::{Attributes, ConstAttributes, OpError, ParameterAttributes};
+use vinelift_ops::{Attributes, ConstAttributes, OpError, ParameterAttributes, VariableAttributes};
 use vinelift_tensor::{ElementType, Tensor, TensorError, element_count};
 use vinelift_xml as xml;
+
+/// How deep sub-graphs may nest.
+const MAX_DEPTH: usize = 8;
 
 impl Model {
     /// The model in `document`, whose constants are in `weights`.
@@ -28,7 +32,7 @@ impl Model {
         if !(10..=11).contains(&version) {
             return Err(Error::Version(version));
         }
-        let mut model = build(name, layers, &edges, rt_info, weights)?;
+        let mut model = build(name, layers, &edges, rt_info, weights, 0)?;
         if version == 10 {
             legacy::convert(&mut model, pre_process.as_ref())?;
         }
@@ -38,12 +42,15 @@ impl Model {
     /// An error that lists every layer that cannot run, if there are any.
     pub fn check(&self) -> Result<(), Error> {
         let refused = |node: &Node| {
-            let NodeKind::Refused(reason) = &node.kind else {
-                return None;
+            let body = |(kind, body): &(xml::BodyKind, Arc<Model>)| {
+                Some(Problem::body(*kind, body.check().err()?))
             };
-            let problem = match reason {
-                None => Problem::Unsupported(known_versions(&node.layer.type_)),
-                Some(reason) => Problem::Op(reason.clone()),
+            let problem = match &node.kind {
+                NodeKind::Refused(None) => {
+                    Problem::Unsupported(known_versions(&node.layer.type_))
+                }
+                NodeKind::Refused(Some(reason)) => Problem::Op(reason.clone()),
+                _ => node.bodies.iter().find_map(body)?,
             };
             Some(LayerError {
                 layer: node.label(),
@@ -78,7 +85,12 @@ fn build(
     edges: &[xml::Edge],
     rt_info: Option<xml::Element>,
     weights: &xml::Weights,
+    depth: usize,
 ) -> Result<Model, Error> {
+    if depth > MAX_DEPTH {
+        let text = format!("sub-graphs nest deeper than {MAX_DEPTH}");
+        return Err(Error::Structure(text));
+    }
     let mut graph = DiGraph::new();
     let mut by_id: FxHashMap<u64, NodeIndex> = FxHashMap::default();
     let mut errors = Vec::new();
@@ -86,16 +98,13 @@ fn build(
         let bodies = std::mem::take(&mut layer.bodies);
         let mut imported = Vec::new();
         for (kind, body) in bodies {
-            imported.push((
-                kind,
-                build(
-                    String::new(),
-                    body.layers,
-                    &body.edges,
-                    body.rt_info,
-                    weights,
-                )?,
-            ));
+            let xml::Body {
+                layers,
+                edges,
+                rt_info,
+            } = body;
+            let body = build(String::new(), layers, &edges, rt_info, weights, depth + 1)?;
+            imported.push((kind, Arc::new(body)));
         }
         let (id, mut node) = (
             layer.id,
@@ -105,7 +114,7 @@ fn build(
                 bodies: imported,
             },
         );
-        match meaning(&node.layer, weights) {
+        match meaning(&node.layer, &node.bodies, weights) {
             Ok(kind) => node.kind = kind,
             Err(problem) => errors.push(LayerError {
                 layer: node.label(),
@@ -137,6 +146,7 @@ fn build(
         name,
         parameters: of_kind(|k| matches!(k, NodeKind::Parameter(_))),
         results: of_kind(|k| matches!(k, NodeKind::Result)),
+        assigns: of_kind(|k| matches!(k, NodeKind::Assign(_))),
         order,
         graph,
         rt_info,
@@ -199,7 +209,11 @@ fn unconnected(graph: &DiGraph<Node, Edge>, index: NodeIndex) -> Option<LayerErr
     })
 }
 
-fn meaning(layer: &xml::Layer, weights: &xml::Weights) -> Result<NodeKind, Problem> {
+fn meaning(
+    layer: &xml::Layer,
+    bodies: &[(xml::BodyKind, Arc<Model>)],
+    weights: &xml::Weights,
+) -> Result<NodeKind, Problem> {
     let attributes = Attributes(&layer.data);
     let expect_ports = |inputs: usize, outputs: Option<usize>| {
         let found = (layer.inputs.len(), layer.outputs.len());
@@ -228,15 +242,30 @@ fn meaning(layer: &xml::Layer, weights: &xml::Weights) -> Result<NodeKind, Probl
             expect_ports(1, None)?;
             Ok(NodeKind::Result)
         }
+        ("ReadValue", "opset3" | "opset6") => {
+            expect_ports(layer.inputs.len().min(1), Some(1))?;
+            let variable = VariableAttributes::parse(&attributes).map_err(OpError::from)?;
+            if layer.inputs.is_empty() && variable.declared.is_none() {
+                let text = "neither an input nor the type and shape of its variable";
+                return Err(Problem::Graph(text.to_owned()));
+            }
+            Ok(NodeKind::ReadValue(variable))
+        }
+        ("Assign", "opset3" | "opset6") => {
+            expect_ports(1, Some(layer.outputs.len().min(1)))?;
+            Ok(NodeKind::Assign(
+                VariableAttributes::parse(&attributes).map_err(OpError::from)?,
+            ))
+        }
         (type_, version) => {
+            if let Some(control) = Control::import(layer, bodies)? {
+                return Ok(NodeKind::Control(control));
+            }
             let Some(def) = vinelift_ops::find(type_, version) else {
                 return Ok(NodeKind::Refused(None));
             };
             Ok(match def.instantiate(&attributes) {
-                Ok(Some(op)) => NodeKind::Operator {
-                    def,
-                    op: Arc::from(op),
-                },
+                Ok(Some(op)) => NodeKind::Operator { def, op },
                 Ok(None) => NodeKind::Refused(None),
                 Err(reason) => NodeKind::Refused(Some(reason)),
             })

@@ -8,7 +8,6 @@ use crate::specialize::infer;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
-use std::sync::Arc;
 use vinelift_ops::{Attributes, OpError};
 use vinelift_tensor::ElementType;
 use vinelift_xml as xml;
@@ -156,10 +155,7 @@ fn add_convert(model: &mut Model, near: NodeIndex, ty: ElementType) -> Result<No
             }])
         };
         if let Some(op) = op.map_err(fail)? {
-            node.kind = NodeKind::Operator {
-                def,
-                op: Arc::from(op),
-            };
+            node.kind = NodeKind::Operator { def, op };
         }
     }
     Ok(model.graph.add_node(node))

@@ -4,7 +4,8 @@
 //! [`Model::export`] goes back. [`infer`] gives every tensor a type and a partial shape;
 //! [`specialize`] fixes the shapes of the inputs and lowers the graph to one loop nest, folding what
 //! is constant. Where a shape depends on a value that only a run can give, it lowers what it can and
-//! says which values it is waiting for.
+//! says which values it is waiting for; likewise at an operator that is a function of its own or runs
+//! sub-graphs, and so stands between two nests.
 //!
 //! Invariants:
 //! * the graph of a [`Model`] is acyclic, and every input port of every node has exactly one edge;
@@ -12,8 +13,9 @@
 //! * what is kept of the file (ids, names, attributes, `rt_info`, bodies) survives export, so that a
 //!   model that was exported reads as equal;
 //! * no operator is known by name here, except those that are the graph itself: `Parameter`, `Const`
-//!   and `Result`.
+//!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs.
 
+mod control;
 mod error;
 mod export;
 mod import;
@@ -23,7 +25,9 @@ mod specialize;
 mod strings;
 mod text;
 
+pub use control::{Body, Control, ControlError};
 pub use error::{Error, LayerError, Problem};
 pub use model::{Edge, Model, Node, NodeKind, Output, TensorId};
-pub use specialize::{Known, Segment, Source, Types, infer, specialize};
+pub use petgraph::graph::NodeIndex;
+pub use specialize::{Given, Known, Segment, Source, Types, infer, specialize};
 pub use strings::Strings;

@@ -3,10 +3,12 @@
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
+use crate::control::Control;
+use crate::error::Problem;
 use std::sync::Arc;
 use vinelift_nest::Layer;
-use vinelift_ops::{Op, OpDef, OpError, ParameterAttributes, TensorType};
-use vinelift_tensor::Tensor;
+use vinelift_ops::{Instance, OpDef, OpError, ParameterAttributes, TensorType, VariableAttributes};
+use vinelift_tensor::{ElementType, PartialShape, Tensor};
 use vinelift_xml as xml;
 
 /// A model: layers and the tensors between them.
@@ -20,6 +22,8 @@ pub struct Model {
     pub parameters: Vec<NodeIndex>,
     /// The outputs, in order.
     pub results: Vec<NodeIndex>,
+    /// The nodes that set variables.
+    pub assigns: Vec<NodeIndex>,
     /// All nodes, every one after those that feed it.
     pub order: Vec<NodeIndex>,
     /// `<rt_info>` of the file.
@@ -34,7 +38,7 @@ pub struct Node {
     /// What it means.
     pub kind: NodeKind,
     /// Its sub-graphs.
-    pub bodies: Vec<(xml::BodyKind, Model)>,
+    pub bodies: Vec<(xml::BodyKind, Arc<Model>)>,
 }
 
 /// What a layer means.
@@ -51,8 +55,14 @@ pub enum NodeKind {
         /// Its declaration.
         def: &'static OpDef,
         /// The instance, with its attributes.
-        op: Arc<dyn Op>,
+        op: Instance,
     },
+    /// What a variable holds when a run starts.
+    ReadValue(VariableAttributes),
+    /// What a variable holds when a run has ended.
+    Assign(VariableAttributes),
+    /// It runs sub-graphs.
+    Control(Control),
     /// None that can run, with the reason; `None` if the type and version are not known at all.
     Refused(Option<OpError>),
 }
@@ -98,6 +108,13 @@ impl Node {
             op: format!("{type_}, {version}"),
         }
     }
+
+    /// The sub-graph of this kind.
+    pub fn body(&self, kind: xml::BodyKind) -> Result<&Arc<Model>, Problem> {
+        let body = self.bodies.iter().find(|(k, _)| *k == kind);
+        let missing = || Problem::Graph(format!("it has no {}", kind.element()));
+        body.map(|(_, body)| body).ok_or_else(missing)
+    }
 }
 
 impl Model {
@@ -122,6 +139,16 @@ impl Model {
             .collect();
         inputs.sort_unstable();
         inputs.into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// The type that the parameter at `node` declares.
+    pub fn declared_type(&self, node: NodeIndex) -> TensorType {
+        match &self.node(node).kind {
+            NodeKind::Parameter(attributes) => {
+                TensorType::new(attributes.element_type, attributes.shape.clone())
+            }
+            _ => TensorType::new(ElementType::F32, PartialShape::DYNAMIC),
+        }
     }
 
     /// The nodes that read a tensor, each as often as it reads it.

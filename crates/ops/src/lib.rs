@@ -49,13 +49,18 @@ pub use infer::{Infer, TensorType};
 pub use lower::{IndexPolicy, Lower};
 pub use native::Evaluate;
 pub use op::{Build, Family, Instance, Native, Op, OpDef, Signature};
-pub use structure::{ConstAttributes, ParameterAttributes, format_shape};
+pub use structure::{ConstAttributes, ParameterAttributes, VariableAttributes, format_shape};
 
 /// The files, by folder and then by name. The tables have their rows themselves.
 static FILES: &[&OpDef] = &[
+    &structure::ASSIGN,
     &structure::CONST,
+    &structure::IF,
+    &structure::LOOP,
     &structure::PARAMETER,
+    &structure::READ_VALUE,
     &structure::RESULT,
+    &structure::TENSOR_ITERATOR,
     &compose::batch_norm::V1,
     &compose::batch_norm::V5,
     &compose::bucketize::DEF,

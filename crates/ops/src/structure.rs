@@ -1,20 +1,34 @@
 //! Parts of the graph itself: they have attributes, and neither `infer` nor `lower`.
 
-use crate::{AttrError, Attributes, Build, Family, OpDef, Signature};
+use crate::{AttrError, Attributes, Build, Family, OpDef, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Shape};
 
 /// An input of the model.
-pub(crate) static PARAMETER: OpDef = structure("Parameter", &[]);
+pub(crate) static PARAMETER: OpDef = structure("Parameter", &["opset1"], &[]);
 /// A tensor in the weights.
-pub(crate) static CONST: OpDef = structure("Const", &[]);
+pub(crate) static CONST: OpDef = structure("Const", &["opset1"], &[]);
 /// An output of the model.
-pub(crate) static RESULT: OpDef = structure("Result", &["x"]);
+pub(crate) static RESULT: OpDef = structure("Result", &["opset1"], &["x"]);
+/// One of two sub-graphs.
+pub(crate) static IF: OpDef = structure("If", &["opset8"], &["condition"]);
+/// A sub-graph, run as often as a count and a condition say.
+pub(crate) static LOOP: OpDef = structure("Loop", &["opset5"], &["trip_count", "condition"]);
+/// A sub-graph, run for each slice of its inputs.
+pub(crate) static TENSOR_ITERATOR: OpDef = structure("TensorIterator", &["opset1"], &[]);
+/// What a variable holds when a run starts.
+pub(crate) static READ_VALUE: OpDef = structure("ReadValue", &["opset3", "opset6"], &["init"]);
+/// What a variable holds when a run has ended.
+pub(crate) static ASSIGN: OpDef = structure("Assign", &["opset3", "opset6"], &["value"]);
 
-const fn structure(name: &'static str, inputs: &'static [&'static str]) -> OpDef {
+const fn structure(
+    name: &'static str,
+    versions: &'static [&'static str],
+    inputs: &'static [&'static str],
+) -> OpDef {
     OpDef {
         name,
-        versions: &["opset1"],
+        versions,
         signature: Signature::new(inputs),
         family: Family::Structure,
         build: Build::Structure,
@@ -49,6 +63,45 @@ impl ParameterAttributes {
         Ok(ParameterAttributes {
             shape,
             element_type,
+        })
+    }
+}
+
+/// The variable of a `ReadValue` or an `Assign`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableAttributes {
+    /// Its name.
+    pub id: String,
+    /// The type of its values, where the layer declares it.
+    pub declared: Option<TensorType>,
+}
+
+impl VariableAttributes {
+    /// Reads `variable_id`, and `variable_type` and `variable_shape` where they are there.
+    pub fn parse(attributes: &Attributes<'_>) -> Result<VariableAttributes, AttrError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Raw {
+            variable_id: String,
+            variable_type: Option<String>,
+            variable_shape: Option<String>,
+        }
+        let raw: Raw = attributes.parse()?;
+        let element = raw.variable_type.as_deref().filter(|t| *t != "dynamic");
+        let element = element.map(|t| {
+            let bad = |_| AttrError::new("variable_type", "an element type", t);
+            t.parse::<ElementType>().map_err(bad)
+        });
+        let shape = raw.variable_shape.as_deref().map(|text| {
+            let bad = || AttrError::new("variable_shape", "a list of dims", text);
+            partial_shape(text).ok_or_else(bad)
+        });
+        let (element, shape) = (element.transpose()?, shape.transpose()?);
+        Ok(VariableAttributes {
+            id: raw.variable_id,
+            declared: element.map(|element| {
+                TensorType::new(element, shape.unwrap_or(PartialShape::DYNAMIC))
+            }),
         })
     }
 }

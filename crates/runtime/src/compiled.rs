@@ -1,12 +1,11 @@
 //! A model that can run.
 
-use crate::plan::{Plan, plan};
+use crate::unit::{Unit, Workshop};
 use crate::{Config, Error, InferRequest, Model, Port};
-use lru::LruCache;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use vinelift_codegen::Compiler;
-use vinelift_graph::{Known, NodeKind, Strings, TensorId, Types, specialize};
-use vinelift_tensor::{ElementType, Shape, Tensor};
+use vinelift_graph::Strings;
+use vinelift_tensor::Shape;
 
 /// A model that can run, shared by any number of requests and threads. Cheap to clone.
 ///
@@ -28,27 +27,13 @@ use vinelift_tensor::{ElementType, Shape, Tensor};
 pub struct CompiledModel(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) model: Model,
-    pub(crate) compiler: Arc<Compiler>,
-    pub(crate) config: Config,
-    pub(crate) inputs: Vec<Port>,
+    pub(crate) workshop: Workshop,
+    /// The model itself.
+    pub(crate) unit: Unit,
+    /// How many units there are, sub-graphs included.
+    pub(crate) units: usize,
+    inputs: Vec<Port>,
     outputs: Vec<Port>,
-    /// The texts of all string constants. Requests add their own to a copy.
-    pub(crate) strings: Strings,
-    /// Of all tensors, as far as the declared shapes of the inputs determine them.
-    types: Types,
-    plans: Mutex<LruCache<Key, Arc<Plan>>>,
-}
-
-/// What a plan is specialised to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    /// Of the inputs.
-    shapes: Vec<Shape>,
-    /// Of the tensors that earlier segments have computed.
-    computed: Vec<(TensorId, Shape)>,
-    /// Values that were waited for.
-    values: Vec<(TensorId, Shape, Vec<u8>)>,
 }
 
 impl CompiledModel {
@@ -59,31 +44,25 @@ impl CompiledModel {
     ) -> Result<CompiledModel, Error> {
         model.check()?;
         let types = model.infer()?;
-        let mut strings = Strings::default();
-        for node in model.graph.graph.node_weights() {
-            if let NodeKind::Constant(tensor) = &node.kind {
-                strings.encode(tensor)?;
-            }
-        }
         let (inputs, outputs) = (model.inputs(), model.ports_of_results(&types));
-        let plans = Mutex::new(LruCache::new(config.cache_size));
-        let compiled = CompiledModel(Arc::new(Inner {
+        let (mut strings, mut units) = (Strings::default(), 0);
+        let unit = Unit::new(&model.graph, false, &config, &mut strings, &mut units)?;
+        let workshop = Workshop {
             model,
             compiler,
             config,
+            strings,
+        };
+        let compiled = CompiledModel(Arc::new(Inner {
+            workshop,
+            unit,
+            units,
             inputs,
             outputs,
-            strings,
-            types,
-            plans,
         }));
-        let shapes: Option<Vec<Shape>> = compiled
-            .inputs()
-            .iter()
-            .map(|p| p.shape.to_static())
-            .collect();
-        if let Some(shapes) = shapes {
-            compiled.0.plan(&shapes, &Known::default())?;
+        let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
+        if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {
+            compiled.prepare(&shapes)?;
         }
         Ok(compiled)
     }
@@ -100,12 +79,12 @@ impl CompiledModel {
 
     /// The model that it was compiled from.
     pub fn model(&self) -> &Model {
-        &self.0.model
+        &self.0.workshop.model
     }
 
     /// How it was compiled.
     pub fn config(&self) -> &Config {
-        &self.0.config
+        &self.0.workshop.config
     }
 
     /// Makes the code for inputs of these shapes, which [`InferRequest::infer`] would make when it first
@@ -118,16 +97,12 @@ impl CompiledModel {
                 self.inputs().len()
             )));
         }
-        self.0.plan(shapes, &Known::default()).map(drop)
+        self.0.unit.prepare(shapes, &self.0.workshop)
     }
 
     /// The number of specialisations that are kept.
     pub fn cached_plans(&self) -> usize {
-        self.0
-            .plans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.0.unit.cached_plans()
     }
 
     /// A request of its own inputs and outputs.
@@ -157,71 +132,4 @@ fn find(ports: &[Port], kind: &str, name: &str) -> Result<usize, Error> {
                 known.join(", ")
             ))
         })
-}
-
-impl Inner {
-    /// Whether a tensor holds strings.
-    pub(crate) fn is_string(&self, tensor: TensorId) -> bool {
-        self.types
-            .get(tensor)
-            .is_some_and(|t| t.element == ElementType::String)
-    }
-
-    /// The plan for these shapes and what is known, made if it is not in the cache.
-    pub(crate) fn plan(&self, shapes: &[Shape], known: &Known) -> Result<Arc<Plan>, Error> {
-        let key = Key::new(shapes, known);
-        if let Some(plan) = self
-            .plans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-        {
-            return Ok(plan.clone());
-        }
-        // Not under the lock: other requests go on with the plans they have.
-        let mut strings = self.strings.clone();
-        let segment = specialize(
-            &self.model.graph,
-            shapes,
-            known,
-            self.config.index_policy,
-            &mut strings,
-        );
-        let plan = Arc::new(plan(
-            segment.map_err(|e| self.model.error(e))?,
-            &self.compiler,
-            &self.config,
-        )?);
-        self.plans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .put(key, plan.clone());
-        Ok(plan)
-    }
-}
-
-impl Key {
-    fn new(shapes: &[Shape], known: &Known) -> Key {
-        let mut computed: Vec<(TensorId, Shape)> = known
-            .computed
-            .iter()
-            .filter_map(|(t, ty)| Some((*t, ty.shape.to_static()?)))
-            .collect();
-        computed.sort_unstable();
-        let bytes = |t: &Tensor| match t.strings() {
-            Some(strings) => strings.join("\0").into_bytes(),
-            None => t.bytes().to_vec(),
-        };
-        let mut values: Vec<(TensorId, Shape, Vec<u8>)> = known
-            .values
-            .iter()
-            .map(|(t, v)| (*t, v.shape().to_vec(), bytes(v)))
-            .collect();
-        values.sort_unstable();
-        Key {
-            shapes: shapes.to_vec(),
-            computed,
-            values,
-        }
-    }
 }

@@ -1,11 +1,13 @@
 //! Every stage of a model's way to machine code, as text.
 
 use crate::plan::{Native, Pass, compile, optimize};
+use crate::unit::Unit;
 use crate::{CompiledModel, Error, Level, Shape};
 use std::fmt::Write;
 use vinelift_codegen::{KernelText, Options};
-use vinelift_graph::{Known, Segment, specialize};
+use vinelift_graph::{Known, Segment, TensorId, specialize};
 use vinelift_nest::Nest;
+use vinelift_ops::TensorType;
 
 /// A stage of a model's way to machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,16 +93,24 @@ impl CompiledModel {
         match stage {
             Stage::Graph => Ok(keep_lines(&model.graph.to_text(&model.infer()?), layer)),
             Stage::Dot => Ok(model.graph.to_dot(&model.infer()?)),
-            Stage::Nest | Stage::Fused | Stage::Scheduled => {
-                let segment = self.segment(shapes)?;
-                let nest = optimize(segment.nest.clone(), stage.level(), None);
-                Ok(nest_text(&nest, layer) + &waiting(self, &segment))
-            }
-            Stage::Clif | Stage::Vcode | Stage::Asm => {
-                let segment = self.segment(shapes)?;
-                let nest = optimize(segment.nest.clone(), stage.level(), None);
-                let native = compile(&nest, &self.0.compiler, &Options { capture_text: true })?;
-                Ok(code_text(&native, stage, layer) + &waiting(self, &segment))
+            _ => {
+                let mut text = String::new();
+                for piece in self.pieces(shapes)? {
+                    let nest = optimize(piece.nest, stage.level(), None);
+                    let body = if matches!(stage, Stage::Nest | Stage::Fused | Stage::Scheduled) {
+                        nest_text(&nest, layer)
+                    } else {
+                        let options = Options { capture_text: true };
+                        let native = compile(&nest, &self.0.workshop.compiler, &options)?;
+                        code_text(&native, stage, layer)
+                    };
+                    if layer.is_none() || !body.is_empty() {
+                        text += &piece.heading;
+                        text += &body;
+                    }
+                    text += &piece.waiting;
+                }
+                Ok(text)
             }
         }
     }
@@ -108,34 +118,18 @@ impl CompiledModel {
     /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
     /// after every pass that changed it.
     pub fn trace(&self, shapes: &[Option<Shape>]) -> Result<String, Error> {
-        let segment = self.segment(shapes)?;
-        let mut passes: Vec<Pass> = Vec::new();
-        optimize(segment.nest.clone(), Level::Scheduled, Some(&mut passes));
         let mut text = String::new();
-        let mut before: Option<&Pass> = None;
-        for pass in &passes {
-            let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
-            let unchanged = before.is_some_and(|b| b.text == pass.text);
-            let _ = writeln!(
-                text,
-                "== {}: {stages}{} ({:.2} ms){}",
-                pass.name,
-                pass.stages,
-                pass.time.as_secs_f64() * 1e3,
-                if unchanged { " (unchanged)" } else { "" }
-            );
-            for kept in &pass.kept {
-                let _ = writeln!(text, "   kept {}: {}", kept.buffer, kept.reason);
-            }
-            if !unchanged {
-                text += &pass.text;
-            }
-            before = Some(pass);
+        for piece in self.pieces(shapes)? {
+            text += &piece.heading;
+            trace_piece(piece.nest, &mut text);
+            text += &piece.waiting;
         }
-        Ok(text + &waiting(self, &segment))
+        Ok(text)
     }
 
-    fn segment(&self, shapes: &[Option<Shape>]) -> Result<Segment, Error> {
+    /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not
+    /// depend on what a run finds.
+    fn pieces(&self, shapes: &[Option<Shape>]) -> Result<Vec<Piece>, Error> {
         let mut fixed = Vec::with_capacity(self.inputs().len());
         for (k, port) in self.inputs().iter().enumerate() {
             let given = shapes.get(k).cloned().flatten();
@@ -149,15 +143,97 @@ impl CompiledModel {
             };
             fixed.push(shape.ok_or_else(dynamic)?);
         }
-        let mut strings = self.0.strings.clone();
-        let segment = specialize(
-            &self.model().graph,
-            &fixed,
-            &Known::default(),
-            self.config().index_policy,
-            &mut strings,
+        let mut pieces = Vec::new();
+        self.pieces_of(&self.0.unit, String::new(), &fixed, &mut pieces)?;
+        Ok(pieces)
+    }
+
+    fn pieces_of(
+        &self,
+        unit: &Unit,
+        mut heading: String,
+        shapes: &[Shape],
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Error> {
+        let workshop = &self.0.workshop;
+        let mut known = Known::default();
+        loop {
+            let mut strings = workshop.strings.clone();
+            let given = unit.given(shapes, &known, &workshop.config);
+            let segment = specialize(&unit.graph, given, &mut strings);
+            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let waiting = waiting(unit, &segment);
+            pieces.push(Piece {
+                heading: std::mem::take(&mut heading),
+                nest: segment.nest,
+                waiting,
+            });
+            for &node in &segment.calls {
+                let bodies = unit.graph.body_types(node, &segment.types, &segment.constants);
+                for (kind, parameters) in bodies.unwrap_or_default() {
+                    let shapes = parameters.iter().map(|t| t.shape.to_static());
+                    let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() else {
+                        continue;
+                    };
+                    let label = unit.graph.node(node).label();
+                    let heading = format!("# {} of {label}\n", kind.element());
+                    self.pieces_of(unit.body(node, kind)?, heading, &shapes, pieces)?;
+                }
+            }
+            let of_calls = segment.calls.iter().flat_map(|&node| {
+                let outputs = 0..unit.graph.node(node).layer.outputs.len();
+                outputs.map(move |output| TensorId { node, output })
+            });
+            let computed = segment.outputs.iter().map(|(_, t)| *t).chain(of_calls);
+            let computed = computed.map(|t| Some((t, segment.types.get(t)?.clone())));
+            let types: Option<Vec<(TensorId, TensorType)>> = computed.collect();
+            let types = types.filter(|all| all.iter().all(|(_, t)| t.shape.is_static()));
+            let (Some(types), false, true) =
+                (types, segment.calls.is_empty(), segment.wanted.is_empty())
+            else {
+                return Ok(());
+            };
+            known.computed.extend(types);
+            let called = segment.calls.iter();
+            let called: Vec<String> = called
+                .map(|n| unit.graph.node(*n).label().to_string())
+                .collect();
+            heading = format!("# after {}\n", called.join(", "));
+        }
+    }
+}
+
+/// A piece of a model that is lowered at once.
+struct Piece {
+    /// What it is, if not the beginning of the model.
+    heading: String,
+    nest: Nest,
+    /// What has to be known before the rest can be lowered.
+    waiting: String,
+}
+
+fn trace_piece(nest: Nest, text: &mut String) {
+    let mut passes: Vec<Pass> = Vec::new();
+    optimize(nest, Level::Scheduled, Some(&mut passes));
+    let mut before: Option<&Pass> = None;
+    for pass in &passes {
+        let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
+        let unchanged = before.is_some_and(|b| b.text == pass.text);
+        let _ = writeln!(
+            text,
+            "== {}: {stages}{} ({:.2} ms){}",
+            pass.name,
+            pass.stages,
+            pass.time.as_secs_f64() * 1e3,
+            if unchanged { " (unchanged)" } else { "" }
         );
-        segment.map_err(|e| self.model().error(e))
+        for kept in &pass.kept {
+            let _ = writeln!(text, "   kept {}: {}", kept.buffer, kept.reason);
+        }
+        if !unchanged {
+            *text += &pass.text;
+        }
+        before = Some(pass);
     }
 }
 
@@ -221,15 +297,11 @@ fn keep_lines(text: &str, layer: Option<&str>) -> String {
         .collect()
 }
 
-fn waiting(compiled: &CompiledModel, segment: &Segment) -> String {
-    let names: Vec<String> = segment
-        .wanted
-        .iter()
-        .map(|t| compiled.model().graph.tensor_name(*t))
-        .collect();
+fn waiting(unit: &Unit, segment: &Segment) -> String {
+    let wanted = segment.wanted.iter();
+    let names: Vec<String> = wanted.map(|t| unit.graph.tensor_name(*t)).collect();
     if names.is_empty() {
-        String::new()
-    } else {
-        format!("# the rest depends on the values of {}\n", names.join(", "))
+        return String::new();
     }
+    format!("# the rest depends on the values of {}\n", names.join(", "))
 }

@@ -45,7 +45,9 @@ mod model;
 mod plan;
 mod random;
 mod request;
+mod run;
 mod summary;
+mod unit;
 mod weights;
 
 pub use compiled::CompiledModel;

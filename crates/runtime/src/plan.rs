@@ -5,8 +5,9 @@ use crate::{Config, Error, Level, Shape};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_graph::{Segment, Source, TensorId};
+use vinelift_graph::{Model, NodeIndex, Segment, Source, TensorId};
 use vinelift_nest::{BufferId, Kept, Kernel, Nest, Role, fuse, schedule, split, verify};
+use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor, element_count};
 
 /// A segment of a model, specialised to shapes and ready to run.
@@ -21,10 +22,27 @@ pub(crate) struct Plan {
     pub(crate) outputs: Vec<(TensorId, ElementType, Shape)>,
     /// The tensors that turned out constant.
     pub(crate) constants: FxHashMap<TensorId, Tensor>,
+    /// The nodes to call after it, in order.
+    pub(crate) calls: Vec<Call>,
     /// The values that the next segment waits for.
     pub(crate) wanted: Vec<TensorId>,
     /// Bytes of temporaries.
     pub(crate) arena: usize,
+}
+
+/// A node to call between two segments.
+pub(crate) struct Call {
+    pub(crate) node: NodeIndex,
+    /// Its outputs, with what is known of their types.
+    pub(crate) outputs: Vec<(TensorId, TensorType)>,
+}
+
+impl Plan {
+    /// The types of the tensors that it computes for others.
+    pub(crate) fn computed(&self) -> impl Iterator<Item = (TensorId, TensorType)> + '_ {
+        let ty = |e, shape: &Shape| TensorType::new(e, shape.as_slice().into());
+        self.outputs.iter().map(move |(t, e, shape)| (*t, ty(*e, shape)))
+    }
 }
 
 /// The kernels of a plan.
@@ -98,7 +116,24 @@ pub(crate) fn optimize(mut nest: Nest, level: Level, mut trace: Option<&mut Vec<
 }
 
 /// Makes a segment ready to run.
-pub(crate) fn plan(segment: Segment, compiler: &Compiler, config: &Config) -> Result<Plan, Error> {
+pub(crate) fn plan(
+    graph: &Model,
+    segment: Segment,
+    compiler: &Compiler,
+    config: &Config,
+) -> Result<Plan, Error> {
+    let calls = segment.calls.iter();
+    let calls = calls
+        .map(|&node| {
+            let outputs = 0..graph.node(node).layer.outputs.len();
+            let tensors = outputs.map(|output| TensorId { node, output });
+            let typed = tensors.filter_map(|t| Some((t, segment.types.get(t)?.clone())));
+            Call {
+                node,
+                outputs: typed.collect(),
+            }
+        })
+        .collect();
     let nest = optimize(segment.nest, config.level, None);
     verify(&nest).map_err(|errors| Error::internal(&errors[0]))?;
     let native = if config.level.is_native() {
@@ -139,6 +174,7 @@ pub(crate) fn plan(segment: Segment, compiler: &Compiler, config: &Config) -> Re
         native,
         outputs,
         constants: segment.constants,
+        calls,
         wanted: segment.wanted,
         arena,
     })

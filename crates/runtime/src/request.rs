@@ -1,15 +1,11 @@
 //! One run of a model at a time.
 
-use crate::execute::{Memory, execute, grow};
-use crate::plan::Plan;
-use crate::{CompiledModel, Error, Shape};
-use rustc_hash::FxHashMap;
+use crate::run::{Run, Scratch, Texts, Variables};
+use crate::{CompiledModel, Error};
 use std::time::Duration;
-use vinelift_graph::{Known, Strings, TensorId};
-use vinelift_ops::TensorType;
-use vinelift_tensor::{ElementType, Tensor};
+use vinelift_tensor::Tensor;
 
-/// The tensors of one run of a model. Not shared: each thread has requests of its own.
+/// The tensors of one run of a model, and what its variables hold from one run to the next. Not shared: each thread has requests of its own.
 ///
 /// ```
 /// use vinelift::{Core, Tensor};
@@ -29,9 +25,9 @@ pub struct InferRequest {
     compiled: CompiledModel,
     inputs: Vec<Option<Tensor>>,
     outputs: Vec<Tensor>,
-    /// Memory that runs use again: the arena, and the outputs of each segment.
-    arena: Tensor,
-    spare: FxHashMap<(TensorId, Shape), Tensor>,
+    /// Memory that runs use again, for each unit.
+    scratch: Vec<Scratch>,
+    variables: Variables,
 }
 
 /// The time that one kernel took in one run.
@@ -48,14 +44,12 @@ pub struct KernelTime {
 impl InferRequest {
     pub(crate) fn new(compiled: CompiledModel) -> InferRequest {
         let inputs = vec![None; compiled.inputs().len()];
-        let arena =
-            Tensor::from_slice::<u8>(&[0], &[]).unwrap_or_else(|_| unreachable!("an empty tensor"));
         InferRequest {
             compiled,
             inputs,
             outputs: Vec::new(),
-            arena,
-            spare: FxHashMap::default(),
+            scratch: Vec::new(),
+            variables: Variables::new(),
         }
     }
 
@@ -143,42 +137,60 @@ impl InferRequest {
         &self.outputs
     }
 
-    fn run(&mut self, mut times: Option<&mut Vec<KernelTime>>) -> Result<(), Error> {
+    /// What the variable called `name` holds; nothing before a run has set it.
+    pub fn variable(&self, name: &str) -> Option<&Tensor> {
+        self.variables.get(name)
+    }
+
+    /// The variables that hold something, in the order of their names.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Sets what the variable called `name` holds when the next run starts.
+    ///
+    /// # Errors
+    /// If the model has no such variable, or one of another type.
+    pub fn set_variable(&mut self, name: &str, value: Tensor) -> Result<(), Error> {
+        let model = self.compiled.model();
+        if !model.summary().variables.iter().any(|v| v == name) {
+            let text = format!("the model has no variable '{name}'");
+            return Err(Error::Input(text));
+        }
+        if let Some(ty) = model.graph.variable(name)
+            && !(ty.element == value.element_type() && ty.shape.contains(value.shape()))
+        {
+            let text = format!("variable '{name}' must be {ty}, found {value}");
+            return Err(Error::Input(text));
+        }
+        self.variables.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Has every variable hold nothing, so that the next run starts from their initial values.
+    pub fn reset(&mut self) {
+        self.variables.clear();
+    }
+
+    fn run(&mut self, times: Option<&mut Vec<KernelTime>>) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
-        let mut texts = Texts {
-            base: &compiled.0.strings,
-            own: None,
-        };
+        let workshop = &compiled.0.workshop;
+        let mut texts = Texts::new(&workshop.strings);
         let inputs = self.encoded_inputs(&mut texts)?;
-        let shapes: Vec<Shape> = inputs.iter().map(|t| t.shape().to_vec()).collect();
-        let mut known = Known::default();
-        let mut kept: FxHashMap<TensorId, Tensor> = FxHashMap::default();
-        let last = loop {
-            let plan = compiled.0.plan(&shapes, &known)?;
-            self.segment(&plan, &inputs, &mut kept, times.as_deref_mut())?;
-            if plan.wanted.is_empty() {
-                break plan;
-            }
-            for (tensor, element, shape) in &plan.outputs {
-                known
-                    .computed
-                    .insert(*tensor, TensorType::new(*element, shape.as_slice().into()));
-            }
-            for tensor in &plan.wanted {
-                let value = self.value(*tensor, &plan, &inputs, &kept)?;
-                known.values.insert(*tensor, texts.decode(&value)?);
-            }
-        };
-        let model = &compiled.model().graph;
-        for result in &model.results {
-            for source in model.inputs(*result) {
-                let value = self.value(source, &last, &inputs, &kept)?;
-                self.outputs.push(texts.decode(&value)?);
-            }
+        while self.scratch.len() < compiled.0.units {
+            self.scratch.push(Scratch::new()?);
         }
-        for (tensor, value) in kept {
-            self.spare.insert((tensor, value.shape().to_vec()), value);
+        let mut run = Run {
+            workshop,
+            texts,
+            scratch: &mut self.scratch,
+            variables: &mut self.variables,
+            times,
+        };
+        let results = run.unit(&compiled.0.unit, &inputs)?;
+        for (value, port) in results.iter().zip(compiled.outputs()) {
+            self.outputs.push(run.texts.decode(value, port.element_type)?);
         }
         Ok(())
     }
@@ -203,130 +215,5 @@ impl InferRequest {
             .flatten()
             .map(|t| texts.encode(t))
             .collect()
-    }
-
-    /// Runs one segment; its outputs are in `kept` afterwards.
-    fn segment(
-        &mut self,
-        plan: &Plan,
-        inputs: &[Tensor],
-        kept: &mut FxHashMap<TensorId, Tensor>,
-        times: Option<&mut Vec<KernelTime>>,
-    ) -> Result<(), Error> {
-        let mut outputs = Vec::with_capacity(plan.outputs.len());
-        for (tensor, element, shape) in &plan.outputs {
-            outputs.push(match self.spare.remove(&(*tensor, shape.clone())) {
-                Some(used) => used,
-                None => Tensor::zeros(run_time_type(*element), shape)?,
-            });
-        }
-        grow(&mut self.arena, plan.arena)?;
-        let mut memory = Memory {
-            inputs,
-            kept,
-            outputs: &mut outputs,
-            arena: &mut self.arena,
-        };
-        let mut durations = Vec::new();
-        execute(plan, &mut memory, times.is_some().then_some(&mut durations))?;
-        if let (Some(times), Some(native)) = (times, &plan.native) {
-            times.extend(native.steps.iter().zip(durations).map(|(step, time)| {
-                KernelTime {
-                    name: step.name().to_owned(),
-                    layers: step
-                        .kernel
-                        .nest
-                        .layers
-                        .iter()
-                        .map(|l| l.name.clone())
-                        .collect(),
-                    time,
-                }
-            }));
-        }
-        for ((tensor, ..), value) in plan.outputs.iter().zip(outputs) {
-            kept.insert(*tensor, value);
-        }
-        Ok(())
-    }
-
-    /// A tensor that has been computed, is constant, or is an input; strings as numbers.
-    fn value(
-        &self,
-        tensor: TensorId,
-        plan: &Plan,
-        inputs: &[Tensor],
-        kept: &FxHashMap<TensorId, Tensor>,
-    ) -> Result<Value, Error> {
-        if let Some(value) = kept.get(&tensor) {
-            return Ok(Value {
-                tensor: value.clone(),
-                is_string: self.compiled.0.is_string(tensor),
-            });
-        }
-        if let Some(value) = plan.constants.get(&tensor) {
-            return Ok(Value {
-                tensor: value.clone(),
-                is_string: false,
-            });
-        }
-        let position = self
-            .compiled
-            .model()
-            .graph
-            .parameters
-            .iter()
-            .position(|p| *p == tensor.node);
-        match position.and_then(|p| inputs.get(p).zip(self.compiled.inputs().get(p))) {
-            Some((value, port)) => Ok(Value {
-                tensor: value.clone(),
-                is_string: port.element_type == ElementType::String,
-            }),
-            None => Err(Error::internal(format!(
-                "tensor {tensor:?} was not computed"
-            ))),
-        }
-    }
-}
-
-/// A tensor as a nest sees it.
-struct Value {
-    tensor: Tensor,
-    /// Whether its numbers stand for strings.
-    is_string: bool,
-}
-
-/// The texts of a run: those of the model, copied only once a run adds its own.
-struct Texts<'a> {
-    base: &'a Strings,
-    own: Option<Strings>,
-}
-
-impl Texts<'_> {
-    fn encode(&mut self, tensor: &Tensor) -> Result<Tensor, Error> {
-        if tensor.strings().is_none() {
-            return Ok(tensor.clone());
-        }
-        Ok(self
-            .own
-            .get_or_insert_with(|| self.base.clone())
-            .encode(tensor)?)
-    }
-
-    fn decode(&self, value: &Value) -> Result<Tensor, Error> {
-        if !value.is_string {
-            return Ok(value.tensor.clone());
-        }
-        let strings = self.own.as_ref().unwrap_or(self.base);
-        Ok(strings.decode(value.tensor.shape(), value.tensor.bytes())?)
-    }
-}
-
-/// The type of the bytes that hold a tensor while a model runs.
-fn run_time_type(ty: ElementType) -> ElementType {
-    if ty == ElementType::String {
-        ElementType::U64
-    } else {
-        ty
     }
 }

@@ -57,6 +57,14 @@ impl Dim {
         max.is_none_or(|max| min <= max).then_some(Dim { min, max })
     }
 
+    /// The least interval that holds both.
+    pub fn hull(self, other: Dim) -> Dim {
+        Dim {
+            min: self.min.min(other.min),
+            max: self.max.zip(other.max).map(|(a, b)| a.max(b)),
+        }
+    }
+
     /// The interval of sums; saturates.
     #[allow(
         clippy::should_implement_trait,
@@ -186,6 +194,16 @@ impl PartialShape {
         dims.map(PartialShape::ranked)
     }
 
+    /// What holds all shapes that either allows: dim by dim, or nothing known where the ranks differ.
+    pub fn hull(&self, other: &PartialShape) -> PartialShape {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                PartialShape::ranked(a.iter().zip(b).map(|(a, b)| a.hull(*b)).collect())
+            }
+            _ => PartialShape::DYNAMIC,
+        }
+    }
+
     /// NumPy's broadcast of the two, `None` if they do not fit.
     pub fn broadcast(&self, other: &PartialShape) -> Option<PartialShape> {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
@@ -242,5 +260,13 @@ mod tests {
         let c = PartialShape::from(&[3usize, 6][..]);
         assert_eq!(c.broadcast(&PartialShape::from(&[2usize, 6][..])), None);
         assert_eq!(a.broadcast(&c), None);
+    }
+
+    #[test]
+    fn a_hull_holds_both() {
+        let a = PartialShape::ranked(vec![Dim::fixed(1), Dim { min: 2, max: None }]);
+        let b = PartialShape::from(&[4usize, 1][..]);
+        assert_eq!(a.hull(&b).to_string(), "[1..4, 1..]");
+        assert_eq!(a.hull(&PartialShape::from(&[4usize][..])), PartialShape::DYNAMIC);
     }
 }

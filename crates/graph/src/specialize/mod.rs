@@ -3,20 +3,23 @@
 //! One walk over the nodes in order does everything, since each step may need what the one before
 //! found: infer a node's types from those of its inputs; if they are static and every value it asked
 //! for is known, lower it; if what it reads is constant, interpret that piece of the nest at once and
-//! keep the value instead.
+//! keep the value instead. An operator that is no nest ends what can be lowered now: it is called, and
+//! what reads its outputs is lowered once their shapes are known.
 
+mod calls;
 mod fold;
+mod variables;
 mod walk;
 
-use crate::error::Error;
-use crate::model::{Model, NodeKind, TensorId};
+use crate::error::{Error, LayerError, Problem};
+use crate::model::{Model, TensorId};
 use crate::strings::Strings;
 use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_ops::{IndexPolicy, TensorType};
 use vinelift_tensor::{PartialShape, Shape, Tensor};
-use walk::Walk;
+use walk::{Mode, Walk};
 
 /// Types of tensors.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +40,7 @@ impl Types {
 /// What earlier segments of a run have found.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Tensors that are computed and kept, with their types.
+    /// Tensors that are computed and kept, with their types; among them what variables hold.
     pub computed: FxHashMap<TensorId, TensorType>,
     /// Values that were waited for.
     pub values: FxHashMap<TensorId, Tensor>,
@@ -65,42 +68,94 @@ pub struct Segment {
     pub outputs: Vec<(BufferId, TensorId)>,
     /// Tensors that turned out constant.
     pub constants: FxHashMap<TensorId, Tensor>,
-    /// The values without which the rest cannot be lowered; none if this is the last segment.
+    /// The values without which the rest cannot be lowered.
     pub wanted: Vec<TensorId>,
+    /// The nodes to call after the nest: what reads their outputs comes in later segments.
+    pub calls: Vec<NodeIndex>,
     /// The types of all tensors that have one by now.
     pub types: Types,
 }
 
 /// The types of all tensors, as far as the declared shapes of the parameters determine them.
 pub fn infer(model: &Model) -> Result<Types, Error> {
-    let shapes: Vec<PartialShape> = model
-        .parameters
-        .iter()
-        .map(|p| declared(model, *p))
-        .collect();
+    let shapes = model.parameters.iter();
+    let shapes: Vec<PartialShape> = shapes.map(|p| model.declared_type(*p).shape).collect();
     let mut strings = Strings::default();
     let known = Known::default();
-    let mut walk = Walk::new(model, &shapes, &known, IndexPolicy::Spec, &mut strings);
-    model.order.iter().for_each(|node| walk.node(*node));
-    if walk.errors.is_empty() {
-        Ok(walk.types)
-    } else {
-        Err(Error::Layers(walk.errors))
-    }
+    let mut walk = Walk::new(model, &shapes, &known, Mode::Declared, &mut strings);
+    walk.all()?;
+    Ok(walk.types)
 }
 
-/// Lowers what can be lowered once the parameters have `shapes` and `known` is known. `strings` numbers
-/// the texts of constants.
+/// What can be said of the results of a body.
+pub(crate) struct BodyTypes {
+    pub(crate) results: Vec<TensorType>,
+    /// Those that are constant.
+    pub(crate) values: Vec<Option<Tensor>>,
+}
+
+/// The types of the results of a body whose parameters have `types`, and `values` where they are known.
+pub(crate) fn infer_body(
+    body: &Model,
+    types: &[TensorType],
+    values: &[Option<&Tensor>],
+) -> Result<BodyTypes, Error> {
+    let mut known = Known::default();
+    let mut errors = Vec::new();
+    for ((&node, ty), value) in body.parameters.iter().zip(types).zip(values) {
+        let declared = body.declared_type(node).element;
+        if declared != ty.element {
+            errors.push(LayerError {
+                layer: body.node(node).label(),
+                problem: Problem::Graph(format!("it gets {ty}, expected {declared}")),
+            });
+        }
+        if let Some(value) = value {
+            let tensor = TensorId { node, output: 0 };
+            known.values.insert(tensor, (*value).clone());
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Error::Layers(errors));
+    }
+    let shapes: Vec<PartialShape> = types.iter().map(|t| t.shape.clone()).collect();
+    let mut strings = Strings::default();
+    let mut walk = Walk::new(body, &shapes, &known, Mode::Body, &mut strings);
+    walk.all()?;
+    let sources = body.results.iter().flat_map(|r| body.inputs(*r));
+    let (results, values) = sources
+        .filter_map(|t| Some((walk.types.get(t)?.clone(), walk.values.get(&t).cloned())))
+        .unzip();
+    Ok(BodyTypes { results, values })
+}
+
+/// What a model is specialised to.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The shapes of the parameters.
+    pub shapes: &'a [Shape],
+    /// What earlier segments have found.
+    pub known: &'a Known,
+    /// What happens to indices that are out of range.
+    pub policy: IndexPolicy,
+    /// Whether the model is a body, whose parameters take the shapes that they are given.
+    pub is_body: bool,
+}
+
+/// Lowers what can be lowered with what is given. `strings` numbers the texts of constants.
 pub fn specialize(
     model: &Model,
-    shapes: &[Shape],
-    known: &Known,
-    policy: IndexPolicy,
+    given: Given<'_>,
     strings: &mut Strings,
 ) -> Result<Segment, Error> {
-    let shapes: Vec<PartialShape> = shapes.iter().map(|s| s.as_slice().into()).collect();
-    let mut walk = Walk::new(model, &shapes, known, policy, strings);
-    let live = live(model, known);
+    let shapes = given.shapes.iter();
+    let shapes: Vec<PartialShape> = shapes.map(|s| s.as_slice().into()).collect();
+    let mode = Mode::Run {
+        is_body: given.is_body,
+        policy: given.policy,
+    };
+    let mut walk = Walk::new(model, &shapes, given.known, mode, strings);
+    let live = live(model, given.known);
     model
         .order
         .iter()
@@ -112,17 +167,10 @@ pub fn specialize(
     walk.finish(&live)
 }
 
-fn declared(model: &Model, parameter: NodeIndex) -> PartialShape {
-    match &model.node(parameter).kind {
-        NodeKind::Parameter(attributes) => attributes.shape.clone(),
-        _ => PartialShape::DYNAMIC,
-    }
-}
-
-/// The nodes that a result depends on through tensors that are not computed yet.
+/// The nodes that a result or a variable depends on through tensors that are not computed yet.
 fn live(model: &Model, known: &Known) -> FxHashSet<NodeIndex> {
     let mut live = FxHashSet::default();
-    let mut open = model.results.clone();
+    let mut open = [model.results.as_slice(), &model.assigns].concat();
     while let Some(node) = open.pop() {
         if live.insert(node) {
             let inputs = model.inputs(node).into_iter();

@@ -1,6 +1,6 @@
 //! The walk: node by node, infer, lower or fold.
 
-use super::{Known, Segment, Source, Types, declared};
+use super::{Known, Segment, Source, Types};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use crate::strings::Strings;
@@ -9,15 +9,26 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vinelift_nest::{BufferId, LayerId, Nest, Role};
-use vinelift_ops::{IndexPolicy, Infer, Lower, Op, OpDef, TensorType};
+use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Shape, Tensor, element_count};
+
+/// What a walk is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The types of a model as it declares its parameters and variables.
+    Declared,
+    /// The types of a body whose parameters get what they are given.
+    Body,
+    /// A run, whose variables hold what is known of them.
+    Run { is_body: bool, policy: IndexPolicy },
+}
 
 /// One walk over the nodes of a model.
 pub(super) struct Walk<'a> {
-    model: &'a Model,
+    pub(super) model: &'a Model,
     shapes: &'a [PartialShape],
-    known: &'a Known,
-    policy: IndexPolicy,
+    pub(super) known: &'a Known,
+    pub(super) mode: Mode,
     pub(super) strings: &'a mut Strings,
     pub(super) types: Types,
     /// Values of tensors that are constant, or were waited for.
@@ -28,6 +39,7 @@ pub(super) struct Walk<'a> {
     pub(super) buffers: FxHashMap<TensorId, BufferId>,
     pub(super) sources: Vec<(BufferId, Source)>,
     wanted: BTreeSet<TensorId>,
+    pub(super) calls: Vec<NodeIndex>,
     pub(super) errors: Vec<LayerError>,
 }
 
@@ -36,14 +48,14 @@ impl<'a> Walk<'a> {
         model: &'a Model,
         shapes: &'a [PartialShape],
         known: &'a Known,
-        policy: IndexPolicy,
+        mode: Mode,
         strings: &'a mut Strings,
     ) -> Walk<'a> {
         Walk {
             model,
             shapes,
             known,
-            policy,
+            mode,
             strings,
             types: Types(known.computed.clone()),
             values: known.values.clone(),
@@ -52,8 +64,18 @@ impl<'a> Walk<'a> {
             buffers: FxHashMap::default(),
             sources: Vec::new(),
             wanted: BTreeSet::new(),
+            calls: Vec::new(),
             errors: Vec::new(),
         }
+    }
+
+    /// Walks over all nodes.
+    pub(super) fn all(&mut self) -> Result<(), Error> {
+        self.model.order.iter().for_each(|node| self.node(*node));
+        if self.errors.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Layers(std::mem::take(&mut self.errors)))
     }
 
     pub(super) fn node(&mut self, node: NodeIndex) {
@@ -61,6 +83,9 @@ impl<'a> Walk<'a> {
             NodeKind::Parameter(attributes) => self.parameter(node, attributes.element_type),
             NodeKind::Constant(tensor) => self.constant(node, tensor),
             NodeKind::Operator { def, op } => self.operator(node, def, op),
+            NodeKind::Control(control) => self.control(node, control),
+            NodeKind::ReadValue(variable) => self.read_value(node, variable),
+            NodeKind::Assign(variable) => self.assign(node, variable),
             NodeKind::Result | NodeKind::Refused(_) => Ok(()),
         };
         if let Err(problem) = done {
@@ -78,10 +103,14 @@ impl<'a> Walk<'a> {
             .and_then(|p| self.shapes.get(p))
             .cloned()
             .unwrap_or(PartialShape::DYNAMIC);
-        let declared = declared(self.model, node);
-        let shape = declared
-            .intersect(&shape)
-            .ok_or_else(|| Problem::Graph(format!("shape {shape}, expected {declared}")))?;
+        let shape = match self.mode {
+            Mode::Body | Mode::Run { is_body: true, .. } => shape,
+            Mode::Declared | Mode::Run { .. } => {
+                let declared = self.model.declared_type(node).shape;
+                let both = declared.intersect(&shape);
+                both.ok_or_else(|| Problem::Graph(format!("shape {shape}, expected {declared}")))?
+            }
+        };
         if shape.is_static() {
             self.available.insert(tensor);
         }
@@ -104,37 +133,30 @@ impl<'a> Walk<'a> {
         &mut self,
         node: NodeIndex,
         def: &'static OpDef,
-        op: &Arc<dyn Op>,
+        op: &Instance,
     ) -> Result<(), Problem> {
-        let count = self.model.node(node).layer.outputs.len();
-        let outputs: Vec<TensorId> = (0..count).map(|output| TensorId { node, output }).collect();
-        if !outputs.is_empty() && outputs.iter().all(|t| self.known.computed.contains_key(t)) {
-            return Ok(());
-        }
-        let inputs = self.model.inputs(node);
-        let Some(types) = inputs
-            .iter()
-            .map(|t| self.types.get(*t).cloned())
-            .collect::<Option<Vec<_>>>()
+        let Some(Ports {
+            inputs,
+            outputs,
+            types,
+            values,
+        }) = self.ports(node)
         else {
-            return Ok(()); // What feeds it is wrong, and is reported itself.
+            return Ok(());
         };
-        let values: Vec<Option<Tensor>> =
-            inputs.iter().map(|t| self.values.get(t).cloned()).collect();
         let values: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
         let cx = Infer::new(def, &types, &values)?;
         let results = op.infer(&cx)?;
-        if results.len() != count {
-            return Err(Problem::Graph(format!(
-                "{count} output ports, expected {}",
-                results.len()
-            )));
-        }
+        self.declare(&outputs, &results)?;
+        let op = match op {
+            Instance::Lowered(op) => op,
+            Instance::Native(op) => {
+                self.native(node, def, &**op, &values, &results);
+                return Ok(());
+            }
+        };
         let missing: Vec<TensorId> = cx.missing().map(|i| inputs[i]).collect();
         let shapes: Option<Vec<Shape>> = results.iter().map(|t| t.shape.to_static()).collect();
-        for (tensor, ty) in outputs.iter().zip(&results) {
-            self.types.0.insert(*tensor, ty.clone());
-        }
         self.wanted
             .extend(missing.iter().filter(|t| self.available.contains(t)));
         let (Some(shapes), true) = (
@@ -148,6 +170,44 @@ impl<'a> Walk<'a> {
             bytes.ok_or_else(|| Problem::Graph(format!("its output {ty} is too large")))?;
         }
         self.lower(node, def, op, &inputs, &outputs, &values)
+    }
+
+    /// What a node reads and gives; `None` if there is nothing left to do for it.
+    pub(super) fn ports(&self, node: NodeIndex) -> Option<Ports> {
+        let count = self.model.node(node).layer.outputs.len();
+        let outputs: Vec<TensorId> = (0..count).map(|output| TensorId { node, output }).collect();
+        if !outputs.is_empty() && outputs.iter().all(|t| self.known.computed.contains_key(t)) {
+            return None;
+        }
+        let inputs = self.model.inputs(node);
+        // What feeds it may be wrong: then that is reported itself.
+        let types: Option<Vec<_>> = inputs.iter().map(|t| self.types.get(*t).cloned()).collect();
+        let values = inputs.iter().map(|t| self.values.get(t).cloned());
+        Some(Ports {
+            values: values.collect(),
+            inputs,
+            outputs,
+            types: types?,
+        })
+    }
+
+    /// Sets the types of a node's outputs.
+    pub(super) fn declare(
+        &mut self,
+        outputs: &[TensorId],
+        types: &[TensorType],
+    ) -> Result<(), Problem> {
+        if types.len() != outputs.len() {
+            return Err(Problem::Graph(format!(
+                "{} output ports, expected {}",
+                outputs.len(),
+                types.len()
+            )));
+        }
+        for (tensor, ty) in outputs.iter().zip(types) {
+            self.types.0.insert(*tensor, ty.clone());
+        }
+        Ok(())
     }
 
     fn lower(
@@ -181,7 +241,10 @@ impl<'a> Walk<'a> {
             sources,
             targets,
             values,
-            self.policy,
+            match self.mode {
+                Mode::Run { policy, .. } => policy,
+                _ => IndexPolicy::Spec,
+            },
         ));
         self.inline_scalars(&before);
 
@@ -216,7 +279,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The buffer that holds a tensor, made an input of the nest if it is not computed in it.
-    fn input_buffer(&mut self, tensor: TensorId) -> Result<BufferId, Problem> {
+    pub(super) fn input_buffer(&mut self, tensor: TensorId) -> Result<BufferId, Problem> {
         if let Some(&known) = self.buffers.get(&tensor) {
             return Ok(known);
         }
@@ -232,7 +295,7 @@ impl<'a> Walk<'a> {
         Ok(buffer)
     }
 
-    fn new_buffer(&mut self, tensor: TensorId, role: Role) -> BufferId {
+    pub(super) fn new_buffer(&mut self, tensor: TensorId, role: Role) -> BufferId {
         let layer = &self.model.node(tensor.node).layer;
         let name = match layer.outputs.len() {
             0 | 1 => layer.name.clone(),
@@ -251,17 +314,13 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn finish(mut self, live: &FxHashSet<NodeIndex>) -> Result<Segment, Error> {
-        let result_sources: Vec<TensorId> = self
-            .model
-            .results
-            .iter()
-            .flat_map(|r| self.model.inputs(*r))
-            .collect();
-        let complete = result_sources.iter().all(|t| self.available.contains(t));
+        let sinks = self.model.results.iter().chain(&self.model.assigns);
+        let sinks: Vec<TensorId> = sinks.flat_map(|r| self.model.inputs(*r)).collect();
+        let complete = sinks.iter().all(|t| self.available.contains(t));
         if complete {
             self.wanted.clear();
-        } else if self.wanted.is_empty() {
-            let stuck: Vec<String> = result_sources
+        } else if self.wanted.is_empty() && self.calls.is_empty() {
+            let stuck: Vec<String> = sinks
                 .iter()
                 .filter(|t| !self.available.contains(t))
                 .map(|t| self.model.node(t.node).label().to_string())
@@ -281,7 +340,7 @@ impl<'a> Walk<'a> {
         for (tensor, buffer) in computed {
             let read_later = || self.model.readers(tensor).any(waits);
             let needed =
-                result_sources.contains(&tensor) || self.wanted.contains(&tensor) || read_later();
+                sinks.contains(&tensor) || self.wanted.contains(&tensor) || read_later();
             if self.nest.buf(buffer).role == Role::Temporary && needed {
                 self.nest.buffers[buffer.0 as usize].role = Role::Output;
                 outputs.push((buffer, tensor));
@@ -293,9 +352,20 @@ impl<'a> Walk<'a> {
             outputs,
             constants: self.values,
             wanted: self.wanted.into_iter().collect(),
+            calls: self.calls,
             types: self.types,
         })
     }
+}
+
+/// What a node reads and gives.
+pub(super) struct Ports {
+    pub(super) inputs: Vec<TensorId>,
+    pub(super) outputs: Vec<TensorId>,
+    /// Of the inputs.
+    pub(super) types: Vec<TensorType>,
+    /// Of the inputs, where they are known.
+    pub(super) values: Vec<Option<Tensor>>,
 }
 
 /// Lengths to go back to.

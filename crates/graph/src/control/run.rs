@@ -1,0 +1,238 @@
+//! What a node that runs sub-graphs does when it runs.
+
+use super::parts::{concat, part};
+use super::{Branch, Collect, Control, Feed, Repeat};
+use vinelift_ops::TensorType;
+use vinelift_tensor::{ElementType, Tensor, TensorError};
+use vinelift_xml::BodyKind;
+
+/// Runs a body of the node on the values of its parameters, and gives its results.
+pub trait Body<E> {
+    /// The results of the body of this kind.
+    fn run(&mut self, kind: BodyKind, parameters: Vec<Tensor>) -> Result<Vec<Tensor>, E>;
+
+    /// The type of a parameter of the body of a loop.
+    fn parameter(&self, parameter: usize) -> TensorType;
+
+    /// The type of an output of the node, as far as it is known without running it.
+    fn output(&self, output: usize) -> &TensorType;
+}
+
+/// Why a node that runs sub-graphs cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError<E> {
+    /// What its body says.
+    #[error(transparent)]
+    Body(E),
+    /// The data's fault: slices or iterations that do not fit.
+    #[error("{0}")]
+    Data(String),
+    /// A tensor that cannot be made.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+impl Control {
+    /// The outputs for these inputs.
+    pub fn run<E>(
+        &self,
+        inputs: &[Tensor],
+        body: &mut impl Body<E>,
+    ) -> Result<Vec<Tensor>, ControlError<E>> {
+        match self {
+            Control::If { then, otherwise } => {
+                let (kind, branch) = if is_true(&inputs[0])? {
+                    (BodyKind::Then, then)
+                } else {
+                    (BodyKind::Else, otherwise)
+                };
+                let Branch { feeds, outputs } = branch;
+                let parameters = feeds.iter().map(|i| inputs[*i].clone()).collect();
+                let results = body.run(kind, parameters).map_err(ControlError::Body)?;
+                Ok(outputs.iter().map(|r| results[*r].clone()).collect())
+            }
+            Control::Repeat(repeat) => repeat.run(inputs, body),
+        }
+    }
+}
+
+impl Repeat {
+    fn run<E>(
+        &self,
+        inputs: &[Tensor],
+        body: &mut impl Body<E>,
+    ) -> Result<Vec<Tensor>, ControlError<E>> {
+        let most = self.most_iterations(inputs)?;
+        let mut goes_on = !self.counted || is_true(&inputs[1])?;
+        let mut collected: Vec<Vec<Tensor>> = vec![Vec::new(); self.outputs.len()];
+        let mut last: Option<Vec<Tensor>> = None;
+        let mut iteration = 0;
+        while goes_on && most.is_none_or(|n| iteration < n) {
+            let parameters = self.parameters(inputs, last.as_deref(), iteration, body)?;
+            let results = body
+                .run(BodyKind::Body, parameters)
+                .map_err(ControlError::Body)?;
+            for (collect, all) in self.outputs.iter().zip(&mut collected) {
+                if let Collect::All(result, _) = collect {
+                    all.push(results[*result].clone());
+                }
+            }
+            goes_on = match self.condition {
+                Some(result) => is_true(&results[result])?,
+                None => true,
+            };
+            last = Some(results);
+            iteration += 1;
+        }
+        let outputs = self.outputs.iter().zip(collected).enumerate();
+        outputs
+            .map(|(output, (collect, all))| match collect {
+                Collect::Last(result) => self.last(*result, last.as_deref(), inputs),
+                Collect::All(_, slices) => {
+                    let backward = slices.stride < 0;
+                    side_by_side(all, slices, backward, body.output(output))
+                }
+            })
+            .collect()
+    }
+
+    /// The number of iterations that there are at most; `None` if nothing bounds it.
+    fn most_iterations<E>(&self, inputs: &[Tensor]) -> Result<Option<usize>, ControlError<E>> {
+        let mut most = None;
+        if self.counted {
+            let count = inputs[0].to_i64_vec()?.first().copied().unwrap_or(0);
+            most = usize::try_from(count).ok();
+            if count < -1 {
+                let text = format!("`trip_count` is {count}, expected -1 or more");
+                return Err(ControlError::Data(text));
+            }
+            // Slices that run out are an error, not the end.
+            return Ok(most);
+        }
+        for (i, slices) in self.slices() {
+            let shape = inputs[i].shape();
+            let axis = slices.axis(shape.len());
+            let count = axis.map_or(0, |a| slices.count(shape[a]));
+            if most.is_some_and(|n| n != count) {
+                let text = format!(
+                    "input {i} {shape:?} has {count} slices, others have {}",
+                    most.unwrap_or(0)
+                );
+                return Err(ControlError::Data(text));
+            }
+            most = Some(count);
+        }
+        Ok(Some(most.unwrap_or(1)))
+    }
+
+    fn parameters<E>(
+        &self,
+        inputs: &[Tensor],
+        last: Option<&[Tensor]>,
+        iteration: usize,
+        body: &impl Body<E>,
+    ) -> Result<Vec<Tensor>, ControlError<E>> {
+        let feeds = self.feeds.iter().enumerate();
+        feeds
+            .map(|(k, feed)| match feed {
+                Feed::Whole(i) => Ok(inputs[*i].clone()),
+                Feed::Carried { first, result } => {
+                    Ok(last.map_or(&inputs[*first], |last| &last[*result]).clone())
+                }
+                Feed::Slice(i, slices) => {
+                    let whole = &inputs[*i];
+                    let shape = whole.shape();
+                    let axis = slices.axis(shape.len());
+                    let axis = axis.filter(|a| iteration < slices.count(shape[*a]));
+                    let Some(axis) = axis else {
+                        let text = format!("input {i} {shape:?} has no slice {iteration}");
+                        return Err(ControlError::Data(text));
+                    };
+                    let offset = slices.offset(iteration, shape[axis]);
+                    Ok(part(whole, axis, offset, slices.part)?)
+                }
+                Feed::Iteration => Ok(number(iteration, &body.parameter(k))?),
+            })
+            .collect()
+    }
+
+    /// A result after the last iteration, or what it would have been carried from.
+    fn last<E>(
+        &self,
+        result: usize,
+        last: Option<&[Tensor]>,
+        inputs: &[Tensor],
+    ) -> Result<Tensor, ControlError<E>> {
+        if let Some(last) = last {
+            return Ok(last[result].clone());
+        }
+        match self.carried(result).map(|p| &self.feeds[p]) {
+            Some(Feed::Carried { first, .. }) => Ok(inputs[*first].clone()),
+            _ => Err(ControlError::Data(
+                "no iteration has given a value to one of its outputs".to_owned(),
+            )),
+        }
+    }
+}
+
+fn is_true<E>(condition: &Tensor) -> Result<bool, ControlError<E>> {
+    match condition.to_i64_vec()?.as_slice() {
+        [value] => Ok(*value != 0),
+        all => Err(ControlError::Data(format!(
+            "a condition of {} elements, expected 1",
+            all.len()
+        ))),
+    }
+}
+
+/// The number of an iteration as a tensor of the type that the body declares.
+fn number(iteration: usize, ty: &TensorType) -> Result<Tensor, TensorError> {
+    let shape = ty.shape.to_static().unwrap_or_default();
+    let shape: &[usize] = if shape.is_empty() { &[] } else { &[1] };
+    match ty.element {
+        ElementType::I32 => Tensor::from_slice(shape, &[iteration as i32]),
+        _ => Tensor::from_slice(shape, &[iteration as i64]),
+    }
+}
+
+fn side_by_side<E>(
+    mut all: Vec<Tensor>,
+    slices: &super::Slices,
+    backward: bool,
+    ty: &TensorType,
+) -> Result<Tensor, ControlError<E>> {
+    if backward {
+        all.reverse();
+    }
+    let Some(first) = all.first() else {
+        let dims = ty.shape.dims().unwrap_or_default();
+        let mut shape: Vec<usize> = dims.iter().map(|d| d.get().unwrap_or(0)).collect();
+        if let Some(axis) = slices.axis(shape.len()) {
+            shape[axis] = 0;
+        }
+        let element = match ty.element {
+            ElementType::String => ElementType::U64,
+            other => other,
+        };
+        return Ok(Tensor::zeros(element, &shape)?);
+    };
+    let Some(axis) = slices.axis(first.shape().len()) else {
+        let text = format!("axis {} of {:?}", slices.axis, first.shape());
+        return Err(ControlError::Data(text));
+    };
+    let same = |t: &&Tensor| {
+        let (a, b) = (t.shape(), first.shape());
+        a.len() == b.len() && (0..a.len()).all(|d| d == axis || a[d] == b[d])
+    };
+    if let Some(other) = all.iter().find(|t| !same(t)) {
+        let text = format!(
+            "iterations gave {:?} and {:?}, which do not fit side by side along axis {axis}",
+            first.shape(),
+            other.shape()
+        );
+        return Err(ControlError::Data(text));
+    }
+    let parts: Vec<&Tensor> = all.iter().collect();
+    let joined = concat(&parts, axis)?;
+    joined.ok_or_else(|| ControlError::Data("no iterations".to_owned()))
+}

@@ -1,0 +1,309 @@
+//! One run of a unit: segment by segment, with the calls between them.
+
+use crate::execute::{Memory, execute, grow};
+use crate::plan::{Call, Plan};
+use crate::request::KernelTime;
+use crate::unit::{Unit, Workshop};
+use crate::{Error, Shape};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use vinelift_graph::{self as graph, ControlError, Known, NodeIndex, NodeKind, Strings, TensorId};
+use vinelift_ops::TensorType;
+use vinelift_tensor::{ElementType, Tensor};
+use vinelift_xml::BodyKind;
+
+/// What variables hold, by name.
+pub(crate) type Variables = BTreeMap<String, Tensor>;
+
+/// A run of a model with its sub-graphs.
+pub(crate) struct Run<'a> {
+    pub(crate) workshop: &'a Workshop,
+    pub(crate) texts: Texts<'a>,
+    /// For each unit.
+    pub(crate) scratch: &'a mut [Scratch],
+    pub(crate) variables: &'a mut Variables,
+    pub(crate) times: Option<&'a mut Vec<KernelTime>>,
+}
+
+/// Memory of a unit that runs use again.
+#[derive(Clone, Debug)]
+pub(crate) struct Scratch {
+    /// Temporaries.
+    arena: Tensor,
+    /// Outputs of segments.
+    spare: FxHashMap<(TensorId, Shape), Tensor>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Result<Scratch, Error> {
+        Ok(Scratch {
+            arena: Tensor::zeros(ElementType::U8, &[0])?,
+            spare: FxHashMap::default(),
+        })
+    }
+}
+
+/// What a run of one unit has found so far.
+struct State<'a> {
+    unit: &'a Unit,
+    inputs: &'a [Tensor],
+    known: Known,
+    /// The contents of `known.computed`.
+    kept: FxHashMap<TensorId, Tensor>,
+}
+
+impl Run<'_> {
+    /// The results of `unit` for these inputs. Strings are numbers, in both.
+    pub(crate) fn unit(&mut self, unit: &Unit, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let shapes: Vec<Shape> = inputs.iter().map(|t| t.shape().to_vec()).collect();
+        let mut state = State {
+            unit,
+            inputs,
+            known: Known::default(),
+            kept: FxHashMap::default(),
+        };
+        for (tensor, variable) in &unit.reads {
+            if let Some(value) = self.variables.get(variable) {
+                let ty = TensorType::new(value.element_type(), value.shape().into());
+                state.known.computed.insert(*tensor, ty);
+                state.kept.insert(*tensor, self.texts.encode(value)?);
+            }
+        }
+        let last = loop {
+            let plan = unit.plan(&shapes, &state.known, self.workshop)?;
+            self.segment(&plan, &mut state)?;
+            if plan.calls.is_empty() && plan.wanted.is_empty() {
+                break plan;
+            }
+            for call in &plan.calls {
+                self.call(call, &plan, &mut state)?;
+            }
+            for tensor in &plan.wanted {
+                let value = state.value(*tensor, &plan, &mut self.texts)?;
+                let value = self.texts.decode(&value, state.element(*tensor))?;
+                state.known.values.insert(*tensor, value);
+            }
+        };
+        let mut results = Vec::with_capacity(unit.graph.results.len());
+        for result in &unit.graph.results {
+            for source in unit.graph.inputs(*result) {
+                results.push(state.value(source, &last, &mut self.texts)?);
+            }
+        }
+        // Only now: all readers have seen what the variables held before.
+        for (source, variable) in &unit.assigns {
+            let value = state.value(*source, &last, &mut self.texts)?;
+            let value = self.texts.decode(&value, state.element(*source))?;
+            self.variables.insert(variable.clone(), value);
+        }
+        let spare = &mut self.scratch[unit.number].spare;
+        for (tensor, value) in state.kept {
+            spare.insert((tensor, value.shape().to_vec()), value);
+        }
+        Ok(results)
+    }
+
+    /// Runs one segment; its outputs are kept afterwards.
+    fn segment(&mut self, plan: &Plan, state: &mut State<'_>) -> Result<(), Error> {
+        let scratch = &mut self.scratch[state.unit.number];
+        let mut outputs = Vec::with_capacity(plan.outputs.len());
+        for (tensor, element, shape) in &plan.outputs {
+            outputs.push(match scratch.spare.remove(&(*tensor, shape.clone())) {
+                Some(used) => used,
+                None => Tensor::zeros(run_time_type(*element), shape)?,
+            });
+        }
+        grow(&mut scratch.arena, plan.arena)?;
+        let mut memory = Memory {
+            inputs: state.inputs,
+            kept: &state.kept,
+            outputs: &mut outputs,
+            arena: &mut scratch.arena,
+        };
+        let mut durations = Vec::new();
+        let timed = self.times.is_some();
+        execute(plan, &mut memory, timed.then_some(&mut durations))?;
+        if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.native) {
+            let steps = native.steps.iter().zip(durations);
+            times.extend(steps.map(|(step, time)| {
+                let layers = step.kernel.nest.layers.iter();
+                KernelTime {
+                    name: step.name().to_owned(),
+                    layers: layers.map(|l| l.name.clone()).collect(),
+                    time,
+                }
+            }));
+        }
+        state.known.computed.extend(plan.computed());
+        for ((tensor, ..), value) in plan.outputs.iter().zip(outputs) {
+            state.kept.insert(*tensor, value);
+        }
+        Ok(())
+    }
+
+    /// Calls a node that stands between nests; its outputs are kept afterwards.
+    fn call(&mut self, call: &Call, plan: &Plan, state: &mut State<'_>) -> Result<(), Error> {
+        let graph = &state.unit.graph;
+        let node = graph.node(call.node);
+        let mut inputs = Vec::new();
+        for tensor in graph.inputs(call.node) {
+            inputs.push(state.value(tensor, plan, &mut self.texts)?);
+        }
+        let start = Instant::now();
+        let outputs = match &node.kind {
+            NodeKind::Control(control) => {
+                let mut bodies = Bodies {
+                    run: self,
+                    unit: state.unit,
+                    call,
+                };
+                let outputs = control.run(&inputs, &mut bodies);
+                outputs.map_err(|e| match e {
+                    ControlError::Body(e) => e,
+                    other => Error::Fault(format!("{}: {other}", node.label())),
+                })?
+            }
+            _ => self.native(call.node, &inputs, state)?,
+        };
+        if let Some(times) = self.times.as_deref_mut() {
+            times.push(KernelTime {
+                name: node.layer.name.clone(),
+                layers: vec![node.layer.name.clone()],
+                time: start.elapsed(),
+            });
+        }
+        for ((tensor, ty), value) in call.outputs.iter().zip(outputs) {
+            let fits = run_time_type(ty.element) == value.element_type()
+                && ty.shape.contains(value.shape());
+            if !fits {
+                let text = format!("{}: inferred {ty}, found {value}", node.label());
+                return Err(Error::internal(text));
+            }
+            let exact = TensorType::new(ty.element, value.shape().into());
+            state.known.computed.insert(*tensor, exact);
+            state.kept.insert(*tensor, value);
+        }
+        Ok(())
+    }
+
+    fn native(
+        &mut self,
+        node: NodeIndex,
+        inputs: &[Tensor],
+        state: &State<'_>,
+    ) -> Result<Vec<Tensor>, Error> {
+        let graph = &state.unit.graph;
+        let tensors = graph.inputs(node).into_iter().zip(inputs);
+        let inputs: Vec<Tensor> = tensors
+            .map(|(tensor, value)| self.texts.decode(value, state.element(tensor)))
+            .collect::<Result<_, _>>()?;
+        let outputs = graph.evaluate(node, &inputs);
+        let outputs = outputs.map_err(|e| Error::Fault(e.to_string()))?;
+        outputs.iter().map(|t| self.texts.encode(t)).collect()
+    }
+}
+
+impl State<'_> {
+    /// A tensor that has been computed, is constant, or is an input; strings as numbers.
+    fn value(
+        &self,
+        tensor: TensorId,
+        plan: &Plan,
+        texts: &mut Texts<'_>,
+    ) -> Result<Tensor, Error> {
+        if let Some(value) = self.kept.get(&tensor) {
+            return Ok(value.clone());
+        }
+        if let Some(value) = plan.constants.get(&tensor) {
+            return texts.encode(value);
+        }
+        let mut parameters = self.unit.graph.parameters.iter();
+        let position = parameters.position(|p| *p == tensor.node);
+        let missing = || Error::internal(format!("tensor {tensor:?} was not computed"));
+        position
+            .and_then(|p| self.inputs.get(p).cloned())
+            .ok_or_else(missing)
+    }
+
+    /// The element type of a tensor that has a value, as far as that says whether it holds strings.
+    fn element(&self, tensor: TensorId) -> ElementType {
+        if let Some(ty) = self.known.computed.get(&tensor) {
+            return ty.element;
+        }
+        let graph = &self.unit.graph;
+        match &graph.node(tensor.node).kind {
+            NodeKind::Parameter(_) => graph.declared_type(tensor.node).element,
+            NodeKind::Constant(value) => value.element_type(),
+            _ => ElementType::U8, // Constants that were computed hold no strings as numbers.
+        }
+    }
+}
+
+/// The sub-graphs of a node.
+struct Bodies<'a, 'b> {
+    run: &'a mut Run<'b>,
+    unit: &'a Unit,
+    call: &'a Call,
+}
+
+impl graph::Body<Error> for Bodies<'_, '_> {
+    fn run(&mut self, kind: BodyKind, parameters: Vec<Tensor>) -> Result<Vec<Tensor>, Error> {
+        let body = self.unit.body(self.call.node, kind)?;
+        self.run.unit(body, &parameters)
+    }
+
+    fn parameter(&self, parameter: usize) -> TensorType {
+        let body = self.unit.body(self.call.node, BodyKind::Body);
+        let declared = body.ok().and_then(|b| {
+            let node = b.graph.parameters.get(parameter)?;
+            Some(b.graph.declared_type(*node))
+        });
+        declared.unwrap_or(TensorType::new(ElementType::I64, [].as_slice().into()))
+    }
+
+    fn output(&self, output: usize) -> &TensorType {
+        &self.call.outputs[output].1
+    }
+}
+
+/// The texts of a run: those of the model, copied only once a run adds its own.
+pub(crate) struct Texts<'a> {
+    base: &'a Strings,
+    own: Option<Strings>,
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(base: &'a Strings) -> Texts<'a> {
+        Texts { base, own: None }
+    }
+
+    /// Strings as numbers.
+    pub(crate) fn encode(&mut self, tensor: &Tensor) -> Result<Tensor, Error> {
+        if tensor.strings().is_none() {
+            return Ok(tensor.clone());
+        }
+        Ok(self
+            .own
+            .get_or_insert_with(|| self.base.clone())
+            .encode(tensor)?)
+    }
+
+    /// Numbers as strings, if that is what they stand for.
+    pub(crate) fn decode(&self, value: &Tensor, element: ElementType) -> Result<Tensor, Error> {
+        if element != ElementType::String {
+            return Ok(value.clone());
+        }
+        let strings = self.own.as_ref().unwrap_or(self.base);
+        Ok(strings.decode(value.shape(), value.bytes())?)
+    }
+}
+
+/// The type of the bytes that hold a tensor while a model runs.
+fn run_time_type(ty: ElementType) -> ElementType {
+    if ty == ElementType::String {
+        ElementType::U64
+    } else {
+        ty
+    }
+}

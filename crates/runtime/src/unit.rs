@@ -1,0 +1,186 @@
+//! A model or a sub-graph with the code that was made for it.
+
+use crate::plan::{Plan, plan};
+use crate::{Config, Error, Model};
+use lru::LruCache;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use vinelift_codegen::Compiler;
+use vinelift_graph::{self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, specialize};
+use vinelift_tensor::{Shape, Tensor};
+use vinelift_xml::BodyKind;
+
+/// A model or a sub-graph, with its plans.
+pub(crate) struct Unit {
+    /// Its number among the units of a compiled model.
+    pub(crate) number: usize,
+    /// The layers.
+    pub(crate) graph: Arc<graph::Model>,
+    /// The tensors that hold what variables held before a run.
+    pub(crate) reads: Vec<(TensorId, String)>,
+    /// The tensors that variables are set to after a run.
+    pub(crate) assigns: Vec<(TensorId, String)>,
+    is_body: bool,
+    bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
+    plans: Mutex<LruCache<Key, Arc<Plan>>>,
+}
+
+/// What plans are made with.
+pub(crate) struct Workshop {
+    /// What messages call the model.
+    pub(crate) model: Model,
+    pub(crate) compiler: Arc<Compiler>,
+    pub(crate) config: Config,
+    /// The texts of all string constants. Runs add their own to a copy.
+    pub(crate) strings: Strings,
+}
+
+/// What a plan is specialised to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// Of the inputs.
+    shapes: Vec<Shape>,
+    /// Of the tensors that earlier segments have computed.
+    computed: Vec<(TensorId, Shape)>,
+    /// Values that were waited for.
+    values: Vec<(TensorId, Shape, Vec<u8>)>,
+}
+
+impl Unit {
+    /// The unit of a model and those of its sub-graphs. `strings` gets the texts of all constants, `count`
+    /// is the number of units so far.
+    pub(crate) fn new(
+        graph: &Arc<graph::Model>,
+        is_body: bool,
+        config: &Config,
+        strings: &mut Strings,
+        count: &mut usize,
+    ) -> Result<Unit, Error> {
+        let number = *count;
+        *count += 1;
+        let (mut reads, mut assigns) = (Vec::new(), Vec::new());
+        let mut bodies = FxHashMap::default();
+        for index in graph.graph.node_indices() {
+            let node = graph.node(index);
+            match &node.kind {
+                NodeKind::Constant(tensor) => drop(strings.encode(tensor)?),
+                NodeKind::ReadValue(variable) => {
+                    let tensor = TensorId {
+                        node: index,
+                        output: 0,
+                    };
+                    reads.push((tensor, variable.id.clone()));
+                }
+                NodeKind::Assign(variable) => {
+                    let sources = graph.inputs(index).into_iter();
+                    assigns.extend(sources.map(|t| (t, variable.id.clone())));
+                }
+                _ => {}
+            }
+            for (kind, body) in &node.bodies {
+                let unit = Unit::new(body, true, config, strings, count)?;
+                bodies.insert((index, *kind), unit);
+            }
+        }
+        Ok(Unit {
+            number,
+            graph: graph.clone(),
+            reads,
+            assigns,
+            is_body,
+            bodies,
+            plans: Mutex::new(LruCache::new(config.cache_size)),
+        })
+    }
+
+    /// The unit of a sub-graph of one of its nodes.
+    pub(crate) fn body(&self, node: NodeIndex, kind: BodyKind) -> Result<&Unit, Error> {
+        let missing = || Error::internal(format!("no {} of node {node:?}", kind.element()));
+        self.bodies.get(&(node, kind)).ok_or_else(missing)
+    }
+
+    /// The number of plans that are kept, those of sub-graphs included.
+    pub(crate) fn cached_plans(&self) -> usize {
+        let own = self.plans.lock().unwrap_or_else(PoisonError::into_inner).len();
+        own + self.bodies.values().map(Unit::cached_plans).sum::<usize>()
+    }
+
+    /// What a model with inputs of these shapes is specialised to.
+    pub(crate) fn given<'a>(
+        &self,
+        shapes: &'a [Shape],
+        known: &'a Known,
+        config: &Config,
+    ) -> Given<'a> {
+        Given {
+            shapes,
+            known,
+            policy: config.index_policy,
+            is_body: self.is_body,
+        }
+    }
+
+    /// The plan for these shapes and what is known, made if it is not in the cache.
+    pub(crate) fn plan(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+    ) -> Result<Arc<Plan>, Error> {
+        let key = Key::new(shapes, known);
+        let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plans().get(&key) {
+            return Ok(plan.clone());
+        }
+        // Not under the lock: other requests go on with the plans they have.
+        let mut strings = workshop.strings.clone();
+        let given = self.given(shapes, known, &workshop.config);
+        let segment = specialize(&self.graph, given, &mut strings);
+        let segment = segment.map_err(|e| workshop.model.error(e))?;
+        let plan = plan(&self.graph, segment, &workshop.compiler, &workshop.config)?;
+        let plan = Arc::new(plan);
+        plans().put(key, plan.clone());
+        Ok(plan)
+    }
+
+    /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.
+    pub(crate) fn prepare(&self, shapes: &[Shape], workshop: &Workshop) -> Result<(), Error> {
+        let mut known = Known::default();
+        loop {
+            let plan = self.plan(shapes, &known, workshop)?;
+            let types = plan.calls.iter().flat_map(|c| &c.outputs);
+            let all_static = types.clone().all(|(_, ty)| ty.shape.is_static());
+            if plan.calls.is_empty() || !plan.wanted.is_empty() || !all_static {
+                return Ok(());
+            }
+            known.computed.extend(plan.computed());
+            known.computed.extend(types.cloned());
+        }
+    }
+}
+
+impl Key {
+    fn new(shapes: &[Shape], known: &Known) -> Key {
+        let mut computed: Vec<(TensorId, Shape)> = known
+            .computed
+            .iter()
+            .filter_map(|(t, ty)| Some((*t, ty.shape.to_static()?)))
+            .collect();
+        computed.sort_unstable();
+        let bytes = |t: &Tensor| match t.strings() {
+            Some(strings) => strings.join("\0").into_bytes(),
+            None => t.bytes().to_vec(),
+        };
+        let mut values: Vec<(TensorId, Shape, Vec<u8>)> = known
+            .values
+            .iter()
+            .map(|(t, v)| (*t, v.shape().to_vec(), bytes(v)))
+            .collect();
+        values.sort_unstable();
+        Key {
+            shapes: shapes.to_vec(),
+            computed,
+            values,
+        }
+    }
+}
