@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Values are exact unless `close` gives a relative tolerance. Instead of outputs, `error` gives the
-//! message with which the run must end. `<case>.nest` beside it is the nest of the model.
+//! message with which the run must end. A line `step` begins another inference of the same request, with
+//! inputs and outputs of its own. `<case>.nest` beside it is the nest of the model.
 
 mod run;
 mod values;
