@@ -18,6 +18,7 @@
 //!   anything narrower. The formats with fewer bits (`f16`, `u4`, …) only store: a scalar of such a
 //!   type can be loaded, selected, cast and stored, nothing else.
 
+mod bound;
 pub mod build;
 mod fault;
 mod fuse;
@@ -36,6 +37,7 @@ mod simplify;
 mod split;
 mod verify;
 
+pub use bound::{Bound, bound};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};

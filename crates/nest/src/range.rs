@@ -47,7 +47,7 @@ impl Interval {
         }
     }
 
-    fn union(self, other: Interval) -> Interval {
+    pub(crate) fn union(self, other: Interval) -> Interval {
         if self.low > self.high {
             return other;
         }
@@ -70,7 +70,7 @@ impl Interval {
         Interval::from_wide(low, high)
     }
 
-    fn of_type(ty: ElementType) -> Interval {
+    pub(crate) fn of_type(ty: ElementType) -> Interval {
         match ty {
             ElementType::Boolean => Interval { low: 0, high: 1 },
             ElementType::I64 | ElementType::U64 => Interval::FULL,

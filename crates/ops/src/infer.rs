@@ -3,6 +3,7 @@
 use crate::error::ensure;
 use crate::{OpDef, OpError};
 use std::cell::Cell;
+use vinelift_nest::{Bound, Interval};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// An element type with what is known of the shape.
@@ -32,6 +33,7 @@ pub struct Infer<'a> {
     def: &'static OpDef,
     inputs: &'a [TensorType],
     values: &'a [Option<&'a Tensor>],
+    bounds: &'a [Option<Vec<Bound>>],
     /// A bit for each input whose value was asked for and is not known.
     missing: Cell<u64>,
 }
@@ -53,8 +55,14 @@ impl<'a> Infer<'a> {
             def,
             inputs,
             values,
+            bounds: &[],
             missing: Cell::new(0),
         })
+    }
+
+    /// The same with what is known of the elements of inputs whose values are not known.
+    pub fn with_bounds(self, bounds: &'a [Option<Vec<Bound>>]) -> Infer<'a> {
+        Infer { bounds, ..self }
     }
 
     /// Positions of the inputs whose values were asked for and are not known: the operator can be
@@ -154,6 +162,27 @@ impl<'a> Infer<'a> {
         Ok(Some(values[0]))
     }
 
+    /// What is known of the elements of input `name`, of an integer type, each as an interval: exact where
+    /// its value is known. Unlike [`Infer::integers`] this does not ask for the value.
+    pub fn intervals(&self, name: &str) -> Option<Vec<Interval>> {
+        let i = self.def.signature.position(name);
+        if let Some(value) = self.values.get(i).copied().flatten() {
+            let exactly = |v: &i64| Interval { low: *v, high: *v };
+            return Some(value.to_i64_vec().ok()?.iter().map(exactly).collect());
+        }
+        let all = Interval {
+            low: i64::MIN,
+            high: i64::MAX,
+        };
+        let bounds = self.bounds.get(i)?.as_ref()?.iter();
+        Some(bounds.map(|b| b.integer().unwrap_or(all)).collect())
+    }
+
+    /// As [`Infer::intervals`], as extents.
+    pub fn extents(&self, name: &str) -> Option<Vec<Dim>> {
+        Some(self.intervals(name)?.into_iter().map(extent).collect())
+    }
+
     /// The number of elements of the one-dimensional (or scalar) input `name`, if known.
     pub fn length(&self, name: &str) -> Option<usize> {
         let shape = self.shape(name).to_static()?;
@@ -198,6 +227,15 @@ impl<'a> Infer<'a> {
             self.shape(name)
         );
         Ok(())
+    }
+}
+
+/// The extents in an interval.
+pub(crate) fn extent(interval: Interval) -> Dim {
+    let natural = |x: i64| usize::try_from(x.max(0)).unwrap_or(usize::MAX);
+    Dim {
+        min: natural(interval.low),
+        max: (interval.high < i64::MAX).then(|| natural(interval.high)),
     }
 }
 

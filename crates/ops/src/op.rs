@@ -4,6 +4,7 @@ use crate::{Attributes, Evaluate, Infer, Lower, OpError, TensorType, elementwise
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
+use vinelift_nest::Bound;
 use vinelift_tensor::Tensor;
 
 /// One operator instance: its attributes, and the two rules that give them meaning.
@@ -13,6 +14,12 @@ pub trait Op: Debug + Send + Sync {
     /// Shapes may be partial on the way in and out. Every input whose *value* `lower` will need must
     /// be asked for here ([`Infer::constant`]), even where the output shape does not depend on it.
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
+
+    /// What is known of the elements of the only output from the types of the inputs alone: of those
+    /// operators that turn shapes into values.
+    fn bounds(&self, _cx: &Infer<'_>) -> Option<Vec<Bound>> {
+        None
+    }
 
     /// Appends the stages that compute the outputs. All shapes are static and `infer` has passed.
     fn lower(&self, cx: &mut Lower<'_>);

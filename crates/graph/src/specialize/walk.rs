@@ -8,7 +8,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vinelift_nest::{BufferId, LayerId, Nest, Role};
+use vinelift_nest::{Bound, BufferId, LayerId, Nest, Role};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Shape, Tensor, element_count};
 
@@ -33,6 +33,8 @@ pub(super) struct Walk<'a> {
     pub(super) types: Types,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
+    /// What is known of the elements of small tensors that are not constant.
+    pub(super) bounds: FxHashMap<TensorId, Vec<Bound>>,
     /// Tensors whose contents can be had when the nest runs.
     pub(super) available: FxHashSet<TensorId>,
     pub(super) nest: Nest,
@@ -59,6 +61,7 @@ impl<'a> Walk<'a> {
             strings,
             types: Types(known.computed.clone()),
             values: known.values.clone(),
+            bounds: FxHashMap::default(),
             available: known.computed.keys().copied().collect(),
             nest: Nest::new(),
             buffers: FxHashMap::default(),
@@ -145,7 +148,9 @@ impl<'a> Walk<'a> {
             return Ok(());
         };
         let values: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
-        let cx = Infer::new(def, &types, &values)?;
+        let bounds: Vec<Option<Vec<Bound>>> =
+            inputs.iter().map(|t| self.bounds.get(t).cloned()).collect();
+        let cx = Infer::new(def, &types, &values)?.with_bounds(&bounds);
         let results = op.infer(&cx)?;
         self.declare(&outputs, &results)?;
         let op = match op {
@@ -155,6 +160,7 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
+        self.bounds_of_types(&**op, &cx, &outputs);
         let missing: Vec<TensorId> = cx.missing().map(|i| inputs[i]).collect();
         let shapes: Option<Vec<Shape>> = results.iter().map(|t| t.shape.to_static()).collect();
         self.wanted
@@ -259,6 +265,7 @@ impl<'a> Walk<'a> {
             self.undo(&before);
             return Ok(());
         }
+        self.bounds_of_stages(&before, inputs, outputs);
         if inputs.iter().all(|t| self.available.contains(t)) {
             self.available.extend(outputs);
         } else {
@@ -370,7 +377,7 @@ pub(super) struct Ports {
 
 /// Lengths to go back to.
 pub(super) struct Mark {
-    buffers: usize,
+    pub(super) buffers: usize,
     pub(super) stages: usize,
     sources: usize,
 }

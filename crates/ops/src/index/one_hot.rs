@@ -81,7 +81,8 @@ impl Op for OneHot {
         };
         let axis = normalize_axis(self.axis, indices.len() + 1)?;
         let mut dims = indices.to_vec();
-        dims.insert(axis, depth.map_or(Dim::ANY, |n| Dim::fixed(n as usize)));
+        let depth = cx.extents("depth").and_then(|d| d.first().copied());
+        dims.insert(axis, depth.unwrap_or(Dim::ANY));
         Ok(vec![TensorType::new(element, PartialShape::ranked(dims))])
     }
 

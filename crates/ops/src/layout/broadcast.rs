@@ -76,12 +76,18 @@ impl Op for Broadcast {
                 countable(self.shape(cx.shape("data"), &target, mapping.as_deref())?)?
             }
             None => {
-                let rank = cx.length("target_shape");
-                let rank = match (self.mode, cx.shape("data").rank()) {
-                    (Mode::Bidirectional, of_data) => rank.zip(of_data).map(|(a, b)| a.max(b)),
-                    _ => rank,
+                let target = match (cx.extents("target_shape"), cx.length("target_shape")) {
+                    (Some(dims), _) => PartialShape::ranked(dims),
+                    (None, Some(rank)) => PartialShape::any_of_rank(rank),
+                    (None, None) => PartialShape::DYNAMIC,
                 };
-                rank.map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank)
+                match self.mode {
+                    Mode::Bidirectional => {
+                        let both = cx.shape("data").broadcast(&target);
+                        both.unwrap_or(PartialShape::DYNAMIC)
+                    }
+                    _ => target,
+                }
             }
         };
         Ok(vec![TensorType::new(cx.element("data"), shape)])

@@ -81,12 +81,40 @@ fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError
     }
     let length = match values.as_slice() {
         [start, stop, step] => Dim::fixed(Progression::new(start, stop, step, output)?.length()?),
-        _ => Dim::ANY,
+        _ => likely_length(cx).unwrap_or(Dim::ANY),
     };
     Ok(vec![TensorType::new(
         output,
         PartialShape::ranked(vec![length]),
     )])
+}
+
+/// How many integers there are where their ends lie in intervals, and the step is known.
+fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
+    let only = |name| match cx.intervals(name)?.as_slice() {
+        [interval] => Some(*interval),
+        _ => None,
+    };
+    let (start, stop, step) = (only("start")?, only("stop")?, only("step")?);
+    if step.low != step.high || step.low == 0 {
+        return None;
+    }
+    let length = |start, stop| {
+        let step = step.low;
+        Progression::Integers { start, stop, step }.length().ok()
+    };
+    let (least, most) = match step.low > 0 {
+        true => ((start.high, stop.low), (start.low, stop.high)),
+        false => ((start.low, stop.high), (start.high, stop.low)),
+    };
+    let is_finite = |(a, b): (i64, i64)| {
+        let ends = [i64::MIN, i64::MAX];
+        !ends.contains(&a) && !ends.contains(&b)
+    };
+    Some(Dim {
+        min: if is_finite(least) { length(least.0, least.1)? } else { 0 },
+        max: if is_finite(most) { length(most.0, most.1) } else { None },
+    })
 }
 
 fn lower(cx: &mut Lower<'_>) {

@@ -6,9 +6,11 @@
 use super::extent::{countable, divided};
 use super::index_map::{flatten, unflatten};
 use crate::error::ensure;
+use crate::infer::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::Interval;
 use vinelift_tensor::{Dim, PartialShape, element_count};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -37,9 +39,10 @@ impl Op for Reshape {
                 }
                 shape
             }
-            None => cx
-                .length("shape")
-                .map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank),
+            None => match (cx.intervals("shape"), cx.length("shape")) {
+                (Some(pattern), _) => PartialShape::ranked(self.likely(data, &pattern)),
+                (None, rank) => rank.map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank),
+            },
         };
         Ok(vec![TensorType::new(cx.element("data"), shape)])
     }
@@ -89,6 +92,39 @@ impl Reshape {
             dims[k] = rest_of(data, pattern, &copied)?;
         }
         Ok(dims)
+    }
+}
+
+impl Reshape {
+    /// The dims for a pattern whose elements lie in intervals.
+    fn likely(&self, data: &PartialShape, pattern: &[Interval]) -> Vec<Dim> {
+        let copied = |k: usize| match data.dims().map(|dims| dims.get(k)) {
+            Some(Some(dim)) => *dim,
+            _ => Dim::ANY,
+        };
+        let is_rest = |i: &Interval| i.low <= -1 && i.high >= -1;
+        let mut dims: Vec<Dim> = Vec::with_capacity(pattern.len());
+        for (k, interval) in pattern.iter().enumerate() {
+            let may_copy = self.special_zero && interval.low <= 0 && interval.high >= 0;
+            dims.push(match (is_rest(interval), may_copy) {
+                (true, _) => Dim::ANY,
+                (false, true) if interval.high == 0 => copied(k),
+                (false, true) => extent(*interval).hull(copied(k)),
+                (false, false) => extent(*interval),
+            });
+        }
+        // What one dim may be follows from the others, if those are exact.
+        let open: Vec<usize> = (0..dims.len()).filter(|k| dims[*k].get().is_none()).collect();
+        let count = |shape: PartialShape| element_count(&shape.to_static()?);
+        let exact = dims.iter().copied().filter(|d| d.get().is_some());
+        if let [k] = open[..]
+            && let Some(total) = count(data.clone())
+            && let Some(taken) = count(PartialShape::ranked(exact.collect()))
+            && taken > 0
+        {
+            dims[k] = divided(Dim::fixed(total), taken).unwrap_or(dims[k]);
+        }
+        dims
     }
 }
 

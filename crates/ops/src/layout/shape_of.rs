@@ -7,6 +7,7 @@ use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::{Bound, Interval};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static V1: OpDef = shape_of(&["opset1"], Build::Op(parse::<Plain>));
@@ -46,6 +47,10 @@ impl Op for Plain {
         .infer(cx)
     }
 
+    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<Bound>> {
+        bounds(cx)
+    }
+
     fn lower(&self, cx: &mut Lower<'_>) {
         lower(cx);
     }
@@ -63,9 +68,25 @@ impl Op for ShapeOf {
         )])
     }
 
+    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<Bound>> {
+        bounds(cx)
+    }
+
     fn lower(&self, cx: &mut Lower<'_>) {
         lower(cx);
     }
+}
+
+/// The dims of `data`, as far as they are known.
+fn bounds(cx: &Infer<'_>) -> Option<Vec<Bound>> {
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let bound = |d: &Dim| {
+        Bound::Integer(Interval {
+            low: number(d.min),
+            high: d.max.map_or(i64::MAX, number),
+        })
+    };
+    Some(cx.dims("data")?.iter().map(bound).collect())
 }
 
 fn lower(cx: &mut Lower<'_>) {

@@ -10,7 +10,7 @@ use crate::infer::normalize_axes;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
+use vinelift_nest::{Interval, Scalar};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -50,12 +50,19 @@ pub(super) fn infer_shape(cx: &Infer<'_>) -> Result<PartialShape, OpError> {
     };
     let rank = data.len();
     ensure!(rank > 0, "`data` must have rank at least 1, found []");
+    let known_axes = axes.is_some() || !cx.has("axes");
     let dims = if let (Some(start), Some(stop), Some(step), true) =
-        (start, stop, step, axes.is_some() || !cx.has("axes"))
+        (start, stop, step.clone(), known_axes)
     {
         let bounds = bounds(rank, &start, &stop, &step, axes.as_deref())?;
         bounds.iter().zip(data).map(|(b, &n)| b.dim(n)).collect()
     } else {
+        let ends = cx.intervals("start").zip(cx.intervals("stop"));
+        if let (Some((start, stop)), Some(step), true) = (ends, step, known_axes)
+            && let Some(dims) = likely(data, &start, &stop, &step, axes.as_deref())?
+        {
+            return Ok(PartialShape::ranked(dims));
+        }
         let cut = match &axes {
             Some(axes) => normalize_axes(axes, rank)?,
             None => (0..rank).collect(),
@@ -70,6 +77,47 @@ pub(super) fn infer_shape(cx: &Infer<'_>) -> Result<PartialShape, OpError> {
         data.iter().enumerate().map(part).collect()
     };
     Ok(PartialShape::ranked(dims))
+}
+
+/// The dims of a slice whose bounds lie in intervals; `None` if their number does not fit.
+fn likely(
+    data: &[Dim],
+    start: &[Interval],
+    stop: &[Interval],
+    step: &[i64],
+    axes: Option<&[i64]>,
+) -> Result<Option<Vec<Dim>>, OpError> {
+    if start.len() != step.len() || stop.len() != step.len() {
+        return Ok(None);
+    }
+    let of = |pick: fn(&Interval) -> i64, list: &[Interval]| list.iter().map(pick).collect();
+    let (low, high): (fn(&Interval) -> i64, fn(&Interval) -> i64) = (|i| i.low, |i| i.high);
+    let mut hull: Option<Vec<Dim>> = None;
+    // With both ends counted from the same side, the extent grows or shrinks with each of them.
+    for (from, to) in [(low, low), (low, high), (high, low), (high, high)] {
+        let (start, stop): (Vec<i64>, Vec<i64>) = (of(from, start), of(to, stop));
+        let bounds = bounds(data.len(), &start, &stop, step, axes)?;
+        let dims = bounds.iter().zip(data).map(|(b, &n)| b.dim(n));
+        hull = Some(match hull {
+            None => dims.collect(),
+            Some(hull) => hull.into_iter().zip(dims).map(|(a, b)| a.hull(b)).collect(),
+        });
+    }
+    let mut dims = hull.unwrap_or_default();
+    let axes = match axes {
+        Some(axes) => normalize_axes(axes, data.len())?,
+        None => (0..step.len()).collect(),
+    };
+    for (k, axis) in axes.into_iter().enumerate() {
+        let mixed = |i: &Interval| (i.low < 0) != (i.high < 0);
+        if mixed(&start[k]) || mixed(&stop[k]) {
+            dims[axis] = Dim {
+                min: 0,
+                max: data[axis].max,
+            };
+        }
+    }
+    Ok(Some(dims))
 }
 
 /// The same slice, dim by dim.

@@ -29,17 +29,13 @@ impl Op for Tile {
         let shape = match (cx.dims("data"), repeats, cx.length("repeats")) {
             (Some(dims), Some(repeats), _) => {
                 let repeats = naturals("repeats", &repeats, 0)?;
-                let rank = dims.len().max(repeats.len());
-                let from_end = |list: usize, d: usize| (d + list).checked_sub(rank);
-                let dim = |d: usize| {
-                    let dim = from_end(dims.len(), d).map_or(Dim::fixed(1), |k| dims[k]);
-                    dim.mul(Dim::fixed(
-                        from_end(repeats.len(), d).map_or(1, |k| repeats[k]),
-                    ))
-                };
-                countable(PartialShape::ranked((0..rank).map(dim).collect()))?
+                let repeats: Vec<Dim> = repeats.into_iter().map(Dim::fixed).collect();
+                countable(tiled(dims, &repeats))?
             }
-            (Some(dims), None, Some(count)) => PartialShape::any_of_rank(dims.len().max(count)),
+            (Some(dims), None, Some(count)) => match cx.extents("repeats") {
+                Some(repeats) => tiled(dims, &repeats),
+                None => PartialShape::any_of_rank(dims.len().max(count)),
+            },
             _ => PartialShape::DYNAMIC,
         };
         Ok(vec![TensorType::new(cx.element("data"), shape)])
@@ -58,6 +54,17 @@ impl Op for Tile {
             cx.load("data", &from)
         });
     }
+}
+
+/// The dims, each so many times; the shorter list is filled up with ones in front.
+fn tiled(dims: &[Dim], repeats: &[Dim]) -> PartialShape {
+    let rank = dims.len().max(repeats.len());
+    let from_end = |list: &[Dim], d: usize| {
+        let k = (d + list.len()).checked_sub(rank);
+        k.map_or(Dim::fixed(1), |k| list[k])
+    };
+    let dim = |d: usize| from_end(dims, d).mul(from_end(repeats, d));
+    PartialShape::ranked((0..rank).map(dim).collect())
 }
 
 #[cfg(test)]
