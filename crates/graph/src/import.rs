@@ -1,12 +1,12 @@
 //! From the structs of a file to a [`Model`].
 
+use crate::control::Control;
 use crate::error::{Error, LayerError, Problem};
 use crate::legacy;
 use crate::model::{Edge, Model, Node, NodeKind};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
-use crate::control::Control;
 use std::sync::Arc;
 use vinelift_ops::{Attributes, ConstAttributes, OpError, ParameterAttributes, VariableAttributes};
 use vinelift_tensor::{ElementType, Tensor, TensorError, element_count};
@@ -46,9 +46,7 @@ impl Model {
                 Some(Problem::body(*kind, body.check().err()?))
             };
             let problem = match &node.kind {
-                NodeKind::Refused(None) => {
-                    Problem::Unsupported(known_versions(&node.layer.type_))
-                }
+                NodeKind::Refused(None) => Problem::Unsupported(known_versions(&node.layer.type_)),
                 NodeKind::Refused(Some(reason)) => Problem::Op(reason.clone()),
                 _ => node.bodies.iter().find_map(body)?,
             };

@@ -1,10 +1,10 @@
 //! The petgraph of layers.
 
+use crate::control::Control;
+use crate::error::Problem;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-use crate::control::Control;
-use crate::error::Problem;
 use std::sync::Arc;
 use vinelift_nest::Layer;
 use vinelift_ops::{Instance, OpDef, OpError, ParameterAttributes, TensorType, VariableAttributes};

@@ -264,12 +264,10 @@ fn wrap(index: i64, extent: usize, policy: Policy) -> Bound {
 fn unary(op: Unary, x: Bound) -> Bound {
     match (op, x) {
         (Unary::Neg, Bound::Integer(_)) => binary(Binary::Sub, Bound::exactly(0), x),
-        (Unary::Not, Bound::Integer(i)) if i.low >= 0 && i.high <= 1 => {
-            Bound::Integer(Interval {
-                low: 1 - i.high,
-                high: 1 - i.low,
-            })
-        }
+        (Unary::Not, Bound::Integer(i)) if i.low >= 0 && i.high <= 1 => Bound::Integer(Interval {
+            low: 1 - i.high,
+            high: 1 - i.low,
+        }),
         (Unary::Abs, Bound::Integer(i)) if i.low >= 0 => x,
         (Unary::Neg, Bound::Float(a, b)) => Bound::Float(-b, -a),
         (Unary::Floor, Bound::Float(a, b)) => Bound::Float(a.floor(), b.floor()),
@@ -450,17 +448,9 @@ mod tests {
             let body = nest.load(y, vec![Scalar::axis(axis.id)]);
             Scalar::reduce(Binary::Add, vec![axis], index(0), body)
         });
-        let given = vec![
-            Bound::exactly(3),
-            between(2, i64::MAX),
-            between(0, 4),
-        ];
+        let given = vec![Bound::exactly(3), between(2, i64::MAX), between(0, 4)];
         let found = bound(&nest, [(x, given)].into_iter().collect(), 100).unwrap();
-        let want = [
-            Bound::exactly(3),
-            between(2, i64::MAX),
-            between(-1, 5),
-        ];
+        let want = [Bound::exactly(3), between(2, i64::MAX), between(-1, 5)];
         assert_eq!(found[&y], want);
         assert_eq!(found[&z], [between(4, i64::MAX)]);
     }
@@ -474,6 +464,16 @@ mod tests {
         let found = bound(&nest, FxHashMap::default(), 100).unwrap();
         assert_eq!(found[&y], [Bound::Unknown; 2]);
         assert!(bound(&nest, FxHashMap::default(), 1).is_none());
-        assert_eq!(integers(Binary::Add, Interval { low: 1, high: i64::MAX - 1 }, Interval { low: 2, high: 2 }), Bound::Unknown);
+        assert_eq!(
+            integers(
+                Binary::Add,
+                Interval {
+                    low: 1,
+                    high: i64::MAX - 1
+                },
+                Interval { low: 2, high: 2 }
+            ),
+            Bound::Unknown
+        );
     }
 }

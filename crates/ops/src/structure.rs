@@ -99,9 +99,8 @@ impl VariableAttributes {
         let (element, shape) = (element.transpose()?, shape.transpose()?);
         Ok(VariableAttributes {
             id: raw.variable_id,
-            declared: element.map(|element| {
-                TensorType::new(element, shape.unwrap_or(PartialShape::DYNAMIC))
-            }),
+            declared: element
+                .map(|element| TensorType::new(element, shape.unwrap_or(PartialShape::DYNAMIC))),
         })
     }
 }

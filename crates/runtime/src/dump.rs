@@ -169,7 +169,9 @@ impl CompiledModel {
                 waiting,
             });
             for &node in &segment.calls {
-                let bodies = unit.graph.body_types(node, &segment.types, &segment.constants);
+                let bodies = unit
+                    .graph
+                    .body_types(node, &segment.types, &segment.constants);
                 for (kind, parameters) in bodies.unwrap_or_default() {
                     let shapes = parameters.iter().map(|t| t.shape.to_static());
                     let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() else {

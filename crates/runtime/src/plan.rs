@@ -41,7 +41,9 @@ impl Plan {
     /// The types of the tensors that it computes for others.
     pub(crate) fn computed(&self) -> impl Iterator<Item = (TensorId, TensorType)> + '_ {
         let ty = |e, shape: &Shape| TensorType::new(e, shape.as_slice().into());
-        self.outputs.iter().map(move |(t, e, shape)| (*t, ty(*e, shape)))
+        self.outputs
+            .iter()
+            .map(move |(t, e, shape)| (*t, ty(*e, shape)))
     }
 }
 

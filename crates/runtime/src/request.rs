@@ -144,7 +144,9 @@ impl InferRequest {
 
     /// The variables that hold something, in the order of their names.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.variables.iter().map(|(name, value)| (name.as_str(), value))
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     /// Sets what the variable called `name` holds when the next run starts.
@@ -190,7 +192,8 @@ impl InferRequest {
         };
         let results = run.unit(&compiled.0.unit, &inputs)?;
         for (value, port) in results.iter().zip(compiled.outputs()) {
-            self.outputs.push(run.texts.decode(value, port.element_type)?);
+            self.outputs
+                .push(run.texts.decode(value, port.element_type)?);
         }
         Ok(())
     }

@@ -206,12 +206,7 @@ impl Run<'_> {
 
 impl State<'_> {
     /// A tensor that has been computed, is constant, or is an input; strings as numbers.
-    fn value(
-        &self,
-        tensor: TensorId,
-        plan: &Plan,
-        texts: &mut Texts<'_>,
-    ) -> Result<Tensor, Error> {
+    fn value(&self, tensor: TensorId, plan: &Plan, texts: &mut Texts<'_>) -> Result<Tensor, Error> {
         if let Some(value) = self.kept.get(&tensor) {
             return Ok(value.clone());
         }

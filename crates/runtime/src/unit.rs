@@ -6,7 +6,9 @@ use lru::LruCache;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::Compiler;
-use vinelift_graph::{self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, specialize};
+use vinelift_graph::{
+    self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, specialize,
+};
 use vinelift_tensor::{Shape, Tensor};
 use vinelift_xml::BodyKind;
 
@@ -101,7 +103,11 @@ impl Unit {
 
     /// The number of plans that are kept, those of sub-graphs included.
     pub(crate) fn cached_plans(&self) -> usize {
-        let own = self.plans.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let own = self
+            .plans
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len();
         own + self.bodies.values().map(Unit::cached_plans).sum::<usize>()
     }
 

@@ -102,8 +102,13 @@ impl Dim {
             (_, Some(1)) => Some(self),
             (Some(n), _) => other.contains_or_one(n).then_some(Dim::fixed(n)),
             (_, Some(n)) => self.contains_or_one(n).then_some(Dim::fixed(n)),
+            // What is larger than 1 in one is the same or 1 in the other.
+            _ if self.min > 1 && other.min > 1 => self.intersect(other),
+            _ if self.min > 1 => Some(self),
+            _ if other.min > 1 => Some(other),
             _ => Some(Dim {
-                min: self.min.max(other.min),
+                // Against 1, nothing is left of 0.
+                min: self.min.min(other.min),
                 max: self.max.zip(other.max).map(|(a, b)| a.max(b)),
             }),
         }
@@ -254,6 +259,14 @@ mod tests {
     #[test]
     fn broadcast_stretches_ones_and_keeps_intervals() {
         let dim = |min, max| Dim { min, max };
+        let (two, one) = (dim(2, Some(5)), dim(1, None));
+        assert_eq!(two.broadcast(one), Some(two));
+        assert_eq!(two.broadcast(dim(4, None)), Some(dim(4, Some(5))));
+        assert_eq!(two.broadcast(dim(6, None)), None);
+        assert_eq!(
+            dim(0, Some(3)).broadcast(dim(1, Some(5))),
+            Some(dim(0, Some(5)))
+        );
         let a = PartialShape::ranked(vec![Dim::fixed(1), dim(2, Some(5))]);
         let b = PartialShape::ranked(vec![dim(3, None), Dim::fixed(7), Dim::fixed(4)]);
         assert_eq!(a.broadcast(&b).unwrap().to_string(), "[3.., 7, 4]");
@@ -267,6 +280,9 @@ mod tests {
         let a = PartialShape::ranked(vec![Dim::fixed(1), Dim { min: 2, max: None }]);
         let b = PartialShape::from(&[4usize, 1][..]);
         assert_eq!(a.hull(&b).to_string(), "[1..4, 1..]");
-        assert_eq!(a.hull(&PartialShape::from(&[4usize][..])), PartialShape::DYNAMIC);
+        assert_eq!(
+            a.hull(&PartialShape::from(&[4usize][..])),
+            PartialShape::DYNAMIC
+        );
     }
 }

@@ -21,7 +21,11 @@ pub(crate) struct Inputs<'a> {
 
 impl Control {
     /// The types of the outputs of `node`, whose sub-graphs this runs.
-    pub(crate) fn infer(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Vec<TensorType>, Problem> {
+    pub(crate) fn infer(
+        &self,
+        node: &Node,
+        inputs: &Inputs<'_>,
+    ) -> Result<Vec<TensorType>, Problem> {
         match self {
             Control::If { then, otherwise } => {
                 inputs.expect_only(0, "condition", ElementType::Boolean)?;
@@ -29,7 +33,8 @@ impl Control {
                     let types = branch_types(node.body(kind)?, kind, branch, inputs)?;
                     Ok::<_, Problem>(types)
                 };
-                let condition = inputs.values[0].and_then(|c| c.to_i64_vec().ok()?.first().copied());
+                let condition =
+                    inputs.values[0].and_then(|c| c.to_i64_vec().ok()?.first().copied());
                 match condition {
                     Some(0) => of(BodyKind::Else, otherwise),
                     Some(_) => of(BodyKind::Then, then),
@@ -82,7 +87,10 @@ impl Inputs<'_> {
     fn expect_only(&self, i: usize, name: &str, element: ElementType) -> Result<(), Problem> {
         let found = &self.types[i];
         let fits = |d: &Dim| d.contains(1);
-        let single = found.shape.dims().is_none_or(|d| d.len() <= 1 && d.iter().all(fits));
+        let single = found
+            .shape
+            .dims()
+            .is_none_or(|d| d.len() <= 1 && d.iter().all(fits));
         if found.element == element && single {
             return Ok(());
         }
@@ -97,10 +105,18 @@ fn branch_types(
     branch: &Branch,
     inputs: &Inputs<'_>,
 ) -> Result<Vec<TensorType>, Problem> {
-    let types: Vec<TensorType> = branch.feeds.iter().map(|i| inputs.types[*i].clone()).collect();
+    let types: Vec<TensorType> = branch
+        .feeds
+        .iter()
+        .map(|i| inputs.types[*i].clone())
+        .collect();
     let values: Vec<Option<&Tensor>> = branch.feeds.iter().map(|i| inputs.values[*i]).collect();
     let found = infer_body(body, &types, &values).map_err(|e| Problem::body(kind, e))?;
-    Ok(branch.outputs.iter().map(|r| found.results[*r].clone()).collect())
+    Ok(branch
+        .outputs
+        .iter()
+        .map(|r| found.results[*r].clone())
+        .collect())
 }
 
 fn hulls(a: &[TensorType], b: &[TensorType]) -> Result<Vec<TensorType>, Problem> {
@@ -250,13 +266,19 @@ fn widen(before: &PartialShape, both: &PartialShape) -> PartialShape {
         return PartialShape::DYNAMIC;
     };
     let dims = before.iter().zip(both);
-    PartialShape::ranked(dims.map(|(a, b)| if a == b { *a } else { Dim::ANY }).collect())
+    PartialShape::ranked(
+        dims.map(|(a, b)| if a == b { *a } else { Dim::ANY })
+            .collect(),
+    )
 }
 
 fn axis_of(shape: &[Dim], slices: &Slices) -> Result<usize, Problem> {
     slices.axis(shape.len()).ok_or_else(|| {
         let shape = PartialShape::ranked(shape.to_vec());
-        Problem::Graph(format!("axis {} of {shape}, which it does not have", slices.axis))
+        Problem::Graph(format!(
+            "axis {} of {shape}, which it does not have",
+            slices.axis
+        ))
     })
 }
 

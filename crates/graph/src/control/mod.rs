@@ -91,7 +91,11 @@ impl Slices {
     /// The axis counted from the front, if the rank has it.
     fn axis(&self, rank: usize) -> Option<usize> {
         let rank = i64::try_from(rank).ok()?;
-        let axis = if self.axis < 0 { self.axis + rank } else { self.axis };
+        let axis = if self.axis < 0 {
+            self.axis + rank
+        } else {
+            self.axis
+        };
         (0..rank).contains(&axis).then_some(axis as usize)
     }
 

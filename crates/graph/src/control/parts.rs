@@ -70,13 +70,7 @@ struct Rows {
 
 impl Rows {
     /// Copies the rows that begin at `from`, then every `from` further, and likewise for `to`.
-    fn copy(
-        &self,
-        source: &[u8],
-        from: (usize, usize),
-        target: &mut [u8],
-        to: (usize, usize),
-    ) {
+    fn copy(&self, source: &[u8], from: (usize, usize), target: &mut [u8], to: (usize, usize)) {
         for row in 0..self.outer {
             let (a, b) = (from.0 + row * from.1, to.0 + row * to.1);
             if self.ty.is_packed() {

@@ -94,17 +94,19 @@ impl Walk<'_> {
         let layer = self.nest.layer(&label.name, &label.op);
         let source = from.map(|t| self.input_buffer(t)).transpose()?;
         let target = self.new_buffer(to, Role::Temporary);
-        self.nest.define(vec![layer], target, |nest, at| match source {
-            Some(source) => nest.load(source, at.to_vec()),
-            None => build::zero(nest.buf(target).ty),
-        });
+        self.nest
+            .define(vec![layer], target, |nest, at| match source {
+                Some(source) => nest.load(source, at.to_vec()),
+                None => build::zero(nest.buf(target).ty),
+            });
         self.available.insert(to);
         Ok(())
     }
 }
 
 fn expect(id: &str, found: &TensorType, declared: &TensorType) -> Result<(), Problem> {
-    let fits = found.element == declared.element && found.shape.intersect(&declared.shape).is_some();
+    let fits =
+        found.element == declared.element && found.shape.intersect(&declared.shape).is_some();
     if fits {
         return Ok(());
     }

@@ -346,8 +346,7 @@ impl<'a> Walk<'a> {
         computed.sort_unstable();
         for (tensor, buffer) in computed {
             let read_later = || self.model.readers(tensor).any(waits);
-            let needed =
-                sinks.contains(&tensor) || self.wanted.contains(&tensor) || read_later();
+            let needed = sinks.contains(&tensor) || self.wanted.contains(&tensor) || read_later();
             if self.nest.buf(buffer).role == Role::Temporary && needed {
                 self.nest.buffers[buffer.0 as usize].role = Role::Output;
                 outputs.push((buffer, tensor));

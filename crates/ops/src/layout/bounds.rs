@@ -76,9 +76,22 @@ impl Bounds {
         };
         if shrinks {
             let step = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX);
+            // No further than from the bound that is counted from the begin to the begin.
+            let near = match self.step > 0 {
+                true => self.stop,
+                false => self
+                    .start
+                    .filter(|s| *s >= 0)
+                    .and_then(|s| s.checked_add(1)),
+            };
+            let near = near.and_then(|n| usize::try_from(n).ok());
+            let most = match (extent.max, near) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
             return Dim {
                 min: 0,
-                max: extent.max.map(|n| n.div_ceil(step)),
+                max: most.map(|n| n.div_ceil(step)),
             };
         }
         let max = match extent.max {

@@ -47,7 +47,8 @@ impl Op for Eye {
                 .integer(name)?
                 .map(|n| naturals(name, &[n], 0))
                 .transpose()?;
-            sides.push(extent.map_or(Dim::ANY, |n| Dim::fixed(n[0])));
+            let likely = cx.extents(name).and_then(|dims| dims.first().copied());
+            sides.push(extent.map_or(likely.unwrap_or(Dim::ANY), |n| Dim::fixed(n[0])));
         }
         let batch = match cx.integers("batch_shape")? {
             Some(batch) => Some(
@@ -56,7 +57,10 @@ impl Op for Eye {
                     .map(Dim::fixed)
                     .collect(),
             ),
-            None if cx.has("batch_shape") => cx.length("batch_shape").map(|n| vec![Dim::ANY; n]),
+            None if cx.has("batch_shape") => {
+                let any = || cx.length("batch_shape").map(|n| vec![Dim::ANY; n]);
+                cx.extents("batch_shape").or_else(any)
+            }
             None => Some(Vec::new()),
         };
         let ranked = |batch: Vec<Dim>| PartialShape::ranked([batch, sides].concat());

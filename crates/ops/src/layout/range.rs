@@ -112,8 +112,16 @@ fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
         !ends.contains(&a) && !ends.contains(&b)
     };
     Some(Dim {
-        min: if is_finite(least) { length(least.0, least.1)? } else { 0 },
-        max: if is_finite(most) { length(most.0, most.1) } else { None },
+        min: if is_finite(least) {
+            length(least.0, least.1)?
+        } else {
+            0
+        },
+        max: if is_finite(most) {
+            length(most.0, most.1)
+        } else {
+            None
+        },
     })
 }
 

@@ -102,6 +102,7 @@ impl Reshape {
             Some(Some(dim)) => *dim,
             _ => Dim::ANY,
         };
+        let zero = |i: &Interval| i.low == 0 && i.high == 0;
         let is_rest = |i: &Interval| i.low <= -1 && i.high >= -1;
         let mut dims: Vec<Dim> = Vec::with_capacity(pattern.len());
         for (k, interval) in pattern.iter().enumerate() {
@@ -113,8 +114,24 @@ impl Reshape {
                 (false, false) => extent(*interval),
             });
         }
+        if let [k] = positions(&dims, |k, _| pattern[k].low == -1 && pattern[k].high == -1)[..] {
+            let same =
+                |(d, _): &(usize, &Dim)| self.special_zero && pattern.get(*d).is_some_and(zero);
+            let from = data.dims().unwrap_or_default().iter().enumerate();
+            let total = from
+                .filter(|p| !same(p))
+                .fold(Dim::fixed(1), |n, (_, d)| n.mul(*d));
+            let others = dims.iter().enumerate().filter(|p| p.0 != k && !same(p));
+            let taken = others.fold(Dim::fixed(1), |n, (_, d)| n.mul(*d));
+            if data.dims().is_some() && taken.min > 0 {
+                dims[k] = Dim {
+                    min: taken.max.map_or(0, |most| total.min.div_ceil(most)),
+                    max: total.max.map(|most| most / taken.min),
+                };
+            }
+        }
         // What one dim may be follows from the others, if those are exact.
-        let open: Vec<usize> = (0..dims.len()).filter(|k| dims[*k].get().is_none()).collect();
+        let open = positions(&dims, |_, d| d.get().is_none());
         let count = |shape: PartialShape| element_count(&shape.to_static()?);
         let exact = dims.iter().copied().filter(|d| d.get().is_some());
         if let [k] = open[..]
@@ -126,6 +143,11 @@ impl Reshape {
         }
         dims
     }
+}
+
+/// Where dims are as `wanted`.
+fn positions(dims: &[Dim], wanted: impl Fn(usize, Dim) -> bool) -> Vec<usize> {
+    (0..dims.len()).filter(|k| wanted(*k, dims[*k])).collect()
 }
 
 /// The extent that -1 stands for.

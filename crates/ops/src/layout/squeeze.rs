@@ -56,6 +56,13 @@ impl Op for Squeeze {
         let known = axes.is_some() || !cx.has("axes");
         let shape = match cx.dims("data") {
             Some(dims) if known => self.shape(dims, &axes.unwrap_or_default())?,
+            // Distinct axes, though not which.
+            Some(dims) if !self.allow_axis_skip => match cx.length("axes") {
+                Some(count) if count > 0 => {
+                    PartialShape::any_of_rank(dims.len().saturating_sub(count))
+                }
+                _ => PartialShape::DYNAMIC,
+            },
             _ => PartialShape::DYNAMIC,
         };
         Ok(vec![TensorType::new(cx.element("data"), shape)])

@@ -105,6 +105,11 @@ impl Op for Reduction {
                 };
                 PartialShape::ranked(dims.iter().map(either).collect())
             }
+            // Distinct axes, though not which.
+            (Some(dims), None) => match cx.length("axes") {
+                Some(count) => PartialShape::any_of_rank(dims.len().saturating_sub(count)),
+                None => PartialShape::DYNAMIC,
+            },
             _ => PartialShape::DYNAMIC,
         };
         Ok(vec![TensorType::new(element, shape)])

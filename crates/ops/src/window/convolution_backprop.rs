@@ -225,7 +225,7 @@ impl Backprop {
             "spatial dim {d}: pads of {pads} are too large"
         );
         let of = |n, k| self.full(d, n, k).map(|full| full - pads);
-        let min = of(n.min, k.min).unwrap_or(0);
+        let min = of(n.min, k.min.max(1)).unwrap_or(0);
         let max = n.max.zip(k.max).map(|(n, k)| of(n, k)).transpose()?;
         ensure!(
             max.is_none_or(|max| max >= 0),
