@@ -294,6 +294,48 @@ impl Ranges {
         // What a load gives is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
             self.facts.push((x.clone(), interval));
+            // Of `y + c` it follows for `y`, which may stand in other sums too.
+            if let Some((y, interval)) = self.term(x, interval) {
+                self.fact(&y, interval);
+            }
+        }
+    }
+
+    /// If `x` is `y + c`, `y - c` or `y · c`, and its own range shows that it does not wrap: `y`, and
+    /// where it lies if `x` lies in `interval`.
+    fn term(&mut self, x: &Scalar, interval: Interval) -> Option<(Scalar, Interval)> {
+        let Kind::Binary(op, a, b) = x.kind() else {
+            return None;
+        };
+        let (y, c) = match (a.as_index(), b.as_index()) {
+            (None, Some(c)) => (a, c),
+            (Some(c), None) if matches!(op, Binary::Add | Binary::Mul) => (b, c),
+            _ => return None,
+        };
+        let of_y = self.of(y);
+        let is_bounded = |i: Interval| i.low > i64::MIN && i.high < i64::MAX;
+        if !is_bounded(of_y) || !is_bounded(binary(*op, of_y, Interval::exactly(c))) {
+            return None;
+        }
+        let shifted = |by: i128| {
+            let wide = |x: i64| i128::from(x) + by;
+            let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            Interval {
+                low: narrow(wide(interval.low)),
+                high: narrow(wide(interval.high)),
+            }
+        };
+        match op {
+            Binary::Add => Some((y.clone(), shifted(-i128::from(c)))),
+            Binary::Sub => Some((y.clone(), shifted(c.into()))),
+            Binary::Mul if c > 0 => Some((
+                y.clone(),
+                Interval {
+                    low: -(-i128::from(interval.low)).div_euclid(c.into()) as i64,
+                    high: interval.high.div_euclid(c),
+                },
+            )),
+            _ => None,
         }
     }
 }
@@ -380,6 +422,12 @@ mod tests {
         assert!(!ranges.of(&x).is_index_of(8));
         let guarded = select(inside(&x, 0, 8), x.clone(), index(0));
         assert!(ranges.of(&guarded).is_index_of(8));
+        // Also in another sum.
+        let other = &i * 5 + &j - 1;
+        let in_sum = select((&j - 1).ge(index(0)), other.clone(), index(0));
+        assert_eq!(ranges.of(&in_sum), Interval { low: 0, high: 26 });
+        let twice = select((&j * 2).gt(index(1)), &j + 4, index(5));
+        assert_eq!(ranges.of(&twice), Interval { low: 5, high: 6 });
         let negative = select(x.lt(index(0)), &x + 8, x.min(index(7)));
         assert!(ranges.of(&negative).is_index_of(8));
         assert!(!ranges.of(&x).is_index_of(8));

@@ -1,8 +1,10 @@
 //! Rewriting scalars bottom-up with what is shared kept shared.
 
+use crate::build;
 use crate::nest::{Axis, BufferId, Nest, Stage};
-use crate::scalar::{AxisId, Kind, Scalar};
+use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::ElementType;
 
 /// Results by the address of their scalar, which is kept so that no other takes its address.
 type Memo = FxHashMap<usize, (Scalar, Scalar)>;
@@ -50,23 +52,70 @@ impl Definition<'_> {
     }
 
     fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
-        let mut by_axis: FxHashMap<AxisId, Scalar> = self
-            .axes
-            .iter()
-            .map(|a| a.id)
-            .zip(at.iter().cloned())
-            .collect();
+        let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+        let mut inside: Option<Scalar> = None;
+        for (axis, index) in self.axes.iter().zip(at) {
+            let index = match index.kind() {
+                // A load reads zero there; what is computed from loads need not be zero.
+                Kind::Wrap(w) if w.policy.zero && !self.is_index(axis.id) => {
+                    let (condition, index) = checked(w);
+                    inside = Some(match inside {
+                        Some(others) => others & condition,
+                        None => condition,
+                    });
+                    index
+                }
+                _ => index.clone(),
+            };
+            by_axis.insert(axis.id, index);
+        }
         let mut fresh: FxHashMap<AxisId, Axis> = FxHashMap::default();
         for axis in reduce_axes(self.value) {
             let new = nest.axis(axis.extent);
             fresh.insert(axis.id, new);
             by_axis.insert(axis.id, Scalar::axis(new.id));
         }
-        rewrite(self.value, &mut |x| match x.kind() {
+        let value = rewrite(self.value, &mut |x| match x.kind() {
             Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
             _ => rebound(x, &fresh),
-        })
+        });
+        match inside {
+            Some(inside) => {
+                let zero = build::zero(value.ty());
+                Scalar::select(inside, value, zero)
+            }
+            None => value,
+        }
     }
+
+    /// Whether the value is a load that has the axis for an index, and elsewhere not.
+    fn is_index(&self, axis: AxisId) -> bool {
+        let Kind::Load { at, .. } = self.value.kind() else {
+            return false;
+        };
+        let is_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == axis);
+        let mut uses = 0;
+        for index in at.iter().filter(|x| !is_axis(x)) {
+            visit(index, &mut |x| uses += usize::from(is_axis(x)));
+        }
+        uses == 0 && at.iter().filter(|x| is_axis(x)).count() == 1
+    }
+}
+
+/// Whether a data-dependent index is in range, and the index if it is.
+fn checked(w: &Wrap) -> (Scalar, Scalar) {
+    let extent = i64::try_from(w.extent).unwrap_or(i64::MAX);
+    if w.index.ty() == ElementType::U64 {
+        let below = w.index.lt(build::integer(extent, ElementType::U64));
+        let index = w.index.clone().cast(ElementType::I64);
+        return (below & build::inside(&index, 0, extent), index);
+    }
+    let mut index = w.index.clone().cast(ElementType::I64);
+    if w.policy.negative && !w.index.ty().is_unsigned_integer() {
+        let from_end = &index + extent;
+        index = Scalar::select(index.lt(build::index(0)), from_end, index);
+    }
+    (build::inside(&index, 0, extent), index)
 }
 
 /// `x` itself; if it folds, over the axes that `by_axis` has in place of its own.

@@ -48,6 +48,7 @@ pub fn verify(nest: &Nest) -> Result<(), Vec<VerifyError>> {
             errors: &mut found,
             seen,
             proven,
+            guarded: vec![FxHashSet::default()],
             budget: GUARDED,
         }
         .stage(stage);
@@ -73,6 +74,9 @@ struct Check<'a> {
     seen: FxHashSet<usize>,
     /// Nodes in which every access is proven without any guard, by address.
     proven: FxHashSet<usize>,
+    /// Nodes looked at under guards, by address: a set for each guard that tells something, the innermost
+    /// last.
+    guarded: Vec<FxHashSet<usize>>,
     /// How many more accesses may be looked at under guards.
     budget: usize,
 }
@@ -169,8 +173,13 @@ impl<'a> Check<'a> {
 
     /// The accesses in `x` that need the guards around them.
     fn guarded(&mut self, ranges: &mut Ranges, x: &Scalar) {
-        if self.proven.contains(&x.address()) || self.budget == 0 {
+        // What was looked at knowing less need not be looked at again.
+        let known = self.guarded.iter().any(|set| set.contains(&x.address()));
+        if known || self.proven.contains(&x.address()) || self.budget == 0 {
             return;
+        }
+        if let Some(set) = self.guarded.last_mut() {
+            set.insert(x.address());
         }
         self.budget -= 1;
         if self.budget == 0 {
@@ -186,8 +195,17 @@ impl<'a> Check<'a> {
             }
             Kind::Select(c, yes, no) => {
                 self.guarded(ranges, c);
-                ranges.assuming(c, true, |ranges, _| self.guarded(ranges, yes));
-                ranges.assuming(c, false, |ranges, _| self.guarded(ranges, no));
+                for (holds, side) in [(true, yes), (false, no)] {
+                    ranges.assuming(c, holds, |ranges, learnt| {
+                        if learnt {
+                            self.guarded.push(FxHashSet::default());
+                        }
+                        self.guarded(ranges, side);
+                        if learnt {
+                            self.guarded.pop();
+                        }
+                    });
+                }
             }
             Kind::Reduce {
                 axes, init, body, ..

@@ -20,7 +20,7 @@ use crate::scalar::Kind;
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sites::sites_of;
+use sites::{evaluated_axes, sites_of};
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -31,6 +31,8 @@ const MAX_NODES: usize = 600;
 /// Why a definition stays a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
+    /// It has no elements: what reads it fails, or reads zero, or does nothing, and needs its extents.
+    Empty,
     /// Nothing reads it, but it may fail.
     MayFail,
     /// It may fail, and its reader does not evaluate every element unconditionally.
@@ -65,6 +67,7 @@ impl fmt::Display for Reason {
             Reason::ReduceInside => f.write_str("a fold inside another"),
             Reason::Overwritten => f.write_str("reads what is written again"),
             Reason::TooLarge => f.write_str("too large"),
+            Reason::Empty => f.write_str("empty"),
         }
     }
 }
@@ -226,6 +229,9 @@ impl<'a> Fuse<'a> {
         }
         let buffer = self.nest.buf(stage.target);
         let elements = element_count(&buffer.shape).unwrap_or(usize::MAX);
+        if elements == 0 {
+            return Err(Reason::Empty);
+        }
         let mut reads = 0usize;
         let mut sites = Vec::new();
         for &reader in readers {
@@ -237,8 +243,18 @@ impl<'a> Fuse<'a> {
                 return Err(Reason::TooLarge);
             }
         }
+        let mut evaluated = None;
         for site in &sites {
             reads = reads.saturating_add(site.executions);
+            for (axis, index) in stage.domain.iter().zip(&site.at) {
+                if !Cost::of(index).may_fail {
+                    continue;
+                }
+                let evaluated = evaluated.get_or_insert_with(|| evaluated_axes(&stage.value));
+                if !evaluated.contains(&axis.id) {
+                    return Err(Reason::WouldHideErrors);
+                }
+            }
         }
         if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.shape))) {
             return Err(Reason::WouldHideErrors);

@@ -4,14 +4,14 @@ use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Stage};
 use crate::range::Ranges;
 use crate::row_major;
-use crate::scalar::{Kind, Scalar};
+use crate::scalar::{AxisId, Kind, Scalar};
 use crate::simplify::flat_offset;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::element_count;
 
 /// One place where a stage loads a buffer.
 pub(super) struct Site {
-    at: Vec<Scalar>,
+    pub(super) at: Vec<Scalar>,
     /// All axes around it.
     axes: Vec<Axis>,
     /// How often it is carried out.
@@ -25,7 +25,7 @@ impl Site {
     /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
     /// number over some of the axes.
     pub(super) fn covers(&self, shape: &[usize]) -> bool {
-        if self.conditional {
+        if self.conditional || self.executions == 0 {
             return false;
         }
         let mut ranges = Ranges::new();
@@ -54,6 +54,43 @@ impl Site {
         }
         form.constant == 0 && Some(weight) == element_count(shape)
     }
+}
+
+/// The axes that are certainly evaluated where `value` is.
+pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
+    fn go(x: &Scalar, done: &mut FxHashMap<usize, FxHashSet<AxisId>>) -> FxHashSet<AxisId> {
+        if let Some(known) = done.get(&x.address()) {
+            return known.clone();
+        }
+        let mut all = |parts: &[&Scalar]| -> FxHashSet<AxisId> {
+            parts.iter().flat_map(|part| go(part, done)).collect()
+        };
+        let reads_zero = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let axes = match x.kind() {
+            Kind::Axis(id) => [*id].into_iter().collect(),
+            Kind::Select(c, yes, no) => {
+                let (yes, no) = (all(&[yes]), all(&[no]));
+                let mut axes = all(&[c]);
+                axes.extend(yes.intersection(&no));
+                axes
+            }
+            Kind::Reduce {
+                axes, init, body, ..
+            } => match axes.iter().all(|a| a.extent > 0) {
+                true => all(&[init, body]),
+                false => all(&[init]),
+            },
+            // What it gives when one index is out of range needs no other.
+            Kind::Load { at, .. } if at.iter().any(|i| reads_zero(&i)) => {
+                all(&at.iter().find(reads_zero).into_iter().collect::<Vec<_>>())
+            }
+            Kind::Wrap(w) => all(&[&w.index]),
+            _ => all(&x.children().collect::<Vec<_>>()),
+        };
+        done.insert(x.address(), axes.clone());
+        axes
+    }
+    go(value, &mut FxHashMap::default())
 }
 
 /// Every place in a stage that loads `buffer`.

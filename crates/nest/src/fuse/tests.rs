@@ -3,7 +3,7 @@
 use super::*;
 use crate::build::*;
 use crate::scalar::{Binary, Scalar};
-use crate::{Policy, nest};
+use crate::{Policy, Site, nest, verify};
 use vinelift_tensor::ElementType::{F32, I64};
 
 fn temporary(nest: &mut Nest, name: &str, shape: &[usize]) -> BufferId {
@@ -173,4 +173,79 @@ fn what_is_overwritten_is_read_before() {
         }]
     );
     assert_eq!(nest.stages.len(), 4);
+}
+
+#[test]
+fn an_index_that_reads_zero_reads_zero_of_what_is_computed() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 4], Role::Input);
+    let indices = nest.buffer("indices", I64, &[4], Role::Input);
+    let (powers, moved) = (
+        temporary(&mut nest, "powers", &[4, 4]),
+        temporary(&mut nest, "moved", &[4, 4]),
+    );
+    let (p, q) = (
+        nest.buffer("p", F32, &[4, 4], Role::Output),
+        nest.buffer("q", F32, &[4, 4], Role::Output),
+    );
+    let layer = nest.layer("g", "Gather, opset8");
+    let mut wrapped = |nest: &mut Nest, at: &[Scalar], extent| {
+        let site = Site {
+            layer,
+            input: "indices".into(),
+        };
+        let i = nest.load(indices, at[..1].to_vec());
+        nest.wrap(i, extent, Policy::WRAP_OR_ZERO, site, at[..1].to_vec())
+    };
+    nest.define(vec![], powers, |n, at| n.load(x, at.to_vec()).exp());
+    nest.define(vec![], p, |n, at| {
+        let i = wrapped(n, at, 4);
+        n.load(powers, vec![i, at[1].clone()])
+    });
+    nest.define(vec![], moved, |n, at| {
+        n.load(x, vec![at[1].clone(), at[0].clone()])
+    });
+    nest.define(vec![], q, |n, at| {
+        let i = wrapped(n, at, 4);
+        n.load(moved, vec![i, at[1].clone()])
+    });
+    fuse(&mut nest);
+    verify(&nest).unwrap();
+    let inside = "((select((indices[i] < 0), (indices[i] + 4), indices[i]) >= 0) & \
+                  (select((indices[i] < 0), (indices[i] + 4), indices[i]) < 4))";
+    assert_eq!(
+        stages(&nest),
+        [
+            format!(
+                "for i<4, j<4: p[i, j] = select({inside}, \
+                 exp(x[select((indices[i] < 0), (indices[i] + 4), indices[i]), j]), 0.0)"
+            ),
+            "for i<4, j<4: q[i, j] = x[j, wrap?(indices[i], 4)]".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_check_stays_where_its_index_is_not_needed() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[3], Role::Input);
+    let indices = nest.buffer("indices", I64, &[2], Role::Input);
+    let wide = temporary(&mut nest, "wide", &[5, 3]);
+    let y = nest.buffer("y", F32, &[2, 3], Role::Output);
+    let layer = nest.layer("g", "GatherND, opset8");
+    nest.define(vec![], wide, |n, at| n.load(x, at[1..].to_vec()));
+    nest.define(vec![], y, |n, at| {
+        let site = Site {
+            layer,
+            input: "indices".into(),
+        };
+        let i = n.load(indices, at[..1].to_vec());
+        let i = n.wrap(i, 5, Policy::WRAP, site, at[..1].to_vec());
+        n.load(wide, vec![i, at[1].clone()])
+    });
+    let kept = Kept {
+        buffer: "wide".into(),
+        reason: Reason::WouldHideErrors,
+    };
+    assert_eq!(fuse(&mut nest), [kept]);
 }

@@ -1,0 +1,389 @@
+//! Random graphs give the same results at every level.
+//!
+//! A graph grows node by node: an operator from a list, with random attributes, on random tensors that
+//! are already there, kept if the model accepts it. So values are shared, paths part and meet again, and
+//! tensors that are scattered into are read elsewhere too.
+
+use proptest::prelude::*;
+use std::fmt::Write;
+use vinelift::{Config, Core, ElementType, Level, Model, Tensor};
+
+/// Turns a list of random numbers into choices; 0 for ever when it runs out.
+struct Choices<'a>(std::slice::Iter<'a, u32>);
+
+impl Choices<'_> {
+    fn below(&mut self, n: usize) -> usize {
+        self.0.next().map_or(0, |&x| x as usize % n)
+    }
+
+    fn of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+
+    /// `count` of `low..=high`
+    fn integers(&mut self, count: usize, low: i64, high: i64) -> Vec<i64> {
+        let width = (high - low + 1) as usize;
+        (0..count).map(|_| low + self.below(width) as i64).collect()
+    }
+
+    fn permutation(&mut self, n: usize) -> Vec<i64> {
+        let mut left: Vec<i64> = (0..n as i64).collect();
+        (0..n)
+            .map(|_| left.swap_remove(self.below(left.len())))
+            .collect()
+    }
+}
+
+/// A tensor of the graph.
+#[derive(Clone, Debug)]
+struct Value {
+    layer: usize,
+    port: usize,
+    ty: ElementType,
+    shape: Vec<usize>,
+}
+
+/// A graph under construction, as the text of its layers.
+#[derive(Clone, Default)]
+struct Graph {
+    layers: Vec<String>,
+    edges: String,
+    weights: Vec<u8>,
+    values: Vec<Value>,
+}
+
+/// The position of the input whose numbers are small enough to be indices.
+const INDEX: usize = 4;
+/// The inputs: names, types, shapes.
+const INPUTS: [(&str, ElementType, &[usize]); 5] = [
+    ("x", ElementType::F32, &[3, 4]),
+    ("y", ElementType::F32, &[2, 3, 4]),
+    ("n", ElementType::I32, &[3, 4]),
+    ("m", ElementType::I64, &[2, 3]),
+    ("index", ElementType::I32, &[2, 2]),
+];
+
+impl Graph {
+    fn new() -> Graph {
+        let mut graph = Graph::default();
+        for (name, ty, shape) in INPUTS {
+            let dims = shape.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let attributes = format!("shape=\"{}\" element_type=\"{ty}\"", dims.join(","));
+            let layer = graph.layer(name, "Parameter", "opset1", &attributes, &[], 1);
+            graph.values.push(Value {
+                layer,
+                port: 0,
+                ty,
+                shape: shape.to_vec(),
+            });
+        }
+        graph
+    }
+
+    /// Adds a layer and gives its number.
+    fn layer(
+        &mut self,
+        name: &str,
+        ty: &str,
+        version: &str,
+        attributes: &str,
+        inputs: &[&Value],
+        outputs: usize,
+    ) -> usize {
+        let id = self.layers.len();
+        let mut text =
+            format!("<layer id=\"{id}\" name=\"{name}\" type=\"{ty}\" version=\"{version}\">");
+        let _ = write!(text, "<data {attributes}/><input>");
+        for (k, input) in inputs.iter().enumerate() {
+            let _ = write!(text, "<port id=\"{k}\"/>");
+            let (from, port) = (input.layer, input.port);
+            let _ = write!(
+                self.edges,
+                "<edge from-layer=\"{from}\" from-port=\"{port}\" to-layer=\"{id}\" to-port=\"{k}\"/>"
+            );
+        }
+        text += "</input><output>";
+        for k in 0..outputs {
+            let _ = write!(text, "<port id=\"{}\"/>", inputs.len() + k);
+        }
+        self.layers.push(text + "</output></layer>");
+        id
+    }
+
+    /// A constant list of integers.
+    fn list(&mut self, values: &[i64]) -> Value {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let (offset, size) = (self.weights.len(), bytes.len());
+        self.weights.extend(bytes);
+        let count = values.len();
+        let attributes =
+            format!("element_type=\"i64\" shape=\"{count}\" offset=\"{offset}\" size=\"{size}\"");
+        let name = format!("list_{}", self.layers.len());
+        Value {
+            layer: self.layer(&name, "Const", "opset1", &attributes, &[], 1),
+            port: 0,
+            ty: ElementType::I64,
+            shape: vec![count],
+        }
+    }
+
+    /// A constant integer without dims.
+    fn number(&mut self, value: i64) -> Value {
+        let mut list = self.list(&[value]);
+        let text = self.layers[list.layer].replace("shape=\"1\"", "shape=\"\"");
+        self.layers[list.layer] = text;
+        list.shape = Vec::new();
+        list
+    }
+
+    /// The model whose results are `results`.
+    fn model(&self, core: &Core, results: &[Value]) -> Option<Model> {
+        let mut graph = self.clone();
+        for (k, value) in results.iter().enumerate() {
+            graph.layer(&format!("result_{k}"), "Result", "opset1", "", &[value], 0);
+        }
+        let (layers, edges) = (graph.layers.concat(), graph.edges);
+        let text = format!(
+            "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
+        );
+        let model = core.read_model_from_memory(text.as_bytes(), graph.weights);
+        model.ok().filter(|m| m.check().is_ok())
+    }
+
+    /// Adds a node, unless the model does not accept it or it becomes too large.
+    fn grow(&mut self, core: &Core, choices: &mut Choices<'_>) {
+        let before = self.clone();
+        let New {
+            ty,
+            version,
+            attributes,
+            inputs,
+            outputs,
+        } = self.choose(choices);
+        let name = format!("n{}", self.layers.len());
+        let inputs: Vec<&Value> = inputs.iter().collect();
+        let layer = self.layer(&name, ty, version, &attributes, &inputs, outputs);
+        let value = |port| Value {
+            layer,
+            port: inputs.len() + port,
+            ty: ElementType::F32,
+            shape: Vec::new(),
+        };
+        let mut added: Vec<Value> = (0..outputs).map(value).collect();
+        let ports = self.model(core, &added).and_then(|m| m.outputs().ok());
+        let fits = ports.is_some_and(|ports| {
+            added.iter_mut().zip(&ports).all(|(value, port)| {
+                value.ty = port.element_type;
+                value.shape = port.shape.to_static().unwrap_or(vec![usize::MAX]);
+                value.shape.iter().product::<usize>() <= 500
+            })
+        });
+        if fits {
+            self.values.extend(added);
+        } else {
+            *self = before;
+        }
+    }
+
+    /// A random node; the constants that it reads are added.
+    fn choose(&mut self, choices: &mut Choices<'_>) -> New {
+        // The newest values more often than the others.
+        let count = self.values.len();
+        let pick = choices.below(2 * count);
+        let x = self.values[pick.min(count - 1)].clone();
+        let (rank, float) = (x.shape.len(), x.ty == ElementType::F32);
+        let along = if rank > 0 { choices.below(rank) } else { 0 };
+        let axis = format!("axis=\"{along}\"");
+        let along = along as i64;
+        let alike: Vec<&Value> = self.values.iter().filter(|v| v.ty == x.ty).collect();
+        let other = alike[choices.below(alike.len())].clone();
+        let index = self.values[INDEX].clone();
+        let new = |ty, version, attributes: &str, inputs: &[&Value]| New {
+            ty,
+            version,
+            attributes: attributes.to_owned(),
+            inputs: inputs.iter().map(|v| (*v).clone()).collect(),
+            outputs: 1,
+        };
+        match choices.below(20) {
+            0 if float => {
+                let ops = ["ReLU", "Sigmoid", "Tanh", "Exp", "Erf", "Sin", "Floor"];
+                new(choices.of(&ops), "opset1", "", &[&x])
+            }
+            0 | 1 => {
+                let ops = ["Abs", "Negative", "Sign"];
+                new(choices.of(&ops), "opset1", "", &[&x])
+            }
+            2 | 3 => {
+                let ops = ["Add", "Multiply", "Subtract", "Maximum", "Minimum"];
+                new(choices.of(&ops), "opset1", "", &[&x, &other])
+            }
+            4 => {
+                let order = choices.permutation(rank);
+                new("Transpose", "opset1", "", &[&x, &self.list(&order)])
+            }
+            5 => {
+                let total: usize = x.shape.iter().product();
+                let divides = |d: &usize| total.is_multiple_of(*d);
+                let divisors: Vec<usize> = (1..=total.max(1)).filter(divides).collect();
+                let shape = self.list(&[choices.of(&divisors) as i64, -1]);
+                new("Reshape", "opset1", "special_zero=\"false\"", &[&x, &shape])
+            }
+            6 => new("Concat", "opset1", &axis, &[&x, &other]),
+            7 => {
+                let [start, stop] = [0, 1].map(|_| self.list(&choices.integers(1, -4, 4)));
+                let step = self.list(&[choices.of(&[1, 2, -1])]);
+                let axes = self.list(&[along]);
+                new("Slice", "opset8", "", &[&x, &start, &stop, &step, &axes])
+            }
+            8 => {
+                let inputs = [&x, &self.number(along)];
+                New {
+                    outputs: 2,
+                    ..new("Split", "opset1", "num_splits=\"2\"", &inputs)
+                }
+            }
+            9 => {
+                let [begin, end] = [0, 1].map(|_| self.list(&choices.integers(rank, 0, 1)));
+                let mode = choices.of(&["edge", "constant", "reflect"]);
+                let mode = format!("pad_mode=\"{mode}\"");
+                new("Pad", "opset1", &mode, &[&x, &begin, &end])
+            }
+            10 | 11 => {
+                let keep = choices.of(&["keep_dims=\"true\"", "keep_dims=\"false\""]);
+                let ops = ["ReduceSum", "ReduceMax", "ReduceMean", "ReduceMin"];
+                new(
+                    choices.of(&ops),
+                    "opset1",
+                    keep,
+                    &[&x, &self.list(&[along])],
+                )
+            }
+            12 if float => new("SoftMax", "opset8", &axis, &[&x]),
+            12 | 13 => new("CumSum", "opset3", "", &[&x, &self.number(along)]),
+            14 => {
+                let transposed = "transpose_a=\"false\" transpose_b=\"true\"";
+                new("MatMul", "opset1", transposed, &[&x, &other])
+            }
+            15 => {
+                let inputs = [&x, &index, &self.number(along)];
+                new("Gather", "opset8", "batch_dims=\"0\"", &inputs)
+            }
+            16 => new("GatherND", "opset8", "batch_dims=\"0\"", &[&x, &index]),
+            17 => {
+                let reduction = choices.of(&["none", "sum", "max"]);
+                let attributes = format!("reduction=\"{reduction}\" use_init_val=\"true\"");
+                let inputs = [&x, &index, &other, &self.number(along)];
+                new("ScatterElementsUpdate", "opset12", &attributes, &inputs)
+            }
+            18 => new("ScatterNDUpdate", "opset4", "", &[&x, &index, &other]),
+            _ => {
+                let to = choices.of(&["f32", "i32", "i64"]);
+                let to = format!("destination_type=\"{to}\"");
+                new("Convert", "opset1", &to, &[&x])
+            }
+        }
+    }
+}
+
+/// A node to be added.
+struct New {
+    ty: &'static str,
+    version: &'static str,
+    attributes: String,
+    inputs: Vec<Value>,
+    outputs: usize,
+}
+
+/// Values for the inputs.
+fn inputs(choices: &mut Choices<'_>) -> Vec<Tensor> {
+    let tensor = |(name, ty, shape): (&str, ElementType, &[usize])| {
+        let count = shape.iter().product();
+        let values = match name {
+            "index" => choices.integers(count, 0, 1),
+            _ => choices.integers(count, -9, 9),
+        };
+        match ty {
+            ElementType::F32 => {
+                let values: Vec<f32> = values.iter().map(|v| *v as f32 * 0.37).collect();
+                Tensor::from_slice(shape, &values)
+            }
+            ElementType::I32 => {
+                let values: Vec<i32> = values.iter().map(|v| *v as i32).collect();
+                Tensor::from_slice(shape, &values)
+            }
+            _ => Tensor::from_slice(shape, &values),
+        }
+        .unwrap()
+    };
+    INPUTS.map(tensor).to_vec()
+}
+
+fn run(core: &Core, model: &Model, level: Level, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+    let config = Config {
+        level,
+        ..Config::default()
+    };
+    let text = |e: vinelift::Error| e.to_string();
+    let compiled = core.compile_model_with(model, config).map_err(text)?;
+    let mut request = compiled.create_request();
+    for (k, tensor) in inputs.iter().enumerate() {
+        request.set_input_at(k, tensor.clone()).map_err(text)?;
+    }
+    request.infer().map_err(text)?;
+    Ok(request.outputs().to_vec())
+}
+
+/// Whether it is the data's fault.
+fn is_fault(error: &str) -> bool {
+    error.starts_with("layer '") && error.contains("`indices`")
+}
+
+/// The same types, shapes and bits; all NaNs are one.
+fn same(a: &Tensor, b: &Tensor) -> bool {
+    let bits = |t: &Tensor| -> Vec<u64> {
+        match t.as_slice::<f32>() {
+            Ok(values) => {
+                let one = |x: &f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+                values.iter().map(|x| one(x).into()).collect()
+            }
+            Err(_) => t.bytes().iter().map(|b| u64::from(*b)).collect(),
+        }
+    };
+    a.element_type() == b.element_type() && a.shape() == b.shape() && bits(a) == bits(b)
+}
+
+proptest! {
+
+    #[test]
+    fn all_levels_agree(numbers in prop::collection::vec(any::<u32>(), 200..400), size in 5usize..=25) {
+        let core = Core::new().unwrap();
+        let mut choices = Choices(numbers.iter());
+        let inputs = inputs(&mut choices);
+        let mut graph = Graph::new();
+        for _ in 0..4 * size {
+            if graph.values.len() < INPUTS.len() + size {
+                graph.grow(&core, &mut choices);
+            }
+        }
+        // The last value, and some of the others.
+        let mut results: Vec<Value> = graph.values.iter().skip(INPUTS.len()).cloned().collect();
+        let last = results.pop();
+        results.retain(|_| choices.below(4) == 0);
+        results.extend(last);
+        prop_assume!(!results.is_empty());
+        let model = graph.model(&core, &results).unwrap();
+        let want = run(&core, &model, Level::Interpreted, &inputs);
+        for level in &Level::ALL[1..] {
+            let got = run(&core, &model, *level, &inputs);
+            let agree = match (&want, &got) {
+                (Ok(want), Ok(got)) => want.iter().zip(got).all(|(a, b)| same(a, b)),
+                // Of several bad indices in different layers, any may be named.
+                (Err(want), Err(got)) => is_fault(want) && is_fault(got),
+                _ => false,
+            };
+            let text = || model.graph().to_text(&model.infer().unwrap());
+            prop_assert!(agree, "{}: {got:?}, want {want:?}\n{}", level.name(), text());
+        }
+    }
+}
