@@ -10,7 +10,7 @@
 //! between two nests.
 //!
 //! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
-//! `compose`, `native`, `structure`.
+//! `compose`, `recurrent`, `native`, `structure`.
 //!
 //! Invariants:
 //! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
@@ -37,6 +37,7 @@ mod layout;
 mod lower;
 mod native;
 mod op;
+mod recurrent;
 pub mod reduction;
 mod structure;
 #[cfg(test)]
@@ -144,6 +145,13 @@ static FILES: &[&OpDef] = &[
     &layout::transpose::DEF,
     &layout::unsqueeze::DEF,
     &native::non_zero::DEF,
+    &recurrent::gru_cell::DEF,
+    &recurrent::gru_sequence::DEF,
+    &recurrent::lstm_cell::V1,
+    &recurrent::lstm_cell::V4,
+    &recurrent::lstm_sequence::DEF,
+    &recurrent::rnn_cell::DEF,
+    &recurrent::rnn_sequence::DEF,
     &window::adaptive_pool::AVG,
     &window::adaptive_pool::MAX,
     &window::avg_pool::V1,

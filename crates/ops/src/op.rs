@@ -215,6 +215,10 @@ pub enum Family {
     Window,
     /// Several steps with values in between.
     Compose,
+    /// A state that is carried from step to step.
+    Recurrent,
+    /// Samples from regions whose places are data.
+    Region,
     /// A function on tensors: sizes or control flow depend on data.
     Native,
     /// Part of the graph itself.
@@ -231,6 +235,8 @@ impl Family {
             Family::Index => "index",
             Family::Window => "window",
             Family::Compose => "compose",
+            Family::Recurrent => "recurrent",
+            Family::Region => "region",
             Family::Native => "native",
             Family::Structure => "structure",
         }

@@ -27,7 +27,7 @@ pub(crate) mod swish;
 
 pub(crate) use broadcast::{Broadcast, Mode, read};
 pub(crate) use class::{Class, Output};
-pub(crate) use rows::ROWS;
+pub(crate) use rows::{ROWS, sigmoid};
 
 use crate::attrs::Attributes;
 use crate::error::ensure;

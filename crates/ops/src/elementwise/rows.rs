@@ -112,7 +112,7 @@ fn through_float(x: &[Scalar], f: impl FnOnce(Scalar) -> Scalar) -> Scalar {
 }
 
 /// `1 / (1 + e^-x)`
-pub(super) fn sigmoid(x: &Scalar) -> Scalar {
+pub(crate) fn sigmoid(x: &Scalar) -> Scalar {
     number(1.0, x.ty()) / ((-x.clone()).exp() + 1.0)
 }
 

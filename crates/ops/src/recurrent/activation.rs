@@ -1,0 +1,87 @@
+//! The activation functions of a network: the attributes `activations`, `activations_alpha`,
+//! `activations_beta` and `clip`.
+
+use crate::OpError;
+use crate::elementwise::sigmoid;
+use crate::error::ensure;
+use serde::Deserialize;
+use vinelift_nest::Scalar;
+use vinelift_nest::build::{clamp, number, zero};
+
+/// An activation function by its name.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Function {
+    Sigmoid,
+    Tanh,
+    Relu,
+    /// `max(0, min(1, alpha · x + beta))`, which the specifications do not list and OpenVINO has.
+    HardSigmoid,
+}
+
+/// The functions of a network, called `f`, `g` and `h` in this order, and the bound before them.
+#[derive(Debug)]
+pub(super) struct Activations {
+    functions: Vec<Function>,
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+    /// Infinite if there is none.
+    clip: f64,
+}
+
+impl Activations {
+    /// `defaults` say how many there are. A `clip` of 0 is none, as in the files that OpenVINO
+    /// writes. `alpha` and `beta` belong to the functions in the same places, and mean something to
+    /// the hard sigmoid alone.
+    pub(super) fn new(
+        functions: Option<Vec<Function>>,
+        defaults: &[Function],
+        alpha: Vec<f64>,
+        beta: Vec<f64>,
+        clip: Option<f64>,
+    ) -> Result<Activations, OpError> {
+        let functions = functions.unwrap_or_else(|| defaults.to_vec());
+        ensure!(
+            functions.len() == defaults.len(),
+            "`activations` must have {} elements, found {}",
+            defaults.len(),
+            functions.len()
+        );
+        let clip = clip.unwrap_or(f64::INFINITY);
+        let is_bound = clip >= 0.0;
+        ensure!(is_bound, "`clip` must be at least 0, found {clip}");
+        let clip = if clip == 0.0 { f64::INFINITY } else { clip };
+        Ok(Activations {
+            functions,
+            alpha,
+            beta,
+            clip,
+        })
+    }
+
+    /// Function `k` of `x` cut to `-clip..=clip`.
+    pub(super) fn clipped(&self, k: usize, x: Scalar) -> Scalar {
+        let x = if self.clip.is_finite() {
+            clamp(x, -self.clip, self.clip)
+        } else {
+            x
+        };
+        self.plain(k, x)
+    }
+
+    /// Function `k` of `x`.
+    pub(super) fn plain(&self, k: usize, x: Scalar) -> Scalar {
+        match self.functions[k] {
+            Function::Sigmoid => sigmoid(&x),
+            Function::Tanh => x.tanh(),
+            Function::Relu => zero(x.ty()).max(x),
+            Function::HardSigmoid => {
+                let parameter = |list: &[f64], default: f64| {
+                    number(list.get(k).copied().unwrap_or(default), x.ty())
+                };
+                let (alpha, beta) = (parameter(&self.alpha, 0.2), parameter(&self.beta, 0.5));
+                clamp(&x * alpha + beta, 0.0, 1.0)
+            }
+        }
+    }
+}

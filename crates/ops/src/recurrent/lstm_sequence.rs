@@ -1,0 +1,111 @@
+//! `LSTMSequence`: steps of a [`super::lstm_cell`] along time, or in `reverse`, or both, in each sample for the
+//! time in its own length. Past a sample's length `Y` is zero; the final states are those after its last step, and
+//! zero for a length of 0, which the specification leaves open. A length beyond the time dim, or negative, is an
+//! error.
+//!
+//! Specification: LSTMSequence-5.
+
+use super::activation::{Activations, Function};
+use super::formulas::Cell;
+use super::network::{Direction, Network};
+use crate::{Build, Family, OpDef, Signature};
+use serde::Deserialize;
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "LSTMSequence",
+    versions: &["opset5"],
+    signature: Signature::new(&[
+        "X",
+        "initial_hidden_state",
+        "initial_cell_state",
+        "sequence_lengths",
+        "W",
+        "R",
+        "B",
+    ]),
+    family: Family::Recurrent,
+    build: Build::Op(|attributes| {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Attrs {
+            hidden_size: usize,
+            direction: Direction,
+            activations: Option<Vec<Function>>,
+            #[serde(default)]
+            activations_alpha: Vec<f64>,
+            #[serde(default)]
+            activations_beta: Vec<f64>,
+            clip: Option<f64>,
+        }
+        let a: Attrs = attributes.parse()?;
+        Ok(Box::new(Network {
+            cell: Cell::Lstm {
+                input_forget: false,
+            },
+            hidden_size: a.hidden_size,
+            activations: Activations::new(
+                a.activations,
+                super::lstm_cell::DEFAULTS,
+                a.activations_alpha,
+                a.activations_beta,
+                a.clip,
+            )?,
+            direction: Some(a.direction),
+        }))
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexPolicy;
+    use crate::recurrent::lstm_cell;
+    use crate::testing::{f32s, i32s, run_all};
+
+    fn ramp(shape: &[usize], from: f32) -> vinelift_tensor::Tensor {
+        let n: usize = shape.iter().product();
+        let values: Vec<f32> = (0..n).map(|i| from + (i * 5 % 7) as f32 / 8.0).collect();
+        f32s(shape, &values)
+    }
+
+    /// A sequence of one step in both directions is a cell, twice.
+    #[test]
+    fn one_step_is_a_cell() {
+        let size = ("hidden_size", "3");
+        let both = [size, ("direction", "bidirectional"), ("clip", "1")];
+        let sequence = [
+            ramp(&[2, 1, 2], -0.5),
+            ramp(&[2, 2, 3], 0.0),
+            ramp(&[2, 2, 3], -0.25),
+            i32s(&[2], &[1, 1]),
+            ramp(&[2, 12, 2], -0.5),
+            ramp(&[2, 12, 3], -0.375),
+            ramp(&[2, 12], 0.125),
+        ];
+        let out = run_all(&DEF, &both, &sequence, IndexPolicy::Spec).unwrap();
+        let pick = |k: usize, axis: usize, d: usize, shape: &[usize]| {
+            let tensor = &sequence[k];
+            let all = tensor.as_slice::<f32>().unwrap();
+            let inner: usize = tensor.shape()[axis + 1..].iter().product();
+            let rows = all.chunks(inner).skip(d).step_by(2).flatten();
+            f32s(shape, &rows.copied().collect::<Vec<_>>())
+        };
+        for d in 0..2 {
+            let cell = [
+                f32s(&[2, 2], &sequence[0].as_slice::<f32>().unwrap()),
+                pick(1, 1, d, &[2, 3]),
+                pick(2, 1, d, &[2, 3]),
+                pick(4, 0, d, &[12, 2]),
+                pick(5, 0, d, &[12, 3]),
+                pick(6, 0, d, &[12]),
+            ];
+            let attributes = [size, ("clip", "1")];
+            let want = run_all(&lstm_cell::V4, &attributes, &cell, IndexPolicy::Spec).unwrap();
+            for (k, want) in [&want[0], &want[0], &want[1]].iter().enumerate() {
+                let all = out[k].as_slice::<f32>().unwrap();
+                let rows = all.chunks(3).skip(d).step_by(2).flatten();
+                assert_eq!(f32s(&[2, 3], &rows.copied().collect::<Vec<_>>()), **want);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Recurrent networks: cells, which take one step, and sequences of cells.
+//!
+//! The formulas of a step stand in [`formulas`], for cells and sequences alike. A cell computes each part of
+//! them in a stage of its own; a sequence computes all parts of all steps in one stage, whose domain
+//! visits them in the order in which they need each other.
+//!
+//! Arithmetic is done in the type that `ElementType::compute` gives, the states are kept in it from
+//! step to step, and results are rounded once, at the end.
+
+mod activation;
+mod formulas;
+pub(crate) mod gru_cell;
+pub(crate) mod gru_sequence;
+pub(crate) mod lstm_cell;
+pub(crate) mod lstm_sequence;
+mod network;
+pub(crate) mod rnn_cell;
+pub(crate) mod rnn_sequence;
+mod sequence;
+mod shapes;
+mod step;
