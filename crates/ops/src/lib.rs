@@ -10,7 +10,7 @@
 //! between two nests.
 //!
 //! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
-//! `compose`, `recurrent`, `native`, `structure`.
+//! `compose`, `recurrent`, `region`, `native`, `structure`.
 //!
 //! Invariants:
 //! * an operator sees neither a file nor a machine instruction: attributes come in as text, tensors
@@ -39,6 +39,7 @@ mod native;
 mod op;
 mod recurrent;
 pub mod reduction;
+mod region;
 mod structure;
 #[cfg(test)]
 mod testing;
@@ -152,6 +153,13 @@ static FILES: &[&OpDef] = &[
     &recurrent::lstm_sequence::DEF,
     &recurrent::rnn_cell::DEF,
     &recurrent::rnn_sequence::DEF,
+    &region::deformable_psroi_pooling::DEF,
+    &region::psroi_pooling::DEF,
+    &region::roi_align::V3,
+    &region::roi_align::V9,
+    &region::roi_align_rotated::DEF,
+    &region::roi_feature_extractor::DEF,
+    &region::roi_pooling::DEF,
     &window::adaptive_pool::AVG,
     &window::adaptive_pool::MAX,
     &window::avg_pool::V1,

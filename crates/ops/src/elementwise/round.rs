@@ -47,7 +47,7 @@ impl Op for Round {
 }
 
 /// Not by adding a half, which itself would round.
-fn half_away(x: &Scalar) -> Scalar {
+pub(crate) fn half_away(x: &Scalar) -> Scalar {
     let of = |n: f64| number(n, x.ty());
     let whole = x.trunc();
     let away = select(x.lt(of(0.0)), of(-1.0), of(1.0));

@@ -1,0 +1,168 @@
+//! What operators on regions have in common: feature maps `data` `[N, C, H, W]`, and `rois`, a row of
+//! numbers for each region.
+
+use super::sample::bounded;
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::layout::extent::countable;
+use crate::layout::index_map::extent;
+use crate::{Infer, Lower, OpError, TensorType};
+use vinelift_nest::build::{index, number, select, zero};
+use vinelift_nest::{BufferId, Policy, Scalar};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
+
+/// Checks `data` and `rois`, which has `columns`; the number of regions, and the dims of `data`.
+pub(super) fn infer(cx: &Infer<'_>, columns: usize) -> Result<(Dim, [Dim; 4]), OpError> {
+    cx.expect("data", "a float type", |t| t.is_float())?;
+    cx.expect_same("data", "rois")?;
+    cx.expect_rank("data", 4)?;
+    let count = rows(cx, columns)?;
+    let data = match cx.dims("data") {
+        Some(&[n, c, h, w]) => [n, c, h, w],
+        _ => [Dim::ANY; 4],
+    };
+    Ok((count, data))
+}
+
+/// Checks the shape of `rois`; the number of regions.
+pub(super) fn rows(cx: &Infer<'_>, columns: usize) -> Result<Dim, OpError> {
+    let want = PartialShape::ranked(vec![Dim::ANY, Dim::fixed(columns)]);
+    let found = cx.shape("rois");
+    let both = found.intersect(&want);
+    let rows = both.as_ref().and_then(|s| s.dims()).map(|d| d[0]);
+    rows.ok_or_else(|| OpError::Shape(format!("`rois` must have shape {want}, found {found}")))
+}
+
+/// Checks `batch_indices`, one for each of `count` regions; their number.
+pub(super) fn batch_indices(cx: &Infer<'_>, count: Dim) -> Result<Dim, OpError> {
+    cx.expect_integer("batch_indices")?;
+    cx.expect_rank("batch_indices", 1)?;
+    let indices = cx.dims("batch_indices").map_or(Dim::ANY, |d| d[0]);
+    count.intersect(indices).ok_or_else(|| {
+        OpError::Shape(format!(
+            "`rois` {} and `batch_indices` {} must have the same first dim",
+            cx.shape("rois"),
+            cx.shape("batch_indices")
+        ))
+    })
+}
+
+/// The output: `channels` maps of `pooled` extents for each of `count` regions.
+pub(super) fn output(
+    cx: &Infer<'_>,
+    count: Dim,
+    channels: Dim,
+    pooled: [usize; 2],
+) -> Result<TensorType, OpError> {
+    let [h, w] = pooled.map(Dim::fixed);
+    let shape = countable(PartialShape::ranked(vec![count, channels, h, w]))?;
+    Ok(TensorType::new(cx.element("rois"), shape))
+}
+
+/// Checks the attribute `spatial_scale`.
+pub(super) fn check_scale(scale: f64) -> Result<(), OpError> {
+    let positive = scale > 0.0 && scale.is_finite();
+    ensure!(positive, "`spatial_scale` must be positive, found {scale}");
+    Ok(())
+}
+
+/// Checks that attribute `name` is at least 1.
+pub(super) fn check_positive(name: &str, value: usize) -> Result<(), OpError> {
+    ensure!(value > 0, "`{name}` must be at least 1, found 0");
+    Ok(())
+}
+
+/// Which of the `N` feature maps each region looks at, or -1 for none.
+pub(super) struct Batches {
+    buffer: BufferId,
+    last: i64,
+}
+
+impl Batches {
+    /// From the input `batch_indices`; one out of range is an error.
+    pub(super) fn from_indices(cx: &mut Lower<'_>) -> Batches {
+        Batches::new(cx, |cx, region, maps| {
+            let found = cx.load("batch_indices", region);
+            cx.wrap(found, maps, Policy::CHECK, "batch_indices", region)
+        })
+    }
+
+    /// From the first column of `rois`; a negative one is no feature map, one too large an error.
+    pub(super) fn from_rois(cx: &mut Lower<'_>) -> Batches {
+        Batches::new(cx, |cx, region, maps| {
+            let at = [region[0].clone(), index(0)];
+            let found = widened(cx.load("rois", &at));
+            let negative = found.lt(zero(found.ty()));
+            let found = found.cast(ElementType::I64);
+            let checked = cx.wrap(found, maps, Policy::CHECK, "rois", &at);
+            select(negative, index(-1), checked)
+        })
+    }
+
+    fn new<'a>(
+        cx: &mut Lower<'a>,
+        of: impl FnOnce(&mut Lower<'a>, &[Scalar], usize) -> Scalar,
+    ) -> Batches {
+        let regions = cx.shape("rois")[0];
+        let maps = cx.shape("data")[0];
+        let buffer = cx.temporary("batches", ElementType::I64, &[regions]);
+        cx.define(buffer, |cx, region| of(cx, region, maps));
+        Batches {
+            buffer,
+            last: extent(maps) - 1,
+        }
+    }
+
+    /// The index of the feature map of a region, and whether it has one.
+    pub(super) fn of(&self, cx: &Lower<'_>, region: &Scalar) -> (Scalar, Scalar) {
+        let batch = cx.load_from(self.buffer, std::slice::from_ref(region));
+        let any = batch.ge(index(0));
+        (batch.max(index(0)).min(index(self.last)), any)
+    }
+}
+
+/// Fills the output with zeros if `data` has no element to read. Returns whether it did.
+pub(super) fn zeros_if_empty(cx: &mut Lower<'_>) -> bool {
+    let empty = cx.shape("data").contains(&0);
+    if empty {
+        let ty = cx.element("data");
+        cx.define(cx.output(0), |_, _| zero(ty));
+    }
+    empty
+}
+
+/// Number `column` of a region, times `scale`.
+pub(super) fn scaled(cx: &Lower<'_>, region: &Scalar, column: i64, scale: f64) -> Scalar {
+    let x = widened(cx.load("rois", &[region.clone(), index(column)]));
+    match scale == 1.0 {
+        true => x,
+        false => &x * number(scale, x.ty()),
+    }
+}
+
+/// An index as a float.
+pub(super) fn float(i: &Scalar, ty: ElementType) -> Scalar {
+    i.clone().cast(ty)
+}
+
+/// The elements of a dim that a bin covers: the first, and how many.
+pub(super) struct Window {
+    pub(super) first: Scalar,
+    pub(super) count: Scalar,
+}
+
+impl Window {
+    /// From `low` up to `high`, which are floats without fractions, cut to a dim of `n` elements.
+    pub(super) fn new(low: &Scalar, high: &Scalar, n: usize) -> Window {
+        let first = bounded(low, 0, extent(n));
+        Window {
+            count: bounded(high, 0, extent(n)) - &first,
+            first,
+        }
+    }
+
+    /// Element `i` of the window in a dim of `n` elements.
+    pub(super) fn at(&self, i: &Scalar, n: usize) -> Scalar {
+        (&self.first + i).max(index(0)).min(index(extent(n) - 1))
+    }
+}

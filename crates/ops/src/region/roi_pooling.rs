@@ -1,0 +1,223 @@
+//! `ROIPooling`: `out[r, c, p, q]` is a value of bin `(p, q)` of region `r`,
+//! `rois[r] = (batch, x1, y1, x2, y2)`, in feature map `data[batch, c]`.
+//!
+//! With `method="max"` it is the maximum of the bin's elements, or 0 if there are none. Along each axis
+//! ```text
+//! low = round(x1 · spatial_scale)    size = max(round(x2 · spatial_scale) - low + 1, 1)
+//! elements ⌊low + p · size / pooled⌋ .. ⌈low + (p + 1) · size / pooled⌉
+//! ```
+//! With `method="bilinear"` the corners are fractions of the map, and it is the interpolated value at
+//! `(W - 1) · (x1 + (x2 - x1) · p / (pooled - 1))`, or in the middle of the region if `pooled` is 1; 0 if
+//! that is not on the map.
+//!
+//! Specification: ROIPooling-1, which the IR calls opset2. It does not say how corners are rounded:
+//! as in OpenVINO's reference implementation. A negative batch, as in the row that ends a list of
+//! proposals, gives 0; one out of range is an error. `output_size` and `output_roi`, which OpenVINO
+//! writes beside `pooled_h` and `pooled_w`, must say the same.
+
+use super::counted::counted;
+use super::regions::{self, Batches, Window, float, scaled};
+use super::sample::{bilinear, within};
+use crate::elementwise::round::half_away;
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::layout::index_map::extent;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::build::{index, lowest, number, select, zero};
+use vinelift_nest::{Binary, Scalar};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "ROIPooling",
+    versions: &["opset2"],
+    signature: Signature::new(&["data", "rois"]),
+    family: Family::Region,
+    build: Build::Op(|attributes| {
+        let op: RoiPooling = attributes.parse()?;
+        regions::check_scale(op.spatial_scale)?;
+        for (name, sizes) in [
+            ("output_size", &op.output_size),
+            ("output_roi", &op.output_roi),
+        ] {
+            let pooled = op.pooled();
+            let sizes = sizes.as_deref().unwrap_or(&pooled);
+            ensure!(
+                sizes == pooled,
+                "`{name}` {sizes:?} must be `pooled_h` and `pooled_w`, {pooled:?}"
+            );
+        }
+        Ok(Box::new(op))
+    }),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RoiPooling {
+    pooled_h: usize,
+    pooled_w: usize,
+    spatial_scale: f64,
+    #[serde(default)]
+    method: Method,
+    output_size: Option<Vec<usize>>,
+    output_roi: Option<Vec<usize>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Method {
+    #[default]
+    Max,
+    Bilinear,
+}
+
+impl RoiPooling {
+    fn pooled(&self) -> [usize; 2] {
+        [self.pooled_h, self.pooled_w]
+    }
+
+    /// The elements of bin `p` along axis `a` of the map, where it has `n`.
+    fn window(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: usize) -> Window {
+        let corner = |column| half_away(&scaled(cx, r, column, self.spatial_scale));
+        let column = [2, 1][a];
+        let low = corner(column);
+        let ty = low.ty();
+        let size = (corner(column + 2) - &low + 1.0).max(number(1.0, ty));
+        let size = size / self.pooled()[a] as f64;
+        let edge = |p: Scalar| float(&p, ty) * &size;
+        let (begin, end) = (edge(p.clone()).floor(), edge(p + 1).ceil());
+        Window::new(&(begin + &low), &(end + &low), n)
+    }
+
+    /// The place of bin `p` along axis `a` of the map, where it has `n` elements.
+    fn place(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: usize) -> Scalar {
+        let column = [2, 1][a];
+        let low = scaled(cx, r, column, 1.0);
+        let high = scaled(cx, r, column + 2, 1.0);
+        let last = extent(n) as f64 - 1.0;
+        let ty = low.ty();
+        match self.pooled()[a] {
+            0 | 1 => (low + high) * 0.5 * last,
+            pooled => {
+                let step = (&high - &low) * last / (pooled as f64 - 1.0);
+                let inner = float(p, ty) * step + low * last;
+                // Computed so that rounding cannot move the last bin off the map.
+                select(p.eq(index(extent(pooled) - 1)), high * last, inner)
+            }
+        }
+    }
+}
+
+impl Op for RoiPooling {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let (count, data) = regions::infer(cx, 5)?;
+        Ok(vec![regions::output(cx, count, data[1], self.pooled())?])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let ty = cx.element("data");
+        let wide = ty.compute();
+        let data = cx.shape("data");
+        let dims = [data[2], data[3]];
+        let batches = Batches::from_rois(cx);
+        if regions::zeros_if_empty(cx) {
+            return;
+        }
+        cx.define(cx.output(0), |cx, at| {
+            let [r, c, p, q] = at else { return zero(ty) };
+            let (batch, any) = batches.of(cx, r);
+            let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
+                widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
+            };
+            let value = match self.method {
+                Method::Max => {
+                    let rows = self.window(cx, r, 0, p, dims[0]);
+                    let columns = self.window(cx, r, 1, q, dims[1]);
+                    let init = lowest(wide);
+                    let max = Binary::Max;
+                    let most = counted(cx, max, &rows.count, dims[0], &init, |cx, i| {
+                        counted(cx, max, &columns.count, dims[1], &init, |cx, j| {
+                            load(cx, &rows.at(i, dims[0]), &columns.at(j, dims[1]))
+                        })
+                    });
+                    let filled = rows.count.gt(index(0)) & columns.count.gt(index(0));
+                    select(filled, most, zero(wide))
+                }
+                Method::Bilinear => {
+                    let y = self.place(cx, r, 0, p, dims[0]);
+                    let x = self.place(cx, r, 1, q, dims[1]);
+                    let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
+                    let inside = within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
+                    select(inside, bilinear(cx, [&y, &x], dims, load), zero(wide))
+                }
+            };
+            select(any, value, zero(wide)).cast(ty)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, infer, run};
+    use vinelift_tensor::{ElementType, PartialShape};
+
+    fn pool(method: &str, pooled: &str, roi: [f32; 5]) -> Vec<f64> {
+        let map: Vec<f32> = (0..16).map(|i| i as f32 - 20.0).collect();
+        let attributes = [
+            ("pooled_h", pooled),
+            ("pooled_w", pooled),
+            ("spatial_scale", "0.5"),
+            ("method", method),
+        ];
+        let inputs = [f32s(&[1, 1, 4, 4], &map), f32s(&[1, 5], &roi)];
+        run(&DEF, &attributes, &inputs).to_f64_vec().unwrap()
+    }
+
+    /// By hand: the corners 0.5 and 2.5 are rounded away from zero, to 1 and 3.
+    #[test]
+    fn maximum_of_bins_that_overlap() {
+        assert_eq!(
+            pool("max", "2", [0.0, 1.0, 1.0, 5.0, 5.0]),
+            [-10.0, -9.0, -6.0, -5.0]
+        );
+        // Turned around, it is one element; off the map, none.
+        assert_eq!(pool("max", "1", [0.0, 4.0, 4.0, 1.0, 1.0]), [-10.0]);
+        assert_eq!(pool("max", "1", [0.0, 40.0, 0.0, 50.0, 9.0]), [0.0]);
+        assert_eq!(pool("max", "1", [-1.0, 1.0, 1.0, 5.0, 5.0]), [0.0]);
+    }
+
+    /// By hand, over the whole map and off it.
+    #[test]
+    fn interpolated_at_the_corners_or_in_the_middle() {
+        let whole = [0.0, 0.0, 0.0, 1.0, 1.0];
+        assert_eq!(pool("bilinear", "2", whole), [-20.0, -17.0, -8.0, -5.0]);
+        assert_eq!(pool("bilinear", "1", whole), [-12.5]);
+        assert_eq!(pool("bilinear", "1", [0.0, 1.0, 1.0, 1.5, 1.0]), [0.0]);
+        for bad in [f32::NAN, f32::INFINITY, -1e30] {
+            for k in 1..5 {
+                let mut roi = whole;
+                roi[k] = bad;
+                pool("bilinear", "2", roi);
+                pool("max", "2", roi);
+            }
+        }
+    }
+
+    #[test]
+    fn inputs_and_attributes_must_fit() {
+        let attributes = [("pooled_h", "1"), ("pooled_w", "2"), ("spatial_scale", "1")];
+        let map = f32s(&[1, 1, 1, 1], &[1.0]);
+        let rois = f32s(&[1, 5], &[2.0, 0.0, 0.0, 0.0, 0.0]);
+        let message = "layer 'op' (ROIPooling, opset2): `rois`[0, 0] is 2, expected 0..=0";
+        assert_eq!(
+            error(&DEF, &attributes, &[map.clone(), rois.clone()]),
+            message
+        );
+        let more = [&attributes[..], &[("output_size", "2, 1")]].concat();
+        let message = "`output_size` [2, 1] must be `pooled_h` and `pooled_w`, [1, 2]";
+        assert_eq!(error(&DEF, &more, &[map, rois]), message);
+        let any = |rank| (ElementType::F32, PartialShape::any_of_rank(rank), None);
+        let found = infer(&DEF, &attributes, &[any(4), any(2)]);
+        assert_eq!(found, ("f32[?, ?, 1, 2]".to_owned(), vec![]));
+    }
+}
