@@ -13,4 +13,4 @@ pub(crate) mod roi_align;
 pub(crate) mod roi_align_rotated;
 pub(crate) mod roi_feature_extractor;
 pub(crate) mod roi_pooling;
-mod sample;
+pub(crate) mod sample;

@@ -7,7 +7,7 @@ use vinelift_nest::build::{index, number};
 use vinelift_tensor::ElementType;
 
 /// The float `x` cut to `low..=high`, and `low` if it is NaN.
-pub(super) fn cut(x: &Scalar, low: f64, high: f64) -> Scalar {
+pub(crate) fn cut(x: &Scalar, low: f64, high: f64) -> Scalar {
     let of = |n| number(n, x.ty());
     x.max(of(low)).min(of(high))
 }
@@ -46,7 +46,7 @@ impl Neighbours {
 
 /// The value at `(y, x)` of a feature map of extents `dims`, interpolated between the four elements
 /// around it, each of which `load` gives.
-pub(super) fn bilinear(
+pub(crate) fn bilinear(
     cx: &Lower<'_>,
     [y, x]: [&Scalar; 2],
     dims: [usize; 2],

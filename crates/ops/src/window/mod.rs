@@ -5,8 +5,10 @@
 
 pub(crate) mod adaptive_pool;
 pub(crate) mod avg_pool;
+pub(crate) mod binary_convolution;
 pub(crate) mod convolution;
 pub(crate) mod convolution_backprop;
+pub(crate) mod deformable_convolution;
 mod first;
 pub(crate) mod max_pool;
 mod slide;
