@@ -4,13 +4,14 @@
 //! Samples are interpolated. One that is more than an element away from the map counts as 0.
 
 use super::counted::counted;
-use super::regions::float;
+use super::regions::{float, stage};
 use super::sample::{bilinear, bounded, within};
 use crate::Lower;
 use crate::layout::index_map::extent;
 use serde::Deserialize;
-use vinelift_nest::build::{index, lowest, number, select, zero};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::build::{index, lowest, select, zero};
+use vinelift_nest::{Binary, BufferId, Scalar};
+use vinelift_tensor::ElementType;
 
 /// The attribute `mode`: what becomes of the samples of a bin.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -28,60 +29,158 @@ pub(super) struct Bin {
     pub(super) size: Scalar,
     /// The middle of the stretch on which samples can meet the map.
     pub(super) centre: Scalar,
-    /// Half the length of that stretch.
-    pub(super) reach: f64,
 }
 
-/// Indices of samples that stay exact in the conversions.
+/// Indices of samples are cut to this.
 const MOST: i64 = 1 << 31;
 
-/// The samples of a bin along one axis.
-struct Samples {
-    start: Scalar,
-    /// How many there are, as a float.
-    total: Scalar,
-    spacing: Scalar,
-    /// Those to look at, if not all of a fixed number.
+/// The samples of all bins of all regions.
+pub(super) struct Grid {
+    sampling_ratio: usize,
+    axes: [Axis; 2],
+}
+
+/// The samples along one axis, in buffers `[region, bin]`.
+struct Axis {
+    /// Where the first sample is.
+    start: BufferId,
+    /// How far apart samples are.
+    spacing: BufferId,
+    /// Which are to be looked at, if they are not a fixed number.
     part: Option<Part>,
 }
 
 /// Samples that can meet the map. As two neighbours are more than half an element apart, there are
 /// not many, however large the bin.
 struct Part {
-    first: Scalar,
-    count: Scalar,
-    /// At most so many.
+    /// How many samples there are, as a float.
+    total: BufferId,
+    first: BufferId,
+    count: BufferId,
+    /// The largest count there can be.
     most: usize,
-    /// Whether these are all, and there is one.
-    is_all: Scalar,
 }
 
-impl Samples {
-    fn new(bin: Bin, sampling_ratio: usize) -> Samples {
-        let ty = bin.size.ty();
+impl Grid {
+    /// `bin` gives a bin of a region along an axis, of which there are `pooled`; along each axis samples
+    /// can meet the map on a stretch of `2 · reach`.
+    pub(super) fn new(
+        cx: &mut Lower<'_>,
+        sampling_ratio: usize,
+        pooled: [usize; 2],
+        reach: [f64; 2],
+        bin: impl Fn(&Lower<'_>, usize, &Scalar, &Scalar) -> Bin,
+    ) -> Grid {
+        let axes = [0, 1].map(|a| {
+            let bin = |cx: &Lower<'_>, at: &[Scalar]| bin(cx, a, &at[0], &at[1]);
+            Axis::new(cx, sampling_ratio, pooled[a], reach[a], bin)
+        });
+        Grid {
+            sampling_ratio,
+            axes,
+        }
+    }
+
+    /// The value of bin `(p, q)` of region `r`, on a map of extents `dims`. `place` says where on the map a
+    /// sample at these distances along the axes lies, and `load` gives an element of the map.
+    pub(super) fn pool(
+        &self,
+        cx: &mut Lower<'_>,
+        mode: Mode,
+        [r, p, q]: [&Scalar; 3],
+        dims: [usize; 2],
+        place: impl Fn(Scalar, Scalar) -> [Scalar; 2],
+        load: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> Scalar,
+    ) -> Scalar {
+        let [down, across] = &self.axes;
+        let ty = cx.type_of(down.start);
+        let sample = |cx: &mut Lower<'_>, i: &Scalar, j: &Scalar| {
+            let [y, x] = place(down.place(cx, r, p, i), across.place(cx, r, q, j));
+            let near = within(&y, -1.0, dims[0] as f64) & within(&x, -1.0, dims[1] as f64);
+            select(near, bilinear(cx, [&y, &x], dims, &load), zero(ty))
+        };
+        let (op, init) = match mode {
+            Mode::Avg => (Binary::Add, zero(ty)),
+            Mode::Max => (Binary::Max, lowest(ty)),
+        };
+        let (Some(rows), Some(columns)) = (&down.part, &across.part) else {
+            let extents = [self.sampling_ratio; 2];
+            let pooled = cx.reduce(op, &extents, init, |cx, k| sample(cx, &k[0], &k[1]));
+            return match mode {
+                Mode::Avg => pooled / (self.sampling_ratio as f64).powi(2),
+                Mode::Max => pooled,
+            };
+        };
+        let [of_rows, of_columns] = [[r, p], [r, q]].map(|at| at.map(Clone::clone));
+        let row_count = cx.load_from(rows.count, &of_rows);
+        let column_count = cx.load_from(columns.count, &of_columns);
+        let pooled = counted(cx, op, &row_count, rows.most, &init, |cx, i| {
+            counted(cx, op, &column_count, columns.most, &init, |cx, j| {
+                sample(cx, i, j)
+            })
+        });
+        let row_total = cx.load_from(rows.total, &of_rows);
+        let column_total = cx.load_from(columns.total, &of_columns);
+        let any = row_total.gt(zero(ty)) & column_total.gt(zero(ty));
+        match mode {
+            Mode::Avg => select(any, pooled / (row_total * column_total), zero(ty)),
+            // The samples that were left out count as 0, and so does a bin without any.
+            Mode::Max => {
+                let all =
+                    float(&row_count, ty).eq(row_total) & float(&column_count, ty).eq(column_total);
+                select(any & all, pooled.clone(), zero(ty).max(pooled))
+            }
+        }
+    }
+}
+
+impl Axis {
+    fn new(
+        cx: &mut Lower<'_>,
+        sampling_ratio: usize,
+        pooled: usize,
+        reach: f64,
+        bin: impl Fn(&Lower<'_>, &[Scalar]) -> Bin,
+    ) -> Axis {
+        let ty = cx.element("rois").compute();
+        let shape = [cx.shape("rois")[0], pooled];
         if sampling_ratio > 0 {
-            let total = number(sampling_ratio as f64, ty);
-            return Samples {
-                spacing: &bin.size / &total,
-                start: bin.start,
-                total,
+            let spacing = stage(cx, "spacing", ty, &shape, |cx, at| {
+                bin(cx, at).size / sampling_ratio as f64
+            });
+            let start = stage(cx, "start", ty, &shape, |cx, at| {
+                bin(cx, at).start + cx.load_from(spacing, at) * 0.5
+            });
+            return Axis {
+                start,
+                spacing,
                 part: None,
             };
         }
-        let total = bin.size.ceil();
-        let spacing = &bin.size / &total;
-        let near = (bin.centre - &bin.start - bin.reach) / &spacing;
-        let first = bounded(&(near.floor() - 2.0), 0, MOST);
-        let all = bounded(&total, 0, MOST);
-        let most = (4.0 * bin.reach).ceil() as usize + 6;
-        let left = (&all - &first).max(index(0));
-        let count = left.min(index(extent(most)));
-        Samples {
-            start: bin.start,
-            total,
+        let total = stage(cx, "total", ty, &shape, |cx, at| bin(cx, at).size.ceil());
+        let spacing = stage(cx, "spacing", ty, &shape, |cx, at| {
+            bin(cx, at).size / cx.load_from(total, at)
+        });
+        let start = stage(cx, "start", ty, &shape, |cx, at| {
+            bin(cx, at).start + cx.load_from(spacing, at) * 0.5
+        });
+        let first = stage(cx, "first", ElementType::I64, &shape, |cx, at| {
+            let before = bin(cx, at).centre - cx.load_from(start, at) - reach;
+            let skipped = before / cx.load_from(spacing, at);
+            bounded(&(skipped.floor() - 1.0), 0, MOST)
+        });
+        // A few more than there are between the ends of the stretch, against rounding.
+        let most = (4.0 * reach).ceil() as usize + 6;
+        let count = stage(cx, "count", ElementType::I64, &shape, |cx, at| {
+            let all = bounded(&cx.load_from(total, at), 0, MOST);
+            let left = all - cx.load_from(first, at);
+            left.max(index(0)).min(index(extent(most)))
+        });
+        Axis {
+            start,
             spacing,
             part: Some(Part {
-                is_all: all.eq(count.clone()) & all.gt(index(0)),
+                total,
                 first,
                 count,
                 most,
@@ -89,62 +188,14 @@ impl Samples {
         }
     }
 
-    /// Where sample `i` of those to look at is.
-    fn place(&self, i: &Scalar) -> Scalar {
+    /// Where sample `i` is, of those to look at in bin `p` of region `r`.
+    fn place(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar, i: &Scalar) -> Scalar {
+        let at = [r.clone(), p.clone()];
         let i = match &self.part {
-            Some(part) => &part.first + i,
+            Some(part) => cx.load_from(part.first, &at) + i,
             None => i.clone(),
         };
-        let i = float(&i, self.spacing.ty());
-        &self.start + (i + 0.5) * &self.spacing
-    }
-}
-
-/// The value of the bin along both axes, in a map of extents `dims`. `place` says where on the map a
-/// sample at these distances along the axes lies, and `load` gives an element of the map.
-pub(super) fn pool(
-    cx: &mut Lower<'_>,
-    mode: Mode,
-    sampling_ratio: usize,
-    bins: [Bin; 2],
-    dims: [usize; 2],
-    place: impl Fn(Scalar, Scalar) -> [Scalar; 2],
-    load: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> Scalar,
-) -> Scalar {
-    let ty = bins[0].size.ty();
-    let [down, across] = bins.map(|bin| Samples::new(bin, sampling_ratio));
-    let sample = |cx: &mut Lower<'_>, i: &Scalar, j: &Scalar| {
-        let [y, x] = place(down.place(i), across.place(j));
-        let near = within(&y, -1.0, dims[0] as f64) & within(&x, -1.0, dims[1] as f64);
-        select(near, bilinear(cx, [&y, &x], dims, &load), zero(ty))
-    };
-    let (op, init) = match mode {
-        Mode::Avg => (Binary::Add, zero(ty)),
-        Mode::Max => (Binary::Max, lowest(ty)),
-    };
-    let (Some(rows), Some(columns)) = (&down.part, &across.part) else {
-        let pooled = cx.reduce(op, &[sampling_ratio; 2], init, |cx, k| {
-            sample(cx, &k[0], &k[1])
-        });
-        return match mode {
-            Mode::Avg => pooled / (down.total * across.total),
-            Mode::Max => pooled,
-        };
-    };
-    let pooled = counted(cx, op, &rows.count, rows.most, &init, |cx, i| {
-        counted(cx, op, &columns.count, columns.most, &init, |cx, j| {
-            sample(cx, i, j)
-        })
-    });
-    match mode {
-        Mode::Avg => {
-            let any = down.total.gt(zero(ty)) & across.total.gt(zero(ty));
-            select(any, pooled / (down.total * across.total), zero(ty))
-        }
-        // The samples that were left out count as 0, and so does a bin without any.
-        Mode::Max => {
-            let all = rows.is_all.clone() & columns.is_all.clone();
-            select(all, pooled.clone(), zero(ty).max(pooled))
-        }
+        let spacing = cx.load_from(self.spacing, &at);
+        cx.load_from(self.start, &at) + float(&i, spacing.ty()) * spacing
     }
 }

@@ -17,7 +17,7 @@
 //! specification gives `offsets` the extents `group_size` in one place and `part_size` in another: it
 //! is `part_size`. A negative batch gives 0, one out of range is an error.
 
-use super::regions::{self, Batches, float, scaled};
+use super::regions::{self, Batches, float, scaled, stage};
 use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
@@ -109,24 +109,17 @@ impl DeformablePsRoiPooling {
         Some(widened(cx.load("offsets", &at)))
     }
 
-    /// Where sample 0 of bin `p` is along axis `a`, and how far apart samples are.
-    fn bin(&self, cx: &Lower<'_>, at: [&Scalar; 4], a: usize) -> [Scalar; 2] {
-        let [r, _, p, q] = at;
+    /// Where a region starts along axis `a`, and its size.
+    fn region(&self, cx: &Lower<'_>, r: &Scalar, a: usize) -> [Scalar; 2] {
         let corner = |column, more| {
             let x = half_away(&scaled(cx, r, column, 1.0));
             (x + more) * self.spatial_scale - 0.5
         };
         let column = [2, 1][a];
         let low: Scalar = corner(column, 0.0);
-        let ty = low.ty();
-        let size = (corner(column + 2, 1.0) - &low).max(number(0.1, ty));
-        let bin = &size / self.group_size as f64;
-        let mut start = low + float([p, q][a], ty) * &bin;
-        if let Some(offset) = self.offset(cx, at, a) {
-            start = start + offset * self.trans_std * size;
-        }
-        let samples = [self.spatial_bins_y, self.spatial_bins_x][a];
-        [start, bin / samples as f64]
+        let size = corner(column + 2, 1.0) - &low;
+        let size = size.max(number(0.1, low.ty()));
+        [low, size]
     }
 }
 
@@ -180,12 +173,30 @@ impl Op for DeformablePsRoiPooling {
             return;
         }
         let samples = [self.spatial_bins_y, self.spatial_bins_x];
+        let regions = cx.shape("rois")[0];
+        let starts = [0, 1].map(|a| {
+            [("low", 0), ("size", 1)].map(|(name, k)| {
+                stage(cx, name, wide, &[regions], |cx, at| {
+                    let [low, size] = self.region(cx, &at[0], a);
+                    if k == 0 { low } else { size }
+                })
+            })
+        });
         cx.define(cx.output(0), |cx, at| {
             let [r, c, p, q] = at else { return zero(ty) };
             let (batch, any) = batches.of(cx, r);
             let group = extent(self.group_size);
             let channel = (c * group + p) * group + q;
-            let bins = [0, 1].map(|a| self.bin(cx, [r, c, p, q], a));
+            // Where sample 0 of the bin is along each axis, and how far apart samples are.
+            let bins = [0, 1].map(|a| {
+                let [low, size] = starts[a].map(|b| cx.load_from(b, std::slice::from_ref(r)));
+                let bin = &size / self.group_size as f64;
+                let mut start = low + float([p, q][a], wide) * &bin;
+                if let Some(offset) = self.offset(cx, [r, c, p, q], a) {
+                    start = start + offset * self.trans_std * size;
+                }
+                [start, bin / samples[a] as f64]
+            });
             // Where sample `k` is along axis `a`, and whether it counts.
             let place = |a: usize, k: &Scalar| {
                 let [start, step] = &bins[a];

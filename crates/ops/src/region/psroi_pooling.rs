@@ -18,7 +18,7 @@
 //! element and after the last. The least size, 0.1, is from there too. A negative batch gives 0, one out of range is an error.
 
 use super::counted::counted;
-use super::regions::{self, Batches, Window, float, scaled};
+use super::regions::{self, Batches, Windows, float, scaled, stage};
 use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
@@ -86,8 +86,8 @@ impl PsRoiPooling {
         }
     }
 
-    /// The elements of bin `p` along axis `a` of the map, where it has `n`.
-    fn window(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: usize) -> Window {
+    /// The first element of bin `p` along axis `a` of the map, and the end.
+    fn edges(&self, cx: &Lower<'_>, a: usize, r: &Scalar, p: &Scalar) -> [Scalar; 2] {
         let corner = |column| half_away(&scaled(cx, r, column, 1.0));
         let column = [2, 1][a];
         let low = corner(column) * self.spatial_scale;
@@ -95,7 +95,7 @@ impl PsRoiPooling {
         let size = (corner(column + 2) + 1.0) * self.spatial_scale - &low;
         let size = size.max(number(0.1, ty)) / self.group_size as f64;
         let edge = |p: Scalar| &low + float(&p, ty) * &size;
-        Window::new(&edge(p.clone()).floor(), &edge(p + 1).ceil(), n)
+        [edge(p.clone()).floor(), edge(p + 1).ceil()]
     }
 
     /// Where bin `p` of part `k` is along axis `a` of the map, where it has `n` elements.
@@ -145,55 +145,77 @@ impl Op for PsRoiPooling {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let ty = cx.element("data");
-        let wide = ty.compute();
         let data = cx.shape("data");
         let dims = [data[2], data[3]];
         let batches = Batches::from_rois(cx);
         if regions::zeros_if_empty(cx) {
             return;
         }
+        match self.mode {
+            Mode::Average => self.average(cx, &batches, dims),
+            Mode::Bilinear => self.bilinear(cx, &batches, dims),
+        }
+    }
+}
+
+impl PsRoiPooling {
+    fn average(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [usize; 2]) {
+        let ty = cx.element("data");
+        let wide = ty.compute();
+        let [rows, columns] = [0, 1].map(|a| {
+            Windows::new(cx, self.group_size, dims[a], |cx, r, p| {
+                self.edges(cx, a, r, p)
+            })
+        });
         cx.define(cx.output(0), |cx, at| {
             let [r, c, p, q] = at else { return zero(ty) };
             let (batch, any) = batches.of(cx, r);
-            let value = match self.mode {
-                Mode::Average => {
-                    let rows = self.window(cx, r, 0, p, dims[0]);
-                    let columns = self.window(cx, r, 1, q, dims[1]);
-                    let group = extent(self.group_size);
-                    let channel = (c * group + p) * group + q;
-                    let init = zero(wide);
-                    let add = Binary::Add;
-                    let sum = counted(cx, add, &rows.count, dims[0], &init, |cx, i| {
-                        counted(cx, add, &columns.count, dims[1], &init, |cx, j| {
-                            let (y, x) = (rows.at(i, dims[0]), columns.at(j, dims[1]));
-                            let at = [&batch, &channel, &y, &x].map(Clone::clone);
-                            widened(cx.load("data", &at))
-                        })
-                    });
-                    let filled = rows.count.gt(index(0)) & columns.count.gt(index(0));
-                    let count = float(&(rows.count * columns.count), wide);
-                    select(filled, sum / count, zero(wide))
-                }
-                Mode::Bilinear => {
-                    let parts = self.parts();
-                    let sum = cx.reduce(Binary::Add, &parts, zero(wide), |cx, k| {
-                        let part = &k[0] * extent(parts[1]) + &k[1];
-                        let channel = part * extent(self.output_dim) + c;
-                        let y = self.place(cx, r, 0, [&k[0], p], dims[0]);
-                        let x = self.place(cx, r, 1, [&k[1], q], dims[1]);
-                        let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
-                        let inside = within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
-                        let value = bilinear(cx, [&y, &x], dims, |cx, y, x| {
-                            let at = [&batch, &channel, y, x].map(Clone::clone);
-                            widened(cx.load("data", &at))
-                        });
-                        select(inside, value, zero(wide))
-                    });
-                    sum / (parts[0] as f64 * parts[1] as f64)
-                }
-            };
-            select(any, value, zero(wide)).cast(ty)
+            let group = extent(self.group_size);
+            let channel = (c * group + p) * group + q;
+            let (add, init) = (Binary::Add, zero(wide));
+            let [height, width] = [rows.count(cx, r, p), columns.count(cx, r, q)];
+            let sum = counted(cx, add, &height, rows.n, &init, |cx, i| {
+                counted(cx, add, &width, columns.n, &init, |cx, j| {
+                    let (y, x) = (rows.at(cx, r, p, i), columns.at(cx, r, q, j));
+                    let at = [&batch, &channel, &y, &x].map(Clone::clone);
+                    widened(cx.load("data", &at))
+                })
+            });
+            let filled = any & height.gt(index(0)) & width.gt(index(0));
+            let count = float(&(height * width), wide);
+            select(filled, sum / count, zero(wide)).cast(ty)
+        });
+    }
+
+    fn bilinear(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [usize; 2]) {
+        let ty = cx.element("data");
+        let wide = ty.compute();
+        let parts = self.parts();
+        let regions = cx.shape("rois")[0];
+        let places = [0, 1].map(|a| {
+            let shape = [regions, parts[a], self.group_size];
+            stage(cx, "place", wide, &shape, |cx, at| {
+                self.place(cx, &at[0], a, [&at[1], &at[2]], dims[a])
+            })
+        });
+        cx.define(cx.output(0), |cx, at| {
+            let [r, c, p, q] = at else { return zero(ty) };
+            let (batch, any) = batches.of(cx, r);
+            let sum = cx.reduce(Binary::Add, &parts, zero(wide), |cx, k| {
+                let part = &k[0] * extent(parts[1]) + &k[1];
+                let channel = part * extent(self.output_dim) + c;
+                let y = cx.load_from(places[0], &[r, &k[0], p].map(Clone::clone));
+                let x = cx.load_from(places[1], &[r, &k[1], q].map(Clone::clone));
+                let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
+                let inside = within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
+                let value = bilinear(cx, [&y, &x], dims, |cx, y, x| {
+                    let at = [&batch, &channel, y, x].map(Clone::clone);
+                    widened(cx.load("data", &at))
+                });
+                select(inside, value, zero(wide))
+            });
+            let mean = sum / (parts[0] as f64 * parts[1] as f64);
+            select(any, mean, zero(wide)).cast(ty)
         });
     }
 }

@@ -145,24 +145,56 @@ pub(super) fn float(i: &Scalar, ty: ElementType) -> Scalar {
     i.clone().cast(ty)
 }
 
-/// The elements of a dim that a bin covers: the first, and how many.
-pub(super) struct Window {
-    pub(super) first: Scalar,
-    pub(super) count: Scalar,
+/// A buffer of `shape` whose elements `value` gives: what is the same for many elements of the output.
+pub(super) fn stage<'a>(
+    cx: &mut Lower<'a>,
+    name: &str,
+    ty: ElementType,
+    shape: &[usize],
+    value: impl FnOnce(&mut Lower<'a>, &[Scalar]) -> Scalar,
+) -> BufferId {
+    let buffer = cx.temporary(name, ty, shape);
+    cx.define(buffer, value);
+    buffer
 }
 
-impl Window {
-    /// From `low` up to `high`, which are floats without fractions, cut to a dim of `n` elements.
-    pub(super) fn new(low: &Scalar, high: &Scalar, n: usize) -> Window {
-        let first = bounded(low, 0, extent(n));
-        Window {
-            count: bounded(high, 0, extent(n)) - &first,
-            first,
-        }
+/// The elements of a dim of `n` that each bin of each region covers.
+pub(super) struct Windows {
+    first: BufferId,
+    count: BufferId,
+    /// Extent of the dim.
+    pub(super) n: usize,
+}
+
+impl Windows {
+    /// `edges` gives the first element of a bin of a region and the end, as floats without fractions.
+    pub(super) fn new(
+        cx: &mut Lower<'_>,
+        bins: usize,
+        n: usize,
+        edges: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> [Scalar; 2],
+    ) -> Windows {
+        let shape = [cx.shape("rois")[0], bins];
+        let edge = |cx: &Lower<'_>, at: &[Scalar], k: usize| {
+            bounded(&edges(cx, &at[0], &at[1])[k], 0, extent(n))
+        };
+        let first = stage(cx, "first", ElementType::I64, &shape, |cx, at| {
+            edge(cx, at, 0)
+        });
+        let count = stage(cx, "count", ElementType::I64, &shape, |cx, at| {
+            edge(cx, at, 1) - cx.load_from(first, at)
+        });
+        Windows { first, count, n }
     }
 
-    /// Element `i` of the window in a dim of `n` elements.
-    pub(super) fn at(&self, i: &Scalar, n: usize) -> Scalar {
-        (&self.first + i).max(index(0)).min(index(extent(n) - 1))
+    /// How many elements bin `p` of region `r` covers.
+    pub(super) fn count(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar) -> Scalar {
+        cx.load_from(self.count, &[r.clone(), p.clone()])
+    }
+
+    /// Element `i` of them.
+    pub(super) fn at(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar, i: &Scalar) -> Scalar {
+        let first = cx.load_from(self.first, &[r.clone(), p.clone()]);
+        (first + i).max(index(0)).min(index(extent(self.n) - 1))
     }
 }

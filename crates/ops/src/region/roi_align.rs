@@ -11,7 +11,7 @@
 //! that is not larger than 0 has no samples with a `sampling_ratio` of 0, and gives 0. A batch index out
 //! of range is an error.
 
-use super::align::{Bin, Mode, pool};
+use super::align::{Bin, Grid, Mode};
 use super::regions::{self, Batches, float};
 use crate::elementwise::widened;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -135,10 +135,13 @@ pub(super) fn bin(
     Bin {
         start: low + float(p, ty) * &size,
         size,
-        // From -1 to n.
         centre: number((n as f64 - 1.0) / 2.0, ty),
-        reach: (n as f64 + 1.0) / 2.0,
     }
+}
+
+/// Samples meet a map of extents `dims` between -1 and its end: half the length of that.
+pub(super) fn reach(dims: [usize; 2]) -> [f64; 2] {
+    dims.map(|n| (n as f64 + 1.0) / 2.0)
 }
 
 impl Op for RoiAlign {
@@ -156,19 +159,24 @@ impl Op for RoiAlign {
         if regions::zeros_if_empty(cx) {
             return;
         }
+        let dims = [data[2], data[3]];
+        let pooled = [self.pooled_h, self.pooled_w];
+        let grid = Grid::new(
+            cx,
+            self.sampling_ratio,
+            pooled,
+            reach(dims),
+            |cx, a, r, p| self.bin(cx, r, [1, 0][a], p, pooled[a], dims[a]),
+        );
         cx.define(cx.output(0), |cx, at| {
             let [r, c, p, q] = at else { return index(0) };
-            let bins = [
-                self.bin(cx, r, 1, p, self.pooled_h, data[2]),
-                self.bin(cx, r, 0, q, self.pooled_w, data[3]),
-            ];
             let (batch, _) = batches.of(cx, r);
-            let dims = [data[2], data[3]];
             let place = |y, x| [y, x];
             let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
                 widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
             };
-            pool(cx, self.mode, self.sampling_ratio, bins, dims, place, load).cast(ty)
+            grid.pool(cx, self.mode, [r, p, q], dims, place, load)
+                .cast(ty)
         });
     }
 }

@@ -11,8 +11,8 @@
 //! Specification: ROIAlignRotated-15. A region of no width or height has no samples with a
 //! `sampling_ratio` of 0, and gives 0. A batch index out of range is an error.
 
-use super::align::{Bin, Mode, pool};
-use super::regions::{self, Batches, float, scaled};
+use super::align::{Bin, Grid, Mode};
+use super::regions::{self, Batches, float, scaled, stage};
 use crate::elementwise::widened;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -60,45 +60,57 @@ impl Op for RoiAlignRotated {
         if regions::zeros_if_empty(cx) {
             return;
         }
+        let wide = ty.compute();
+        let regions = cx.shape("rois")[0];
+        let turn = |cx: &mut Lower<'_>, name: &str, function: Unary, sign: f64| {
+            stage(cx, name, wide, &[regions], |cx, at| {
+                Scalar::unary(function, scaled(cx, &at[0], 4, sign))
+            })
+        };
+        let sign = if self.clockwise_mode { -1.0 } else { 1.0 };
+        let cos = turn(cx, "cos", Unary::Cos, sign);
+        let sin = turn(cx, "sin", Unary::Sin, sign);
+        let at_region =
+            |cx: &Lower<'_>, buffer, r: &Scalar| cx.load_from(buffer, std::slice::from_ref(r));
+        // The centre along an axis of the map.
+        let centre = |cx: &Lower<'_>, a: usize, r: &Scalar| {
+            scaled(cx, r, [1, 0][a], self.spatial_scale) - 0.5
+        };
+
+        let pooled = [self.pooled_h, self.pooled_w];
+        let (h, w) = (dims[0] as f64 + 1.0, dims[1] as f64 + 1.0);
+        let reach = [h.hypot(w) / 2.0; 2];
+        let grid = Grid::new(cx, self.sampling_ratio, pooled, reach, |cx, a, r, p| {
+            let size = scaled(cx, r, [3, 2][a], self.spatial_scale);
+            let start = &size * -0.5;
+            let size = size / pooled[a] as f64;
+            // Where the middle of the map is, seen from the centre of the region.
+            let [down, across] = [0, 1].map(|a| {
+                let middle = (dims[a] as f64 - 1.0) / 2.0;
+                number(middle, wide) - centre(cx, a, r)
+            });
+            let (cos, sin) = (at_region(cx, cos, r), at_region(cx, sin, r));
+            Bin {
+                start: start + float(p, wide) * &size,
+                size,
+                centre: match a {
+                    0 => across * sin + down * cos,
+                    _ => across * cos - down * sin,
+                },
+            }
+        });
         cx.define(cx.output(0), |cx, at| {
             let [r, c, p, q] = at else { return index(0) };
             let (batch, _) = batches.of(cx, r);
-            let of = |column: i64| scaled(cx, r, column, self.spatial_scale);
-            let [x, y] = [0, 1].map(|column| of(column) - 0.5);
-            let [width, height] = [2, 3].map(of);
-            let angle = scaled(cx, r, 4, 1.0);
-            let cos = Scalar::unary(Unary::Cos, angle.clone());
-            let sin = Scalar::unary(Unary::Sin, angle);
-            let sin = if self.clockwise_mode { -sin } else { sin };
-
-            // Where the middle of the map is, seen from the centre of the region.
-            let middle = |n: usize, at: &Scalar| number((n as f64 - 1.0) / 2.0, at.ty()) - at;
-            let (down, across) = (middle(dims[0], &y), middle(dims[1], &x));
-            let (h, w) = (dims[0] as f64 + 1.0, dims[1] as f64 + 1.0);
-            let reach = h.hypot(w) / 2.0;
-            let bin = |size: Scalar, p: &Scalar, pooled: usize, centre: Scalar| {
-                let start = &size * -0.5;
-                let size = size / pooled as f64;
-                Bin {
-                    start: start + float(p, size.ty()) * &size,
-                    size,
-                    centre,
-                    reach,
-                }
-            };
-            let v = &across * &sin + &down * &cos;
-            let u = &across * &cos - &down * &sin;
-            let bins = [
-                bin(height, p, self.pooled_h, v),
-                bin(width, q, self.pooled_w, u),
-            ];
+            let (cos, sin) = (at_region(cx, cos, r), at_region(cx, sin, r));
+            let [y, x] = [0, 1].map(|a| centre(cx, a, r));
             let place =
                 |v: Scalar, u: Scalar| [&v * &cos - &u * &sin + &y, &v * &sin + &u * &cos + &x];
             let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
                 widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
             };
-            let ratio = self.sampling_ratio;
-            pool(cx, Mode::Avg, ratio, bins, dims, place, load).cast(ty)
+            grid.pool(cx, Mode::Avg, [r, p, q], dims, place, load)
+                .cast(ty)
         });
     }
 }

@@ -11,17 +11,18 @@
 //! order; they do not in OpenVINO, neither in the reference implementation nor on the CPU. From there also:
 //! the `1e-6`, and that a region without an area gives 0.
 
-use super::align::{Mode, pool};
-use super::regions::{self, check_positive, scaled};
-use super::roi_align::bin;
+use super::align::{Grid, Mode};
+use super::regions::{self, check_positive, scaled, stage};
+use super::roi_align::{bin, reach};
 use crate::elementwise::widened;
 use crate::error::ensure;
+use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, number, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::{BufferId, Scalar};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ExperimentalDetectronROIFeatureExtractor",
@@ -82,66 +83,63 @@ impl Op for RoiFeatureExtractor {
         let ty = cx.element("rois");
         let wide = ty.compute();
         let pyramid = cx.inputs()[1..].to_vec();
-        let scales = &self.pyramid_scales;
-        let levels: Vec<_> = pyramid.into_iter().zip(scales).collect();
-        cx.define(cx.output(0), |cx, at| {
-            let [r, c, p, q] = at else { return zero(ty) };
-            let corner = |k: i64| scaled(cx, r, k, 1.0);
+        let regions = cx.shape("rois")[0];
+        // From 0 on; -1 for a region without an area.
+        let level = stage(cx, "level", ElementType::I64, &[regions], |cx, r| {
+            let corner = |k: i64| scaled(cx, &r[0], k, 1.0);
             let area = (corner(2) - corner(0)) * (corner(3) - corner(1));
             let relative = area.sqrt() / 224.0 + 1e-6;
-            // From the last level to the first: `relative` is at least 2^(level - 2).
-            let mut value = zero(wide);
-            for (level, (map, scale)) in levels.iter().enumerate() {
-                let here = self.features(cx, *map, **scale, [r, c, p, q]);
-                let bound = 2f64.powi(level as i32 - 2);
-                value = match level {
-                    0 => here,
-                    _ => select(relative.ge(number(bound, wide)), here, value),
-                };
+            // The level is at least `l` if the side is at least 2^(l - 2).
+            let mut level = index(0);
+            for l in 1..pyramid.len() {
+                let bound = number(2f64.powi(l as i32 - 2), wide);
+                level = level + select(relative.ge(bound), index(1), index(0));
             }
-            select(area.gt(zero(wide)), value, zero(wide)).cast(ty)
+            select(area.gt(zero(wide)), level, index(-1))
+        });
+        let grids: Vec<(BufferId, Option<Grid>)> = pyramid
+            .iter()
+            .zip(&self.pyramid_scales)
+            .map(|(map, scale)| (*map, self.grid(cx, *map, *scale)))
+            .collect();
+        cx.define(cx.output(0), |cx, at| {
+            let [r, c, p, q] = at else { return zero(ty) };
+            let level = cx.load_from(level, std::slice::from_ref(r));
+            let mut value = zero(wide);
+            for (l, (map, grid)) in grids.iter().enumerate().rev() {
+                let Some(grid) = grid else { continue };
+                let shape = cx.shape_of(*map);
+                let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
+                    widened(cx.load_from(*map, &[&index(0), c, y, x].map(Clone::clone)))
+                };
+                let dims = [shape[2], shape[3]];
+                let place = |y, x| [y, x];
+                let here = grid.pool(cx, Mode::Avg, [r, p, q], dims, place, load);
+                value = select(level.eq(index(extent(l))), here, value);
+            }
+            value.cast(ty)
         });
         cx.define(cx.output(1), |cx, at| cx.load("rois", at));
     }
 }
 
 impl RoiFeatureExtractor {
-    /// The mean of the samples of a bin in one level of the pyramid.
-    fn features(
-        &self,
-        cx: &mut Lower<'_>,
-        map: vinelift_nest::BufferId,
-        scale: u32,
-        [r, c, p, q]: [&Scalar; 4],
-    ) -> Scalar {
+    /// The samples of all regions in one level of the pyramid, if that has any elements.
+    fn grid(&self, cx: &mut Lower<'_>, map: BufferId, scale: u32) -> Option<Grid> {
         let shape = cx.shape_of(map);
         let dims = [shape[2], shape[3]];
-        let ty = cx.element("rois").compute();
-        if dims.contains(&0) {
-            return zero(ty);
-        }
-        // As one over the scale, which is how far it is exact.
-        let scale = number(1.0 / f64::from(scale), ty);
-        let corner = |column| {
-            let x = scaled(cx, r, column, 1.0) * &scale;
-            if self.aligned { x - 0.5 } else { x }
+        let pooled = self.output_size;
+        let bins = [pooled; 2];
+        let bin = |cx: &Lower<'_>, a: usize, r: &Scalar, p: &Scalar| {
+            let corner = |column| {
+                let x = scaled(cx, r, column, 1.0 / f64::from(scale));
+                if self.aligned { x - 0.5 } else { x }
+            };
+            let low = [1, 0][a];
+            bin(corner(low), corner(low + 2), Some(1.0), p, pooled, dims[a])
         };
-        let along = |low: i64, p: &Scalar, n: usize| {
-            bin(
-                corner(low),
-                corner(low + 2),
-                Some(1.0),
-                p,
-                self.output_size,
-                n,
-            )
-        };
-        let bins = [along(1, p, dims[0]), along(0, q, dims[1])];
-        let place = |y, x| [y, x];
-        let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
-            widened(cx.load_from(map, &[&index(0), c, y, x].map(Clone::clone)))
-        };
-        pool(cx, Mode::Avg, self.sampling_ratio, bins, dims, place, load)
+        let any = !dims.contains(&0);
+        any.then(|| Grid::new(cx, self.sampling_ratio, bins, reach(dims), bin))
     }
 }
 
@@ -150,7 +148,6 @@ mod tests {
     use super::*;
     use crate::IndexPolicy;
     use crate::testing::{error, f32s, infer, run_all};
-    use vinelift_tensor::ElementType;
 
     const ATTRIBUTES: [(&str, &str); 3] = [
         ("output_size", "1"),

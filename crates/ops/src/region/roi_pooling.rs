@@ -16,7 +16,7 @@
 //! writes beside `pooled_h` and `pooled_w`, must say the same.
 
 use super::counted::counted;
-use super::regions::{self, Batches, Window, float, scaled};
+use super::regions::{self, Batches, Windows, float, scaled, stage};
 use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
@@ -75,8 +75,8 @@ impl RoiPooling {
         [self.pooled_h, self.pooled_w]
     }
 
-    /// The elements of bin `p` along axis `a` of the map, where it has `n`.
-    fn window(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: usize) -> Window {
+    /// The first element of bin `p` along axis `a` of the map, and the end.
+    fn edges(&self, cx: &Lower<'_>, a: usize, r: &Scalar, p: &Scalar) -> [Scalar; 2] {
         let corner = |column| half_away(&scaled(cx, r, column, self.spatial_scale));
         let column = [2, 1][a];
         let low = corner(column);
@@ -85,7 +85,7 @@ impl RoiPooling {
         let size = size / self.pooled()[a] as f64;
         let edge = |p: Scalar| float(&p, ty) * &size;
         let (begin, end) = (edge(p.clone()).floor(), edge(p + 1).ceil());
-        Window::new(&(begin + &low), &(end + &low), n)
+        [begin + &low, end + &low]
     }
 
     /// The place of bin `p` along axis `a` of the map, where it has `n` elements.
@@ -122,36 +122,49 @@ impl Op for RoiPooling {
         if regions::zeros_if_empty(cx) {
             return;
         }
-        cx.define(cx.output(0), |cx, at| {
-            let [r, c, p, q] = at else { return zero(ty) };
-            let (batch, any) = batches.of(cx, r);
-            let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
-                widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
-            };
-            let value = match self.method {
-                Method::Max => {
-                    let rows = self.window(cx, r, 0, p, dims[0]);
-                    let columns = self.window(cx, r, 1, q, dims[1]);
-                    let init = lowest(wide);
-                    let max = Binary::Max;
-                    let most = counted(cx, max, &rows.count, dims[0], &init, |cx, i| {
-                        counted(cx, max, &columns.count, dims[1], &init, |cx, j| {
-                            load(cx, &rows.at(i, dims[0]), &columns.at(j, dims[1]))
+        let load = |cx: &Lower<'_>, batch: &Scalar, c: &Scalar, y: &Scalar, x: &Scalar| {
+            widened(cx.load("data", &[batch, c, y, x].map(Clone::clone)))
+        };
+        let pooled = self.pooled();
+        match self.method {
+            Method::Max => {
+                let [rows, columns] = [0, 1].map(|a| {
+                    Windows::new(cx, pooled[a], dims[a], |cx, r, p| self.edges(cx, a, r, p))
+                });
+                cx.define(cx.output(0), |cx, at| {
+                    let [r, c, p, q] = at else { return zero(ty) };
+                    let (batch, any) = batches.of(cx, r);
+                    let (max, init) = (Binary::Max, lowest(wide));
+                    let [height, width] = [rows.count(cx, r, p), columns.count(cx, r, q)];
+                    let most = counted(cx, max, &height, rows.n, &init, |cx, i| {
+                        counted(cx, max, &width, columns.n, &init, |cx, j| {
+                            let (y, x) = (rows.at(cx, r, p, i), columns.at(cx, r, q, j));
+                            load(cx, &batch, c, &y, &x)
                         })
                     });
-                    let filled = rows.count.gt(index(0)) & columns.count.gt(index(0));
-                    select(filled, most, zero(wide))
-                }
-                Method::Bilinear => {
-                    let y = self.place(cx, r, 0, p, dims[0]);
-                    let x = self.place(cx, r, 1, q, dims[1]);
+                    let filled = any & height.gt(index(0)) & width.gt(index(0));
+                    select(filled, most, zero(wide)).cast(ty)
+                });
+            }
+            Method::Bilinear => {
+                let regions = cx.shape("rois")[0];
+                let places = [0, 1].map(|a| {
+                    stage(cx, "place", wide, &[regions, pooled[a]], |cx, at| {
+                        self.place(cx, &at[0], a, &at[1], dims[a])
+                    })
+                });
+                cx.define(cx.output(0), |cx, at| {
+                    let [r, c, p, q] = at else { return zero(ty) };
+                    let (batch, any) = batches.of(cx, r);
+                    let y = cx.load_from(places[0], &[r.clone(), p.clone()]);
+                    let x = cx.load_from(places[1], &[r.clone(), q.clone()]);
                     let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
-                    let inside = within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
-                    select(inside, bilinear(cx, [&y, &x], dims, load), zero(wide))
-                }
-            };
-            select(any, value, zero(wide)).cast(ty)
-        });
+                    let inside = any & within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
+                    let value = bilinear(cx, [&y, &x], dims, |cx, y, x| load(cx, &batch, c, y, x));
+                    select(inside, value, zero(wide)).cast(ty)
+                });
+            }
+        }
     }
 }
 
