@@ -77,6 +77,7 @@ static FILES: &[&OpDef] = &[
     &compose::mvn::V6,
     &compose::normalize_l2::DEF,
     &compose::normalize_l2::GRN,
+    &compose::scaled_dot_product_attention::DEF,
     &compose::softmax::V1,
     &compose::softmax::V8,
     &elementwise::clamp::DEF,

@@ -14,5 +14,6 @@ pub(crate) mod lrn;
 pub(crate) mod matmul;
 pub(crate) mod mvn;
 pub(crate) mod normalize_l2;
+pub(crate) mod scaled_dot_product_attention;
 mod slices;
 pub(crate) mod softmax;
