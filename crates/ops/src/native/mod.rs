@@ -4,7 +4,14 @@
 //! Each is a Rust function from tensors to tensors. It runs between two nests, on inputs that `infer`
 //! has accepted with their exact types and values.
 
+pub(crate) mod dft;
 mod evaluate;
+mod fourier;
+mod frames;
+pub(crate) mod irdft;
+pub(crate) mod istft;
 pub(crate) mod non_zero;
+pub(crate) mod rdft;
+pub(crate) mod stft;
 
 pub use evaluate::Evaluate;
