@@ -42,7 +42,9 @@ impl Native for Stft {
             [batch, length] => (Some(*batch), *length),
             _ => {
                 let shape = cx.shape("signal");
-                return Err(OpError::Shape(format!("`signal` must have rank 1 or 2, found {shape}")));
+                return Err(OpError::Shape(format!(
+                    "`signal` must have rank 1 or 2, found {shape}"
+                )));
             }
         };
         let least = sizes.size.unwrap_or(1);
@@ -109,16 +111,25 @@ mod tests {
     fn inputs(length: usize, size: i64, step: i64) -> [Tensor; 4] {
         let signal: Vec<f32> = (1..=length).map(|x| x as f32).collect();
         let window = f32s(&[2], &[1.0, 2.0]);
-        [f32s(&[length], &signal), window, i64s(&[], &[size]), i64s(&[], &[step])]
+        [
+            f32s(&[length], &signal),
+            window,
+            i64s(&[], &[size]),
+            i64s(&[], &[step]),
+        ]
     }
 
     /// Values of NumPy: `rfft` of `[0, x, 2x, 0]`.
     #[test]
     fn frames_in_rows_or_columns() {
         let of = |transpose| run(&DEF, &[("transpose_frames", transpose)], &inputs(6, 4, 2));
-        let rows = [8.0, 0.0, -6.0, -2.0, 4.0, 0.0, 14.0, 0.0, -10.0, -4.0, 6.0, 0.0];
+        let rows = [
+            8.0, 0.0, -6.0, -2.0, 4.0, 0.0, 14.0, 0.0, -10.0, -4.0, 6.0, 0.0,
+        ];
         assert_eq!(of("false"), f32s(&[2, 3, 2], &rows));
-        let columns = [8.0, 0.0, 14.0, 0.0, -6.0, -2.0, -10.0, -4.0, 4.0, 0.0, 6.0, 0.0];
+        let columns = [
+            8.0, 0.0, 14.0, 0.0, -6.0, -2.0, -10.0, -4.0, 4.0, 0.0, 6.0, 0.0,
+        ];
         assert_eq!(of("true"), f32s(&[3, 2, 2], &columns));
         let mut batched = inputs(6, 4, 2);
         batched[0] = batched[0].reshaped(&[1, 6]).unwrap();
@@ -129,7 +140,11 @@ mod tests {
     #[test]
     fn what_does_not_fit() {
         let of = |length, size, step| {
-            error(&DEF, &[("transpose_frames", "0")], &inputs(length, size, step))
+            error(
+                &DEF,
+                &[("transpose_frames", "0")],
+                &inputs(length, size, step),
+            )
         };
         let message = "`signal` must be as long as a frame at least, 4, found 3";
         assert_eq!(of(3, 4, 1), message);
@@ -140,7 +155,13 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let scalar = |v: Option<i64>| (ElementType::I64, PartialShape::ranked(vec![]), v.map(|v| i64s(&[], &[v])));
+        let scalar = |v: Option<i64>| {
+            (
+                ElementType::I64,
+                PartialShape::ranked(vec![]),
+                v.map(|v| i64s(&[], &[v])),
+            )
+        };
         let of = |size, step| {
             let dim = Dim {
                 min: 3,
@@ -149,7 +170,12 @@ mod tests {
             let signal = PartialShape::ranked(vec![Dim::ANY, dim]);
             let signal = (ElementType::F32, signal, None);
             let window = (ElementType::F32, PartialShape::any_of_rank(1), None);
-            infer(&DEF, &[("transpose_frames", "true")], &[signal, window, scalar(size), scalar(step)]).0
+            infer(
+                &DEF,
+                &[("transpose_frames", "true")],
+                &[signal, window, scalar(size), scalar(step)],
+            )
+            .0
         };
         assert_eq!(of(Some(11), Some(3)), "f32[?, 6, 1..13, 2]");
         assert_eq!(of(Some(11), None), "f32[?, 6, ?, 2]");
