@@ -3,6 +3,7 @@
 //! Computed in `f64` whatever the element type is, and rounded once at the end. A length that is no
 //! power of two is not padded.
 
+use super::checks::room_for;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
 use crate::{Evaluate, Infer, OpError};
@@ -64,10 +65,7 @@ impl Grid {
             return Ok(self);
         }
         let count = element_count(shape).unwrap_or(usize::MAX);
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(count)
-            .map_err(|_| OpError::Shape(format!("a transform of shape {shape:?} is too large")))?;
+        let mut values = room_for(count)?;
         values.resize(count, Complex64::ZERO);
         let both = self.shape.iter().zip(shape);
         let common: Vec<usize> = both.map(|(&a, &b)| a.min(b)).collect();
@@ -311,7 +309,7 @@ mod tests {
         );
         assert_eq!(counting(&[2, 3]).resized(&[2, 0]).unwrap().shape(), [2, 0]);
         assert_eq!(counting(&[]).resized(&[]).unwrap().reals(), [0.0]);
-        let message = "a transform of shape [9223372036854775807] is too large";
+        let message = "out of memory: cannot allocate 18446744073709551615 bytes";
         let error = counting(&[1]).resized(&[isize::MAX as usize]).unwrap_err();
         assert_eq!(error.to_string(), message);
     }

@@ -1,8 +1,8 @@
 //! What `STFT` and `ISTFT` share: frames of a signal, and the window that belongs to them.
 
+use super::checks::index_type;
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError};
-use vinelift_tensor::ElementType;
 
 /// The inputs `frame_size` and `frame_step`, as far as they are known.
 pub(super) struct Frames {
@@ -27,9 +27,7 @@ pub(super) fn infer(cx: &Infer<'_>) -> Result<Frames, OpError> {
 
 /// The value of an input of a single `i32` or `i64`.
 pub(super) fn integer(cx: &Infer<'_>, name: &'static str) -> Result<Option<i64>, OpError> {
-    cx.expect(name, "i32 or i64", |t| {
-        matches!(t, ElementType::I32 | ElementType::I64)
-    })?;
+    index_type(cx, name)?;
     cx.integer(name)
 }
 

@@ -4,14 +4,20 @@
 //! Each is a Rust function from tensors to tensors. It runs between two nests, on inputs that `infer`
 //! has accepted with their exact types and values.
 
+mod checks;
+pub(crate) mod ctc_greedy_decoder;
+pub(crate) mod ctc_loss;
 pub(crate) mod dft;
 mod evaluate;
 mod fourier;
 mod frames;
+pub(crate) mod inverse;
 pub(crate) mod irdft;
 pub(crate) mod istft;
 pub(crate) mod non_zero;
 pub(crate) mod rdft;
+pub(crate) mod sparse_fill_empty_rows;
 pub(crate) mod stft;
+pub(crate) mod string_tensor;
 
 pub use evaluate::Evaluate;
