@@ -27,6 +27,13 @@ pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, OpError> {
     Ok(list)
 }
 
+/// A list of `count` times `item`; an error if there is no memory for so many.
+pub(super) fn filled<T: Clone>(count: usize, item: T) -> Result<Vec<T>, OpError> {
+    let mut list = room_for(count)?;
+    list.resize(count, item);
+    Ok(list)
+}
+
 /// Room for `count` more items.
 pub(super) fn make_room<T>(list: &mut Vec<T>, count: usize) -> Result<(), OpError> {
     let done = list.try_reserve_exact(count);

@@ -7,10 +7,11 @@
 //! the last one, the blank class, and gives the lengths of what is decoded. Of classes that are
 //! equally probable the first is taken.
 
-use super::checks::{index_type, output_type};
+use super::checks::{filled, index_type, output_type};
 use super::evaluate::{floats, integers};
 use crate::attrs::element_type;
 use crate::error::ensure;
+use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -67,7 +68,7 @@ impl Native for Masked {
         let steps = common(cx, "data", 0, "sequence_mask", 0)?;
         let batch = common(cx, "data", 1, "sequence_mask", 1)?;
         let one = Dim::fixed(1);
-        let shape = PartialShape::ranked(vec![batch, steps, one, one]);
+        let shape = countable(PartialShape::ranked(vec![batch, steps, one, one]))?;
         Ok(vec![TensorType::new(element, shape)])
     }
 
@@ -77,7 +78,7 @@ impl Native for Masked {
             return Err(OpError::Shape("`data` must have rank 3".to_owned()));
         };
         let blank = classes as i64 - 1;
-        let mut out = vec![-1.0; batch * steps];
+        let mut out = filled(batch * steps, -1.0)?;
         for b in 0..batch {
             let length = (0..steps)
                 .take_while(|t| mask[t * batch + b] != 0.0)
@@ -109,7 +110,7 @@ impl Native for SeqLen {
         let steps = cx.dims("data").map_or(Dim::ANY, |d| d[1]);
         let shape = |dims: &[Dim]| PartialShape::ranked(dims.to_vec());
         Ok(vec![
-            TensorType::new(classes, shape(&[batch, steps])),
+            TensorType::new(classes, countable(shape(&[batch, steps]))?),
             TensorType::new(lengths, shape(&[batch])),
         ])
     }
@@ -120,7 +121,7 @@ impl Native for SeqLen {
             return Err(OpError::Shape("`data` must have rank 3".to_owned()));
         };
         let blank = cx.integer("blank_index")?.unwrap_or(classes as i64 - 1);
-        let mut out = vec![-1; batch * steps];
+        let mut out = filled(batch * steps, -1)?;
         let mut found = Vec::with_capacity(batch);
         for (b, &length) in lengths.iter().enumerate() {
             let length = usize::try_from(length).ok().filter(|n| *n <= steps);

@@ -169,7 +169,7 @@ fn add(a: f64, b: f64) -> f64 {
 /// State `2i` is the blank before label `i`, state `2i + 1` the label.
 fn merged(scores: &[f64], classes: usize, target: &[usize], blank: usize) -> f64 {
     let states = 2 * target.len() + 1;
-    let class = |s: usize| if s % 2 == 0 { blank } else { target[s / 2] };
+    let class = |s: usize| if s % 2 == 1 { target[s / 2] } else { blank };
     let mut sums = vec![f64::NEG_INFINITY; states];
     // Before the first step a path is as if at the first blank: label 0 can follow.
     sums[0] = 0.0;

@@ -119,6 +119,18 @@ mod tests {
     }
 
     #[test]
+    fn extents_of_nothing_may_be_huge() {
+        let shape = [1 << 40, 1 << 40, 0, 2];
+        let data = Tensor::zeros(ElementType::F32, &shape).unwrap();
+        let of = |axis: i64, size: i64| {
+            let lists = [axis, size].map(|v| i64s(&[1], &[v]));
+            run(&DFT, &[], &[&[data.clone()][..], &lists].concat())
+        };
+        assert_eq!(of(0, -1).shape(), shape);
+        assert_eq!(of(1, 3).shape(), [1 << 40, 3, 0, 2]);
+    }
+
+    #[test]
     fn what_does_not_fit() {
         let x = f32s(&[3, 2], &[0.0; 6]);
         let of = |x: &Tensor, axes: &[i64], sizes: &[i64]| {

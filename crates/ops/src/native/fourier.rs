@@ -3,7 +3,7 @@
 //! Computed in `f64` whatever the element type is, and rounded once at the end. A length that is no
 //! power of two is not padded.
 
-use super::checks::room_for;
+use super::checks::filled;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
 use crate::{Evaluate, Infer, OpError};
@@ -65,29 +65,30 @@ impl Grid {
             return Ok(self);
         }
         let count = element_count(shape).unwrap_or(usize::MAX);
-        let mut values = room_for(count)?;
-        values.resize(count, Complex64::ZERO);
+        let mut values = filled(count, Complex64::ZERO)?;
         let both = self.shape.iter().zip(shape);
         let common: Vec<usize> = both.map(|(&a, &b)| a.min(b)).collect();
+        if common.contains(&0) {
+            let shape = shape.to_vec();
+            return Ok(Grid { shape, values });
+        }
         let rows = common
             .split_last()
             .map_or(1, |(_, outer)| outer.iter().product());
         let width = common.last().copied().unwrap_or(1);
-        if width > 0 {
-            for row in 0..rows {
-                let (mut rest, mut from, mut to) = (row, 0, 0);
-                let (mut stride, mut new_stride) = (1, 1);
-                for d in (0..shape.len()).rev() {
-                    if d + 1 < shape.len() {
-                        from += rest % common[d] * stride;
-                        to += rest % common[d] * new_stride;
-                        rest /= common[d];
-                    }
-                    stride *= self.shape[d];
-                    new_stride *= shape[d];
+        for row in 0..rows {
+            let (mut rest, mut from, mut to) = (row, 0, 0);
+            let (mut stride, mut new_stride) = (1, 1);
+            for d in (0..shape.len()).rev() {
+                if d + 1 < shape.len() {
+                    from += rest % common[d] * stride;
+                    to += rest % common[d] * new_stride;
+                    rest /= common[d];
                 }
-                values[to..to + width].copy_from_slice(&self.values[from..from + width]);
+                stride *= self.shape[d];
+                new_stride *= shape[d];
             }
+            values[to..to + width].copy_from_slice(&self.values[from..from + width]);
         }
         Ok(Grid {
             shape: shape.to_vec(),
@@ -107,7 +108,7 @@ impl Grid {
         let rank = self.shape.len();
         let (n, m) = (self.shape[rank - 2], self.shape[rank - 1]);
         let mut values = Vec::with_capacity(self.values.len());
-        for block in self.values.chunks_exact((n * m).max(1)) {
+        for block in self.values.chunks_exact(n.saturating_mul(m).max(1)) {
             for j in 0..m {
                 values.extend((0..n).map(|i| block[i * m + j]));
             }
@@ -159,8 +160,8 @@ impl Grid {
         let mut whole = self
             .with_extent(axis, extent / 2 + 1)?
             .with_extent(axis, extent)?;
-        let inner: usize = whole.shape[axis + 1..].iter().product();
-        if inner > 0 && extent > 1 {
+        if !whole.values.is_empty() {
+            let inner: usize = whole.shape[axis + 1..].iter().product();
             for block in whole.values.chunks_exact_mut(extent * inner) {
                 for k in 1..extent.div_ceil(2) {
                     for i in 0..inner {

@@ -1,6 +1,6 @@
 //! What `STFT` and `ISTFT` share: frames of a signal, and the window that belongs to them.
 
-use super::checks::index_type;
+use super::checks::{filled, index_type};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError};
 
@@ -41,9 +41,9 @@ fn positive(name: &str, value: Option<i64>) -> Result<Option<usize>, OpError> {
 pub(super) fn window(cx: &Evaluate<'_>, size: usize) -> Result<Vec<f64>, OpError> {
     let window = cx.f64s("window")?;
     let before = size.saturating_sub(window.len()) / 2;
-    let mut padded = vec![0.0; before];
-    padded.extend(window);
-    padded.resize(size, 0.0);
+    let mut padded = filled(size, 0.0)?;
+    let places = padded.iter_mut().skip(before);
+    places.zip(window).for_each(|(place, w)| *place = w);
     Ok(padded)
 }
 

@@ -37,7 +37,7 @@ impl Native for Irdft {
         let mut shape = data.shape().to_vec();
         let axes = fourier::axes_of(cx, shape.len())?;
         if let Some((&(last, size), outer)) = axes.split_last() {
-            let length = size.unwrap_or((shape[last] * 2).saturating_sub(2));
+            let length = size.unwrap_or(shape[last].saturating_mul(2).saturating_sub(2));
             for &(axis, size) in outer {
                 shape[axis] = size.unwrap_or(shape[axis]);
             }
@@ -96,6 +96,12 @@ mod tests {
         let plane = [11.0, 0.0, -3.0, 0.0, -5.0, 0.0, 1.0, 0.0];
         let want = (vec![2, 2], vec![1.0, 2.0, 3.0, 5.0]);
         assert_eq!(of(&[2, 2, 2], &plane, &[0, 1], None), want);
+    }
+
+    #[test]
+    fn extents_of_nothing_may_be_huge() {
+        let (shape, _) = of(&[0, 1 << 40, 2], &[], &[1], None);
+        assert_eq!(shape, [0, (1 << 41) - 2]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! specification makes a centered signal one element shorter than OpenVINO and PyTorch do, which is
 //! what an `STFT` of that signal would have been made from: it has their length here.
 
+use super::checks::filled;
 use super::evaluate::floats;
 use super::fourier::Grid;
 use super::frames;
@@ -107,7 +108,7 @@ impl Native for Istft {
 
         let grid = Grid::from_pairs(&[batches, *results, *frames], &cx.f64s("data")?);
         let grid = grid.with_last_axes_exchanged().inverse_of_half(2, size)?;
-        let mut windows = vec![0.0; length];
+        let mut windows = filled(length, 0.0)?;
         let squares: Vec<f64> = window.iter().map(|w| w * w).collect();
         let own = std::iter::repeat_n(&squares[..], *frames);
         overlap(&mut windows, margin, step, own);
@@ -120,7 +121,7 @@ impl Native for Istft {
         for frame in samples.chunks_exact_mut(size) {
             frame.iter_mut().zip(&window).for_each(|(x, w)| *x *= w);
         }
-        let mut signal = vec![0.0; batches * length];
+        let mut signal = filled(batches * length, 0.0)?;
         for b in 0..batches {
             let row = &mut signal[b * length..][..length];
             let own = &samples[b * frames * size..][..frames * size];

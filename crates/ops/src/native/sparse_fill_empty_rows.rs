@@ -4,7 +4,7 @@
 //! Specification: SparseFillEmptyRows-16. Elements at the same place keep their order. One outside of
 //! `dense_shape` is an error.
 
-use super::checks::{index_type, make_room, room_for};
+use super::checks::{filled, index_type, make_room, room_for};
 use super::evaluate::{integers, take};
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -80,8 +80,7 @@ impl Native for SparseFillEmptyRows {
             ));
         };
         let (row_count, column_count) = extents(rows, columns)?;
-        let mut empty: Vec<bool> = room_for(row_count)?;
-        empty.resize(row_count, true);
+        let mut empty = filled(row_count, true)?;
         let count = indices.len() / 2;
         // Row, column, and position in the values; the default value comes after them.
         let mut places = room_for(count)?;
