@@ -136,6 +136,18 @@ impl<'a> Lower<'a> {
             .table(name, ElementType::I64, values.len(), &bytes)
     }
 
+    /// A one-dimensional table of constants of type `ty`, which is `f32` or `f64`.
+    pub fn weights(&mut self, name: &str, ty: ElementType, values: &[f64]) -> BufferId {
+        let bytes: Vec<u8> = match ty {
+            ElementType::F32 => values
+                .iter()
+                .flat_map(|v| (*v as f32).to_le_bytes())
+                .collect(),
+            _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        };
+        self.nest.table(name, ty, values.len(), &bytes)
+    }
+
     /// `target[at] = value(at)` for every `at` in the target's shape.
     pub fn define(&mut self, target: BufferId, value: impl FnOnce(&mut Self, &[Scalar]) -> Scalar) {
         let shape = self.shape_of(target);

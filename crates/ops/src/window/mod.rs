@@ -10,5 +10,6 @@ pub(crate) mod convolution;
 pub(crate) mod convolution_backprop;
 pub(crate) mod deformable_convolution;
 mod first;
+pub(crate) mod interpolate;
 pub(crate) mod max_pool;
 mod slide;

@@ -1,0 +1,203 @@
+//! The loop nests: one that picks the nearest elements, or one for each axis that mixes elements.
+
+use super::coordinates::{Axis, Nearest, Transform};
+use super::taps::{Filter, Taps};
+use crate::Lower;
+use crate::elementwise::widened;
+use crate::layout::index_map::extent;
+use vinelift_nest::build::{clamp, index, inside, select, zero};
+use vinelift_nest::{Binary, BufferId, Scalar};
+use vinelift_tensor::ElementType;
+
+/// What is resized, and how.
+pub(super) struct Resize {
+    pub(super) data: BufferId,
+    /// How many zeros lie before each dim of the data.
+    pub(super) pads_begin: Vec<usize>,
+    /// How many lie after it.
+    pub(super) pads_end: Vec<usize>,
+    /// In the order of the model.
+    pub(super) axes: Vec<Axis>,
+    pub(super) transform: Transform,
+}
+
+impl Resize {
+    /// Each element is that of the input nearest to its coordinate.
+    pub(super) fn nearest(&self, cx: &mut Lower<'_>, nearest: Nearest) {
+        let positions: Vec<(usize, Positions)> = (self.axes.iter())
+            .filter(|axis| axis.from != axis.to)
+            .map(|axis| {
+                let of = |o| axis.nearest(self.transform, nearest, o);
+                let all: Vec<usize> = (0..axis.to).map(of).collect();
+                (axis.dim, Positions::new(cx, &all, axis.from - 1))
+            })
+            .collect();
+        cx.define(cx.output(0), |cx, at| {
+            let mut from = at.to_vec();
+            for (dim, positions) in &positions {
+                from[*dim] = positions.at(cx, &at[*dim]);
+            }
+            self.read(cx, from)
+        });
+    }
+
+    /// Each element is a weighted sum of neighbours along one axis after the other.
+    pub(super) fn filtered(&self, cx: &mut Lower<'_>, filter: Filter) {
+        let (out, pillow) = (cx.output(0), matches!(filter, Filter::Pillow { .. }));
+        let (ty, target) = (cx.type_of(out), cx.shape_of(out));
+        let wide = arithmetic(ty);
+        let shrinks = self.axes.iter().any(|axis| (axis.scale as f32) < 1.0);
+        let mut axes: Vec<&Axis> = self.axes.iter().filter(|a| a.from != a.to).collect();
+        if pillow {
+            axes.reverse();
+        } else {
+            // The axis that shrinks most comes first, so that what is in between is small.
+            axes.sort_by(|a, b| (a.to * b.from).cmp(&(b.to * a.from)));
+        }
+        let Some((last, others)) = axes.split_last() else {
+            cx.define(out, |cx, at| self.read(cx, at.to_vec()));
+            return;
+        };
+        let mut shape = target.clone();
+        axes.iter().for_each(|axis| shape[axis.dim] = axis.from);
+        let mut source = None;
+        let pass = |cx: &mut Lower<'_>, source: Option<BufferId>, axis: &Axis, to: BufferId| {
+            let exact = wide == ElementType::F64;
+            let taps = Taps::new(filter, axis, self.transform, shrinks, exact);
+            let whole = pillow || to == out;
+            let starts = Positions::new(cx, &taps.starts, axis.from - taps.count);
+            let weights = cx.weights("weights", wide, &taps.weights);
+            cx.define(to, |cx, at| {
+                let (o, start) = (&at[axis.dim], starts.at(cx, &at[axis.dim]));
+                let sum = weighted(cx, taps.count, wide, |cx, k| {
+                    let mut from = at.to_vec();
+                    from[axis.dim] = &start + k;
+                    let x = match source {
+                        Some(source) => cx.load_from(source, &from),
+                        None => widened(self.read(cx, from)).cast(wide),
+                    };
+                    x * cx.load_from(weights, &[k * extent(axis.to) + o])
+                });
+                let sum = if whole { rounded(sum, ty) } else { sum };
+                if to == out {
+                    sum.cast(ty.compute()).cast(ty)
+                } else {
+                    sum
+                }
+            });
+        };
+        for axis in others {
+            shape[axis.dim] = axis.to;
+            let between = cx.temporary("resized", wide, &shape);
+            pass(cx, source, axis, between);
+            source = Some(between);
+        }
+        pass(cx, source, last, out);
+    }
+
+    /// The data at `from`, where pads count.
+    fn read(&self, cx: &Lower<'_>, from: Vec<Scalar>) -> Scalar {
+        let shape = cx.shape_of(self.data);
+        let mut guard: Option<Scalar> = None;
+        let mut at = from;
+        for (d, i) in at.iter_mut().enumerate() {
+            let (begin, end) = (self.pads_begin[d], self.pads_end[d]);
+            if begin + end == 0 {
+                continue;
+            }
+            *i = &*i - extent(begin);
+            let here = inside(i, 0, extent(shape[d]));
+            guard = Some(guard.map_or(here.clone(), |guard| guard & here));
+        }
+        if shape.contains(&0) {
+            return zero(cx.type_of(self.data));
+        }
+        let x = cx.load_from(self.data, &at);
+        match guard {
+            Some(guard) => select(guard, x, zero(cx.type_of(self.data))),
+            None => x,
+        }
+    }
+}
+
+/// The type in which elements of `ty` are mixed.
+fn arithmetic(ty: ElementType) -> ElementType {
+    match ty.compute() {
+        ElementType::F64 => ElementType::F64,
+        wide if wide.is_integer() && wide.bits() >= 32 => ElementType::F64,
+        _ => ElementType::F32,
+    }
+}
+
+/// `x` as a value of `ty`, if that is an integer.
+fn rounded(x: Scalar, ty: ElementType) -> Scalar {
+    if !ty.is_integer() {
+        return x;
+    }
+    let bits = ty.bits() as i32;
+    let (low, high) = match ty.is_signed_integer() {
+        true => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
+        false => (0.0, 2f64.powi(bits)),
+    };
+    // The largest number that is not above the type's, in a double.
+    let high = if bits == 64 {
+        high.next_down()
+    } else {
+        high - 1.0
+    };
+    clamp(x.round(), low, high)
+}
+
+/// `Σ body(k)` for `k` below `count`, written out if these are few.
+fn weighted(
+    cx: &mut Lower<'_>,
+    count: usize,
+    ty: ElementType,
+    body: impl Fn(&mut Lower<'_>, &Scalar) -> Scalar,
+) -> Scalar {
+    if count > 4 {
+        return cx.reduce(Binary::Add, &[count], zero(ty), |cx, k| body(cx, &k[0]));
+    }
+    let first = body(cx, &index(0));
+    (1..extent(count)).fold(first, |sum, k| sum + body(cx, &index(k)))
+}
+
+/// A position for each element along an axis.
+enum Positions {
+    /// `o · by`
+    Times(i64),
+    /// `o / by`
+    Over(i64),
+    /// From a table; the positions are at most this.
+    Table(BufferId, i64),
+}
+
+impl Positions {
+    fn new(cx: &mut Lower<'_>, all: &[usize], most: usize) -> Positions {
+        let matches =
+            |of: &dyn Fn(usize) -> usize| all.iter().enumerate().all(|(o, &i)| i == of(o));
+        let by = all.get(1).copied().unwrap_or(0);
+        if matches(&|o| o * by) {
+            return Positions::Times(extent(by));
+        }
+        let by = all.iter().take_while(|&&i| i == 0).count().max(1);
+        if matches(&|o| o / by) {
+            return Positions::Over(extent(by));
+        }
+        let all: Vec<i64> = all.iter().map(|&i| extent(i)).collect();
+        Positions::Table(cx.table("positions", &all), extent(most))
+    }
+
+    fn at(&self, cx: &Lower<'_>, o: &Scalar) -> Scalar {
+        match self {
+            Positions::Times(1) => o.clone(),
+            Positions::Times(by) => o * *by,
+            Positions::Over(by) => o / *by,
+            // The bounds are for the verifier, which does not read tables.
+            Positions::Table(table, most) => {
+                let position = cx.load_from(*table, std::slice::from_ref(o));
+                position.max(index(0)).min(index(*most))
+            }
+        }
+    }
+}
