@@ -17,5 +17,6 @@ pub(crate) mod matmul;
 pub(crate) mod mvn;
 pub(crate) mod normalize_l2;
 pub(crate) mod scaled_dot_product_attention;
+pub(crate) mod region_yolo;
 mod slices;
 pub(crate) mod softmax;

@@ -10,6 +10,7 @@ pub(crate) mod eye;
 pub(crate) mod index_map;
 pub(crate) mod pad;
 pub(crate) mod range;
+pub(crate) mod reorg_yolo;
 pub(crate) mod reshape;
 pub(crate) mod reverse;
 pub(crate) mod reverse_sequence;

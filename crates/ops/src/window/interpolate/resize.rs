@@ -5,7 +5,8 @@ use super::taps::{Filter, Taps};
 use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
-use vinelift_nest::build::{clamp, index, inside, select, zero};
+use crate::window::bounds::clamped;
+use vinelift_nest::build::{index, inside, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::ElementType;
 
@@ -134,18 +135,7 @@ fn rounded(x: Scalar, ty: ElementType) -> Scalar {
     if !ty.is_integer() {
         return x;
     }
-    let bits = ty.bits() as i32;
-    let (low, high) = match ty.is_signed_integer() {
-        true => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
-        false => (0.0, 2f64.powi(bits)),
-    };
-    // The largest number that is not above the type's, in a double.
-    let high = if bits == 64 {
-        high.next_down()
-    } else {
-        high - 1.0
-    };
-    clamp(x.round(), low, high)
+    clamped(x.round(), ty)
 }
 
 /// `Σ body(k)` for `k` below `count`, written out if these are few.

@@ -1,0 +1,249 @@
+//! `RegionYolo`: the channels are `classes + coords + 1` entries for each of the regions, of which the first
+//! two (the position) and the one after the coordinates (the confidence) become `1 / (1 + e^-x)`, and so do
+//! those of the classes; with `do_softmax` these become their softmax.
+//!
+//! Specification: RegionYolo-1, silent about the formula; this is that of the network and of OpenVINO. There
+//! are `num` regions with `do_softmax` and as many as there are in `mask` without. Channels beyond them are
+//! copied with `do_softmax` and left out without. `anchors` are for later layers.
+
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::infer::normalize_axis;
+use crate::layout::extent::{countable, product};
+use crate::layout::index_map::{extent, unflatten};
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use vinelift_nest::build::{boolean, index, inside, lowest, number, select, zero};
+use vinelift_nest::{Binary, BufferId, Scalar};
+use vinelift_tensor::{Dim, PartialShape};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "RegionYolo",
+    versions: &["opset1"],
+    signature: Signature::new(&["data"]),
+    family: Family::Compose,
+    build: Build::Op(parse::<RegionYolo>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegionYolo {
+    #[serde(default, rename = "anchors")]
+    _anchors: Option<IgnoredAny>,
+    axis: i64,
+    end_axis: i64,
+    coords: usize,
+    classes: usize,
+    num: usize,
+    #[serde(default = "yes")]
+    do_softmax: bool,
+    #[serde(default)]
+    mask: Vec<i64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Op for RegionYolo {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let element = cx.expect("data", "a float type", |t| t.is_float())?;
+        for (name, n) in [
+            ("coords", self.coords),
+            ("classes", self.classes),
+            ("num", self.num),
+        ] {
+            ensure!(n < 1 << 31, "`{name}` must be below 2^31, found {n}");
+        }
+        cx.expect_rank("data", 4)?;
+        let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
+        let needed = product("regions", &[self.regions(), self.entries()])?;
+        ensure!(
+            data[1].max.is_none_or(|most| most >= needed),
+            "`data` {} must have at least {needed} channels, {} for each of {} regions",
+            cx.shape("data"),
+            self.entries(),
+            self.regions()
+        );
+        let mut out = data.clone();
+        if self.do_softmax {
+            let (axis, end) = self.flattened()?;
+            let flat = data[axis..=end]
+                .iter()
+                .copied()
+                .fold(Dim::fixed(1), Dim::mul);
+            out.splice(axis..=end, [flat]);
+        } else {
+            out[1] = Dim::fixed(needed);
+        }
+        let shape = countable(PartialShape::ranked(out))?;
+        Ok(vec![TensorType::new(element, shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
+        if cx.shape_of(out).contains(&0) {
+            return;
+        }
+        let (entries, coords) = (extent(self.entries()), extent(self.coords));
+        let softmax = (self.do_softmax && self.regions() * self.classes > 0)
+            .then(|| self.largest_and_sum(cx, &shape));
+        let one = || number(1.0, ty.compute());
+        cx.define(out, |cx, at| {
+            let from = self.place(at, &shape);
+            let x = widened(cx.load("data", &from));
+            let (region, entry) = (&from[1] / entries, from[1].rem(index(entries)));
+            let sigmoid = |x: &Scalar| one() / (one() + (-x.clone()).exp());
+            let last = if self.do_softmax { coords } else { entries - 1 };
+            let position = inside(&entry, 0, 2);
+            let rest = inside(&entry, coords, last + 1);
+            let twice = if coords < 2 {
+                position.clone() & rest.clone()
+            } else {
+                boolean(false)
+            };
+            let once = sigmoid(&x);
+            let mut value = select(position | rest, once.clone(), x.clone());
+            if coords < 2 {
+                value = select(twice, sigmoid(&once), value);
+            }
+            if let Some((largest, sum)) = softmax {
+                let at = [
+                    from[0].clone(),
+                    region.clone(),
+                    from[2].clone(),
+                    from[3].clone(),
+                ];
+                let share = (&x - cx.load_from(largest, &at)).exp() / cx.load_from(sum, &at);
+                let class = entry.gt(index(coords)) & region.lt(index(extent(self.regions())));
+                value = select(class, share, value);
+            }
+            if shape[1] as i64 > extent(self.regions()) * entries {
+                value = select(region.lt(index(extent(self.regions()))), value, x);
+            }
+            value.cast(ty)
+        });
+    }
+}
+
+impl RegionYolo {
+    fn regions(&self) -> usize {
+        if self.do_softmax {
+            self.num
+        } else {
+            self.mask.len()
+        }
+    }
+
+    /// The channels of a region.
+    fn entries(&self) -> usize {
+        self.classes + self.coords + 1
+    }
+
+    /// The first and the last dim of those that become one.
+    fn flattened(&self) -> Result<(usize, usize), OpError> {
+        let (axis, end) = (
+            normalize_axis(self.axis, 4)?,
+            normalize_axis(self.end_axis, 4)?,
+        );
+        ensure!(
+            axis <= end,
+            "`end_axis` {} must not come before `axis` {}",
+            self.end_axis,
+            self.axis
+        );
+        Ok((axis, end))
+    }
+
+    /// The coordinates in the data of element `at` of the output.
+    fn place(&self, at: &[Scalar], shape: &[usize]) -> Vec<Scalar> {
+        let flattened = self.flattened().ok().filter(|_| self.do_softmax);
+        let Some((axis, end)) = flattened else {
+            return at.to_vec();
+        };
+        let mut from = at[..axis].to_vec();
+        from.extend(unflatten(&at[axis], &shape[axis..=end]));
+        from.extend_from_slice(&at[axis + 1..]);
+        from
+    }
+
+    /// For each region at each place the largest of the classes, and the sum of `e^(x - largest)`.
+    fn largest_and_sum(&self, cx: &mut Lower<'_>, shape: &[usize]) -> (BufferId, BufferId) {
+        let wide = cx.element("data").compute();
+        let regions = [shape[0], self.regions(), shape[2], shape[3]];
+        let class = |cx: &Lower<'_>, at: &[Scalar], k: &Scalar| {
+            let first = &at[1] * extent(self.entries()) + extent(self.coords + 1);
+            let from = [at[0].clone(), first + k, at[2].clone(), at[3].clone()];
+            widened(cx.load("data", &from))
+        };
+        let largest = cx.temporary("largest", wide, &regions);
+        cx.define(largest, |cx, at| {
+            let body = |cx: &mut Lower<'_>, k: &[Scalar]| class(cx, at, &k[0]);
+            cx.reduce(Binary::Max, &[self.classes], lowest(wide), body)
+        });
+        let sum = cx.temporary("sum", wide, &regions);
+        cx.define(sum, |cx, at| {
+            cx.reduce(Binary::Add, &[self.classes], zero(wide), |cx, k| {
+                (class(cx, at, &k[0]) - cx.load_from(largest, at)).exp()
+            })
+        });
+        (largest, sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, infer, run};
+    use vinelift_tensor::{ElementType, Tensor};
+
+    fn attributes<'a>(softmax: &'a str, end: &'a str) -> [(&'a str, &'a str); 8] {
+        [
+            ("anchors", "10, 14.5"),
+            ("axis", "1"),
+            ("end_axis", end),
+            ("coords", "3"),
+            ("classes", "2"),
+            ("num", "1"),
+            ("do_softmax", softmax),
+            ("mask", "0"),
+        ]
+    }
+
+    fn close(found: &Tensor, want: &[f64]) {
+        let found = found.to_f64_vec().unwrap();
+        let near = found.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(near && found.len() == want.len(), "{found:?}");
+    }
+
+    /// By the formulas: `1 / (1 + e^0)` is 0.5, and equal classes share equally.
+    #[test]
+    fn both_forms() {
+        let data = f32s(&[1, 6, 1, 1], &[0.0, 0.0, 7.0, 0.0, 0.0, 0.0]);
+        let out = run(&DEF, &attributes("false", "3"), &[data]);
+        assert_eq!(out.shape(), [1, 6, 1, 1]);
+        close(&out, &[0.5, 0.5, 7.0, 0.5, 0.5, 0.5]);
+        let data = f32s(&[1, 7, 1, 1], &[0.0, 0.0, 7.0, 0.0, 3.0, 1.0, 9.0]);
+        let out = run(&DEF, &attributes("true", "3"), &[data]);
+        assert_eq!(out.shape(), [1, 7]);
+        let share = 1.0 / (1.0 + (-2f64).exp());
+        close(&out, &[0.5, 0.5, 7.0, 0.5, share, 1.0 - share, 9.0]);
+    }
+
+    #[test]
+    fn shapes() {
+        let data = PartialShape::ranked(vec![Dim::ANY, Dim::fixed(6), Dim::fixed(2), Dim::ANY]);
+        let of = |softmax, end| {
+            let data = (ElementType::F16, data.clone(), None);
+            infer(&DEF, &attributes(softmax, end), &[data]).0
+        };
+        assert_eq!(of("true", "2"), "f16[?, 12, ?]");
+        assert_eq!(of("true", "-1"), "f16[?, ?]");
+        assert_eq!(of("false", "3"), "f16[?, 6, 2, ?]");
+        let data = f32s(&[1, 5, 1, 1], &[0.0; 5]);
+        let message = "`data` [1, 5, 1, 1] must have at least 6 channels, 6 for each of 1 regions";
+        assert_eq!(error(&DEF, &attributes("true", "3"), &[data]), message);
+    }
+}

@@ -1,0 +1,123 @@
+//! `ReorgYolo`: `out`, of shape `[N, C · s², H / s, W / s]`, is read in the order of a shape `[N, C, H, W]`,
+//! where element `[n, c, h, w]` is element `[n, c % D, h · s + c / D / s, w · s + c / D % s]` of `data` read
+//! in the order of a shape `[N, D, H · s, W · s]`, `D` being `C / s²`.
+//!
+//! Specification: ReorgYolo-1, which the IR calls opset2. It is silent about the order; this is that of
+//! OpenVINO and of the original network. If `s²` does not divide `C`, the order leads beyond the data
+//! for some elements, which are 0 here.
+
+use super::extent::{countable, divided, product};
+use super::index_map::{extent, flatten, unflatten};
+use crate::error::ensure;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::build::{index, inside, select, zero};
+use vinelift_tensor::{Dim, PartialShape};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "ReorgYolo",
+    versions: &["opset2"],
+    signature: Signature::new(&["data"]),
+    family: Family::Layout,
+    build: Build::Op(parse::<ReorgYolo>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReorgYolo {
+    stride: usize,
+}
+
+impl Op for ReorgYolo {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let s = self.stride;
+        ensure!(s >= 1, "`stride` must be at least 1, found {s}");
+        cx.expect_rank("data", 4)?;
+        let places = product("stride", &[s, s])?;
+        let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
+        let found = cx.shape("data");
+        ensure!(
+            data[1].max.is_none_or(|most| most >= places),
+            "`data` {found} must have at least {places} channels"
+        );
+        let mut out = vec![data[0], data[1].mul(Dim::fixed(places))];
+        for dim in &data[2..] {
+            let Some(dim) = divided(*dim, s) else {
+                let message = format!("a stride of {s} does not divide `data` {found}");
+                return Err(OpError::Shape(message));
+            };
+            out.push(dim);
+        }
+        let shape = countable(PartialShape::ranked(out))?;
+        Ok(vec![TensorType::new(cx.element("data"), shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
+        let target = cx.shape_of(out);
+        if target.contains(&0) {
+            return;
+        }
+        let [n, c, h, w] = [0, 1, 2, 3].map(|d| shape[d]);
+        let s = self.stride;
+        let depth = c / (s * s);
+        cx.define(out, |cx, at| {
+            let to = unflatten(&flatten(at, &target), &shape);
+            let place = &to[1] / extent(depth);
+            let from = [
+                to[0].clone(),
+                to[1].rem(index(extent(depth))),
+                &to[2] * extent(s) + &place / extent(s),
+                &to[3] * extent(s) + place.rem(index(extent(s))),
+            ];
+            let flat = flatten(&from, &[n, depth, h * s, w * s]);
+            let value = cx.load("data", &unflatten(&flat, &shape));
+            if c % (s * s) == 0 {
+                return value;
+            }
+            select(inside(&flat, 0, extent(n * c * h * w)), value, zero(ty))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, i32s, infer, run};
+    use vinelift_tensor::{ElementType, Tensor};
+
+    fn counting(shape: &[usize]) -> Tensor {
+        let n: usize = shape.iter().product();
+        i32s(shape, &(0..n as i32).collect::<Vec<_>>())
+    }
+
+    /// What OpenVINO 2026.4.1 gives on its CPU.
+    #[test]
+    fn order() {
+        let out = run(&DEF, &[("stride", "2")], &[counting(&[1, 4, 2, 2])]);
+        let want = [0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15];
+        assert_eq!(out, i32s(&[1, 16, 1, 1], &want));
+        let x = counting(&[2, 3, 1, 2]);
+        let out = run(&DEF, &[("stride", "1")], std::slice::from_ref(&x));
+        assert_eq!(out, x);
+    }
+
+    #[test]
+    fn channels_that_are_no_multiple() {
+        let out = run(&DEF, &[("stride", "2")], &[counting(&[1, 5, 2, 2])]);
+        assert_eq!(out.shape(), [1, 20, 1, 1]);
+    }
+
+    #[test]
+    fn shapes() {
+        let data = PartialShape::ranked(vec![Dim::ANY, Dim::fixed(8), Dim::ANY, Dim::fixed(6)]);
+        let found = infer(&DEF, &[("stride", "2")], &[(ElementType::F16, data, None)]);
+        assert_eq!(found.0, "f16[?, 32, ?, 3]");
+        let of = |shape: &[usize]| error(&DEF, &[("stride", "2")], &[counting(shape)]);
+        let message = "`data` [1, 3, 2, 2] must have at least 4 channels";
+        assert_eq!(of(&[1, 3, 2, 2]), message);
+        let message = "a stride of 2 does not divide `data` [1, 4, 3, 2]";
+        assert_eq!(of(&[1, 4, 3, 2]), message);
+    }
+}

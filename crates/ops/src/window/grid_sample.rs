@@ -1,0 +1,347 @@
+//! `GridSample`: `out[n, c, i, j]` is `data[n, c]` sampled at row `y` and column `x`, which are
+//! `grid[n, i, j, 1]` and `grid[n, i, j, 0]` brought from `-1..1` to `0..extent - 1` (`align_corners`) or to
+//! `-0.5..extent - 0.5`: the nearest element, or the sum of 2 · 2 or 4 · 4 neighbours by linear or cubic
+//! weights.
+//!
+//! Specification: GridSample-9. Chosen where it is silent, as OpenVINO does: half way the nearest element
+//! is the even one; the cubic parameter is -0.75; padding holds for each neighbour on its own; reflection
+//! is about the centres of the elements at the edge with `align_corners`, otherwise about the edge;
+//! integers are truncated, here within their type. A coordinate that is NaN samples NaN, or with `nearest`
+//! any element or the padding.
+
+use super::bounds::clamped;
+use crate::elementwise::widened;
+use crate::error::ensure;
+use crate::layout::extent::countable;
+use crate::layout::index_map::extent;
+use crate::op::parse;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use serde::Deserialize;
+use vinelift_nest::Scalar;
+use vinelift_nest::build::{clamp, index, inside, number, select, zero};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
+
+pub(crate) static DEF: OpDef = OpDef {
+    name: "GridSample",
+    versions: &["opset9"],
+    signature: Signature::new(&["data", "grid"]),
+    family: Family::Window,
+    build: Build::Op(parse::<GridSample>),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GridSample {
+    #[serde(default)]
+    align_corners: bool,
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    padding_mode: Padding,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Bilinear,
+    Bicubic,
+    Nearest,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Padding {
+    #[default]
+    Zeros,
+    Border,
+    Reflection,
+}
+
+impl Op for GridSample {
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let element = cx.expect("data", "no strings unless the mode is nearest", |t| {
+            t != ElementType::String || self.mode == Mode::Nearest
+        })?;
+        cx.expect("grid", "a float type", |t| t.is_float())?;
+        cx.expect_rank("data", 4)?;
+        cx.expect_rank("grid", 4)?;
+        let any = || vec![Dim::ANY; 4];
+        let data = cx.dims("data").map_or_else(any, <[_]>::to_vec);
+        let grid = cx.dims("grid").map_or_else(any, <[_]>::to_vec);
+        ensure!(
+            grid[3].contains(2),
+            "the last dim of `grid` {} must be 2",
+            cx.shape("grid")
+        );
+        let Some(batch) = data[0].intersect(grid[0]) else {
+            let message = format!(
+                "`data` {} and `grid` {} must have the same first dim",
+                cx.shape("data"),
+                cx.shape("grid")
+            );
+            return Err(OpError::Shape(message));
+        };
+        let out = vec![batch, data[1], grid[1], grid[2]];
+        let some = out.iter().all(|d| d.min > 0);
+        ensure!(
+            self.padding_mode == Padding::Zeros || !some || !data.contains(&Dim::fixed(0)),
+            "`data` {} has nothing to sample",
+            cx.shape("data")
+        );
+        let shape = countable(PartialShape::ranked(out))?;
+        Ok(vec![TensorType::new(element, shape)])
+    }
+
+    fn lower(&self, cx: &mut Lower<'_>) {
+        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
+        if shape.contains(&0) {
+            cx.define(out, |_, _| zero(ty));
+            return;
+        }
+        let extents = [extent(shape[2]), extent(shape[3])];
+        let grid = cx.element("grid").compute();
+        cx.define(out, |cx, at| {
+            // The axis of the rows comes second in the grid.
+            let coordinate = |cx: &Lower<'_>, k: usize| {
+                let from = [
+                    at[0].clone(),
+                    at[2].clone(),
+                    at[3].clone(),
+                    index(1 - k as i64),
+                ];
+                self.coordinate(widened(cx.load("grid", &from)), extents[k])
+            };
+            let (y, x) = (coordinate(cx, 0), coordinate(cx, 1));
+            let element = |cx: &Lower<'_>, i: &Scalar, j: &Scalar| {
+                let (i, j) = (self.place(i, extents[0]), self.place(j, extents[1]));
+                let from = [at[0].clone(), at[1].clone(), i.clone(), j.clone()];
+                let value = cx.load("data", &from);
+                match self.padding_mode {
+                    Padding::Zeros => {
+                        let here = inside(&i, 0, extents[0]) & inside(&j, 0, extents[1]);
+                        select(here, value, zero(ty))
+                    }
+                    _ => value,
+                }
+            };
+            if self.mode == Mode::Nearest {
+                return element(cx, &position(&y.round()), &position(&x.round()));
+            }
+            let wide = arithmetic(ty, grid);
+            let (top, left) = (y.floor(), x.floor());
+            let rows = self.weights((&y - &top).cast(wide));
+            let columns = self.weights((&x - &left).cast(wide));
+            let before = (rows.len() as i64 - 1) / 2;
+            let (top, left) = (position(&top) - before, position(&left) - before);
+            let row = |cx: &Lower<'_>, r: i64| {
+                weighted(&columns, |k| {
+                    let value = element(cx, &(&top + r), &(&left + k));
+                    widened(value).cast(wide)
+                })
+            };
+            let sum = weighted(&rows, |r| row(cx, r));
+            narrowed(sum, ty)
+        });
+    }
+}
+
+impl GridSample {
+    /// The coordinate in a dim of extent `n` for `x` in `-1..1`, in the order of the reference.
+    fn coordinate(&self, x: Scalar, n: i64) -> Scalar {
+        match self.align_corners {
+            true => (x + 1.0) * (n as f64 - 1.0) / 2.0,
+            false => ((x + 1.0) * (n as f64) - 1.0) / 2.0,
+        }
+    }
+
+    /// The index into a dim of extent `n` for position `i`, which may lie outside with `zeros`.
+    fn place(&self, i: &Scalar, n: i64) -> Scalar {
+        match self.padding_mode {
+            Padding::Zeros => i.clone(),
+            Padding::Border => i.max(index(0)).min(index(n - 1)),
+            Padding::Reflection => {
+                // A period runs forth and back; with aligned corners the edges count once.
+                let period = match self.align_corners {
+                    true => (2 * (n - 1)).max(1),
+                    false => 2 * n,
+                };
+                let phase = (i.rem(index(period)) + period).rem(index(period));
+                let back = match self.align_corners {
+                    true => index(period) - &phase,
+                    false => index(period - 1) - &phase,
+                };
+                phase.min(back).min(index(n - 1))
+            }
+        }
+    }
+
+    /// The weights of the neighbours of a coordinate with fraction `s`.
+    fn weights(&self, s: Scalar) -> Vec<Scalar> {
+        let rest = number(1.0, s.ty()) - &s;
+        if self.mode == Mode::Bilinear {
+            return vec![rest, s];
+        }
+        let near = |d: &Scalar| ((d * (A + 2.0) - (A + 3.0)) * d) * d + 1.0;
+        let far = |d: Scalar| ((&d * A - 5.0 * A) * &d + 8.0 * A) * &d - 4.0 * A;
+        vec![
+            far(&s + 1.0),
+            near(&s),
+            near(&rest),
+            far(rest.clone() + 1.0),
+        ]
+    }
+}
+
+/// The parameter of the cubic convolution.
+const A: f64 = -0.75;
+
+/// Coordinates beyond are taken for this one: exact in `f32`, and far from any overflow of indices.
+const FAR: f64 = (1u64 << 60) as f64;
+
+/// A coordinate without fraction as an integer, some integer if it is NaN.
+fn position(x: &Scalar) -> Scalar {
+    let any = clamp(x.clone(), -FAR, FAR).cast(ElementType::I64);
+    any.max(index(-(FAR as i64))).min(index(FAR as i64))
+}
+
+/// `Σ weights[k] · value(k)`
+fn weighted(weights: &[Scalar], value: impl Fn(i64) -> Scalar) -> Scalar {
+    let mut terms = weights.iter().zip(0..).map(|(w, k)| w * value(k));
+    let first = terms
+        .next()
+        .unwrap_or_else(|| number(0.0, ElementType::F32));
+    terms.fold(first, |sum, term| sum + term)
+}
+
+/// The type in which elements are mixed, given that of the coordinates.
+fn arithmetic(ty: ElementType, grid: ElementType) -> ElementType {
+    let data = ty.compute();
+    let long = data.is_integer() && data.bits() >= 32;
+    if long || data == ElementType::F64 || grid == ElementType::F64 {
+        return ElementType::F64;
+    }
+    ElementType::F32
+}
+
+/// `x` as a value of `ty`: an integer without fraction and within its type.
+fn narrowed(x: Scalar, ty: ElementType) -> Scalar {
+    if !ty.is_integer() {
+        return x.cast(ty.compute()).cast(ty);
+    }
+    clamped(x.trunc(), ty).cast(ty.compute()).cast(ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{error, f32s, infer, run};
+    use vinelift_tensor::Tensor;
+
+    fn attributes<'a>(mode: &'a str, padding: &'a str, align: &'a str) -> [(&'a str, &'a str); 3] {
+        [
+            ("mode", mode),
+            ("padding_mode", padding),
+            ("align_corners", align),
+        ]
+    }
+
+    /// Samples one row of one channel at the columns `x`.
+    fn sampled(attributes: &[(&str, &str)], row: &[f32], x: &[f32]) -> Vec<f64> {
+        let data = f32s(&[1, 1, 1, row.len()], row);
+        let grid: Vec<f32> = x.iter().flat_map(|&x| [x, 0.0]).collect();
+        let grid = f32s(&[1, 1, x.len(), 2], &grid);
+        run(&DEF, attributes, &[data, grid]).to_f64_vec().unwrap()
+    }
+
+    /// By the formulas, worked out by hand.
+    #[test]
+    fn between_and_beyond() {
+        let row = [4.0, 8.0, 16.0];
+        let ends = [-1.0, 0.0, 0.5, 1.0];
+        let of =
+            |padding, align, x: &[f32]| sampled(&attributes("bilinear", padding, align), &row, x);
+        assert_eq!(of("border", "true", &ends), [4.0, 8.0, 12.0, 16.0]);
+        assert_eq!(of("zeros", "false", &ends), [2.0, 8.0, 14.0, 8.0]);
+        assert_eq!(of("border", "false", &ends), [4.0, 8.0, 14.0, 16.0]);
+        assert_eq!(of("reflection", "false", &ends), [4.0, 8.0, 14.0, 16.0]);
+        assert_eq!(
+            of("reflection", "true", &[2.0, -2.5, 5.0]),
+            [8.0, 12.0, 16.0]
+        );
+        assert_eq!(of("zeros", "true", &[2.0, -2.0]), [0.0, 0.0]);
+    }
+
+    /// By the formulas: columns 0.5, 1.5 and -0.5 round to even.
+    #[test]
+    fn nearest() {
+        let row = [4.0, 8.0, 16.0];
+        let of = |padding| {
+            sampled(
+                &attributes("nearest", padding, "true"),
+                &row,
+                &[-0.5, 0.5, -1.5, 3.0],
+            )
+        };
+        assert_eq!(of("zeros"), [4.0, 16.0, 4.0, 0.0]);
+        assert_eq!(of("border"), [4.0, 16.0, 4.0, 16.0]);
+        assert_eq!(of("reflection"), [4.0, 16.0, 4.0, 4.0]);
+    }
+
+    /// By the formula: half way the weights are -3/32, 19/32, 19/32, -3/32.
+    #[test]
+    fn cubic() {
+        let row = [32.0, 64.0, 0.0, 32.0];
+        let of = |padding| sampled(&attributes("bicubic", padding, "true"), &row, &[0.0, -1.0])[0];
+        assert_eq!(of("border"), 38.0 - 6.0);
+        assert_eq!(of("zeros"), 38.0 - 6.0);
+        let attributes = attributes("bicubic", "border", "false");
+        assert_eq!(sampled(&attributes, &[3.0; 5], &[0.3, -0.9]), [3.0, 3.0]);
+    }
+
+    #[test]
+    fn odd_coordinates_do_no_harm() {
+        let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e38, -3e38];
+        for padding in ["zeros", "border", "reflection"] {
+            for mode in ["nearest", "bilinear", "bicubic"] {
+                for align in ["true", "false"] {
+                    let found = sampled(&attributes(mode, padding, align), &[1.0, 2.0], &odd);
+                    assert_eq!(found.len(), 5);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_are_truncated() {
+        let data = Tensor::from_slice(&[1, 1, 1, 2], &[0u8, 255]).unwrap();
+        let grid = f32s(&[1, 1, 2, 2], &[0.0, 0.0, 1.0, 0.0]);
+        let attributes = attributes("bilinear", "zeros", "true");
+        let out = run(&DEF, &attributes, &[data, grid]);
+        assert_eq!(out.to_i64_vec().unwrap(), [127, 255]);
+        let words = ["a", "b"].map(str::to_owned).to_vec();
+        let data = Tensor::from_strings(&[1, 1, 1, 2], words).unwrap();
+        let grid = f32s(&[1, 1, 2, 2], &[0.5, 0.0, 5.0, 0.0]);
+        let out = run(&DEF, &[("mode", "nearest")], &[data, grid]);
+        assert_eq!(out.strings().unwrap(), ["b", ""]);
+    }
+
+    #[test]
+    fn shapes() {
+        let data = (ElementType::F16, PartialShape::DYNAMIC, None);
+        let grid =
+            PartialShape::ranked(vec![Dim::fixed(3), Dim::ANY, Dim::fixed(5), Dim::fixed(2)]);
+        let found = infer(&DEF, &[], &[data, (ElementType::F32, grid, None)]);
+        assert_eq!(found, ("f16[3, ?, ?, 5]".to_owned(), vec![]));
+        let zeros = |shape: &[usize]| Tensor::zeros(ElementType::F32, shape).unwrap();
+        let of = |data: &[usize], grid: &[usize]| error(&DEF, &[], &[zeros(data), zeros(grid)]);
+        let message = "the last dim of `grid` [1, 1, 1, 3] must be 2";
+        assert_eq!(of(&[1, 1, 1, 1], &[1, 1, 1, 3]), message);
+        let message = "`data` [1, 1, 1, 1] and `grid` [2, 1, 1, 2] must have the same first dim";
+        assert_eq!(of(&[1, 1, 1, 1], &[2, 1, 1, 2]), message);
+        let inputs = [zeros(&[1, 1, 0, 1]), zeros(&[1, 1, 1, 2])];
+        let message = "`data` [1, 1, 0, 1] has nothing to sample";
+        assert_eq!(error(&DEF, &[("padding_mode", "border")], &inputs), message);
+        assert_eq!(run(&DEF, &[], &inputs), zeros(&[1, 1, 1, 1]));
+    }
+}
