@@ -13,7 +13,8 @@
 //!   `linear` without pads takes them as `half_pixel` unless it resizes dims 2 and 3 of four. Nearest
 //!   elements are as by `simple`. Mode `linear` is that of ONNX below rank 5.
 //!
-//! Mode `linear_onnx` and those of Pillow take any axes. A single pad of Interpolate-1 holds for each
+//! Mode `linear_onnx` and those of Pillow take any axes. An element of no weight is still multiplied, so that
+//! an infinite neighbour may give NaN, as in the reference. A single pad of Interpolate-1 holds for each
 //! of its axes.
 
 mod attributes;
@@ -71,6 +72,12 @@ impl Op for Interpolate {
             By::Sizes => cx.integers(self.asked)?.map(Asked::Sizes),
             By::Scales => {
                 cx.expect(self.asked, "a float type", |t| t.is_float())?;
+                let found = cx.shape(self.asked);
+                ensure!(
+                    found.rank().is_none_or(|rank| rank <= 1),
+                    "`{}` must be a scalar or one-dimensional, found {found}",
+                    self.asked
+                );
                 cx.constant(self.asked).map(scales).transpose()?
             }
         };
