@@ -2,7 +2,7 @@
 
 use crate::{OpDef, OpError, TensorType};
 use half::{bf16, f16};
-use vinelift_tensor::{ElementType, Tensor, TensorError};
+use vinelift_tensor::{ElementType, Tensor, TensorError, packed};
 
 /// The inputs of an operator with their values, for [`crate::Native::evaluate`].
 pub struct Evaluate<'a> {
@@ -124,18 +124,29 @@ pub(crate) fn integers(
 }
 
 /// The elements of `from` at `positions`, in their order, as a tensor of `shape`.
-///
-/// The type must be one that is not packed.
 pub(crate) fn take(
     from: &Tensor,
     shape: &[usize],
     positions: &[usize],
 ) -> Result<Tensor, TensorError> {
-    let width = from.element_type().bits() / 8;
+    let ty = from.element_type();
+    if let Some(strings) = from.strings() {
+        let taken = positions.iter().map(|p| strings[*p].clone()).collect();
+        return Tensor::from_strings(shape, taken);
+    }
     let bytes = from.bytes();
+    if ty.is_packed() {
+        let mut out = Tensor::zeros(ty, shape)?;
+        let target = out.make_mut()?;
+        for (k, p) in positions.iter().enumerate() {
+            packed::set(ty, target, k, packed::get(ty, bytes, *p));
+        }
+        return Ok(out);
+    }
+    let width = ty.bits() / 8;
     let mut out = Vec::with_capacity(positions.len() * width);
     for p in positions {
         out.extend_from_slice(&bytes[p * width..(p + 1) * width]);
     }
-    Tensor::from_bytes(from.element_type(), shape, out)
+    Tensor::from_bytes(ty, shape, out)
 }

@@ -22,5 +22,8 @@ pub(crate) mod rdft;
 pub(crate) mod sparse_fill_empty_rows;
 pub(crate) mod stft;
 pub(crate) mod string_tensor;
+mod order;
+pub(crate) mod top_k;
+pub(crate) mod unique;
 
 pub use evaluate::Evaluate;
