@@ -15,6 +15,8 @@ pub(crate) mod inverse;
 pub(crate) mod irdft;
 pub(crate) mod istft;
 pub(crate) mod multinomial;
+mod boxes;
+pub(crate) mod non_max_suppression;
 pub(crate) mod non_zero;
 mod random;
 pub(crate) mod random_uniform;
@@ -23,6 +25,8 @@ pub(crate) mod sparse_fill_empty_rows;
 pub(crate) mod stft;
 pub(crate) mod string_tensor;
 mod order;
+mod real;
+mod selection;
 pub(crate) mod top_k;
 pub(crate) mod unique;
 

@@ -1,0 +1,90 @@
+//! The two types in which native operators compute on floats: `f64` for `f64`, `f32` for all others.
+
+use super::evaluate::floats;
+use super::order::{Direction, float_key};
+use crate::{Evaluate, OpError};
+use std::ops::{Add, Div, Mul, Sub};
+use vinelift_tensor::{ElementType, Tensor};
+
+/// `f32` or `f64`.
+pub(super) trait Real:
+    Copy
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+{
+    /// The elements of input `name`.
+    fn read(cx: &Evaluate<'_>, name: &str) -> Result<Vec<Self>, OpError>;
+
+    /// The nearest value to `x`.
+    fn of(x: f64) -> Self;
+
+    /// The same value.
+    fn to_f64(self) -> f64;
+
+    /// `e^self`
+    fn exp(self) -> Self;
+
+    /// The smaller one; `self` if either is NaN.
+    fn least(self, other: Self) -> Self {
+        if other < self { other } else { self }
+    }
+
+    /// The larger one; `self` if either is NaN.
+    fn most(self, other: Self) -> Self {
+        if self < other { other } else { self }
+    }
+
+    /// A number that is smaller the better a score is; NaN is the worst.
+    fn rank(self) -> u64 {
+        float_key(self.to_f64(), Direction::Descending)
+    }
+}
+
+impl Real for f32 {
+    fn read(cx: &Evaluate<'_>, name: &str) -> Result<Vec<f32>, OpError> {
+        cx.f32s(name)
+    }
+
+    fn of(x: f64) -> f32 {
+        x as f32
+    }
+
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn exp(self) -> f32 {
+        self.exp()
+    }
+}
+
+impl Real for f64 {
+    fn read(cx: &Evaluate<'_>, name: &str) -> Result<Vec<f64>, OpError> {
+        cx.f64s(name)
+    }
+
+    fn of(x: f64) -> f64 {
+        x
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn exp(self) -> f64 {
+        self.exp()
+    }
+}
+
+/// A tensor of a float type, each value rounded to it.
+pub(super) fn tensor<R: Real>(
+    ty: ElementType,
+    shape: &[usize],
+    values: &[R],
+) -> Result<Tensor, OpError> {
+    let values: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
+    Ok(floats(ty, shape, &values)?)
+}
