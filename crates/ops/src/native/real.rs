@@ -88,3 +88,18 @@ pub(super) fn tensor<R: Real>(
     let values: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
     Ok(floats(ty, shape, &values)?)
 }
+
+/// As [`tensor`], filled up with 0 behind the values.
+pub(super) fn padded<R: Real>(
+    ty: ElementType,
+    shape: &[usize],
+    values: &[R],
+) -> Result<Tensor, OpError> {
+    let mut out = Tensor::zeros(ty, shape)?;
+    let start = tensor(ty, &[values.len()], values)?;
+    let start = start.bytes();
+    if let Some(target) = out.make_mut()?.get_mut(..start.len()) {
+        target.copy_from_slice(start);
+    }
+    Ok(out)
+}
