@@ -163,6 +163,8 @@ static FILES: &[&OpDef] = &[
     &native::ctc_greedy_decoder::DEF,
     &native::ctc_greedy_decoder::SEQ_LEN,
     &native::ctc_loss::DEF,
+    &native::detection_output::V1,
+    &native::detection_output::V8,
     &native::detectron_detection_output::DEF,
     &native::detectron_top_k_rois::DEF,
     &native::dft::DFT,

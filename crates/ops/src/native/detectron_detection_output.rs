@@ -16,7 +16,7 @@
 use super::boxes::{Rect, Threshold, best_first, greedy, limit};
 use super::evaluate::integers;
 use super::proposals::count;
-use super::real::{self, Real};
+use super::real::{self, Real, is_real};
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -54,7 +54,7 @@ struct DetectionOutput {
 
 impl Native for DetectionOutput {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("input_rois", "a float type", ElementType::is_float)?;
+        let element = cx.expect("input_rois", "f16, bf16, f32 or f64", is_real)?;
         let any = [Dim::ANY; 2];
         let mut dims = [&any[..]; 4];
         for (name, dims) in INPUTS.into_iter().zip(&mut dims) {

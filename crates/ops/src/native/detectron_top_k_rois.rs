@@ -7,11 +7,12 @@
 use super::boxes::best_first;
 use super::evaluate::take;
 use super::proposals::count;
+use super::real::is_real;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_tensor::{Dim, ElementType, Tensor};
+use vinelift_tensor::{Dim, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ExperimentalDetectronTopKROIs",
@@ -30,7 +31,7 @@ struct TopKRois {
 
 impl Native for TopKRois {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("input_rois", "a float type", ElementType::is_float)?;
+        let element = cx.expect("input_rois", "f16, bf16, f32 or f64", is_real)?;
         cx.expect_same("input_rois", "rois_probs")?;
         cx.expect_rank("input_rois", 2)?;
         cx.expect_rank("rois_probs", 1)?;

@@ -15,7 +15,7 @@
 use super::boxes::{Rect, Threshold};
 use super::evaluate::integers;
 use super::proposals::{self, Proposal};
-use super::real::{self, Real};
+use super::real::{self, Real, is_real};
 use super::selection;
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -268,7 +268,7 @@ fn tensors<R: Real>(
 
 /// The dims of the inputs, which have these ranks and one float type.
 fn ranked(cx: &Infer<'_>, ranks: [usize; 4]) -> Result<[Vec<Dim>; 4], OpError> {
-    cx.expect("scores", "a float type", ElementType::is_float)?;
+    cx.expect("scores", "f16, bf16, f32 or f64", is_real)?;
     let mut dims = [const { Vec::new() }; 4];
     for ((name, rank), dims) in INPUTS.into_iter().zip(ranks).zip(&mut dims) {
         cx.expect_same("scores", name)?;

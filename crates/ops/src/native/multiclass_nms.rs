@@ -12,7 +12,7 @@
 
 use super::boxes::{Rect, Threshold, best_first, greedy};
 use super::class_boxes::{Found, Limits, Sort};
-use super::real::Real;
+use super::real::{Real, is_real};
 use super::selection;
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -108,7 +108,7 @@ impl Native for MulticlassNms {
 
 /// The numbers of images, classes and boxes where each class has its own boxes.
 fn infer_per_class(cx: &Infer<'_>) -> Result<[Dim; 3], OpError> {
-    cx.expect("boxes", "a float type", ElementType::is_float)?;
+    cx.expect("boxes", "f16, bf16, f32 or f64", is_real)?;
     cx.expect_same("boxes", "scores")?;
     cx.expect_integer("roisnum")?;
     cx.expect_rank("boxes", 3)?;

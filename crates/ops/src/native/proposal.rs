@@ -4,8 +4,8 @@
 //! There is an anchor for each ratio and each scale, at every place of the map, `feat_stride` apart. With
 //! `a = base_size²`, its extents are `w scale, h scale` where `w = round(sqrt(a / ratio))` and
 //! `h = round(w ratio)`. With `framework="tensorflow"` nothing is rounded, anchors lie about the place
-//! itself instead of about the middle of the cell, they are moved into the image first, and coordinates
-//! do not count pixels.
+//! itself instead of about the middle of the cell, they are moved into the image first, coordinates do
+//! not count pixels, and x goes down the image and y across.
 //!
 //! Specifications: Proposal-1 and Proposal-4, which also gives out the scores. Boxes smaller than
 //! `min_size` (times the scale of the image) are dropped (OpenVINO gives them the score 0). Where an
@@ -14,7 +14,7 @@
 
 use super::boxes::{Rect, Threshold};
 use super::proposals::{self, Proposal as Box5};
-use super::real::{self, Real};
+use super::real::{self, Real, is_real};
 use crate::error::ensure;
 use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
@@ -98,7 +98,7 @@ struct Proposal {
 
 impl Native for Proposal {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("class_probs", "a float type", ElementType::is_float)?;
+        let element = cx.expect("class_probs", "f16, bf16, f32 or f64", is_real)?;
         cx.expect_same("class_probs", "bbox_deltas")?;
         cx.expect_same("class_probs", "image_shape")?;
         cx.expect_rank("class_probs", 4)?;
@@ -155,7 +155,12 @@ impl Proposal {
         let element = cx.input("class_probs").element_type();
         let batches = cx.shape("class_probs")[0];
         let image = R::read(cx, "image_shape")?;
-        let (height, width) = (image[0], image[1]);
+        // With TensorFlow x goes along the rows.
+        let (height, width) = if self.is_tensorflow() {
+            (image[1], image[0])
+        } else {
+            (image[0], image[1])
+        };
         let scales = [image[2], image[image.len() - 1]];
         let least = scales.map(|scale| R::of(given.min_size.into()) * scale);
         let before = proposals::count("pre_nms_topn", given.pre_nms_topn)?;
@@ -311,5 +316,115 @@ impl<R: Real> Maps<R> {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IndexPolicy;
+    use crate::testing::{error, f32s, infer, run, run_all};
+
+    fn attributes<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let given = [
+            ("base_size", "5"),
+            ("pre_nms_topn", "9"),
+            ("nms_thresh", "0.5"),
+            ("feat_stride", "4"),
+            ("ratio", "1"),
+            ("scale", "1"),
+        ];
+        [&given[..], more].concat()
+    }
+
+    const THREE: (&str, &str) = ("post_nms_topn", "3");
+    const ANY: (&str, &str) = ("min_size", "1");
+
+    /// An image of 12 × 8 pixels and a map of one row with three places.
+    fn inputs(image: &[f32]) -> [Tensor; 3] {
+        let mut deltas = [0.0; 12];
+        // The second box moves onto the first one, the third grows to twice its height.
+        deltas[1] = -0.75;
+        deltas[11] = f32::ln(2.0);
+        [
+            f32s(&[1, 2, 1, 3], &[0.0, 0.0, 0.0, 0.9, 0.8, 0.7]),
+            f32s(&[1, 4, 1, 3], &deltas),
+            f32s(&[image.len()], image),
+        ]
+    }
+
+    fn boxes(more: &[(&str, &str)], image: &[f32]) -> Vec<f64> {
+        let out = run(&V1, &attributes(more), &inputs(image));
+        let rows = out.to_f64_vec().unwrap();
+        rows.iter().map(|x| (x * 1e4).round() / 1e4).collect()
+    }
+
+    /// By hand, from the formula of the specification.
+    #[test]
+    fn as_in_caffe() {
+        let image = [8.0, 12.0, 1.0];
+        let attributes = attributes(&[THREE, ANY]);
+        let out = run_all(&V4, &attributes, &inputs(&image), IndexPolicy::Spec).unwrap();
+        let want = [
+            [0.0, 0.0, 0.0, 5.0, 5.0],
+            [0.0, 8.0, 0.0, 11.0, 7.0],
+            [-1.0, 0.0, 0.0, 0.0, 0.0],
+        ];
+        assert_eq!(out[0], f32s(&[3, 5], &want.concat()));
+        assert_eq!(out[1], f32s(&[3], &[0.9, 0.7, 0.0]));
+        let loose = [THREE, ANY, ("clip_before_nms", "false")];
+        assert_eq!(boxes(&loose, &image)[5..10], [0.0, 8.0, -2.5, 13.0, 7.5]);
+        let late = [&loose[..], &[("clip_after_nms", "true")]].concat();
+        assert_eq!(boxes(&late, &image)[5..10], [0.0, 8.0, 0.0, 12.0, 7.5]);
+        let normal = [THREE, ANY, ("normalize", "true")];
+        let want = [0.0, 0.6667, 0.0, 0.9167, 0.875];
+        assert_eq!(boxes(&normal, &image)[5..10], want);
+    }
+
+    /// By hand, from the formula of the specification.
+    #[test]
+    fn as_in_tensorflow() {
+        let other = [THREE, ANY, ("framework", "tensorflow")];
+        // Anchors go from -2.5 to 2.5; places follow one another in y.
+        let found = boxes(&other, &[8.0, 12.0, 1.0]);
+        assert_eq!(found[..5], [0.0, 0.0, 0.0, 2.5, 2.5]);
+        // The second box is cut to less than one pixel.
+        assert_eq!(found[5..10], [0.0, 0.0, 3.0, 2.5, 12.0]);
+    }
+
+    #[test]
+    fn small_boxes_are_dropped() {
+        // The boxes are 6 × 6, 6 × 6 and 4 × 8.
+        let least = [THREE, ("min_size", "2")];
+        let found = boxes(&least, &[8.0, 12.0, 1.0, 3.0]);
+        assert_eq!(
+            found[..10],
+            [0.0, 0.0, 0.0, 5.0, 5.0, -1.0, 0.0, 0.0, 0.0, 0.0]
+        );
+        let most = [THREE, ("min_size", "9")];
+        assert_eq!(boxes(&most, &[8.0, 12.0, 1.0])[0], -1.0);
+    }
+
+    #[test]
+    fn shapes() {
+        let all = attributes(&[THREE, ANY]);
+        let known = inputs(&[8.0, 12.0, 1.0]).map(|t| (t.element_type(), t.shape().into(), None));
+        assert_eq!(infer(&V4, &all, &known).0, "f32[3, 5] f32[3]");
+        let [_, _, image] = known;
+        let any = (ElementType::F32, PartialShape::DYNAMIC, None);
+        let found = infer(&V1, &all, &[any.clone(), any, image]).0;
+        assert_eq!(found, "f32[?, 5]");
+        let mut more = all.clone();
+        more.retain(|(name, _)| *name != "ratio");
+        more.push(("ratio", "1, 2"));
+        assert_eq!(
+            error(&V1, &more, &inputs(&[8.0, 12.0, 1.0])),
+            "`class_probs` [1, 2, 1, 3] and `bbox_deltas` [1, 4, 1, 3] must be [batches, 4, height, \
+             width] and [batches, 8, height, width]"
+        );
+        assert_eq!(
+            error(&V1, &all, &inputs(&[8.0, 12.0])),
+            "`image_shape` must have 3 or 4 elements, found [2]"
+        );
     }
 }

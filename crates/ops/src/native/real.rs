@@ -6,6 +6,12 @@ use crate::{Evaluate, OpError};
 use std::ops::{Add, Div, Mul, Sub};
 use vinelift_tensor::{ElementType, Tensor};
 
+/// The float types that operators compute on; the others are formats for storage only.
+pub(super) fn is_real(ty: ElementType) -> bool {
+    use ElementType::{BF16, F16, F32, F64};
+    matches!(ty, F16 | BF16 | F32 | F64)
+}
+
 /// `f32` or `f64`.
 pub(super) trait Real:
     Copy

@@ -2,7 +2,7 @@
 //! that name the selected ones.
 
 use super::evaluate::{floats, integers};
-use super::real::Real;
+use super::real::{Real, is_real};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, TensorError};
@@ -18,7 +18,7 @@ pub(super) struct Dims {
 /// Checks the inputs `boxes` `[batches, boxes, coordinates]` and `scores`
 /// `[batches, classes, boxes]`, of one float type.
 pub(super) fn infer(cx: &Infer<'_>, coordinates: usize) -> Result<Dims, OpError> {
-    cx.expect("boxes", "a float type", ElementType::is_float)?;
+    cx.expect("boxes", "f16, bf16, f32 or f64", is_real)?;
     cx.expect_same("boxes", "scores")?;
     cx.expect_rank("boxes", 3)?;
     cx.expect_rank("scores", 3)?;
@@ -51,7 +51,7 @@ pub(super) fn expect_number(cx: &Infer<'_>, name: &'static str) -> Result<(), Op
     if !cx.has(name) {
         return Ok(());
     }
-    cx.expect(name, "a float type", ElementType::is_float)?;
+    cx.expect(name, "f16, bf16, f32 or f64", is_real)?;
     let one = cx.dims(name).is_none_or(|dims| match dims {
         [] => true,
         [n] => n.contains(1),
