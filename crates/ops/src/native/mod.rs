@@ -17,6 +17,7 @@ pub(crate) mod istft;
 pub(crate) mod multinomial;
 mod boxes;
 mod class_boxes;
+mod decay;
 pub(crate) mod detection_output;
 pub(crate) mod detectron_detection_output;
 pub(crate) mod detectron_top_k_rois;

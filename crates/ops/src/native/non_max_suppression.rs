@@ -16,6 +16,7 @@
 //! have is left out.
 
 use super::boxes::{Rect, Threshold, best_first, greedy};
+use super::decay::Decay;
 use super::real::Real;
 use super::selection;
 use crate::attrs::element_type;
@@ -24,8 +25,6 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -220,61 +219,6 @@ impl NonMaxSuppression {
             Encoding::Corner => [b.least(d), a.least(c), b.most(d), a.most(c)],
             Encoding::Center => [a - half(c), b - half(d), a + half(c), b + half(d)],
         })
-    }
-}
-
-/// Suppression that lowers scores.
-struct Decay<R> {
-    sigma: R,
-    /// The intersection over union from which on a box is left out, if any.
-    cut: Option<R>,
-    /// The score that is too low.
-    threshold: R,
-}
-
-impl<R: Real> Decay<R> {
-    /// Positions and scores of those selected, from those of `candidates`.
-    fn select(
-        &self,
-        candidates: Vec<(usize, R)>,
-        most: usize,
-        iou: impl Fn(usize, usize) -> R,
-    ) -> Vec<(usize, R)> {
-        // A score is only brought up to date when it is the highest. Each entry also has the number of
-        // selected boxes that its score knows of.
-        let entry = |i: usize, score: R, known: usize| (Reverse((score.rank(), i)), known);
-        let mut scores: Vec<R> =
-            vec![R::of(0.0); candidates.iter().map(|c| c.0 + 1).max().unwrap_or(0)];
-        let mut heap = BinaryHeap::new();
-        for (i, score) in candidates {
-            scores[i] = score;
-            heap.push(entry(i, score, 0));
-        }
-        let mut selected: Vec<(usize, R)> = Vec::new();
-        while selected.len() < most
-            && let Some((Reverse((_, i)), known)) = heap.pop()
-        {
-            if known == selected.len() {
-                selected.push((i, scores[i]));
-                continue;
-            }
-            let before = scores[i];
-            let new = selected[known..].iter().rev();
-            scores[i] = new.fold(before, |score, (j, _)| score * self.factor(iou(i, *j)));
-            if scores[i] == before {
-                selected.push((i, before));
-            } else if scores[i] > self.threshold {
-                heap.push(entry(i, scores[i], selected.len()));
-            }
-        }
-        selected
-    }
-
-    fn factor(&self, iou: R) -> R {
-        if self.cut.is_some_and(|cut| iou >= cut) {
-            return R::of(0.0);
-        }
-        (R::of(-0.5) / self.sigma * iou * iou).exp()
     }
 }
 

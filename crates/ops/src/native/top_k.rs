@@ -109,10 +109,13 @@ impl Native for TopK {
         let mut positions = vec![0; indices.len()];
         if !empty {
             let keys = keys(data, self.mode.direction())?;
+            let mut slice = Vec::with_capacity(extent);
             for o in 0..outer {
                 for i in 0..inner {
-                    let slice = (0..extent).map(|j| (keys[(o * extent + j) * inner + i], j));
-                    for (n, j) in self.best(slice.collect(), k).into_iter().enumerate() {
+                    slice.clear();
+                    slice.extend((0..extent).map(|j| (keys[(o * extent + j) * inner + i], j)));
+                    self.keep_best(&mut slice, k);
+                    for (n, &(_, j)) in slice.iter().enumerate() {
                         indices[(o * k + n) * inner + i] = j as i64;
                         positions[(o * k + n) * inner + i] = (o * extent + j) * inner + i;
                     }
@@ -127,9 +130,9 @@ impl Native for TopK {
 }
 
 impl TopK {
-    /// The positions of the `k` smallest of `(key, position)`, `k` being at least 1 and at most their
-    /// number.
-    fn best(&self, mut slice: Vec<(u64, usize)>, k: usize) -> Vec<usize> {
+    /// Leaves the `k` smallest of `(key, position)` in the order that is asked for, `k` being at least 1
+    /// and at most their number.
+    fn keep_best(&self, slice: &mut Vec<(u64, usize)>, k: usize) {
         if k < slice.len() {
             slice.select_nth_unstable(k - 1);
             slice.truncate(k);
@@ -138,7 +141,6 @@ impl TopK {
             Sort::Value | Sort::None => slice.sort_unstable(),
             Sort::Index => slice.sort_unstable_by_key(|(_, j)| *j),
         }
-        slice.into_iter().map(|(_, j)| j).collect()
     }
 }
 

@@ -114,7 +114,11 @@ impl Unique {
     fn classes(&self, slices: &Slices, keys: &[u64]) -> Classes {
         // Equal slices become neighbours, the first of them first.
         let mut order: Vec<usize> = (0..slices.count).collect();
-        order.sort_by(|a, b| slices.keys(*a, keys).cmp(slices.keys(*b, keys)));
+        if slices.outer * slices.inner == 1 {
+            order.sort_unstable_by_key(|i| (keys[*i], *i));
+        } else {
+            order.sort_by(|a, b| slices.keys(*a, keys).cmp(slices.keys(*b, keys)));
+        }
         let equal = |a: &usize, b: &usize| slices.keys(*a, keys).eq(slices.keys(*b, keys));
         let mut members: Vec<&[usize]> = order.chunk_by(equal).collect();
         if !self.sorted {
