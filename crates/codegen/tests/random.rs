@@ -210,7 +210,7 @@ impl Builder<'_> {
         let ty = self.choices.of(&STORED);
         let rank = self.choices.below(4);
         let shape: Vec<usize> = (0..rank)
-            .map(|_| [2, 1, 3, 4, 0][self.choices.below(5)])
+            .map(|_| [2, 1, 3, 9, 0, 18][self.choices.below(6)])
             .collect();
         let y = self.nest.buffer("y", ty, &shape, Role::Output);
         let domain = self.nest.axes(&shape);

@@ -58,6 +58,15 @@ impl Linear {
         self
     }
 
+    /// How many times all atoms of this form are in `other`, if they are equally often.
+    pub(crate) fn factor_in(&self, other: &Linear) -> Option<i64> {
+        let of = |atom: &Scalar| other.terms.iter().find(|(a, _)| a == atom).map(|(_, k)| *k);
+        let (first, k) = self.terms.first()?;
+        let times = of(first)?.checked_div_euclid(*k)?;
+        let fits = |(atom, k): &(Scalar, i64)| of(atom) == k.checked_mul(times);
+        (times != 0 && self.terms.iter().all(fits)).then_some(times)
+    }
+
     /// `(quotient, rest)` with `self = c · quotient + rest`, coefficient by coefficient.
     fn split_by(&self, c: i64) -> (Linear, Linear) {
         let mut quotient = Linear {

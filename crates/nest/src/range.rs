@@ -1,5 +1,6 @@
 //! Interval arithmetic: the values that an index can take.
 
+use crate::linear::Linear;
 use crate::nest::{Axis, Stage};
 use crate::scalar::{AxisId, Binary, Kind, Scalar, Unary};
 use rustc_hash::FxHashMap;
@@ -96,6 +97,8 @@ pub struct Ranges {
     /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
     memo: Vec<FxHashMap<usize, (Scalar, Interval)>>,
     budget: usize,
+    /// Whether sums are being put in for sums, which is not done inside itself.
+    in_sum: bool,
 }
 
 /// Nodes looked at in one nest before everything counts as unknown: nested guards over shared
@@ -174,10 +177,50 @@ impl Ranges {
                 range = range.intersect(*interval);
             }
         }
+        if matches!(x.kind(), Kind::Binary(Binary::Add | Binary::Sub, ..)) {
+            range = range.intersect(self.by_facts(x));
+        }
         if let Some(memo) = self.memo.last_mut() {
             memo.insert(x.address(), (x.clone(), range));
         }
         range
+    }
+
+    /// The range of a sum in which what is known of other sums is put in: with `0 <= i - j < 3` known,
+    /// `4·i - 4·j + k` is `4·(i - j) + k`.
+    fn by_facts(&mut self, x: &Scalar) -> Interval {
+        if x.ty() != ElementType::I64 || self.facts.is_empty() || self.in_sum {
+            return Interval::FULL;
+        }
+        let is_sum = |(fact, _): &&(Scalar, Interval)| {
+            matches!(fact.kind(), Kind::Binary(Binary::Add | Binary::Sub, ..)) && fact != x
+        };
+        let sums: Vec<(Scalar, Interval)> = self.facts.iter().filter(is_sum).cloned().collect();
+        if sums.is_empty() {
+            return Interval::FULL;
+        }
+        self.in_sum = true;
+        let mut rest = Linear::of(x);
+        let mut total = Interval::exactly(0);
+        for (fact, interval) in sums {
+            let form = Linear::of(&fact);
+            let Some(times) = form.factor_in(&rest) else {
+                continue;
+            };
+            let same = self.facts.iter().filter(|(other, _)| *other == fact);
+            let known = same.fold(interval, |all, (_, i)| all.intersect(*i));
+            let known = self.structural(&fact).intersect(known);
+            let part = known.corners(Interval::exactly(times), |a, b| a * b);
+            total = binary(Binary::Add, total, part);
+            rest = rest.plus(&form, times.wrapping_neg());
+        }
+        for (atom, coefficient) in &rest.terms {
+            let range = self.of(atom);
+            let part = range.corners(Interval::exactly(*coefficient), |a, b| a * b);
+            total = binary(Binary::Add, total, part);
+        }
+        self.in_sum = false;
+        binary(Binary::Add, total, Interval::exactly(rest.constant))
     }
 
     fn structural(&mut self, x: &Scalar) -> Interval {
@@ -426,6 +469,11 @@ mod tests {
         let other = &i * 5 + &j - 1;
         let in_sum = select((&j - 1).ge(index(0)), other.clone(), index(0));
         assert_eq!(ranges.of(&in_sum), Interval { low: 0, high: 26 });
+        // And as a part of one.
+        let (a, b) = (&i - &j, &j + &j * 2);
+        let part = &i * 4 - &j * 4 + &b + 1;
+        let in_part = select(inside(&a, 0, 3), part, index(1));
+        assert_eq!(ranges.of(&in_part), Interval { low: 1, high: 15 });
         let twice = select((&j * 2).gt(index(1)), &j + 4, index(5));
         assert_eq!(ranges.of(&twice), Interval { low: 5, high: 6 });
         let negative = select(x.lt(index(0)), &x + 8, x.min(index(7)));

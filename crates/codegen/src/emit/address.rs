@@ -20,6 +20,11 @@ impl<'n> Linear<'n> {
         self.terms.iter().map(|(leaf, _)| *leaf)
     }
 
+    /// The leaves with their coefficients.
+    pub(super) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, i64)> + use<'_, 'n> {
+        self.terms.iter().copied()
+    }
+
     fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
         match self
             .terms

@@ -77,6 +77,12 @@ impl Facts {
         self.known.get(&x.address()).map_or(&[], |fact| &fact.free)
     }
 
+    /// Whether the scalar at an address depends on an axis, as far as is known.
+    pub(super) fn depends(&self, address: usize, axis: AxisId) -> bool {
+        let fact = self.known.get(&address);
+        fact.is_none_or(|fact| fact.free.contains(&axis))
+    }
+
     fn has_effect(&self, x: &Scalar) -> bool {
         self.known.get(&x.address()).is_none_or(|fact| fact.effect)
     }
@@ -105,11 +111,13 @@ impl<'n> Emitter<'n, '_> {
 
     /// The largest scalars under `roots` that are worth hoisting and depend on axes in scope alone.
     pub(super) fn ready(&self, roots: impl Iterator<Item = &'n Scalar>) -> Vec<&'n Scalar> {
+        // What runs over lanes is no scalar that could be computed ahead.
+        let lanes = self.vectors.axis();
         self.certain(roots, |x| {
             self.facts
                 .free(x)
                 .iter()
-                .all(|id| self.axes.contains_key(id))
+                .all(|id| self.axes.contains_key(id) && *id != lanes)
         })
     }
 

@@ -11,11 +11,13 @@ use vinelift_nest::Axis;
 /// A loop that is open: code is being emitted into its body.
 pub(super) struct Loop {
     axis: Axis,
+    /// Points that one turn does.
+    step: i64,
     head: Block,
     exit: Block,
     counter: Value,
-    /// The accumulator as it is at the top, if the loop is part of a reduction.
-    carried: Option<Value>,
+    /// The accumulators as they are at the top, if the loop is part of a reduction.
+    carried: Vec<Value>,
 }
 
 impl Emitter<'_, '_> {
@@ -25,22 +27,21 @@ impl Emitter<'_, '_> {
         self.axes.insert(axis.id, Binding { value, depth: 0 });
     }
 
-    /// Opens a loop. Gives `carried` as it is at the top of the body.
-    pub(super) fn open_loop(&mut self, axis: Axis, carried: Option<Value>) -> Option<Value> {
+    /// Opens a loop over an axis, `step` points at a time. Gives `carried` as it is at the top of the
+    /// body.
+    pub(super) fn open_loop_by(&mut self, axis: Axis, step: i64, carried: &[Value]) -> Vec<Value> {
         let b = &mut self.builder;
         let (head, body, exit) = (b.create_block(), b.create_block(), b.create_block());
         let zero = b.ins().iconst(types::I64, 0);
-        let arguments: Vec<BlockArg> = [Some(zero), carried]
-            .into_iter()
-            .flatten()
-            .map(BlockArg::from)
-            .collect();
+        let mut arguments = vec![BlockArg::from(zero)];
+        arguments.extend(carried.iter().map(|v| BlockArg::from(*v)));
         b.ins().jump(head, &arguments);
         let counter = b.append_block_param(head, types::I64);
-        let carried = carried.map(|value| {
-            let ty = b.func.dfg.value_type(value);
+        let parameter = |value: &Value| {
+            let ty = b.func.dfg.value_type(*value);
             b.append_block_param(head, ty)
-        });
+        };
+        let carried: Vec<Value> = carried.iter().map(parameter).collect();
         b.switch_to_block(head);
         let done = b
             .ins()
@@ -49,10 +50,11 @@ impl Emitter<'_, '_> {
         b.switch_to_block(body);
         self.loops.push(Loop {
             axis,
+            step,
             head,
             exit,
             counter,
-            carried,
+            carried: carried.clone(),
         });
         self.axes.insert(
             axis.id,
@@ -67,16 +69,15 @@ impl Emitter<'_, '_> {
 
     /// Closes the innermost loop; `carried` is what goes back to the top. Gives what it was in the
     /// end.
-    pub(super) fn close_loop(&mut self, carried: Option<Value>) -> Option<Value> {
-        let open = self.loops.pop()?;
+    pub(super) fn close_loop(&mut self, carried: &[Value]) -> Vec<Value> {
+        let Some(open) = self.loops.pop() else {
+            return Vec::new();
+        };
         self.close_scope();
         self.axes.remove(&open.axis.id);
-        let next = self.builder.ins().iadd_imm_s(open.counter, 1);
-        let arguments: Vec<BlockArg> = [Some(next), carried]
-            .into_iter()
-            .flatten()
-            .map(BlockArg::from)
-            .collect();
+        let next = self.builder.ins().iadd_imm_s(open.counter, open.step);
+        let mut arguments = vec![BlockArg::from(next)];
+        arguments.extend(carried.iter().map(|v| BlockArg::from(*v)));
         self.builder.ins().jump(open.head, &arguments);
         self.builder.switch_to_block(open.exit);
         open.carried

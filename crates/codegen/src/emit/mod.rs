@@ -24,6 +24,7 @@ mod memory;
 mod packed;
 mod scalar;
 mod stage;
+mod vector;
 mod wrap;
 
 pub(crate) use wrap::RawFault;
@@ -73,7 +74,7 @@ pub(crate) fn kernel(
     shared: &mut FunctionBuilderContext,
 ) -> Result {
     func.signature = signature(isa);
-    let mut emitter = Emitter::new(nest, tables, FunctionBuilder::new(func, shared));
+    let mut emitter = Emitter::new(nest, tables, isa, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
         // Half a function is left in there.
         *shared = FunctionBuilderContext::new();
@@ -108,6 +109,11 @@ struct Emitter<'n, 'f> {
     /// About the scalars of the current stage.
     facts: Facts,
     ranges: Ranges,
+    /// Of the stage that runs by vectors.
+    vectors: vector::Vectors,
+    /// Whether stages may run by vectors.
+    has_vectors: bool,
+    is_x86: bool,
 }
 
 /// An axis in scope.
@@ -122,6 +128,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
     fn new(
         nest: &'n Nest,
         tables: &[Option<DataId>],
+        isa: &dyn TargetIsa,
         mut builder: FunctionBuilder<'f>,
     ) -> Emitter<'n, 'f> {
         let entry = builder.create_block();
@@ -168,6 +175,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
             tasks: Vec::new(),
             facts: Facts::default(),
             ranges: Ranges::new(),
+            vectors: vector::Vectors::default(),
+            has_vectors: vector::is_supported(isa),
+            is_x86: isa.name() == "x64",
         }
     }
 

@@ -117,9 +117,11 @@ impl<'n> Emitter<'n, '_> {
                 self.need(ready);
             }
             Task::Open(axis) => {
-                let carried = self.open_loop(axis, self.accumulators.last().copied());
-                if let (Some(top), Some(carried)) = (self.accumulators.last_mut(), carried) {
-                    *top = carried;
+                let accumulator: Vec<Value> =
+                    self.accumulators.last().copied().into_iter().collect();
+                let carried = self.open_loop_by(axis, 1, &accumulator);
+                if let (Some(top), [carried]) = (self.accumulators.last_mut(), &carried[..]) {
+                    *top = *carried;
                 }
             }
             Task::Fold(reduce) => self.fold(reduce)?,
@@ -288,7 +290,7 @@ impl<'n> Emitter<'n, '_> {
         let body = self.get(reduce.body);
         let mut value = self.binary(reduce.op, reduce.whole.ty(), old, body, None)?;
         for _ in reduce.axes.iter().filter(|axis| axis.extent > 1) {
-            value = self.close_loop(Some(value)).unwrap_or(value);
+            value = self.close_loop(&[value]).first().copied().unwrap_or(value);
         }
         for axis in reduce.axes {
             self.axes.remove(&axis.id);

@@ -16,15 +16,23 @@ impl<'n> Emitter<'n, '_> {
         for &axis in stage.domain.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
-        for &axis in stage.domain.iter().filter(|axis| axis.extent > 1) {
+        let plan = self.plan(stage);
+        let many = stage.domain.iter().filter(|axis| axis.extent > 1);
+        let last = many.clone().count().wrapping_sub(1);
+        for (k, &axis) in many.enumerate() {
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
             self.hoist(stage.at.iter().chain(value))?;
-            self.open_loop(axis, None);
+            match plan {
+                Some(plan) if k == last => self.vector_loop(stage, plan)?,
+                _ => drop(self.open_loop_by(axis, 1, &[])),
+            }
         }
-        self.assign(stage)?;
+        if plan.is_none() {
+            self.assign(stage)?;
+        }
         while self.loops.len() > loops {
-            self.close_loop(None);
+            self.close_loop(&[]);
         }
         self.close_scope();
         Ok(())

@@ -6,11 +6,11 @@
 pub(crate) mod adaptive_pool;
 pub(crate) mod avg_pool;
 pub(crate) mod binary_convolution;
+mod bounds;
+pub(crate) mod col2im;
 pub(crate) mod convolution;
 pub(crate) mod convolution_backprop;
 pub(crate) mod deformable_convolution;
-mod bounds;
-pub(crate) mod col2im;
 pub(crate) mod extract_image_patches;
 mod first;
 pub(crate) mod grid_sample;

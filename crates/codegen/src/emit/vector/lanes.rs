@@ -1,0 +1,240 @@
+//! What is known of a stage while its innermost axis runs over lanes.
+
+use crate::emit::{Emitter, register};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use rustc_hash::FxHashMap;
+use vinelift_nest::{Axis, AxisId, Scalar};
+use vinelift_tensor::ElementType::{self, Boolean};
+
+/// The values of a scalar at consecutive points: registers of 128 bits, the first points first. What
+/// fills less than one register lies in its low part.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    pub(super) registers: Vec<Value>,
+    /// Bytes of one lane. Booleans are masks, all ones for true, of any width.
+    pub(super) width: usize,
+}
+
+/// The lanes that have been computed.
+#[derive(Default)]
+pub(crate) struct Vectors {
+    axis: Option<AxisId>,
+    lanes: usize,
+    known: FxHashMap<usize, Lanes>,
+    order: Vec<usize>,
+}
+
+impl Vectors {
+    pub(super) fn begin(&mut self, axis: Axis, lanes: usize) {
+        self.axis = Some(axis.id);
+        self.lanes = lanes;
+    }
+
+    pub(super) fn end(&mut self) {
+        self.axis = None;
+        self.known.clear();
+        self.order.clear();
+    }
+
+    /// The axis that runs over lanes.
+    pub(crate) fn axis(&self) -> AxisId {
+        self.axis.unwrap_or(AxisId(u32::MAX))
+    }
+
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    pub(super) fn get(&self, x: &Scalar) -> Option<&Lanes> {
+        self.known.get(&x.address())
+    }
+
+    pub(super) fn set(&mut self, x: &Scalar, lanes: Lanes) {
+        if self.known.insert(x.address(), lanes).is_none() {
+            self.order.push(x.address());
+        }
+    }
+
+    /// To go back to with [`Vectors::forget`].
+    pub(super) fn mark(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Forgets what came since the mark.
+    pub(super) fn forget(&mut self, mark: usize) {
+        for address in self.order.drain(mark..) {
+            self.known.remove(&address);
+        }
+    }
+}
+
+/// The type of a register full of elements that are held in registers of type `element`.
+pub(super) fn vector(element: Type) -> Type {
+    let lanes = 128 / element.bits();
+    element.by(lanes).unwrap_or(types::I8X16)
+}
+
+/// Integers of so many bytes.
+pub(super) fn integer(width: usize) -> Type {
+    match width {
+        1 => types::I8,
+        2 => types::I16,
+        4 => types::I32,
+        _ => types::I64,
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// How many registers hold all lanes of so many bytes each.
+    pub(super) fn registers(&self, width: usize) -> usize {
+        (self.vectors.lanes() * width).div_ceil(16)
+    }
+
+    pub(super) fn cast_register(&mut self, x: Value, to: Type) -> Value {
+        if self.builder.func.dfg.value_type(x) == to {
+            return x;
+        }
+        let little = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
+        self.builder.ins().bitcast(to, little, x)
+    }
+
+    /// The same value in every lane.
+    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes {
+        let register = register(ty);
+        let width = register.bytes() as usize;
+        let value = match ty {
+            // 0 and 1 as a mask.
+            Boolean => self.builder.ins().ineg(value),
+            _ => value,
+        };
+        let spread = self.builder.ins().splat(vector(register), value);
+        Lanes {
+            registers: vec![spread; self.registers(width)],
+            width,
+        }
+    }
+
+    /// One scalar for each lane.
+    pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes {
+        let register = register(ty);
+        let (width, each) = (register.bytes() as usize, 16 / register.bytes() as usize);
+        let mut registers = Vec::new();
+        for part in elements.chunks(each) {
+            let ins = self.builder.ins();
+            let mut filled = match width {
+                1 | 2 => ins.splat(vector(register), part[0]),
+                _ => ins.scalar_to_vector(vector(register), part[0]),
+            };
+            for (lane, &element) in part.iter().enumerate().skip(1) {
+                filled = self.builder.ins().insertlane(filled, element, lane as u8);
+            }
+            registers.push(filled);
+        }
+        let lanes = Lanes { registers, width };
+        match ty {
+            Boolean => self.is_not_zero(&lanes),
+            _ => lanes,
+        }
+    }
+
+    /// One lane as a scalar.
+    pub(super) fn lane(&mut self, ty: ElementType, lanes: &Lanes, lane: usize) -> Value {
+        let each = 16 / lanes.width;
+        let register = lanes.registers[lane / each];
+        let value = self
+            .builder
+            .ins()
+            .extractlane(register, (lane % each) as u8);
+        if ty != Boolean {
+            return value;
+        }
+        let value = match lanes.width {
+            1 => value,
+            _ => self.builder.ins().ireduce(types::I8, value),
+        };
+        self.builder.ins().band_imm_u(value, 1)
+    }
+
+    /// `f` in every lane, on scalars.
+    pub(super) fn lane_by_lane(
+        &mut self,
+        to: ElementType,
+        operands: &[(ElementType, &Lanes)],
+        mut f: impl FnMut(&mut Self, &[Value]) -> crate::emit::Result<Value>,
+    ) -> crate::emit::Result<Lanes> {
+        let mut results = Vec::with_capacity(self.vectors.lanes());
+        for lane in 0..self.vectors.lanes() {
+            let scalars: Vec<Value> = operands
+                .iter()
+                .map(|(ty, lanes)| self.lane(*ty, lanes, lane))
+                .collect();
+            results.push(f(self, &scalars)?);
+        }
+        Ok(self.gathered(to, &results))
+    }
+
+    /// The lanes that lie from an address on.
+    pub(super) fn load_registers(
+        &mut self,
+        ty: ElementType,
+        flags: MemFlagsData,
+        address: Value,
+        offset: i32,
+    ) -> Lanes {
+        let register = register(ty);
+        let width = register.bytes() as usize;
+        let bytes = self.vectors.lanes() * width;
+        let vector = vector(register);
+        let registers = if bytes < 16 {
+            let word = integer(bytes);
+            let word = self.builder.ins().load(word, flags, address, offset);
+            let whole = self.cast_to_vector(word);
+            vec![self.cast_register(whole, vector)]
+        } else {
+            let ins = |k: usize, this: &mut Self| {
+                let offset = offset + 16 * k as i32;
+                this.builder.ins().load(vector, flags, address, offset)
+            };
+            (0..bytes / 16).map(|k| ins(k, self)).collect()
+        };
+        let lanes = Lanes { registers, width };
+        match ty {
+            Boolean => self.is_not_zero(&lanes),
+            _ => lanes,
+        }
+    }
+
+    /// A word in the low part of a register.
+    fn cast_to_vector(&mut self, word: Value) -> Value {
+        let ty = self.builder.func.dfg.value_type(word);
+        self.builder.ins().scalar_to_vector(vector(ty), word)
+    }
+
+    /// Writes the lanes from an address on.
+    pub(super) fn store_lanes(
+        &mut self,
+        ty: ElementType,
+        flags: MemFlagsData,
+        address: Value,
+        offset: i32,
+        lanes: &Lanes,
+    ) {
+        let lanes = &match ty {
+            Boolean => self.ones(lanes),
+            _ => lanes.clone(),
+        };
+        let bytes = self.vectors.lanes() * lanes.width;
+        if bytes < 16 {
+            let word = integer(bytes);
+            let register = self.cast_register(lanes.registers[0], vector(word));
+            let low = self.builder.ins().extractlane(register, 0);
+            self.builder.ins().store(flags, low, address, offset);
+            return;
+        }
+        for (k, &register) in lanes.registers.iter().enumerate() {
+            let offset = offset + 16 * k as i32;
+            self.builder.ins().store(flags, register, address, offset);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Stages whose innermost axis runs over lanes of vector registers.
+//!
+//! Where the target is written element after element along the innermost axis, the loop over it steps
+//! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
+//! that there is no scalar tail: what it writes again has the same values. Each scalar that depends
+//! on the axis becomes a list of registers ([`Lanes`]); all others stay scalars and are spread where they
+//! meet one. Every lane computes what the scalar code computes, bit by bit.
+//!
+//! A load whose offset steps with the axis is a vector load; any other is done lane by lane, with the
+//! scalar code for its index. So a checked index faults at the first point that is wrong, as long as
+//! there is one such load in a stage; with more, the stage stays scalar.
+
+mod arithmetic;
+mod lanes;
+mod plan;
+mod width;
+
+use super::address::Place;
+use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
+use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
+use lanes::Lanes;
+use vinelift_nest::{Axis, Kind, Scalar, Stage};
+use vinelift_tensor::ElementType;
+
+pub(super) use lanes::Vectors;
+pub(super) use plan::{Plan, is_supported};
+
+impl<'n> Emitter<'n, '_> {
+    /// The loop over the innermost axis, by vectors.
+    pub(super) fn vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
+        let Plan { axis, lanes } = plan;
+        let (extent, step) = (axis.extent as i64, lanes as i64);
+        self.open_loop_by(axis, step, &[]);
+        if extent % step != 0
+            && let Some(binding) = self.axes.get(&axis.id).copied()
+        {
+            let last = self.index(extent - step);
+            let beyond = self
+                .builder
+                .ins()
+                .icmp(IntCC::SignedGreaterThan, binding.value, last);
+            let value = self.builder.ins().select(beyond, last, binding.value);
+            self.axes.insert(axis.id, Binding { value, ..binding });
+        }
+        self.vectors.begin(axis, lanes);
+        let value = self.lanes(&stage.value)?;
+        let linear = self.linear(stage.target, &stage.at);
+        self.open_scope();
+        self.compute(linear.leaves())?;
+        let place = self.place(stage.target, &linear);
+        self.close_lane();
+        if let Place::Bytes { address, offset } = place {
+            let ty = self.nest.buf(stage.target).ty;
+            let flags = self.flags[stage.target.0 as usize];
+            self.store_lanes(ty, flags, address, offset, &value);
+        }
+        self.vectors.end();
+        self.close_loop(&[]);
+        Ok(())
+    }
+
+    /// The lanes of a scalar; those of one that does not depend on the axis are all the same.
+    fn lanes(&mut self, root: &'n Scalar) -> Result<Lanes> {
+        for x in self.in_order(root) {
+            if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {
+                return Err(Refusal::TooLarge);
+            }
+            let lanes = self.lanes_of(x)?;
+            self.vectors.set(x, lanes);
+        }
+        self.known_lanes(root)
+    }
+
+    /// What depends on the axis under `root` and has no lanes yet, operands first.
+    fn in_order(&self, root: &'n Scalar) -> Vec<&'n Scalar> {
+        let mut order = Vec::new();
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut open = vec![(root, false)];
+        while let Some((x, operands_done)) = open.pop() {
+            if operands_done {
+                order.push(x);
+                continue;
+            }
+            let known = self.vectors.get(x).is_some() || !self.varies(x);
+            if known || !seen.insert(x.address()) {
+                continue;
+            }
+            open.push((x, true));
+            match x.kind() {
+                // The indices are scalars; the body of a fold has a scope of its own.
+                Kind::Load { .. } => {}
+                Kind::Reduce { init, .. } => open.push((init, false)),
+                _ => {
+                    let below = open.len();
+                    open.extend(x.children().map(|child| (child, false)));
+                    open[below..].reverse();
+                }
+            }
+        }
+        order
+    }
+
+    /// Whether a scalar depends on the axis that runs over lanes.
+    fn varies(&self, x: &Scalar) -> bool {
+        self.facts.free(x).contains(&self.vectors.axis())
+    }
+
+    /// The lanes of a scalar that has been computed, in either way.
+    fn known_lanes(&mut self, x: &'n Scalar) -> Result<Lanes> {
+        if let Some(lanes) = self.vectors.get(x) {
+            return Ok(lanes.clone());
+        }
+        self.compute([x])?;
+        let value = self.get(x);
+        Ok(self.spread(value, x.ty()))
+    }
+
+    fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes> {
+        match x.kind() {
+            Kind::Load { buffer, at } => self.load_lanes(*buffer, x, at),
+            Kind::Unary(op, a) => {
+                let a = self.known_lanes(a)?;
+                self.vector_unary(*op, x.ty(), &a)
+            }
+            Kind::Binary(op, a, b) => {
+                let (ty, bits) = (a.ty(), b.as_const());
+                let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
+                self.vector_binary(*op, ty, &a, &b, bits)
+            }
+            Kind::Select(c, yes, no) => {
+                let c = self.known_lanes(c)?;
+                let (yes, no) = (self.known_lanes(yes)?, self.known_lanes(no)?);
+                Ok(self.vector_select(&c, x.ty(), &yes, &no))
+            }
+            Kind::Cast(a) => {
+                let from = a.ty();
+                let a = self.known_lanes(a)?;
+                self.vector_cast(&a, from, x.ty())
+            }
+            Kind::Bitcast(a) => {
+                let from = a.ty();
+                let a = self.known_lanes(a)?;
+                Ok(self.vector_bitcast(&a, from, x.ty()))
+            }
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            } => self.fold_lanes(*op, axes, init, body),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => {
+                super::no_primitive("a scalar that has no lanes")
+            }
+        }
+    }
+
+    /// A fold in every lane, over axes that are not the lanes'.
+    fn fold_lanes(
+        &mut self,
+        op: vinelift_nest::Binary,
+        axes: &'n [Axis],
+        init: &'n Scalar,
+        body: &'n Scalar,
+    ) -> Result<Lanes> {
+        let mut sum = self.known_lanes(init)?;
+        if axes.iter().any(|axis| axis.extent == 0) {
+            return Ok(sum);
+        }
+        self.ranges.bind(axes);
+        for &axis in axes.iter().filter(|axis| axis.extent == 1) {
+            self.bind_point(axis);
+        }
+        let loops = self.loops.len();
+        for &axis in axes.iter().filter(|axis| axis.extent > 1) {
+            self.hoist([body].into_iter())?;
+            sum.registers = self.open_loop_by(axis, 1, &sum.registers);
+        }
+        let mark = self.vectors.mark();
+        let next = self.lanes(body)?;
+        sum = self.vector_binary(op, body.ty(), &sum, &next, None)?;
+        self.vectors.forget(mark);
+        while self.loops.len() > loops {
+            sum.registers = self.close_loop(&sum.registers);
+        }
+        for axis in axes {
+            self.axes.remove(&axis.id);
+        }
+        Ok(sum)
+    }
+
+    /// Closes a scope for one value of the axis; what does not depend on it stays.
+    fn close_lane(&mut self) {
+        let start = self.scopes.pop().unwrap_or(0);
+        let axis = self.vectors.axis();
+        for address in self.order.split_off(start) {
+            if self.facts.depends(address, axis) {
+                self.slots.remove(&address);
+            } else {
+                self.order.push(address);
+            }
+        }
+    }
+
+    fn load_lanes(
+        &mut self,
+        buffer: vinelift_nest::BufferId,
+        x: &'n Scalar,
+        at: &'n [Scalar],
+    ) -> Result<Lanes> {
+        let ty: ElementType = x.ty();
+        let linear = self.linear(buffer, at);
+        if self.steps(&linear) == Some(1) {
+            self.open_scope();
+            self.compute(linear.leaves())?;
+            let place = self.place(buffer, &linear);
+            self.close_lane();
+            if let Place::Bytes { address, offset } = place {
+                let flags = self.flags[buffer.0 as usize];
+                return Ok(self.load_registers(ty, flags, address, offset));
+            }
+        }
+        let axis = self.vectors.axis();
+        let Some(first) = self.axes.get(&axis).copied() else {
+            return super::no_primitive("an axis that is not in scope");
+        };
+        let mut elements = Vec::with_capacity(self.vectors.lanes());
+        for lane in 0..self.vectors.lanes() {
+            let value = self.builder.ins().iadd_imm_s(first.value, lane as i64);
+            self.axes.insert(axis, Binding { value, ..first });
+            self.open_scope();
+            self.compute([x])?;
+            elements.push(self.get(x));
+            self.close_lane();
+        }
+        self.axes.insert(axis, first);
+        Ok(self.gathered(ty, &elements))
+    }
+}

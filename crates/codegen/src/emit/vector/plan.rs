@@ -1,0 +1,148 @@
+//! Which stages run by vectors.
+
+use crate::emit::Emitter;
+use crate::emit::address::Linear;
+use crate::emit::register;
+use cranelift_codegen::isa::TargetIsa;
+use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
+
+/// How a stage runs by vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// The innermost axis.
+    pub(super) axis: Axis,
+    /// How many of its points are done at once.
+    pub(super) lanes: usize,
+}
+
+/// More scalars than this in one stage stay scalar code: vector code is a few times as large.
+const MOST_SCALARS: usize = 3000;
+
+/// Whether the machine has the vector instructions that Cranelift counts on.
+pub(crate) fn is_supported(isa: &dyn TargetIsa) -> bool {
+    let flags = isa.isa_flags();
+    let has = |name: &str| {
+        flags
+            .iter()
+            .any(|f| f.name == name && f.as_bool() == Some(true))
+    };
+    match isa.name() {
+        "x64" => has("has_ssse3") && has("has_sse41"),
+        "aarch64" => true,
+        _ => false,
+    }
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// How `stage`, whose facts are known, runs by vectors; `None` if it does not.
+    pub(in crate::emit) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
+        let axis = *stage.domain.iter().rfind(|axis| axis.extent > 1)?;
+        let target = self.nest.buf(stage.target);
+        let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let fits = self.has_vectors
+            && stage.mode == Mode::Set
+            && !target.ty.is_packed()
+            && !stage.at.iter().any(skips)
+            && self.steps_with(axis.id, &self.linear(stage.target, &stage.at)) == Some(1);
+        if !fits {
+            return None;
+        }
+        let widest = self.widest(stage, axis.id, register(target.ty).bytes() as usize)?;
+        let lanes = 32 / widest;
+        (axis.extent >= lanes).then_some(Plan { axis, lanes })
+    }
+
+    /// The most bytes that a lane of the value takes, if all of it can be done by vectors.
+    fn widest(&mut self, stage: &'n Stage, axis: AxisId, least: usize) -> Option<usize> {
+        let mut widest = least;
+        let mut checked = 0;
+        let mut open: Vec<(&Scalar, bool)> = vec![(&stage.value, false)];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some((x, guarded)) = open.pop() {
+            if !seen.insert((x.address(), guarded)) {
+                continue;
+            }
+            if seen.len() > MOST_SCALARS {
+                return None;
+            }
+            let varies = self.facts.free(x).contains(&axis);
+            match x.kind() {
+                Kind::Load { buffer, at } => {
+                    let b = self.nest.buf(*buffer);
+                    if *buffer == stage.target || varies && b.ty.is_packed() {
+                        return None;
+                    }
+                    // The side of a select that is not taken would be read too.
+                    let inside = at.iter().zip(&b.shape);
+                    let inside = inside.map(|(i, n)| self.ranges.of(i).is_index_of(*n));
+                    if guarded && !inside.fold(true, |all, fits| all && fits) {
+                        return None;
+                    }
+                    let may_fail = at.iter().any(may_fail);
+                    if may_fail && guarded {
+                        return None;
+                    }
+                    checked += usize::from(may_fail && varies);
+                    if checked > 1 {
+                        return None;
+                    }
+                }
+                Kind::Axis(_) if varies => return None,
+                Kind::Wrap(_) if varies || guarded => return None,
+                Kind::Reduce {
+                    axes, init, body, ..
+                } => {
+                    self.ranges.bind(axes);
+                    open.extend([(init, guarded), (body, guarded)]);
+                }
+                Kind::Select(c, yes, no) if varies => {
+                    open.extend([(c, guarded), (yes, true), (no, true)]);
+                }
+                // Scalar code knows which side is taken.
+                Kind::Select(..) => {}
+                _ => open.extend(x.children().map(|child| (child, guarded))),
+            }
+            if varies {
+                if x.ty().is_packed() {
+                    return None;
+                }
+                widest = widest.max(register(x.ty()).bytes() as usize);
+            }
+        }
+        Some(widest)
+    }
+
+    /// The elements by which an offset steps along the lanes.
+    pub(super) fn steps(&self, linear: &Linear<'n>) -> Option<i64> {
+        self.steps_with(self.vectors.axis(), linear)
+    }
+
+    /// The elements by which an offset steps with the axis; `None` if not always by as many.
+    fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
+        let mut step = 0;
+        for (leaf, coefficient) in linear.terms() {
+            match leaf.kind() {
+                Kind::Axis(id) if *id == axis => step = coefficient,
+                _ if self.facts.free(leaf).contains(&axis) => return None,
+                _ => {}
+            }
+        }
+        Some(step)
+    }
+}
+
+/// Whether evaluating an index can end the run with an error.
+fn may_fail(index: &Scalar) -> bool {
+    let mut open = vec![index];
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        if matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero) {
+            return true;
+        }
+        open.extend(x.children());
+    }
+    false
+}
