@@ -26,6 +26,7 @@ pub(crate) fn simplify_stage(stage: &mut Stage) {
     let mut pass = Simplify {
         ranges: Ranges::of_stage(stage),
         memo: vec![FxHashMap::default()],
+        folds: FxHashMap::default(),
     };
     for at in &mut stage.at {
         *at = pass.scalar(at);
@@ -46,6 +47,8 @@ struct Simplify {
     ranges: Ranges,
     /// By address, one table per guard in force; the scalar is kept so that its address stays its own.
     memo: Vec<FxHashMap<usize, (Scalar, Scalar)>>,
+    /// What has folds in it, by address.
+    folds: FxHashMap<usize, (Scalar, bool)>,
 }
 
 impl Simplify {
@@ -91,25 +94,43 @@ impl Simplify {
             return x.clone();
         };
         self.ranges.bind(axes);
+        let done = self.unguarded(|pass| {
+            let init = pass.scalar(init);
+            let empty = axes.iter().any(|a| a.extent == 0);
+            match empty {
+                true => init,
+                false => Scalar::reduce(*op, axes.clone(), init, pass.scalar(body)),
+            }
+        });
+        if let Some(memo) = self.memo.first_mut() {
+            memo.insert(x.address(), (x.clone(), done.clone()));
+        }
+        done
+    }
+
+    /// What `inner` makes where no guard is known.
+    fn unguarded(&mut self, inner: impl FnOnce(&mut Self) -> Scalar) -> Scalar {
         let guarded = self.memo.split_off(1);
         let mut ranges = std::mem::take(&mut self.ranges);
         let done = ranges.unconditionally(|ranges| {
             std::mem::swap(&mut self.ranges, ranges);
-            let init = self.scalar(init);
-            let empty = axes.iter().any(|a| a.extent == 0);
-            let done = match empty {
-                true => init,
-                false => Scalar::reduce(*op, axes.clone(), init, self.scalar(body)),
-            };
+            let done = inner(self);
             std::mem::swap(&mut self.ranges, ranges);
             done
         });
         self.ranges = ranges;
-        if let Some(memo) = self.memo.first_mut() {
-            memo.insert(x.address(), (x.clone(), done.clone()));
-        }
         self.memo.extend(guarded);
         done
+    }
+
+    /// Whether there is a fold in it.
+    fn folds(&mut self, x: &Scalar) -> bool {
+        if let Some((_, known)) = self.folds.get(&x.address()) {
+            return *known;
+        }
+        let folds = matches!(x.kind(), Kind::Reduce { .. }) || x.children().any(|c| self.folds(c));
+        self.folds.insert(x.address(), (x.clone(), folds));
+        folds
     }
 
     /// The same node over simplified children.
@@ -118,7 +139,11 @@ impl Simplify {
     }
 
     fn select(&mut self, x: &Scalar, c: &Scalar, yes: &Scalar, no: &Scalar) -> Scalar {
-        let c = self.scalar(c);
+        // What guards an access in a fold must stay what that access says: folds know of no guards.
+        let c = match self.folds(yes) || self.folds(no) {
+            true => self.unguarded(|pass| pass.scalar(c)),
+            false => self.scalar(c),
+        };
         match c.as_const() {
             Some(0) => return self.scalar(no),
             Some(_) => return self.scalar(yes),

@@ -209,14 +209,25 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result<Lanes> {
         let ty: ElementType = x.ty();
         let linear = self.linear(buffer, at);
-        if self.steps(&linear) == Some(1) {
+        // Of an empty dim there is nothing to load.
+        let is_empty = self.nest.buf(buffer).shape.contains(&0);
+        if self.steps(&linear) == Some(1) && !is_empty {
             self.open_scope();
             self.compute(linear.leaves())?;
             let place = self.place(buffer, &linear);
             self.close_lane();
             if let Place::Bytes { address, offset } = place {
                 let flags = self.flags[buffer.0 as usize];
-                return Ok(self.load_registers(ty, flags, address, offset));
+                let lanes = self.load_registers(ty, flags, address, offset);
+                return Ok(match self.all_inside(at) {
+                    Some(inside) => {
+                        let inside = self.spread(inside, ElementType::Boolean);
+                        let zero = self.zero(ty);
+                        let zero = self.spread(zero, ty);
+                        self.vector_select(&inside, ty, &lanes, &zero)
+                    }
+                    None => lanes,
+                });
             }
         }
         let axis = self.vectors.axis();
