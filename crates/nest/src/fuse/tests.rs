@@ -189,7 +189,7 @@ fn an_index_that_reads_zero_reads_zero_of_what_is_computed() {
         nest.buffer("q", F32, &[4, 4], Role::Output),
     );
     let layer = nest.layer("g", "Gather, opset8");
-    let mut wrapped = |nest: &mut Nest, at: &[Scalar], extent| {
+    let wrapped = |nest: &mut Nest, at: &[Scalar], extent| {
         let site = Site {
             layer,
             input: "indices".into(),

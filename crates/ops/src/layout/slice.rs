@@ -90,12 +90,15 @@ fn likely(
     if start.len() != step.len() || stop.len() != step.len() {
         return Ok(None);
     }
-    let of = |pick: fn(&Interval) -> i64, list: &[Interval]| list.iter().map(pick).collect();
-    let (low, high): (fn(&Interval) -> i64, fn(&Interval) -> i64) = (|i| i.low, |i| i.high);
+    let end = |high: bool, list: &[Interval]| -> Vec<i64> {
+        list.iter()
+            .map(|i| if high { i.high } else { i.low })
+            .collect()
+    };
     let mut hull: Option<Vec<Dim>> = None;
     // With both ends counted from the same side, the extent grows or shrinks with each of them.
-    for (from, to) in [(low, low), (low, high), (high, low), (high, high)] {
-        let (start, stop): (Vec<i64>, Vec<i64>) = (of(from, start), of(to, stop));
+    for (from, to) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (start, stop) = (end(from, start), end(to, stop));
         let bounds = bounds(data.len(), &start, &stop, step, axes)?;
         let dims = bounds.iter().zip(data).map(|(b, &n)| b.dim(n));
         hull = Some(match hull {

@@ -73,9 +73,8 @@ impl<'n> Emitter<'n, '_> {
                         return None;
                     }
                     // The side of a select that is not taken would be read too.
-                    let inside = at.iter().zip(&b.shape);
-                    let inside = inside.map(|(i, n)| self.ranges.of(i).is_index_of(*n));
-                    if guarded && !inside.fold(true, |all, fits| all && fits) {
+                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    if guarded && !at.iter().zip(&b.shape).all(inside) {
                         return None;
                     }
                     let may_fail = at.iter().any(may_fail);
