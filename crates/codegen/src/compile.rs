@@ -62,13 +62,15 @@ impl Compiler {
             .par_iter()
             .zip(&tables)
             .zip(&functions)
+            .zip(kernels)
             .enumerate()
             .map_init(
                 || (Context::new(), FunctionBuilderContext::new()),
-                |(context, shared), (kernel, ((nest, tables), &function))| {
+                |(context, shared), (kernel, (((nest, tables), &function), original))| {
                     let job = Job {
                         kernel,
                         nest,
+                        original,
                         tables,
                         function,
                         isa: &*self.isa,
@@ -183,6 +185,8 @@ fn declare_functions(
 struct Job<'a> {
     kernel: usize,
     nest: &'a Nest,
+    /// The nest before it was legalised.
+    original: &'a Nest,
     tables: &'a [Option<DataId>],
     function: FuncId,
     isa: &'a dyn TargetIsa,
@@ -205,17 +209,20 @@ impl Job<'_> {
         let (kernel, capture) = (self.kernel, self.options.capture_text);
         context.clear();
         context.set_disasm(capture);
-        emit::kernel(self.nest, self.tables, self.isa, &mut context.func, shared).map_err(|e| {
-            match e {
-                emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
-                emit::Refusal::TooLarge => CodegenError::TooLarge {
-                    kernel,
-                    limit: emit::MOST_INSTRUCTIONS,
-                },
-            }
+        let emitted = emit::kernel(self.nest, self.tables, self.isa, &mut context.func, shared);
+        let lanes = emitted.map_err(|e| match e {
+            emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
+            emit::Refusal::TooLarge => CodegenError::TooLarge {
+                kernel,
+                limit: emit::MOST_INSTRUCTIONS,
+            },
         })?;
         // Compiling rewrites the function.
-        let clif = capture.then(|| text::clif(self.nest, &context.func));
+        let origin = text::Origin {
+            nest: self.original,
+            lanes: &lanes,
+        };
+        let clif = capture.then(|| text::clif(&origin, &context.func));
         if let Err(e) = context.compile(self.isa, &mut ControlPlane::default()) {
             let message = pretty_error(e.func, e.inner);
             return Err(CodegenError::Cranelift { kernel, message });
@@ -228,7 +235,7 @@ impl Job<'_> {
             Some(clif) => Some(KernelText {
                 clif,
                 vcode: code.vcode.clone().unwrap_or_default(),
-                asm: text::assembly(self.nest, code, self.isa).map_err(failed)?,
+                asm: text::assembly(&origin, code, self.isa).map_err(failed)?,
             }),
             None => None,
         };

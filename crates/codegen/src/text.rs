@@ -22,10 +22,18 @@ pub(crate) fn location(stage: usize) -> SourceLoc {
     SourceLoc::new(stage as u32 + 1)
 }
 
-pub(crate) fn clif(nest: &Nest, func: &Function) -> String {
+/// What a kernel came from.
+pub(crate) struct Origin<'a> {
+    /// As it was handed in: what the functions in it become is too long to read.
+    pub(crate) nest: &'a Nest,
+    /// How many points each stage does at once.
+    pub(crate) lanes: &'a [usize],
+}
+
+pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
     let mut text = String::new();
-    for stage in 0..nest.stages.len() {
-        let _ = writeln!(text, "; {} {}", location(stage), heading(nest, stage));
+    for stage in 0..origin.nest.stages.len() {
+        let _ = writeln!(text, "; {} {}", location(stage), origin.heading(stage));
     }
     let _ = write!(text, "{}", func.display());
     text
@@ -34,7 +42,7 @@ pub(crate) fn clif(nest: &Nest, func: &Function) -> String {
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
 /// optimiser made up belong to no stage and stay where they are.
 pub(crate) fn assembly(
-    nest: &Nest,
+    origin: &Origin<'_>,
     code: &CompiledCode,
     isa: &dyn TargetIsa,
 ) -> Result<String, String> {
@@ -56,8 +64,8 @@ pub(crate) fn assembly(
         {
             current = range.loc.bits();
             let stage = current as usize - 1;
-            let _ = match stage < nest.stages.len() {
-                true => writeln!(text, "; {}", heading(nest, stage)),
+            let _ = match stage < origin.nest.stages.len() {
+                true => writeln!(text, "; {}", origin.heading(stage)),
                 false => writeln!(text, "; return"),
             };
         }
@@ -71,10 +79,17 @@ pub(crate) fn assembly(
     Ok(text)
 }
 
-/// A stage and its layers in one line.
-fn heading(nest: &Nest, stage: usize) -> String {
-    let text = nest.display_stage(&nest.stages[stage]).to_string();
-    let layers = nest.layer_names(&nest.stages[stage]);
-    let text = text.lines().collect::<Vec<_>>().join(" ");
-    format!("stage {stage} of {layers}: {}", text.trim())
+impl Origin<'_> {
+    /// A stage, how it runs, and its layers, in one line.
+    fn heading(&self, stage: usize) -> String {
+        let of = &self.nest.stages[stage];
+        let text = self.nest.display_stage(of).to_string();
+        let layers = self.nest.layer_names(of);
+        let text = text.lines().collect::<Vec<_>>().join(" ");
+        let lanes = match self.lanes.get(stage) {
+            Some(lanes) if *lanes > 1 => format!(", vectorised ×{lanes}"),
+            _ => String::new(),
+        };
+        format!("stage {stage} of {layers}{lanes}: {}", text.trim())
+    }
 }

@@ -138,6 +138,20 @@ pub(crate) fn indexed_load(index: &Scalar) -> Option<(&Scalar, &[Scalar])> {
     }
 }
 
+/// Values of more terms than this are not written: nobody reads them, and there may be any number.
+const MOST_TERMS: usize = 20_000;
+
+/// The number of terms of the text of `x`; saturates.
+fn tree_size(x: &Scalar, known: &mut FxHashMap<usize, usize>) -> usize {
+    if let Some(size) = known.get(&x.address()) {
+        return *size;
+    }
+    let children = x.children();
+    let size = children.fold(1usize, |sum, c| sum.saturating_add(tree_size(c, known)));
+    known.insert(x.address(), size);
+    size
+}
+
 struct Printer<'a> {
     nest: &'a Nest,
     names: RefCell<FxHashMap<AxisId, String>>,
@@ -160,7 +174,11 @@ impl<'a> Printer<'a> {
             Mode::Set => f.write_str(" = ")?,
             Mode::Combine(op) => write!(f, " {}= ", binary_name(op))?,
         }
-        self.scalar(f, &stage.value)
+        match tree_size(&stage.value, &mut FxHashMap::default()) {
+            // What is shared is written out wherever it is used.
+            size if size > MOST_TERMS => write!(f, "… {size} terms …"),
+            _ => self.scalar(f, &stage.value),
+        }
     }
 
     fn axes(&self, f: &mut Formatter<'_>, axes: &[Axis]) -> fmt::Result {

@@ -65,14 +65,15 @@ pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     signature
 }
 
-/// Fills `func`, which is empty. `tables` has an entry for each buffer.
+/// Fills `func`, which is empty. `tables` has an entry for each buffer. Gives the number of points that
+/// each stage does at once.
 pub(crate) fn kernel(
     nest: &Nest,
     tables: &[Option<DataId>],
     isa: &dyn TargetIsa,
     func: &mut Function,
     shared: &mut FunctionBuilderContext,
-) -> Result {
+) -> Result<Vec<usize>> {
     func.signature = signature(isa);
     let mut emitter = Emitter::new(nest, tables, isa, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
@@ -80,8 +81,9 @@ pub(crate) fn kernel(
         *shared = FunctionBuilderContext::new();
         return Err(refusal);
     }
+    let lanes = std::mem::take(&mut emitter.stage_lanes);
     emitter.builder.finalize(isa.frontend_config());
-    Ok(())
+    Ok(lanes)
 }
 
 struct Emitter<'n, 'f> {
@@ -111,6 +113,8 @@ struct Emitter<'n, 'f> {
     ranges: Ranges,
     /// Of the stage that runs by vectors.
     vectors: vector::Vectors,
+    /// How many points each stage does at once.
+    stage_lanes: Vec<usize>,
     /// Whether stages may run by vectors.
     has_vectors: bool,
     is_x86: bool,
@@ -176,6 +180,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             facts: Facts::default(),
             ranges: Ranges::new(),
             vectors: vector::Vectors::default(),
+            stage_lanes: vec![1; nest.stages.len()],
             has_vectors: vector::is_supported(isa),
             is_x86: isa.name() == "x64",
         }
@@ -184,7 +189,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
     fn stages(&mut self) -> Result {
         for (number, stage) in self.nest.stages.iter().enumerate() {
             self.builder.set_srcloc(text::location(number));
-            self.stage(stage)?;
+            self.stage(number, stage)?;
         }
         self.builder
             .set_srcloc(text::location(self.nest.stages.len()));

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Kind, Mode, Ranges, Scalar, Stage};
 
 impl<'n> Emitter<'n, '_> {
-    pub(super) fn stage(&mut self, stage: &'n Stage) -> Result {
+    pub(super) fn stage(&mut self, number: usize, stage: &'n Stage) -> Result {
         if stage.domain.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
@@ -17,6 +17,7 @@ impl<'n> Emitter<'n, '_> {
             self.bind_point(axis);
         }
         let plan = self.plan(stage);
+        self.stage_lanes[number] = plan.map_or(1, |plan| plan.lanes);
         let many = stage.domain.iter().filter(|axis| axis.extent > 1);
         let last = many.clone().count().wrapping_sub(1);
         for (k, &axis) in many.enumerate() {

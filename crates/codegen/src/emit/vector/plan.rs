@@ -12,7 +12,7 @@ pub(crate) struct Plan {
     /// The innermost axis.
     pub(super) axis: Axis,
     /// How many of its points are done at once.
-    pub(super) lanes: usize,
+    pub(in crate::emit) lanes: usize,
 }
 
 /// More scalars than this in one stage stay scalar code: vector code is a few times as large.
