@@ -306,3 +306,76 @@ fn of_several_wrong_indices_the_first_is_named() {
         );
     }
 }
+
+/// A loop over a body of `layers`, whose port map, back edges and own input are given.
+fn repeated(op: &str, version: &str, ports: &str, inputs: &str, layers: &str) -> String {
+    let body = format!("<body><layers>{layers}</layers><edges>{BODY_EDGE}</edges></body>");
+    let layer = format!(
+        r#"<layer id="1" name="op" type="{op}" version="{version}"><input>{inputs}</input><output><port id="9"/></output>{ports}{body}</layer>"#
+    );
+    let edges = edge((0, 0), (1, 0)) + &edge((1, 9), (9, 0));
+    net(&(PARAMETER.to_owned() + &layer + RESULT), &edges)
+}
+
+const BODY_EDGE: &str = r#"<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>"#;
+const BODY: &str = r#"<layer id="0" name="p" type="Parameter" version="opset1"><data shape="?,3" element_type="f32"/><output><port id="0"/></output></layer><layer id="1" name="q" type="Result" version="opset1"><input><port id="0"/></input></layer>"#;
+const PORT: &str = r#"<port id="0"/>"#;
+
+#[test]
+fn sub_graphs_that_do_not_fit() {
+    let iterator =
+        |ports: &str, layers: &str| repeated("TensorIterator", "opset1", ports, PORT, layers);
+    let map = |input: &str, output: &str| {
+        format!("<port_map><input {input}/><output {output}/></port_map>")
+    };
+    let (input, output) = (
+        r#"external_port_id="0" internal_layer_id="0""#,
+        r#"external_port_id="9" internal_layer_id="1""#,
+    );
+    let message = |ports: &str, layers: &str, text: &str| {
+        let problem = format!("layer 'op' (TensorIterator, opset1): {text}");
+        expect(&iterator(ports, layers), &problem);
+    };
+    message("", BODY, "it has no input for layer 0 of its body");
+    let other = r#"external_port_id="0" internal_layer_id="7""#;
+    message(
+        &map(other, output),
+        BODY,
+        "it has no Parameter 7 in its body",
+    );
+    let other = r#"external_port_id="5" internal_layer_id="0""#;
+    message(&map(other, output), BODY, "it has no input port 5");
+    let other = r#"external_port_id="4" internal_layer_id="1""#;
+    message(&map(input, other), BODY, "it has no result for its port 9");
+    let still = format!(r#"{input} axis="0" stride="0""#);
+    let text = "slices of 1 with a stride of 0, expected more than 0";
+    message(&map(&still, output), BODY, text);
+    let beyond = format!(r#"{input} axis="2""#);
+    let text = "axis 2 of [2, 3], which it does not have";
+    message(&map(&beyond, output), BODY, text);
+    let integers = BODY.replace("f32", "i32");
+    let text = "in its body: layer 'p' (Parameter, opset1): it gets f32[2, 3], expected i32";
+    message(&map(input, output), &integers, text);
+    let unknown = BODY.replace("Result", "Resolt");
+    message(
+        &map(input, output),
+        &unknown,
+        "it has no Result 1 in its body",
+    );
+    let text = repeated("Loop", "opset5", &map(input, output), PORT, BODY);
+    let message = "layer 'op' (Loop, opset5): 1 inputs, expected at least 2";
+    expect(&text, message);
+}
+
+#[test]
+fn bodies_nest_only_so_deep() {
+    let mut layers = BODY.to_owned();
+    for _ in 0..40 {
+        layers = format!(
+            r#"<layer id="0" name="p" type="Parameter" version="opset1"><data shape="2,3" element_type="f32"/><output><port id="0"/></output></layer><layer id="5" name="inner" type="TensorIterator" version="opset1"><input>{PORT}</input><output><port id="1"/></output><port_map><input external_port_id="0" internal_layer_id="0"/><output external_port_id="1" internal_layer_id="1"/></port_map><body><layers>{layers}</layers><edges>{BODY_EDGE}</edges></body></layer><layer id="1" name="q" type="Result" version="opset1"><input><port id="0"/></input></layer>"#
+        );
+    }
+    let ports = r#"<port_map><input external_port_id="0" internal_layer_id="0"/><output external_port_id="9" internal_layer_id="1"/></port_map>"#;
+    let text = repeated("TensorIterator", "opset1", ports, PORT, &layers);
+    expect(&text, "sub-graphs nest deeper than 8");
+}

@@ -148,9 +148,15 @@ impl Map<'_> {
                 let entries = self.ports.outputs.iter();
                 let mut entries =
                     entries.filter(|p| u64::try_from(p.external_port_id) == Ok(output.id));
-                let (Some(port), None) = (entries.next(), entries.next()) else {
-                    let text = format!("one result for its port {}", output.id);
-                    return Err(missing(&text));
+                let port = match (entries.next(), entries.next()) {
+                    (Some(port), None) => port,
+                    (None, _) => {
+                        return Err(missing(&format!("result for its port {}", output.id)));
+                    }
+                    (Some(_), Some(_)) => {
+                        let text = format!("two results for its port {}", output.id);
+                        return Err(Problem::Graph(text));
+                    }
                 };
                 of(port, self.result(port.internal_layer_id)?)
             })
