@@ -2,6 +2,7 @@
 //!
 //! Inputs of `f16` become `f32`; outputs of `i32`, `i64`, `u32` and `u64` become `i32`, all others `f32`.
 
+use crate::edit::set_attribute;
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Edge, Model, Node, NodeKind, TensorId};
 use crate::specialize::infer;
@@ -24,7 +25,11 @@ pub(crate) fn convert(model: &mut Model, pre_process: Option<&xml::Element>) -> 
             && attributes.element_type == ElementType::F16
         {
             attributes.element_type = ElementType::F32;
-            set_attribute(&mut model.graph[parameter].layer, "element_type", "f32");
+            set_attribute(
+                &mut model.graph[parameter].layer,
+                "element_type",
+                "f32".to_owned(),
+            );
             insert_after(
                 model,
                 TensorId {
@@ -57,12 +62,6 @@ pub(crate) fn convert(model: &mut Model, pre_process: Option<&xml::Element>) -> 
         }
     }
     reorder(model)
-}
-
-fn set_attribute(layer: &mut xml::Layer, name: &str, value: &str) {
-    for (_, text) in layer.data.iter_mut().filter(|(n, _)| n == name) {
-        *text = value.to_owned();
-    }
 }
 
 /// All readers of `tensor` read it converted to `ty` instead.

@@ -16,6 +16,7 @@
 //!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs.
 
 mod control;
+mod edit;
 mod error;
 mod export;
 mod import;

@@ -45,6 +45,7 @@ mod model;
 mod plan;
 mod random;
 mod request;
+mod reshape;
 mod run;
 mod summary;
 mod unit;

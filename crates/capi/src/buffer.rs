@@ -1,0 +1,415 @@
+//! The memory of a tensor, which several handles, requests and a program's own pointers share.
+
+use crate::status::{Failure, Result, Status};
+use bytes::Bytes;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vinelift::{ElementType, Shape, Tensor};
+use vinelift_tensor::element_count;
+
+/// A tensor that is shared, and whose shape and contents can change. Clones are the same tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    element_type: ElementType,
+    shape: Shape,
+    storage: Storage,
+}
+
+#[derive(Debug)]
+enum Storage {
+    /// Memory of our own. What runs read holds on to it.
+    Own(Arc<Block>),
+    /// Memory of the program.
+    Host {
+        address: Address,
+        len: usize,
+    },
+    Strings(Vec<String>),
+}
+
+/// Where the memory of a program starts.
+#[derive(Clone, Copy, Debug)]
+struct Address(*mut u8);
+
+// SAFETY: it is only a number here. Whoever reads what it points at says why that may be done.
+unsafe impl Send for Address {}
+
+/// Zeroed memory, aligned for the widest loads.
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+const ALIGNMENT: usize = 64;
+
+// SAFETY: a block is memory that nothing but its owner frees; what it holds are plain bytes.
+unsafe impl Send for Block {}
+// SAFETY: as above. It is read and written through raw pointers, by whom the contract of the C API
+// keeps apart.
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn new(len: usize) -> Result<Arc<Block>> {
+        let fail = || {
+            let text = format!("out of memory: cannot allocate {len} bytes");
+            Failure::new(Status::GeneralError, text)
+        };
+        let start = match Block::layout(len) {
+            None => return Err(fail()),
+            Some(layout) if layout.size() == 0 => Block::NOWHERE,
+            // SAFETY: the size is not 0.
+            Some(layout) => NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(fail)?,
+        };
+        Ok(Arc::new(Block { start, len }))
+    }
+
+    /// Where a block of no bytes is.
+    const NOWHERE: NonNull<u8> =
+        NonNull::without_provenance(std::num::NonZeroUsize::new(ALIGNMENT).unwrap());
+
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len, ALIGNMENT).ok()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(layout) = Block::layout(self.len).filter(|l| l.size() > 0) {
+            // SAFETY: it was allocated with this layout, and this is its only owner.
+            unsafe { dealloc(self.start.as_ptr(), layout) }
+        }
+    }
+}
+
+/// Bytes for the time of a run.
+struct View {
+    address: Address,
+    len: usize,
+    /// Keeps the memory, where it is our own.
+    _block: Option<Arc<Block>>,
+}
+
+impl AsRef<[u8]> for View {
+    fn as_ref(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: these are `len` bytes of a block that this holds, or of the memory of a program,
+        // which by the contract of the API stays while a tensor of it is in use. Nothing writes them
+        // during a run, by the same contract; between runs there is no slice of them.
+        unsafe { std::slice::from_raw_parts(self.address.0, self.len) }
+    }
+}
+
+impl Buffer {
+    /// Zeros, in memory of our own.
+    pub(crate) fn zeros(element_type: ElementType, shape: Shape) -> Result<Buffer> {
+        let storage = if element_type == ElementType::String {
+            let zeros = Tensor::zeros(element_type, &shape)?;
+            Storage::Strings(zeros.strings().unwrap_or_default().to_vec())
+        } else {
+            Storage::Own(Block::new(byte_len(element_type, &shape)?)?)
+        };
+        Ok(Buffer::new(element_type, shape, storage))
+    }
+
+    /// The memory of a program from `start` on.
+    pub(crate) fn host(
+        element_type: ElementType,
+        shape: Shape,
+        start: NonNull<u8>,
+    ) -> Result<Buffer> {
+        if element_type == ElementType::String {
+            let text = "a tensor of strings cannot be made of the memory of a program: strings have no layout in C; \
+                        use ov_tensor_create_from_string_array";
+            return Err(Failure::unsupported(text));
+        }
+        let storage = Storage::Host {
+            address: Address(start.as_ptr()),
+            len: byte_len(element_type, &shape)?,
+        };
+        Ok(Buffer::new(element_type, shape, storage))
+    }
+
+    /// A tensor of strings.
+    pub(crate) fn strings(shape: Shape, strings: Vec<String>) -> Result<Buffer> {
+        let tensor = Tensor::from_strings(&shape, strings)?;
+        let strings = tensor.strings().unwrap_or_default().to_vec();
+        Ok(Buffer::new(
+            ElementType::String,
+            shape,
+            Storage::Strings(strings),
+        ))
+    }
+
+    fn new(element_type: ElementType, shape: Shape, storage: Storage) -> Buffer {
+        Buffer(Arc::new(Mutex::new(State {
+            element_type,
+            shape,
+            storage,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn element_type(&self) -> ElementType {
+        self.state().element_type
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.state().shape.clone()
+    }
+
+    /// The bytes of its elements; none if they are strings.
+    pub(crate) fn byte_len(&self) -> Result<usize> {
+        let state = self.state();
+        match state.storage {
+            Storage::Strings(_) => Ok(0),
+            _ => byte_len(state.element_type, &state.shape),
+        }
+    }
+
+    /// Where its elements are. They stay there until its shape is changed or it is freed.
+    pub(crate) fn address(&self) -> Result<*mut u8> {
+        match &self.state().storage {
+            Storage::Own(block) => Ok(block.start.as_ptr()),
+            Storage::Host { address, .. } => Ok(address.0),
+            Storage::Strings(_) => Err(Failure::unsupported(
+                "the elements of a tensor of strings have no layout in C, so there is no pointer to them",
+            )),
+        }
+    }
+
+    /// Gives it another shape. It keeps its memory if that is large enough.
+    pub(crate) fn set_shape(&self, shape: Shape) -> Result<()> {
+        self.state().set_shape(shape)
+    }
+
+    /// Sets the elements of a tensor of strings.
+    pub(crate) fn set_strings(&self, strings: Vec<String>) -> Result<()> {
+        let mut state = self.state();
+        let Storage::Strings(_) = &state.storage else {
+            let found = state.element_type;
+            return Err(Failure::new(
+                Status::ParameterMismatch,
+                format!("expected a tensor of strings, found one of {found}"),
+            ));
+        };
+        Tensor::from_strings(&state.shape, strings.clone())?;
+        state.storage = Storage::Strings(strings);
+        Ok(())
+    }
+
+    /// The tensor as a run reads it: where its bytes are, without a copy.
+    pub(crate) fn view(&self) -> Result<Tensor> {
+        let state = self.state();
+        let len = match &state.storage {
+            Storage::Strings(strings) => {
+                return Ok(Tensor::from_strings(&state.shape, strings.clone())?);
+            }
+            _ => byte_len(state.element_type, &state.shape)?,
+        };
+        let (address, block) = match &state.storage {
+            Storage::Own(block) => (Address(block.start.as_ptr()), Some(block.clone())),
+            Storage::Host { address, .. } => (*address, None),
+            Storage::Strings(_) => (Address(std::ptr::null_mut()), None),
+        };
+        let bytes = Bytes::from_owner(View {
+            address,
+            len,
+            _block: block,
+        });
+        Ok(Tensor::from_shared(
+            state.element_type,
+            &state.shape,
+            bytes,
+        )?)
+    }
+
+    /// Its bytes, for as long as they are needed: memory of our own is shared, that of a program copied.
+    pub(crate) fn keep(&self) -> Result<Bytes> {
+        let state = self.state();
+        let len = byte_len(state.element_type, &state.shape)?;
+        let (address, block) = match &state.storage {
+            Storage::Own(block) => (Address(block.start.as_ptr()), Some(block.clone())),
+            Storage::Host { address, .. } => (*address, None),
+            Storage::Strings(_) => {
+                let text = "expected a tensor of bytes, found one of strings";
+                return Err(Failure::new(Status::ParameterMismatch, text));
+            }
+        };
+        let is_own = block.is_some();
+        let view = View {
+            address,
+            len,
+            _block: block,
+        };
+        Ok(match is_own {
+            true => Bytes::from_owner(view),
+            false => Bytes::copy_from_slice(view.as_ref()),
+        })
+    }
+
+    /// Takes shape and elements of `tensor`, which is of its element type.
+    pub(crate) fn store(&self, tensor: &Tensor) -> Result<()> {
+        let mut state = self.state();
+        if state.element_type != tensor.element_type() {
+            let text = format!("expected {}, found {tensor}", state.element_type);
+            return Err(Failure::new(Status::ParameterMismatch, text));
+        }
+        if state.shape != tensor.shape() {
+            state.set_shape(tensor.shape().to_vec())?;
+        }
+        let bytes = tensor.bytes();
+        let target = match &mut state.storage {
+            Storage::Strings(strings) => {
+                *strings = tensor.strings().unwrap_or_default().to_vec();
+                return Ok(());
+            }
+            Storage::Own(block) => block.start.as_ptr(),
+            Storage::Host { address, .. } => address.0,
+        };
+        // SAFETY: `set_shape` has seen to it that there are as many bytes as the shape takes, which a
+        // tensor of this shape and type has, too. They may overlap those of `tensor`, where it is an
+        // input that a model passes on.
+        unsafe { std::ptr::copy(bytes.as_ptr(), target, bytes.len()) };
+        Ok(())
+    }
+}
+
+impl State {
+    fn set_shape(&mut self, shape: Shape) -> Result<()> {
+        match &mut self.storage {
+            Storage::Strings(strings) => {
+                let count = Tensor::zeros(ElementType::String, &shape)?.element_count();
+                strings.resize(count, String::new());
+            }
+            Storage::Own(block) => {
+                let need = byte_len(self.element_type, &shape)?;
+                if need > block.len {
+                    *block = Block::new(need)?;
+                }
+            }
+            Storage::Host { len, .. } => {
+                let need = byte_len(self.element_type, &shape)?;
+                if need > *len {
+                    return Err(Failure::new(
+                        Status::ParameterMismatch,
+                        format!(
+                            "{}{shape:?} needs {need} bytes, the memory that the tensor was made of has {len}",
+                            self.element_type
+                        ),
+                    ));
+                }
+            }
+        }
+        self.shape = shape;
+        Ok(())
+    }
+}
+
+fn byte_len(element_type: ElementType, shape: &[usize]) -> Result<usize> {
+    let len = element_count(shape).and_then(|count| element_type.byte_len(count));
+    len.filter(|n| isize::try_from(*n).is_ok()).ok_or_else(|| {
+        let text = format!("{element_type}{shape:?} is too large");
+        Failure::new(Status::GeneralError, text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(buffer: &Buffer) -> Vec<f32> {
+        let tensor = buffer.view().unwrap();
+        tensor.as_slice::<f32>().unwrap().into_owned()
+    }
+
+    #[test]
+    fn clones_are_the_same_tensor() {
+        let a = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
+        let b = a.clone();
+        a.store(&Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap())
+            .unwrap();
+        drop(a);
+        assert_eq!(read(&b), [1.0, 2.0]);
+        b.set_shape(vec![1]).unwrap();
+        assert_eq!(read(&b), [1.0]);
+        b.set_shape(vec![3]).unwrap();
+        assert_eq!(read(&b), [0.0; 3]);
+    }
+
+    #[test]
+    fn a_view_keeps_memory_that_the_tensor_left() {
+        let buffer = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
+        buffer
+            .store(&Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap())
+            .unwrap();
+        let (view, kept) = (buffer.view().unwrap(), buffer.keep().unwrap());
+        buffer.set_shape(vec![1000]).unwrap();
+        drop(buffer);
+        assert_eq!(*view.as_slice::<f32>().unwrap(), [1.0, 2.0]);
+        assert_eq!(kept.len(), 8);
+    }
+
+    #[test]
+    fn the_memory_of_a_program_is_used_in_place_and_does_not_grow() {
+        let mut memory = [1f32, 2.0, 3.0];
+        let start = NonNull::new(memory.as_mut_ptr().cast()).unwrap();
+        let buffer = Buffer::host(ElementType::F32, vec![3], start).unwrap();
+        assert_eq!(buffer.view().unwrap().bytes().as_ptr(), start.as_ptr());
+        buffer
+            .store(&Tensor::from_slice(&[2], &[7f32, 8.0]).unwrap())
+            .unwrap();
+        assert_eq!(read(&buffer), [7.0, 8.0]);
+        assert_eq!(
+            buffer.set_shape(vec![4]).unwrap_err().message,
+            "f32[4] needs 16 bytes, the memory that the tensor was made of has 12"
+        );
+        let kept = buffer.keep().unwrap();
+        drop(buffer);
+        assert_eq!(memory, [7.0, 8.0, 3.0]);
+        assert_eq!(kept, bytes_of(&[7f32, 8.0]));
+    }
+
+    fn bytes_of(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn sizes_do_not_wrap() {
+        let zeros = |shape: &[usize]| Buffer::zeros(ElementType::F64, shape.to_vec());
+        assert_eq!(zeros(&[usize::MAX, 0]).unwrap().byte_len().unwrap(), 0);
+        assert!(
+            zeros(&[usize::MAX, 2])
+                .unwrap_err()
+                .message
+                .contains("too large")
+        );
+        assert!(
+            zeros(&[1 << 59])
+                .unwrap_err()
+                .message
+                .contains("out of memory")
+        );
+    }
+
+    #[test]
+    fn strings() {
+        let text = |s: &str| s.to_owned();
+        let buffer = Buffer::strings(vec![2], vec![text("a"), text("bc")]).unwrap();
+        assert_eq!(buffer.byte_len().unwrap(), 0);
+        assert!(buffer.address().is_err());
+        assert!(buffer.set_strings(vec![text("x")]).is_err());
+        buffer.set_strings(vec![text("x"), text("y")]).unwrap();
+        assert_eq!(buffer.view().unwrap().strings().unwrap(), ["x", "y"]);
+        assert!(Buffer::strings(vec![3], vec![]).is_err());
+    }
+}

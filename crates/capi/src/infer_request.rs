@@ -1,0 +1,447 @@
+//! `ov_infer_request.h`: runs of a compiled model.
+
+use crate::compiled_model::CompiledModel;
+use crate::ffi::{In, Out, Required, Text};
+use crate::job::{Callback, Job, Slot};
+use crate::memory;
+use crate::node::{Port, Side, Which, find, find_named};
+use crate::status::{Failure, Result, Status, guard};
+use crate::tensor::{Tensor, give};
+use libc::c_char;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vinelift::KernelTime;
+use vinelift_graph::NodeKind;
+
+/// `ov_infer_request_t`.
+pub(crate) struct InferRequest(Arc<Job>);
+
+/// `ov_profiling_info_t`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct ProfilingInfo {
+    status: i32,
+    /// In microseconds.
+    real_time: i64,
+    cpu_time: i64,
+    node_name: *mut c_char,
+    exec_type: *mut c_char,
+    node_type: *mut c_char,
+}
+
+/// `ov_profiling_info_list_t`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct ProfilingInfos {
+    infos: *mut ProfilingInfo,
+    size: usize,
+}
+
+const NOT_RUN: i32 = 0;
+const OPTIMIZED_OUT: i32 = 1;
+const EXECUTED: i32 = 2;
+
+impl InferRequest {
+    pub(crate) fn new(compiled: CompiledModel) -> Result<InferRequest> {
+        Job::new(compiled).map(InferRequest)
+    }
+
+    fn ports(&self, side: Side) -> &[vinelift::Port] {
+        let model = &self.0.compiled.model;
+        match side {
+            Side::Input => model.inputs(),
+            Side::Output => model.outputs(),
+        }
+    }
+
+    fn slot(&self, side: Side, which: Which<'_>) -> Result<Slot> {
+        let position = find(self.ports(side), side, which)?;
+        Ok(match side {
+            Side::Input => Slot::Input(position),
+            Side::Output => Slot::Output(position),
+        })
+    }
+
+    /// The input of this name, or else the output.
+    fn slot_named(&self, name: &str) -> Result<Slot> {
+        let input = find_named(self.ports(Side::Input), name).map(Slot::Input);
+        let output = || find_named(self.ports(Side::Output), name).map(Slot::Output);
+        input.or_else(output).ok_or_else(|| {
+            let text = format!("the model has no input or output '{name}'");
+            Failure::new(Status::NotFound, text)
+        })
+    }
+
+    /// The tensor of a port of this model, or of the one that it was compiled from.
+    fn slot_of_port(&self, port: In<'_, Port>) -> Result<Slot> {
+        let port = port.required("port")?;
+        let names = port.describe()?.names;
+        let own = self.ports(port.side).get(port.index);
+        if !own.is_some_and(|own| own.names.iter().any(|n| names.contains(n))) {
+            let (side, name) = (port.side.name(), names.first().cloned().unwrap_or_default());
+            let text = format!("{side} {} '{name}' is of another model", port.index);
+            return Err(Failure::new(Status::ParameterMismatch, text));
+        }
+        self.slot(port.side, Which::Index(port.index))
+    }
+
+    /// Sets a tensor. Its type and shape must be what the model takes; the shape of an output that is
+    /// dynamic becomes what a run gives.
+    fn set(&self, slot: Slot, tensor: In<'_, Tensor>) -> Result<()> {
+        let tensor = tensor.required("tensor")?.0.clone();
+        let (element_type, shape) = (tensor.element_type(), tensor.shape());
+        let (side, position) = match slot {
+            Slot::Input(position) => (Side::Input, position),
+            Slot::Output(position) => (Side::Output, position),
+        };
+        let missing = || Failure::new(Status::OutOfBounds, format!("there is no {slot:?}"));
+        let port = self.ports(side).get(position).ok_or_else(missing)?;
+        let fits = match side {
+            Side::Input => port.shape.contains(&shape),
+            Side::Output => !port.shape.is_static() || port.shape.contains(&shape),
+        };
+        if element_type != port.element_type || !fits {
+            let text = format!(
+                "{} '{}' must be {}{}, found {element_type}{shape:?}",
+                side.name(),
+                port.name(),
+                port.element_type,
+                port.shape
+            );
+            return Err(Failure::new(Status::ParameterMismatch, text));
+        }
+        self.0.set_tensor(slot, tensor)
+    }
+
+    /// Gives the caller a handle of its own to a tensor.
+    fn give(&self, slot: Slot, out: Out<'_, *mut Tensor>) -> Result<()> {
+        give(out, self.0.tensor(slot)?)
+    }
+}
+
+/// Waits for a run that there is: what it uses is the program's, and may be gone after this.
+impl Drop for InferRequest {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Sets the input or output of this name.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor_name: Text<'_>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        let name = tensor_name.required("tensor_name")?;
+        request.set(request.slot_named(name)?, tensor)
+    })
+}
+
+/// Sets the input or output that a port is.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_tensor_by_port(
+    infer_request: In<'_, InferRequest>,
+    port: In<'_, Port>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        request.set(request.slot_of_port(port)?, tensor)
+    })
+}
+
+/// Sets the input or output that a port is.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_tensor_by_const_port(
+    infer_request: In<'_, InferRequest>,
+    port: In<'_, Port>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    ov_infer_request_set_tensor_by_port(infer_request, port, tensor)
+}
+
+fn set(
+    request: In<'_, InferRequest>,
+    side: Side,
+    which: Which<'_>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    guard(|| {
+        let request = request.required("infer_request")?;
+        request.set(request.slot(side, which)?, tensor)
+    })
+}
+
+fn get(
+    request: In<'_, InferRequest>,
+    side: Side,
+    which: Which<'_>,
+    out: Out<'_, *mut Tensor>,
+) -> Status {
+    guard(|| {
+        let request = request.required("infer_request")?;
+        request.give(request.slot(side, which)?, out)
+    })
+}
+
+/// Sets the input at this position.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_input_tensor_by_index(
+    infer_request: In<'_, InferRequest>,
+    idx: usize,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    set(infer_request, Side::Input, Which::Index(idx), tensor)
+}
+
+/// Sets the input, if there is one.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_input_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    set(infer_request, Side::Input, Which::Only, tensor)
+}
+
+/// Sets the output at this position.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_output_tensor_by_index(
+    infer_request: In<'_, InferRequest>,
+    idx: usize,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    set(infer_request, Side::Output, Which::Index(idx), tensor)
+}
+
+/// Sets the output, if there is one.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_output_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor: In<'_, Tensor>,
+) -> Status {
+    set(infer_request, Side::Output, Which::Only, tensor)
+}
+
+/// The input or output of this name.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor_name: Text<'_>,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        let name = tensor_name.required("tensor_name")?;
+        request.give(request.slot_named(name)?, tensor)
+    })
+}
+
+/// The input or output that a port is.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_tensor_by_const_port(
+    infer_request: In<'_, InferRequest>,
+    port: In<'_, Port>,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    ov_infer_request_get_tensor_by_port(infer_request, port, tensor)
+}
+
+/// The input or output that a port is.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_tensor_by_port(
+    infer_request: In<'_, InferRequest>,
+    port: In<'_, Port>,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        request.give(request.slot_of_port(port)?, tensor)
+    })
+}
+
+/// The input at this position.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_input_tensor_by_index(
+    infer_request: In<'_, InferRequest>,
+    idx: usize,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    get(infer_request, Side::Input, Which::Index(idx), tensor)
+}
+
+/// The input, if there is one.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_input_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    get(infer_request, Side::Input, Which::Only, tensor)
+}
+
+/// The output at this position.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_output_tensor_by_index(
+    infer_request: In<'_, InferRequest>,
+    idx: usize,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    get(infer_request, Side::Output, Which::Index(idx), tensor)
+}
+
+/// The output, if there is one.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_output_tensor(
+    infer_request: In<'_, InferRequest>,
+    tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    get(infer_request, Side::Output, Which::Only, tensor)
+}
+
+/// Runs the model, on this thread.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_infer(infer_request: In<'_, InferRequest>) -> Status {
+    guard(|| infer_request.required("infer_request")?.0.infer())
+}
+
+/// Has the run that there is end as cancelled. It is not cut short.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_cancel(infer_request: In<'_, InferRequest>) -> Status {
+    guard(|| {
+        infer_request.required("infer_request")?.0.cancel();
+        Ok(())
+    })
+}
+
+/// Runs the model, on a thread of its own.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_start_async(infer_request: In<'_, InferRequest>) -> Status {
+    guard(|| infer_request.required("infer_request")?.0.start())
+}
+
+/// Waits for the run that there is, and for its callback. Returns how it ended.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_wait(infer_request: In<'_, InferRequest>) -> Status {
+    guard(|| infer_request.required("infer_request")?.0.wait(None))
+}
+
+/// As `ov_infer_request_wait`, for at most `timeout` milliseconds.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_wait_for(
+    infer_request: In<'_, InferRequest>,
+    timeout: i64,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        let timeout = Duration::from_millis(u64::try_from(timeout).unwrap_or(0));
+        // A time that is beyond all clocks is none.
+        request.0.wait(Instant::now().checked_add(timeout))
+    })
+}
+
+/// Has a function called after each run that was started with `ov_infer_request_start_async`, on the
+/// thread of the run; none if the function is `NULL`.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_set_callback(
+    infer_request: In<'_, InferRequest>,
+    callback: In<'_, Callback>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        request.0.set_callback(*callback.required("callback")?)
+    })
+}
+
+/// Frees a request, once the run that there is has ended.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_free(infer_request: Option<Box<InferRequest>>) {
+    crate::status::guard_or((), || {
+        drop(infer_request);
+        Ok(())
+    });
+}
+
+/// How long the layers took in the last run, to be freed with `ov_profiling_info_list_free`. The time
+/// of a kernel is that of the last layer in it.
+#[unsafe(no_mangle)]
+extern "C" fn ov_infer_request_get_profiling_info(
+    infer_request: In<'_, InferRequest>,
+    profiling_infos: Out<'_, ProfilingInfos>,
+) -> Status {
+    guard(|| {
+        let request = infer_request.required("infer_request")?;
+        let out = profiling_infos.required("profiling_infos")?;
+        if !request.0.is_timed() {
+            let text =
+                "nothing was measured: property PERF_COUNT must be YES when the model is compiled";
+            return Err(Failure::new(Status::GeneralError, text));
+        }
+        let times = request.0.times()?;
+        let infos = infos(request.0.compiled.model.model(), times.as_deref())?;
+        out.write(ProfilingInfos {
+            infos: memory::copy_items(&infos)?,
+            size: infos.len(),
+        });
+        Ok(())
+    })
+}
+
+/// One entry for each layer but constants.
+fn infos(model: &vinelift::Model, times: Option<&[KernelTime]>) -> Result<Vec<ProfilingInfo>> {
+    let mut of_layer: HashMap<&str, Duration> = HashMap::new();
+    for kernel in times.unwrap_or_default() {
+        if let Some(last) = kernel.layers.last() {
+            *of_layer.entry(last.as_str()).or_default() += kernel.time;
+        }
+    }
+    let graph = model.graph();
+    let layers = graph.order.iter().map(|node| graph.node(*node));
+    let layers = layers.filter(|node| !matches!(node.kind, NodeKind::Constant(_)));
+    let info = |node: &vinelift_graph::Node| {
+        let time = of_layer.get(node.layer.name.as_str());
+        let (status, exec_type) = match (times, time) {
+            (None, _) => (NOT_RUN, "not run"),
+            (Some(_), None) => (OPTIMIZED_OUT, "part of another layer's code"),
+            (Some(_), Some(_)) => (EXECUTED, "native code"),
+        };
+        let microseconds = time.map_or(0, |t| i64::try_from(t.as_micros()).unwrap_or(i64::MAX));
+        Ok(ProfilingInfo {
+            status,
+            real_time: microseconds,
+            cpu_time: microseconds,
+            node_name: memory::copy_text(&node.layer.name)?,
+            exec_type: memory::copy_text(exec_type)?,
+            node_type: memory::copy_text(&node.layer.type_)?,
+        })
+    };
+    layers.map(info).collect()
+}
+
+/// Frees a list of times.
+///
+/// # Safety
+/// It comes from this library and was not freed, or has `NULL` for its array, or is `NULL`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ov_profiling_info_list_free(profiling_infos: Option<&mut ProfilingInfos>) {
+    let Some(list) = profiling_infos.filter(|list| !list.infos.is_null()) else {
+        return;
+    };
+    // SAFETY: the caller's promise: the array has `size` elements, whose texts all come from
+    // `memory`. The pointers are forgotten.
+    unsafe {
+        for k in 0..list.size {
+            let info = *list.infos.add(k);
+            memory::release(info.node_name);
+            memory::release(info.exec_type);
+            memory::release(info.node_type);
+        }
+        memory::release(list.infos);
+    }
+    *list = ProfilingInfos {
+        infos: std::ptr::null_mut(),
+        size: 0,
+    };
+}

@@ -1,0 +1,167 @@
+//! `ov_layout.h`: what the dimensions of a tensor mean.
+
+use crate::ffi::{In, Out, Required, Text, handle};
+use crate::memory;
+use crate::status::{Failure, Result, Status, guard, guard_or};
+use libc::c_char;
+
+/// `ov_layout_t`: names of dimensions, such as `[N,C,H,W]`; `?` for one without a name, `...` for any
+/// number of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The names before the `...`, or all of them.
+    front: Vec<Option<String>>,
+    /// The names after the `...`, if there is one.
+    back: Option<Vec<Option<String>>>,
+    is_scalar: bool,
+}
+
+/// How a layout of no dimensions is written.
+const SCALAR: &str = "**SCALAR**";
+
+impl Layout {
+    /// Reads `NCHW`, `N...C` or `[N,C,height,width]`. Case does not matter.
+    pub(crate) fn parse(text: &str) -> Result<Layout> {
+        let fail = |why: &str| Failure::argument(format!("layout `{text}`: {why}"));
+        let trimmed = text.trim();
+        if trimmed == SCALAR {
+            return Ok(Layout {
+                front: Vec::new(),
+                back: None,
+                is_scalar: true,
+            });
+        }
+        let list = trimmed.strip_prefix('[').map(|rest| rest.strip_suffix(']'));
+        let names: Vec<String> = match list {
+            None => short_names(trimmed).ok_or_else(|| fail("expected letters, `?` and `...`"))?,
+            Some(None) => return Err(fail("`[` is not closed")),
+            Some(Some(list)) => list.split(',').map(|n| n.trim().to_owned()).collect(),
+        };
+        let mut layout = Layout {
+            front: Vec::new(),
+            back: trimmed.is_empty().then(Vec::new),
+            is_scalar: false,
+        };
+        for name in names {
+            let name = match name.as_str() {
+                "..." if layout.back.is_some() => return Err(fail("`...` occurs twice")),
+                "..." => {
+                    layout.back = Some(Vec::new());
+                    continue;
+                }
+                "?" => None,
+                _ => Some(canonical(&name).ok_or_else(|| fail("a name that is none"))?),
+            };
+            if name.is_some() && layout.names().any(|n| *n == name) {
+                return Err(fail("a name occurs twice"));
+            }
+            layout.back.as_mut().unwrap_or(&mut layout.front).push(name);
+        }
+        Ok(layout)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &Option<String>> {
+        self.front.iter().chain(self.back.iter().flatten())
+    }
+
+    fn to_text(&self) -> String {
+        if self.is_scalar {
+            return SCALAR.to_owned();
+        }
+        let name = |n: &Option<String>| n.clone().unwrap_or_else(|| "?".to_owned());
+        let mut names: Vec<String> = self.front.iter().map(name).collect();
+        if let Some(back) = &self.back {
+            names.push("...".to_owned());
+            names.extend(back.iter().map(name));
+        }
+        format!("[{}]", names.join(","))
+    }
+}
+
+fn short_names(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = if rest.starts_with("...") {
+            3
+        } else {
+            c.len_utf8()
+        };
+        if len < 3 && c != '?' && !c.is_ascii_alphabetic() {
+            return None;
+        }
+        names.push(rest.get(..len)?.to_owned());
+        rest = &rest[len..];
+    }
+    Some(names)
+}
+
+/// The name by which a dimension is known: `BATCH` is `N`, and so on.
+fn canonical(name: &str) -> Option<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(is_name) {
+        return None;
+    }
+    let name = name.to_ascii_uppercase();
+    Some(match name.as_str() {
+        "B" | "BATCH" => "N".to_owned(),
+        "CHANNELS" | "CHANNEL" => "C".to_owned(),
+        "HEIGHT" => "H".to_owned(),
+        "WIDTH" => "W".to_owned(),
+        "DEPTH" => "D".to_owned(),
+        _ => name,
+    })
+}
+
+/// Makes a layout from its text.
+#[unsafe(no_mangle)]
+extern "C" fn ov_layout_create(layout_desc: Text<'_>, layout: Out<'_, *mut Layout>) -> Status {
+    guard(|| {
+        let layout = layout.required("layout")?;
+        let parsed = Layout::parse(layout_desc.required("layout_desc")?)?;
+        layout.write(handle(parsed));
+        Ok(())
+    })
+}
+
+/// Frees a layout.
+#[unsafe(no_mangle)]
+extern "C" fn ov_layout_free(layout: Option<Box<Layout>>) {
+    drop(layout);
+}
+
+/// The text of a layout, to be freed with `ov_free`.
+#[unsafe(no_mangle)]
+extern "C" fn ov_layout_to_string(layout: In<'_, Layout>) -> *const c_char {
+    guard_or(std::ptr::null(), || {
+        let text = layout.required("layout")?.to_text();
+        Ok(memory::copy_text(&text)?.cast_const())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts are OpenVINO 2026.4.1's.
+    #[test]
+    fn layouts_are_read_as_openvino_reads_them() {
+        for (text, expected) in [
+            ("NCHW", "[N,C,H,W]"),
+            ("N...C", "[N,...,C]"),
+            ("?CHW", "[?,C,H,W]"),
+            ("[N,C,H,W]", "[N,C,H,W]"),
+            ("", "[...]"),
+            ("abc", "[A,N,C]"),
+            ("[channels,W]", "[C,W]"),
+            ("...", "[...]"),
+            ("**SCALAR**", "**SCALAR**"),
+            ("[ n , c ]", "[N,C]"),
+        ] {
+            assert_eq!(Layout::parse(text).unwrap().to_text(), expected, "{text}");
+        }
+        for text in ["[N,,C]", "NN", "N...C...", "nc hw", "[N", "N-C"] {
+            assert!(Layout::parse(text).is_err(), "{text}");
+        }
+    }
+}

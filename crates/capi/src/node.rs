@@ -1,0 +1,195 @@
+//! `ov_node.h`: ports, the inputs and outputs of models.
+
+use crate::common::{ElementCode, element_code, give_text};
+use crate::ffi::{In, Out, Required, Text, handle};
+use crate::model::Model;
+use crate::partial_shape::OwnPartialShape;
+use crate::shape::OwnShape;
+use crate::status::{Failure, Result, Status, guard};
+use libc::c_char;
+use vinelift::CompiledModel;
+
+/// `ov_output_port_t` and `ov_output_const_port_t`, between which there is no difference here: an
+/// input or output of a model, which it shows as the model is now.
+#[derive(Clone)]
+pub(crate) struct Port {
+    owner: Owner,
+    pub(crate) side: Side,
+    pub(crate) index: usize,
+}
+
+#[derive(Clone)]
+pub(crate) enum Owner {
+    Model(Model),
+    Compiled(CompiledModel),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+}
+
+/// Which of the ports on a side.
+#[derive(Clone, Copy)]
+pub(crate) enum Which<'a> {
+    /// The one that there is.
+    Only,
+    Index(usize),
+    Name(Text<'a>),
+}
+
+impl Side {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Side::Input => "input",
+            Side::Output => "output",
+        }
+    }
+}
+
+impl Owner {
+    pub(crate) fn ports(&self, side: Side) -> Result<Vec<vinelift::Port>> {
+        match (self, side) {
+            (Owner::Model(model), side) => model.ports(side),
+            (Owner::Compiled(model), Side::Input) => Ok(model.inputs().to_vec()),
+            (Owner::Compiled(model), Side::Output) => Ok(model.outputs().to_vec()),
+        }
+    }
+
+    /// Gives the caller a port.
+    pub(crate) fn give(self, side: Side, which: Which<'_>, out: Out<'_, *mut Port>) -> Result<()> {
+        let out = out.required("port")?;
+        let index = find(&self.ports(side)?, side, which)?;
+        out.write(handle(Port {
+            owner: self,
+            side,
+            index,
+        }));
+        Ok(())
+    }
+}
+
+impl Port {
+    /// The port as it is now.
+    pub(crate) fn describe(&self) -> Result<vinelift::Port> {
+        let ports = self.owner.ports(self.side)?;
+        ports.into_iter().nth(self.index).ok_or_else(|| {
+            let text = format!(
+                "the model has no {} {} any more",
+                self.side.name(),
+                self.index
+            );
+            Failure::new(Status::OutOfBounds, text)
+        })
+    }
+}
+
+/// The position among `ports` of the one that is asked for.
+pub(crate) fn find(ports: &[vinelift::Port], side: Side, which: Which<'_>) -> Result<usize> {
+    let (count, side) = (ports.len(), side.name());
+    match which {
+        Which::Only if count == 1 => Ok(0),
+        Which::Only => {
+            let text = format!("the model has {count} {side}s, expected one");
+            Err(Failure::new(Status::ParameterMismatch, text))
+        }
+        Which::Index(index) if index < count => Ok(index),
+        Which::Index(index) => {
+            let text = format!("the model has no {side} {index}, it has {count}");
+            Err(Failure::new(Status::OutOfBounds, text))
+        }
+        Which::Name(name) => {
+            let name = name.required("tensor_name")?;
+            find_named(ports, name).ok_or_else(|| {
+                let known: Vec<String> = ports.iter().map(|p| format!("'{}'", p.name())).collect();
+                let known = known.join(", ");
+                let text = format!("the model has no {side} '{name}', its {side}s are {known}");
+                Failure::new(Status::NotFound, text)
+            })
+        }
+    }
+}
+
+pub(crate) fn find_named(ports: &[vinelift::Port], name: &str) -> Option<usize> {
+    let has_name = |port: &vinelift::Port| port.names.iter().any(|n| n == name);
+    ports.iter().position(has_name)
+}
+
+fn give_shape(port: In<'_, Port>, out: Out<'_, OwnShape>) -> Result<()> {
+    let out = out.required("tensor_shape")?;
+    let port = port.required("port")?.describe()?;
+    let shape = port.shape.to_static().ok_or_else(|| {
+        let text = format!("the shape {} of '{}' is dynamic", port.shape, port.name());
+        Failure::new(Status::ParameterMismatch, text)
+    })?;
+    out.write(OwnShape::of_extents(&shape)?);
+    Ok(())
+}
+
+/// The shape of a port, if it is known.
+#[unsafe(no_mangle)]
+extern "C" fn ov_const_port_get_shape(
+    port: In<'_, Port>,
+    tensor_shape: Out<'_, OwnShape>,
+) -> Status {
+    guard(|| give_shape(port, tensor_shape))
+}
+
+/// The shape of a port, if it is known.
+#[unsafe(no_mangle)]
+extern "C" fn ov_port_get_shape(port: In<'_, Port>, tensor_shape: Out<'_, OwnShape>) -> Status {
+    guard(|| give_shape(port, tensor_shape))
+}
+
+/// A name of a port, to be freed with `ov_free`.
+#[unsafe(no_mangle)]
+extern "C" fn ov_port_get_any_name(
+    port: In<'_, Port>,
+    tensor_name: Out<'_, *mut c_char>,
+) -> Status {
+    guard(|| {
+        let port = port.required("port")?.describe()?;
+        give_text(tensor_name, "tensor_name", port.name())
+    })
+}
+
+/// What is known of the shape of a port.
+#[unsafe(no_mangle)]
+extern "C" fn ov_port_get_partial_shape(
+    port: In<'_, Port>,
+    partial_shape: Out<'_, OwnPartialShape>,
+) -> Status {
+    guard(|| {
+        let out = partial_shape.required("partial_shape")?;
+        let port = port.required("port")?.describe()?;
+        out.write(OwnPartialShape::of_shape(&port.shape)?);
+        Ok(())
+    })
+}
+
+/// The element type of a port.
+#[unsafe(no_mangle)]
+extern "C" fn ov_port_get_element_type(
+    port: In<'_, Port>,
+    tensor_type: Out<'_, ElementCode>,
+) -> Status {
+    guard(|| {
+        let out = tensor_type.required("tensor_type")?;
+        let port = port.required("port")?.describe()?;
+        out.write(element_code(port.element_type));
+        Ok(())
+    })
+}
+
+/// Frees a port.
+#[unsafe(no_mangle)]
+extern "C" fn ov_output_port_free(port: Option<Box<Port>>) {
+    drop(port);
+}
+
+/// Frees a port.
+#[unsafe(no_mangle)]
+extern "C" fn ov_output_const_port_free(port: Option<Box<Port>>) {
+    drop(port);
+}

@@ -1,0 +1,322 @@
+//! Properties: what they may be, what they are, and what they do.
+
+use crate::device;
+use crate::status::{Failure, Result, Status};
+use crate::util::log;
+use std::collections::BTreeMap;
+use vinelift::{Config, IndexPolicy, Level};
+
+/// What properties are set to; the others are what they are at first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings(BTreeMap<&'static str, String>);
+
+/// A property that can be set.
+struct Property {
+    key: &'static str,
+    initial: &'static str,
+    values: Values,
+    /// What is told to who sets it to something else than it is at first; empty if it does something.
+    no_effect: &'static str,
+}
+
+enum Values {
+    /// `YES` or `NO`.
+    Bool,
+    /// From 0.
+    Number,
+    /// As `Number`; or a word that leaves it to us.
+    Streams,
+    OneOf(&'static [&'static str]),
+    Devices,
+    Any,
+}
+
+use Values::{Any, Bool, Devices, Number, OneOf, Streams};
+
+const fn property(
+    key: &'static str,
+    initial: &'static str,
+    values: Values,
+    no_effect: &'static str,
+) -> Property {
+    Property {
+        key,
+        initial,
+        values,
+        no_effect,
+    }
+}
+
+pub(crate) const PROFILING: &str = "PERF_COUNT";
+pub(crate) const MMAP: &str = "ENABLE_MMAP";
+const INDEX_POLICY: &str = "VINELIFT_INDEX_POLICY";
+const LEVEL: &str = "VINELIFT_LEVEL";
+const PRECISION: &str = "INFERENCE_PRECISION_HINT";
+
+const CALLERS_THREAD: &str =
+    "a request runs on one thread, and as many run at a time as are started";
+const ONE_DEVICE: &str = "there is one device";
+
+/// The properties that can be set.
+#[rustfmt::skip]
+static PROPERTIES: &[Property] = &[
+    property(PROFILING, "NO", Bool, ""),
+    property(MMAP, "YES", Bool, ""),
+    property(INDEX_POLICY, "spec", OneOf(&["spec", "error", "zero"]), ""),
+    property(LEVEL, "scheduled", OneOf(&["interpreted", "fused", "compiled", "scheduled"]), ""),
+    property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
+    property("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
+    property("NUM_STREAMS", "1", Streams, CALLERS_THREAD),
+    property("INFERENCE_NUM_THREADS", "0", Number, CALLERS_THREAD),
+    property("PERFORMANCE_HINT", "LATENCY", OneOf(&["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT", "UNDEFINED", ""]), CALLERS_THREAD),
+    property("PERFORMANCE_HINT_NUM_REQUESTS", "0", Number, CALLERS_THREAD),
+    property("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
+    property("EXECUTION_MODE_HINT", "ACCURACY", OneOf(&["ACCURACY", "PERFORMANCE"]), "the precision is always the model's"),
+    property(PRECISION, "f32", OneOf(&["f32", "f16", "bf16", "dynamic", "undefined", ""]), "the precision is always the model's, and at least f32"),
+    property("ENABLE_CPU_PINNING", "NO", Bool, "threads are the system's to place"),
+    property("ENABLE_CPU_RESERVATION", "NO", Bool, "threads are the system's to place"),
+    property("ENABLE_HYPER_THREADING", "YES", Bool, "threads are the system's to place"),
+    property("SCHEDULING_CORE_TYPE", "ANY_CORE", OneOf(&["ANY_CORE", "PCORE_ONLY", "ECORE_ONLY"]), "threads are the system's to place"),
+    property("MODEL_PRIORITY", "MEDIUM", OneOf(&["LOW", "MEDIUM", "HIGH", "DEFAULT"]), ONE_DEVICE),
+    property("DEVICE_BIND_BUFFER", "NO", Bool, ONE_DEVICE),
+    property("ENABLE_STARTUP_FALLBACK", "NO", Bool, ONE_DEVICE),
+    property("ENABLE_RUNTIME_FALLBACK", "NO", Bool, ONE_DEVICE),
+    property("CACHE_DIR", "", Any, "nothing is cached in files: code is made in memory, for the shapes that are seen"),
+    property("CACHE_MODE", "OPTIMIZE_SPEED", OneOf(&["OPTIMIZE_SPEED", "OPTIMIZE_SIZE"]), "nothing is cached in files"),
+    property("LOG_LEVEL", "LOG_NONE", OneOf(&["LOG_NONE", "LOG_ERROR", "LOG_WARNING", "LOG_INFO", "LOG_DEBUG", "LOG_TRACE"]), "messages go to the log callback, all of them"),
+    property("FORCE_TBB_TERMINATE", "NO", Bool, "there are no threads of TBB"),
+];
+
+/// The properties that tell of the device.
+const OF_DEVICE: [&str; 9] = [
+    "SUPPORTED_PROPERTIES",
+    "AVAILABLE_DEVICES",
+    "RANGE_FOR_ASYNC_INFER_REQUESTS",
+    "RANGE_FOR_STREAMS",
+    "EXECUTION_DEVICES",
+    "FULL_DEVICE_NAME",
+    "OPTIMIZATION_CAPABILITIES",
+    "DEVICE_TYPE",
+    "DEVICE_ARCHITECTURE",
+];
+
+/// The properties that tell of a compiled model, besides what it was compiled with.
+const OF_MODEL: [&str; 4] = [
+    "SUPPORTED_PROPERTIES",
+    "NETWORK_NAME",
+    "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
+    "EXECUTION_DEVICES",
+];
+
+impl Settings {
+    /// Sets the property `key`.
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let property = settable(key)?;
+        let value = property.values.read(value.trim()).ok_or_else(|| {
+            let text = format!(
+                "property {key} must be {}, found `{value}`",
+                property.values
+            );
+            Failure::new(Status::ParameterMismatch, text)
+        })??;
+        if !property.no_effect.is_empty() && value != property.initial {
+            log(&format!(
+                "property {key} is kept as `{value}` and has no effect: {}",
+                property.no_effect
+            ));
+        }
+        self.0.insert(property.key, value);
+        Ok(())
+    }
+
+    fn get(&self, property: &Property) -> &str {
+        if property.key == PRECISION {
+            return property.initial; // What it is, whatever was hinted at.
+        }
+        self.0
+            .get(property.key)
+            .map_or(property.initial, String::as_str)
+    }
+
+    fn is(&self, key: &str, value: &str) -> bool {
+        settable(key).is_ok_and(|property| self.get(property) == value)
+    }
+
+    pub(crate) fn is_on(&self, key: &str) -> bool {
+        self.is(key, "YES")
+    }
+
+    /// How models are compiled.
+    pub(crate) fn config(&self) -> Config {
+        let initial = Config::default();
+        Config {
+            level: Level::ALL
+                .into_iter()
+                .find(|level| self.is(LEVEL, level.name()))
+                .unwrap_or(initial.level),
+            index_policy: if self.is(INDEX_POLICY, "error") {
+                IndexPolicy::Error
+            } else if self.is(INDEX_POLICY, "zero") {
+                IndexPolicy::Zero
+            } else {
+                IndexPolicy::Spec
+            },
+            ..initial
+        }
+    }
+
+    /// The property `key` of the device.
+    pub(crate) fn of_device(&self, key: &str) -> Result<String> {
+        Ok(match key {
+            "SUPPORTED_PROPERTIES" => supported(&OF_DEVICE),
+            "AVAILABLE_DEVICES" => String::new(),
+            "RANGE_FOR_ASYNC_INFER_REQUESTS" => "1 1 1".to_owned(),
+            "RANGE_FOR_STREAMS" => format!("1 {}", device::threads()),
+            "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
+            "FULL_DEVICE_NAME" => device::full_name(),
+            "OPTIMIZATION_CAPABILITIES" => "FP32 EXPORT_IMPORT".to_owned(),
+            "DEVICE_TYPE" => "integrated".to_owned(),
+            "DEVICE_ARCHITECTURE" => std::env::consts::ARCH.to_owned(),
+            _ => self.get(settable(key)?).to_owned(),
+        })
+    }
+
+    /// The property `key` of a model called `name` that was compiled with these.
+    pub(crate) fn of_model(&self, key: &str, name: &str) -> Result<String> {
+        Ok(match key {
+            "SUPPORTED_PROPERTIES" => supported(&OF_MODEL),
+            "NETWORK_NAME" => name.to_owned(),
+            "OPTIMAL_NUMBER_OF_INFER_REQUESTS" => device::threads().to_string(),
+            "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
+            _ => self.get(settable(key)?).to_owned(),
+        })
+    }
+}
+
+/// The property `key`, if it can be set.
+fn settable(key: &str) -> Result<&'static Property> {
+    if let Some(property) = PROPERTIES.iter().find(|p| p.key == key) {
+        return Ok(property);
+    }
+    if OF_DEVICE.contains(&key) || OF_MODEL.contains(&key) {
+        let text = format!("property {key} cannot be used here, or only be read");
+        return Err(Failure::new(Status::ParameterMismatch, text));
+    }
+    let text = format!(
+        "there is no property {key} here, known are {}",
+        supported(&OF_DEVICE)
+    );
+    Err(Failure::new(Status::NotFound, text))
+}
+
+fn supported(read_only: &[&str]) -> String {
+    let all = read_only.iter().copied();
+    let all = all.chain(PROPERTIES.iter().map(|p| p.key));
+    all.collect::<Vec<_>>().join(" ")
+}
+
+impl Values {
+    /// The value as it is kept; `None` if it is none of these.
+    fn read(&self, text: &str) -> Option<Result<String>> {
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        let value = match self {
+            Bool => match text.to_ascii_uppercase().as_str() {
+                "YES" | "TRUE" | "ON" | "1" => "YES",
+                "NO" | "FALSE" | "OFF" | "0" => "NO",
+                _ => return None,
+            },
+            Number if is_number(text) => text,
+            Streams if matches!(text, "-1" | "AUTO" | "-2" | "NUMA") => "1",
+            Streams if is_number(text) => text,
+            Number | Streams => return None,
+            OneOf(values) => values.iter().find(|v| v.eq_ignore_ascii_case(text))?,
+            Devices => return Some(device::check_list(text).map(|()| text.to_owned())),
+            Any => text,
+        };
+        Some(Ok(value.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bool => f.write_str("YES or NO"),
+            Number => f.write_str("a number from 0"),
+            Streams => f.write_str("a number from 0, AUTO or NUMA"),
+            OneOf(values) => {
+                let named: Vec<&str> = values.iter().copied().filter(|v| !v.is_empty()).collect();
+                write!(f, "one of {}", named.join(", "))
+            }
+            Devices => f.write_str("a list of devices"),
+            Any => f.write_str("a text"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_property_starts_as_a_value_that_it_may_have() {
+        for property in PROPERTIES {
+            let read = property.values.read(property.initial);
+            assert_eq!(read.unwrap().unwrap(), property.initial, "{}", property.key);
+        }
+    }
+
+    #[test]
+    fn what_is_supported_can_be_read() {
+        let settings = Settings::default();
+        for key in settings
+            .of_device("SUPPORTED_PROPERTIES")
+            .unwrap()
+            .split(' ')
+        {
+            settings.of_device(key).unwrap();
+        }
+        for key in settings
+            .of_model("SUPPORTED_PROPERTIES", "m")
+            .unwrap()
+            .split(' ')
+        {
+            settings.of_model(key, "m").unwrap();
+        }
+    }
+
+    #[test]
+    fn values_are_checked_and_kept() {
+        let mut settings = Settings::default();
+        settings.set(PROFILING, "true").unwrap();
+        assert!(settings.is_on(PROFILING));
+        settings.set("NUM_STREAMS", "AUTO").unwrap();
+        assert_eq!(settings.of_device("NUM_STREAMS").unwrap(), "1");
+        settings.set("INFERENCE_PRECISION_HINT", "bf16").unwrap();
+        assert_eq!(
+            settings.of_device("INFERENCE_PRECISION_HINT").unwrap(),
+            "f32"
+        );
+        settings.set(INDEX_POLICY, "zero").unwrap();
+        settings.set(LEVEL, "fused").unwrap();
+        let config = settings.config();
+        assert_eq!(
+            (config.index_policy, config.level),
+            (IndexPolicy::Zero, Level::Fused)
+        );
+        let mut message = |key: &str, value: &str| settings.set(key, value).unwrap_err().message;
+        assert_eq!(
+            message(PROFILING, "maybe"),
+            "property PERF_COUNT must be YES or NO, found `maybe`"
+        );
+        assert_eq!(
+            message("PERFORMANCE_HINT", "SPEED"),
+            "property PERFORMANCE_HINT must be one of LATENCY, THROUGHPUT, CUMULATIVE_THROUGHPUT, UNDEFINED, found `SPEED`"
+        );
+        assert_eq!(
+            message("FULL_DEVICE_NAME", "x"),
+            "property FULL_DEVICE_NAME cannot be used here, or only be read"
+        );
+        assert!(message("SPEED", "x").starts_with("there is no property SPEED here, known are "));
+        assert!(message("MULTI_DEVICE_PRIORITIES", "GPU").contains("no device 'GPU'"));
+    }
+}

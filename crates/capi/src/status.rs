@@ -1,0 +1,135 @@
+//! What functions return: a status, with a message for the thread.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// `ov_status_e`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Status {
+    Ok = 0,
+    GeneralError = -1,
+    NotImplemented = -2,
+    ParameterMismatch = -4,
+    NotFound = -5,
+    OutOfBounds = -6,
+    RequestBusy = -8,
+    ResultNotReady = -9,
+    InferCancelled = -13,
+    InvalidCParam = -14,
+    UnknownException = -17,
+}
+
+/// Why a function did not do what it should.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: Status,
+    pub(crate) message: String,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(status: Status, message: impl Display) -> Failure {
+        Failure {
+            status,
+            message: message.to_string(),
+        }
+    }
+
+    /// An argument that is never right.
+    pub(crate) fn argument(message: impl Display) -> Failure {
+        Failure::new(Status::InvalidCParam, message)
+    }
+
+    /// Something that this library does not do.
+    pub(crate) fn unsupported(message: impl Display) -> Failure {
+        Failure::new(Status::NotImplemented, message)
+    }
+
+    /// Keeps the message for the thread.
+    fn report(self) -> Status {
+        LAST.with_borrow_mut(|last| *last = self.message);
+        self.status
+    }
+}
+
+impl From<vinelift::Error> for Failure {
+    fn from(error: vinelift::Error) -> Failure {
+        let status = match &error {
+            vinelift::Error::Input(_) => Status::ParameterMismatch,
+            _ => Status::GeneralError,
+        };
+        Failure::new(status, error)
+    }
+}
+
+impl From<vinelift::TensorError> for Failure {
+    fn from(error: vinelift::TensorError) -> Failure {
+        Failure::new(Status::GeneralError, error)
+    }
+}
+
+thread_local! {
+    /// The message of the last failure in this thread.
+    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The message of the last failure in this thread; empty if there was none.
+pub(crate) fn last_message() -> String {
+    LAST.with_borrow(String::clone)
+}
+
+/// Runs the body of a function. Errors and panics become a status.
+pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> Status {
+    match caught(body) {
+        Ok(()) => Status::Ok,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Runs the body of a function that returns no status, but `otherwise` where it fails.
+pub(crate) fn guard_or<T>(otherwise: T, body: impl FnOnce() -> Result<T>) -> T {
+    caught(body).unwrap_or_else(|failure| {
+        failure.report();
+        otherwise
+    })
+}
+
+/// Runs `body`; a panic is an error.
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What a panic leaves half done is behind mutexes, whose users cope with it.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(&*panic)))
+}
+
+pub(crate) fn from_panic(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown".to_owned());
+    Failure::new(Status::UnknownException, format!("internal error: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_panics_become_a_status_with_a_message() {
+        assert_eq!(guard(|| Ok(())), Status::Ok);
+        assert_eq!(
+            guard(|| Err(Failure::argument("too small"))),
+            Status::InvalidCParam
+        );
+        assert_eq!(last_message(), "too small");
+        assert_eq!(guard(|| panic!("at {}", 7)), Status::UnknownException);
+        assert_eq!(last_message(), "internal error: at 7");
+        assert!(guard_or(true, || Err(Failure::unsupported("no"))));
+        assert_eq!(last_message(), "no");
+        let elsewhere = std::thread::spawn(last_message).join().unwrap();
+        assert_eq!(elsewhere, "", "messages are the thread's own");
+    }
+}
