@@ -76,10 +76,10 @@ impl InferRequest {
     /// The tensor of a port of this model, or of the one that it was compiled from.
     fn slot_of_port(&self, port: In<'_, Port>) -> Result<Slot> {
         let port = port.required("port")?;
-        let names = port.describe()?.names;
+        let described = port.describe()?;
         let own = self.ports(port.side).get(port.index);
-        if !own.is_some_and(|own| own.names.iter().any(|n| names.contains(n))) {
-            let (side, name) = (port.side.name(), names.first().cloned().unwrap_or_default());
+        if own.is_none_or(|own| own.name() != described.name()) {
+            let (side, name) = (port.side.name(), described.name());
             let text = format!("{side} {} '{name}' is of another model", port.index);
             return Err(Failure::new(Status::ParameterMismatch, text));
         }

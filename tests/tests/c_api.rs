@@ -1,0 +1,136 @@
+//! The C API as C programs see it: those in `tests/c`, compiled and run.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Set to the folder of OpenVINO's own headers, in which there is `openvino/c/openvino.h`, to compile
+/// the programs with those, too.
+const HEADERS: &str = "VINELIFT_OPENVINO_HEADERS";
+
+fn compiler() -> Option<String> {
+    let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let found = Command::new(&name).arg("--version").output();
+    found.is_ok_and(|o| o.status.success()).then_some(name)
+}
+
+/// The library, built as these tests are.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let own = std::env::current_exe().unwrap();
+        let folder = own.ancestors().nth(2).unwrap();
+        let profile = match folder.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            other => other,
+        };
+        let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+        cargo.args(["build", "--package", "vinelift-capi", "--profile", profile]);
+        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        cargo.current_dir(vinelift_tests::repository());
+        succeed(&mut cargo);
+        folder.join("libopenvino_c.so")
+    })
+}
+
+/// Compiles `tests/c/<name>.c` and runs it.
+fn run(name: &str) {
+    let Some(compiler) = compiler() else {
+        println!("skipped: there is no C compiler");
+        return;
+    };
+    compile_and_run(&compiler, name, None);
+    match std::env::var_os(HEADERS) {
+        Some(headers) => compile_and_run(&compiler, name, Some(Path::new(&headers))),
+        None => println!("skipped with OpenVINO's headers: {HEADERS} is not set"),
+    }
+}
+
+fn compile_and_run(compiler: &str, name: &str, headers: Option<&Path>) {
+    let sources = vinelift_tests::repository().join("tests/c");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(name);
+    let mut cc = Command::new(compiler);
+    cc.args([
+        "-std=gnu11",
+        "-g",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+    ]);
+    if let Some(headers) = headers {
+        cc.arg("-DOPENVINO_HEADERS").arg("-I").arg(headers);
+    }
+    cc.arg(sources.join(name).with_extension("c"));
+    cc.arg("-o").arg(&program).arg(library());
+    cc.arg(format!(
+        "-Wl,-rpath,{}",
+        library().parent().unwrap().display()
+    ));
+    succeed(&mut cc);
+    succeed(Command::new(&program).arg(folder.path()));
+}
+
+fn succeed(command: &mut Command) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    assert!(
+        status.success(),
+        "{command:?}: {status}\n{}{}",
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr)
+    );
+}
+
+#[test]
+fn types() {
+    run("types");
+}
+
+#[test]
+fn keys() {
+    run("keys");
+}
+
+#[test]
+fn nulls() {
+    run("nulls");
+}
+
+#[test]
+fn core() {
+    run("core");
+}
+
+#[test]
+fn model() {
+    run("model");
+}
+
+#[test]
+fn request() {
+    run("request");
+}
+
+#[test]
+fn threads() {
+    run("async");
+}
+
+/// Each program is run by a test.
+#[test]
+fn every_program_is_a_test() {
+    let here = include_str!("c_api.rs");
+    for program in vinelift_tests::files(&vinelift_tests::repository().join("tests/c"), "c") {
+        let name = program.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            here.contains(&format!("run(\"{name}\")")),
+            "{name}.c is not run"
+        );
+    }
+}
