@@ -71,6 +71,9 @@ static void properties(ov_core_t *core) {
     FAILS_WITH(PARAMETER_MISMATCH, "only be read",
                ov_core_set_property(core, "CPU", ov_property_key_device_full_name, "x"));
     FAILS_WITH(NOT_FOUND, "no property", ov_core_get_property(core, "CPU", "SPEED", &value));
+    FAILS_WITH(NOT_FOUND, "no property", ov_core_get_property(core, "CPU", ov_property_key_enable_mmap, &value));
+    WORKS(ov_core_get_property(core, "AUTO", ov_property_key_enable_mmap, &value));
+    ov_free(value);
     FAILS_WITH(NOT_FOUND, "no device 'GPU'", ov_core_get_property(core, "GPU", "NUM_STREAMS", &value));
     FAILS_WITH(NOT_FOUND, "no device 'GPU'", ov_core_set_property(core, "GPU", "NUM_STREAMS", "1"));
     FAILS_WITH(INVALID_C_PARAM, "`property_value` is NULL",

@@ -174,6 +174,48 @@ int main(void) {
     RUNS(ov_util_reset_log_callback());
 
 
+    /* ov_prepostprocess.h */
+    FAILS(ov_preprocess_prepostprocessor_create(NULL, NULL));
+    RUNS(ov_preprocess_prepostprocessor_free(NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_input_info(NULL, NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_input_info_by_name(NULL, NULL, NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_input_info_by_index(NULL, 0, NULL));
+    RUNS(ov_preprocess_input_info_free(NULL));
+    FAILS(ov_preprocess_input_info_get_tensor_info(NULL, NULL));
+    RUNS(ov_preprocess_input_tensor_info_free(NULL));
+    FAILS(ov_preprocess_input_info_get_preprocess_steps(NULL, NULL));
+    RUNS(ov_preprocess_preprocess_steps_free(NULL));
+    FAILS(ov_preprocess_preprocess_steps_resize(NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_scale(NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_scale_multi_channels(NULL, NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_mean(NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_mean_multi_channels(NULL, NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_crop(NULL, NULL, 0, NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_convert_layout(NULL, NULL));
+    FAILS(ov_preprocess_preprocess_steps_reverse_channels(NULL));
+    FAILS(ov_preprocess_input_tensor_info_set_element_type(NULL, 0));
+    FAILS(ov_preprocess_input_tensor_info_set_color_format(NULL, 0));
+    FAILS(ov_preprocess_input_tensor_info_set_color_format_with_subname(NULL, 0, 0, NULL, NULL));
+    FAILS(ov_preprocess_input_tensor_info_set_color_format_with_subnames(NULL, 0, 0, NULL));
+    FAILS(ov_preprocess_input_tensor_info_set_spatial_static_shape(NULL, 0, 0));
+    FAILS(ov_preprocess_input_tensor_info_set_memory_type(NULL, NULL));
+    FAILS(ov_preprocess_preprocess_steps_convert_element_type(NULL, 0));
+    FAILS(ov_preprocess_preprocess_steps_convert_color(NULL, 0));
+    FAILS(ov_preprocess_input_tensor_info_set_from(NULL, NULL));
+    FAILS(ov_preprocess_input_tensor_info_set_layout(NULL, NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_output_info(NULL, NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_output_info_by_index(NULL, 0, NULL));
+    FAILS(ov_preprocess_prepostprocessor_get_output_info_by_name(NULL, NULL, NULL));
+    RUNS(ov_preprocess_output_info_free(NULL));
+    FAILS(ov_preprocess_output_info_get_tensor_info(NULL, NULL));
+    RUNS(ov_preprocess_output_tensor_info_free(NULL));
+    FAILS(ov_preprocess_output_set_element_type(NULL, 0));
+    FAILS(ov_preprocess_input_info_get_model_info(NULL, NULL));
+    RUNS(ov_preprocess_input_model_info_free(NULL));
+    FAILS(ov_preprocess_input_model_info_set_layout(NULL, NULL));
+    FAILS(ov_preprocess_prepostprocessor_build(NULL, NULL));
+    FAILS(ov_preprocess_preprocess_steps_pad(NULL, NULL, 0, NULL, 0, 0, 0));
+
     CHECK(ov_partial_shape_to_string(PARTIAL) == NULL);
     const char *message = ov_get_last_err_msg();
     CHECK(strcmp(message, "`dims` is NULL") == 0);

@@ -122,6 +122,11 @@ fn threads() {
     run("async");
 }
 
+#[test]
+fn preprocess() {
+    run("preprocess");
+}
+
 /// Each program is run by a test.
 #[test]
 fn every_program_is_a_test() {

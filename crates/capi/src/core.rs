@@ -469,9 +469,9 @@ extern "C" fn ov_core_get_property(
 ) -> Status {
     guard(|| {
         let core = core.required("core")?;
-        device::check(device_name.optional("device_name")?)?;
+        let device = device::check(device_name.optional("device_name")?)?;
         let key = property_key.required("property_key")?;
-        let value = core.settings().of_device(key)?;
+        let value = core.settings().of_device(key, device)?;
         give_text(property_value, "property_value", &value)
     })
 }

@@ -9,16 +9,26 @@ pub(crate) const DEVICE: &str = "CPU";
 const NAMES: [&str; 2] = [DEVICE, "VINELIFT"];
 const AUTO: &str = "AUTO";
 
-/// Checks that `name` is a device that there is; none, or an empty one, leaves the choice to us.
-pub(crate) fn check(name: Option<&str>) -> Result<()> {
+/// By which kind of name the engine is asked for; they have different properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    /// As the processor.
+    Processor,
+    /// As a choice among devices.
+    Auto,
+}
+
+/// The device of this name, if there is one; none, or an empty one, leaves the choice to us.
+pub(crate) fn check(name: Option<&str>) -> Result<Device> {
     let name = name.unwrap_or_default();
     let (device, choice) = name.split_once(':').unwrap_or((name, ""));
     let is_auto = device == AUTO || name.is_empty();
     if is_auto {
-        return check_list(choice);
+        check_list(choice)?;
+        return Ok(Device::Auto);
     }
     if NAMES.contains(&name) {
-        Ok(())
+        Ok(Device::Processor)
     } else {
         Err(unknown(name))
     }

@@ -64,6 +64,63 @@ impl Layout {
         self.front.iter().chain(self.back.iter().flatten())
     }
 
+    /// Batch, height, width, channels: how images lie in memory.
+    pub(crate) fn of_images() -> Layout {
+        let names = ["N", "H", "W", "C"].map(|n| Some(n.to_owned()));
+        Layout {
+            front: names.to_vec(),
+            back: None,
+            is_scalar: false,
+        }
+    }
+
+    /// The names of `rank` dimensions. Those without one are numbered, so that in another layout the
+    /// same are the same.
+    fn of_rank(&self, rank: usize) -> Result<Vec<String>> {
+        let named = self.names().count();
+        let fits = if self.back.is_some() {
+            named <= rank
+        } else {
+            named == rank
+        };
+        if !fits {
+            let text = format!("layout {} is not one of {rank} dimensions", self.to_text());
+            return Err(Failure::new(Status::ParameterMismatch, text));
+        }
+        let middle = std::iter::repeat_n(&None, rank - named);
+        let names = self.front.iter().chain(middle);
+        let mut unnamed = 0..;
+        let name = |n: &Option<String>| match n {
+            Some(name) => name.clone(),
+            None => format!("?{}", unnamed.next().unwrap_or_default()),
+        };
+        Ok(names.chain(self.back.iter().flatten()).map(name).collect())
+    }
+
+    /// Which of `rank` dimensions has this name.
+    pub(crate) fn index(&self, name: &str, rank: usize) -> Result<usize> {
+        let found = self.of_rank(rank)?.iter().position(|n| n == name);
+        found.ok_or_else(|| {
+            let text = format!("layout {} has no dimension {name}", self.to_text());
+            Failure::new(Status::ParameterMismatch, text)
+        })
+    }
+
+    /// For each of `rank` dimensions in `other`, which it is here.
+    pub(crate) fn order_to(&self, other: &Layout, rank: usize) -> Result<Vec<usize>> {
+        let own = self.of_rank(rank)?;
+        let position = |name: &String| own.iter().position(|n| n == name);
+        let order: Option<Vec<usize>> = other.of_rank(rank)?.iter().map(position).collect();
+        order.ok_or_else(|| {
+            let text = format!(
+                "layout {} cannot become {}",
+                self.to_text(),
+                other.to_text()
+            );
+            Failure::new(Status::ParameterMismatch, text)
+        })
+    }
+
     fn to_text(&self) -> String {
         if self.is_scalar {
             return SCALAR.to_owned();
@@ -160,6 +217,20 @@ mod tests {
         ] {
             assert_eq!(Layout::parse(text).unwrap().to_text(), expected, "{text}");
         }
+        let order = |from: &str, to: &str, rank| {
+            let to = Layout::parse(to).unwrap();
+            Layout::parse(from).unwrap().order_to(&to, rank)
+        };
+        assert_eq!(order("NHWC", "NCHW", 4).unwrap(), [0, 3, 1, 2]);
+        assert_eq!(order("N...C", "NC...", 5).unwrap(), [0, 4, 1, 2, 3]);
+        assert_eq!(
+            order("NHWC", "NCHW", 3).unwrap_err().message,
+            "layout [N,H,W,C] is not one of 3 dimensions"
+        );
+        assert_eq!(
+            order("NHWC", "NCDW", 4).unwrap_err().message,
+            "layout [N,H,W,C] cannot become [N,C,D,W]"
+        );
         for text in ["[N,,C]", "NN", "N...C...", "nc hw", "[N", "N-C"] {
             assert!(Layout::parse(text).is_err(), "{text}");
         }

@@ -44,6 +44,7 @@ mod memory;
 mod model;
 mod node;
 mod partial_shape;
+mod prepostprocess;
 mod property;
 mod rank;
 mod remote_context;

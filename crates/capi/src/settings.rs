@@ -1,6 +1,6 @@
 //! Properties: what they may be, what they are, and what they do.
 
-use crate::device;
+use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use crate::util::log;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ struct Property {
     key: &'static str,
     initial: &'static str,
     values: Values,
+    /// Whether it is one of the choice among devices, and not of the processor itself.
+    is_of_auto: bool,
     /// What is told to who sets it to something else than it is at first; empty if it does something.
     no_effect: &'static str,
 }
@@ -43,7 +45,20 @@ const fn property(
         key,
         initial,
         values,
+        is_of_auto: false,
         no_effect,
+    }
+}
+
+const fn auto(
+    key: &'static str,
+    initial: &'static str,
+    values: Values,
+    no_effect: &'static str,
+) -> Property {
+    Property {
+        is_of_auto: true,
+        ..property(key, initial, values, no_effect)
     }
 }
 
@@ -61,36 +76,37 @@ const ONE_DEVICE: &str = "there is one device";
 #[rustfmt::skip]
 static PROPERTIES: &[Property] = &[
     property(PROFILING, "NO", Bool, ""),
-    property(MMAP, "YES", Bool, ""),
+    auto(MMAP, "YES", Bool, ""),
     property(INDEX_POLICY, "spec", OneOf(&["spec", "error", "zero"]), ""),
     property(LEVEL, "scheduled", OneOf(&["interpreted", "fused", "compiled", "scheduled"]), ""),
     property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
-    property("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
+    auto("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
     property("NUM_STREAMS", "1", Streams, CALLERS_THREAD),
     property("INFERENCE_NUM_THREADS", "0", Number, CALLERS_THREAD),
     property("PERFORMANCE_HINT", "LATENCY", OneOf(&["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT", "UNDEFINED", ""]), CALLERS_THREAD),
     property("PERFORMANCE_HINT_NUM_REQUESTS", "0", Number, CALLERS_THREAD),
-    property("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
+    auto("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
     property("EXECUTION_MODE_HINT", "ACCURACY", OneOf(&["ACCURACY", "PERFORMANCE"]), "the precision is always the model's"),
     property(PRECISION, "f32", OneOf(&["f32", "f16", "bf16", "dynamic", "undefined", ""]), "the precision is always the model's, and at least f32"),
     property("ENABLE_CPU_PINNING", "NO", Bool, "threads are the system's to place"),
     property("ENABLE_CPU_RESERVATION", "NO", Bool, "threads are the system's to place"),
     property("ENABLE_HYPER_THREADING", "YES", Bool, "threads are the system's to place"),
     property("SCHEDULING_CORE_TYPE", "ANY_CORE", OneOf(&["ANY_CORE", "PCORE_ONLY", "ECORE_ONLY"]), "threads are the system's to place"),
-    property("MODEL_PRIORITY", "MEDIUM", OneOf(&["LOW", "MEDIUM", "HIGH", "DEFAULT"]), ONE_DEVICE),
-    property("DEVICE_BIND_BUFFER", "NO", Bool, ONE_DEVICE),
-    property("ENABLE_STARTUP_FALLBACK", "NO", Bool, ONE_DEVICE),
-    property("ENABLE_RUNTIME_FALLBACK", "NO", Bool, ONE_DEVICE),
+    auto("MODEL_PRIORITY", "MEDIUM", OneOf(&["LOW", "MEDIUM", "HIGH", "DEFAULT"]), ONE_DEVICE),
+    auto("DEVICE_BIND_BUFFER", "NO", Bool, ONE_DEVICE),
+    auto("ENABLE_STARTUP_FALLBACK", "NO", Bool, ONE_DEVICE),
+    auto("ENABLE_RUNTIME_FALLBACK", "NO", Bool, ONE_DEVICE),
     property("CACHE_DIR", "", Any, "nothing is cached in files: code is made in memory, for the shapes that are seen"),
-    property("CACHE_MODE", "OPTIMIZE_SPEED", OneOf(&["OPTIMIZE_SPEED", "OPTIMIZE_SIZE"]), "nothing is cached in files"),
+    auto("CACHE_MODE", "OPTIMIZE_SPEED", OneOf(&["OPTIMIZE_SPEED", "OPTIMIZE_SIZE"]), "nothing is cached in files"),
     property("LOG_LEVEL", "LOG_NONE", OneOf(&["LOG_NONE", "LOG_ERROR", "LOG_WARNING", "LOG_INFO", "LOG_DEBUG", "LOG_TRACE"]), "messages go to the log callback, all of them"),
-    property("FORCE_TBB_TERMINATE", "NO", Bool, "there are no threads of TBB"),
+    auto("FORCE_TBB_TERMINATE", "NO", Bool, "there are no threads of TBB"),
 ];
 
 /// The properties that tell of the device.
-const OF_DEVICE: [&str; 9] = [
+const OF_DEVICE: [&str; 10] = [
     "SUPPORTED_PROPERTIES",
     "AVAILABLE_DEVICES",
+    "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
     "RANGE_FOR_ASYNC_INFER_REQUESTS",
     "RANGE_FOR_STREAMS",
     "EXECUTION_DEVICES",
@@ -165,10 +181,11 @@ impl Settings {
         }
     }
 
-    /// The property `key` of the device.
-    pub(crate) fn of_device(&self, key: &str) -> Result<String> {
+    /// The property `key` of a device.
+    pub(crate) fn of_device(&self, key: &str, device: Device) -> Result<String> {
         Ok(match key {
-            "SUPPORTED_PROPERTIES" => supported(&OF_DEVICE),
+            "SUPPORTED_PROPERTIES" => supported(&OF_DEVICE, device),
+            "OPTIMAL_NUMBER_OF_INFER_REQUESTS" => device::threads().to_string(),
             "AVAILABLE_DEVICES" => String::new(),
             "RANGE_FOR_ASYNC_INFER_REQUESTS" => "1 1 1".to_owned(),
             "RANGE_FOR_STREAMS" => format!("1 {}", device::threads()),
@@ -177,14 +194,17 @@ impl Settings {
             "OPTIMIZATION_CAPABILITIES" => "FP32 EXPORT_IMPORT".to_owned(),
             "DEVICE_TYPE" => "integrated".to_owned(),
             "DEVICE_ARCHITECTURE" => std::env::consts::ARCH.to_owned(),
-            _ => self.get(settable(key)?).to_owned(),
+            _ => match settable(key)? {
+                property if property.is_of(device) => self.get(property).to_owned(),
+                _ => return Err(unknown(key, device)),
+            },
         })
     }
 
     /// The property `key` of a model called `name` that was compiled with these.
     pub(crate) fn of_model(&self, key: &str, name: &str) -> Result<String> {
         Ok(match key {
-            "SUPPORTED_PROPERTIES" => supported(&OF_MODEL),
+            "SUPPORTED_PROPERTIES" => supported(&OF_MODEL, Device::Auto),
             "NETWORK_NAME" => name.to_owned(),
             "OPTIMAL_NUMBER_OF_INFER_REQUESTS" => device::threads().to_string(),
             "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
@@ -202,17 +222,26 @@ fn settable(key: &str) -> Result<&'static Property> {
         let text = format!("property {key} cannot be used here, or only be read");
         return Err(Failure::new(Status::ParameterMismatch, text));
     }
-    let text = format!(
-        "there is no property {key} here, known are {}",
-        supported(&OF_DEVICE)
-    );
-    Err(Failure::new(Status::NotFound, text))
+    Err(unknown(key, Device::Auto))
 }
 
-fn supported(read_only: &[&str]) -> String {
+fn unknown(key: &str, device: Device) -> Failure {
+    let known = supported(&OF_DEVICE, device);
+    let text = format!("there is no property {key} here, known are {known}");
+    Failure::new(Status::NotFound, text)
+}
+
+fn supported(read_only: &[&'static str], device: Device) -> String {
     let all = read_only.iter().copied();
-    let all = all.chain(PROPERTIES.iter().map(|p| p.key));
+    let own = PROPERTIES.iter().filter(|p| p.is_of(device));
+    let all = all.chain(own.map(|p| p.key));
     all.collect::<Vec<_>>().join(" ")
+}
+
+impl Property {
+    fn is_of(&self, device: Device) -> bool {
+        device == Device::Auto || !self.is_of_auto
+    }
 }
 
 impl Values {
@@ -268,13 +297,14 @@ mod tests {
     #[test]
     fn what_is_supported_can_be_read() {
         let settings = Settings::default();
-        for key in settings
-            .of_device("SUPPORTED_PROPERTIES")
-            .unwrap()
-            .split(' ')
-        {
-            settings.of_device(key).unwrap();
+        for device in [Device::Processor, Device::Auto] {
+            let supported = settings.of_device("SUPPORTED_PROPERTIES", device);
+            for key in supported.unwrap().split(' ') {
+                settings.of_device(key, device).unwrap();
+            }
         }
+        let of_processor = settings.of_device(MMAP, Device::Processor);
+        assert_eq!(of_processor.unwrap_err().status, Status::NotFound);
         for key in settings
             .of_model("SUPPORTED_PROPERTIES", "m")
             .unwrap()
@@ -290,12 +320,10 @@ mod tests {
         settings.set(PROFILING, "true").unwrap();
         assert!(settings.is_on(PROFILING));
         settings.set("NUM_STREAMS", "AUTO").unwrap();
-        assert_eq!(settings.of_device("NUM_STREAMS").unwrap(), "1");
+        let get = |settings: &Settings, key| settings.of_device(key, Device::Auto).unwrap();
+        assert_eq!(get(&settings, "NUM_STREAMS"), "1");
         settings.set("INFERENCE_PRECISION_HINT", "bf16").unwrap();
-        assert_eq!(
-            settings.of_device("INFERENCE_PRECISION_HINT").unwrap(),
-            "f32"
-        );
+        assert_eq!(get(&settings, "INFERENCE_PRECISION_HINT"), "f32");
         settings.set(INDEX_POLICY, "zero").unwrap();
         settings.set(LEVEL, "fused").unwrap();
         let config = settings.config();

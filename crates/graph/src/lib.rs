@@ -27,6 +27,7 @@ mod strings;
 mod text;
 
 pub use control::{Body, Control, ControlError};
+pub use edit::Use;
 pub use error::{Error, LayerError, Problem};
 pub use model::{Edge, Model, Node, NodeKind, Output, TensorId};
 pub use petgraph::graph::NodeIndex;

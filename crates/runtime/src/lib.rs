@@ -39,13 +39,13 @@ mod core;
 #[doc(hidden)]
 pub mod doc;
 mod dump;
+mod edit;
 mod error;
 mod execute;
 mod model;
 mod plan;
 mod random;
 mod request;
-mod reshape;
 mod run;
 mod summary;
 mod unit;

@@ -1,7 +1,8 @@
-//! Other shapes for the inputs of a model.
+//! Changes to a model: other shapes for its inputs, and whatever else can be done to its layers.
 
 use crate::{Error, Model};
 use std::sync::Arc;
+use vinelift_graph as graph;
 use vinelift_ops::TensorType;
 use vinelift_tensor::PartialShape;
 
@@ -23,19 +24,27 @@ impl Model {
     /// # Errors
     /// If there is no such input, or if the layers do not fit the shapes.
     pub fn reshape(&self, shapes: &[(usize, PartialShape)]) -> Result<Model, Error> {
-        let mut graph = vinelift_graph::Model::clone(&self.graph);
-        let inputs = self.inputs();
-        for (position, shape) in shapes {
-            let Some(port) = inputs.get(*position) else {
-                let count = inputs.len();
-                let text = format!("the model has no input {position}, it has {count}");
-                return Err(Error::Input(text));
-            };
-            let ty = TensorType::new(port.element_type, shape.clone());
-            graph
-                .set_parameter(*position, ty)
-                .map_err(|e| self.error(e))?;
-        }
+        self.edit(|graph| {
+            for (position, shape) in shapes {
+                let element = graph.declared_type(graph.parameter(*position)?).element;
+                graph.set_parameter(*position, TensorType::new(element, shape.clone()))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The model with changes to its layers.
+    ///
+    /// # Errors
+    /// That of `change`, or what is wrong with the layers afterwards.
+    pub fn edit(
+        &self,
+        change: impl FnOnce(&mut graph::Model) -> Result<(), graph::Error>,
+    ) -> Result<Model, Error> {
+        let mut graph = graph::Model::clone(&self.graph);
+        change(&mut graph)
+            .and_then(|()| graph.finish())
+            .map_err(|e| self.error(e))?;
         let model = Model {
             graph: Arc::new(graph),
             ..self.clone()

@@ -1,0 +1,160 @@
+//! Colours: how they lie in tensors.
+
+use super::layers::Layers;
+use crate::status::{Failure, Result};
+use vinelift::{Dim, ElementType, Tensor};
+
+/// `ov_color_format_e`, but for the one that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Color {
+    Nv12,
+    Nv12Planes,
+    I420,
+    I420Planes,
+    Rgb,
+    Bgr,
+    Gray,
+    Rgbx,
+    Bgrx,
+}
+
+impl Color {
+    const ALL: [Color; 9] = [
+        Color::Nv12,
+        Color::Nv12Planes,
+        Color::I420,
+        Color::I420Planes,
+        Color::Rgb,
+        Color::Bgr,
+        Color::Gray,
+        Color::Rgbx,
+        Color::Bgrx,
+    ];
+
+    /// The format with this number; `None` is none.
+    pub(crate) fn of_number(number: u32) -> Result<Option<Color>> {
+        let Some(position) = (number as usize).checked_sub(1) else {
+            return Ok(None);
+        };
+        let found = Color::ALL.get(position).copied();
+        let fail = || Failure::argument(format!("there is no colour format {number}"));
+        found.map(Some).ok_or_else(fail)
+    }
+
+    /// Whether brightness and colour are apart, in tensors that are always `[N,H,W,C]`.
+    pub(crate) fn is_yuv(self) -> bool {
+        matches!(
+            self,
+            Color::Nv12 | Color::Nv12Planes | Color::I420 | Color::I420Planes
+        )
+    }
+
+    fn channels(self) -> usize {
+        match self {
+            Color::Gray => 1,
+            Color::Rgbx | Color::Bgrx => 4,
+            _ => 3,
+        }
+    }
+
+    /// The last extents, from height on, of each tensor in this format for images of `height` and
+    /// `width`, in the layout of images; only for those that are apart.
+    pub(crate) fn planes(self, height: Dim, width: Dim) -> Vec<[Dim; 3]> {
+        let scaled = |dim: Dim, by: usize, over: usize| match dim.get() {
+            Some(n) => Dim::fixed(n.saturating_mul(by) / over),
+            None => Dim::ANY,
+        };
+        let whole = [scaled(height, 3, 2), width, Dim::fixed(1)];
+        let bright = [height, width, Dim::fixed(1)];
+        let half = |channels| {
+            [
+                scaled(height, 1, 2),
+                scaled(width, 1, 2),
+                Dim::fixed(channels),
+            ]
+        };
+        match self {
+            Color::Nv12 | Color::I420 => vec![whole],
+            Color::Nv12Planes => vec![bright, half(2)],
+            Color::I420Planes => vec![bright, half(1), half(1)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The extent of the dimension of channels in a tensor of this format.
+    pub(crate) fn channel_dim(self) -> Dim {
+        Dim::fixed(self.channels())
+    }
+}
+
+impl Layers<'_> {
+    /// Converts the colours of `self` to the format `to`.
+    pub(super) fn convert_color(&mut self, to: Color) -> Result<()> {
+        let fail = |from: &dyn std::fmt::Debug| {
+            Failure::unsupported(format!(
+                "colours cannot be converted from {from:?} to {to:?}"
+            ))
+        };
+        let Some(from) = self.color else {
+            let text = "colours can be converted once the tensor's colour format is set";
+            return Err(Failure::argument(text));
+        };
+        if from == to {
+            return Ok(());
+        }
+        match (from, to) {
+            (Color::Nv12 | Color::Nv12Planes, Color::Rgb) => self.merge("NV12toRGB")?,
+            (Color::Nv12 | Color::Nv12Planes, Color::Bgr) => self.merge("NV12toBGR")?,
+            (Color::I420 | Color::I420Planes, Color::Rgb) => self.merge("I420toRGB")?,
+            (Color::I420 | Color::I420Planes, Color::Bgr) => self.merge("I420toBGR")?,
+            (Color::Rgb, Color::Bgr) | (Color::Bgr, Color::Rgb) => self.reverse_channels()?,
+            (Color::Rgbx, Color::Rgb) | (Color::Bgrx, Color::Bgr) => self.drop_fourth()?,
+            (Color::Rgbx, Color::Bgr) | (Color::Bgrx, Color::Rgb) => {
+                self.drop_fourth()?;
+                self.reverse_channels()?;
+            }
+            (Color::Rgb, Color::Gray) => self.gray([0.299, 0.587, 0.114])?,
+            (Color::Bgr, Color::Gray) => self.gray([0.114, 0.587, 0.299])?,
+            _ => return Err(fail(&from)),
+        }
+        self.color = Some(to);
+        Ok(())
+    }
+
+    /// Makes one tensor of planes.
+    fn merge(&mut self, operator: &str) -> Result<()> {
+        let inputs = self.tensors.clone();
+        self.tensors = vec![self.operator((operator, "opset8"), &[], &inputs)?];
+        Ok(())
+    }
+
+    fn drop_fourth(&mut self) -> Result<()> {
+        let axis = self.axis("C")?;
+        let start = self.integers(&[0])?;
+        let stop = self.integers(&[3])?;
+        let step = self.integers(&[1])?;
+        let axes = self.integers(&[axis])?;
+        self.then(("Slice", "opset8"), &[], &[start, stop, step, axes])
+    }
+
+    /// The weighted sum of the channels.
+    fn gray(&mut self, weights: [f32; 3]) -> Result<()> {
+        let element_type = self.element_type;
+        let axis = self.axis("C")?;
+        self.convert(ElementType::F32)?;
+        let mut shape = vec![1; self.rank()?];
+        shape[axis as usize] = weights.len();
+        let weights = self.constant(Tensor::from_slice(&shape, &weights)?);
+        self.then(
+            ("Multiply", "opset1"),
+            &[("auto_broadcast", "numpy")],
+            &[weights],
+        )?;
+        let axes = self.integers(&[axis])?;
+        self.then(("ReduceSum", "opset1"), &[("keep_dims", "true")], &[axes])?;
+        if !element_type.is_float() {
+            self.then(("Round", "opset5"), &[("mode", "half_to_even")], &[])?;
+        }
+        self.convert(element_type)
+    }
+}
