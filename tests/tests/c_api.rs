@@ -36,13 +36,13 @@ fn library() -> &'static Path {
 /// Compiles `tests/c/<name>.c` and runs it.
 fn run(name: &str) {
     let Some(compiler) = compiler() else {
-        println!("skipped: there is no C compiler");
+        eprintln!("skipped: there is no C compiler");
         return;
     };
     compile_and_run(&compiler, name, None);
     match std::env::var_os(HEADERS) {
         Some(headers) => compile_and_run(&compiler, name, Some(Path::new(&headers))),
-        None => println!("skipped with OpenVINO's headers: {HEADERS} is not set"),
+        None => eprintln!("skipped with OpenVINO's headers: {HEADERS} is not set"),
     }
 }
 
