@@ -34,6 +34,7 @@ static void callbacks(ov_core_t *core) {
     struct called called = {0, request, 0};
     ov_callback_t callback = {on_done, &called};
     WORKS(ov_infer_request_wait(request)); /* Of no run. */
+    STATUS(RESULT_NOT_READY, ov_infer_request_wait_for(request, 0));
     WORKS(ov_infer_request_set_callback(request, &callback));
     callback.callback_func = NULL; /* It was copied. */
     WORKS(ov_infer_request_start_async(request));
@@ -64,6 +65,23 @@ static void callbacks(ov_core_t *core) {
     WORKS(ov_infer_request_start_async(request));
     ov_compiled_model_free(compiled);
     ov_infer_request_free(request);
+}
+
+static void free_in_callback(void *argument) {
+    struct called *called = argument;
+    ov_infer_request_free(called->request);
+    atomic_fetch_add(&called->times, 1);
+}
+
+/* A callback may free its request. */
+static void freed_in_callback(ov_core_t *core) {
+    ov_compiled_model_t *compiled = compile_text(core, PRODUCT("64,64"));
+    struct called called = {0, new_request(compiled), 0};
+    ov_callback_t callback = {free_in_callback, &called};
+    WORKS(ov_infer_request_set_callback(called.request, &callback));
+    WORKS(ov_infer_request_start_async(called.request));
+    while (called.times == 0) usleep(100);
+    ov_compiled_model_free(compiled);
 }
 
 static void busy_and_cancelled(ov_core_t *core) {
@@ -159,6 +177,7 @@ static void failing(ov_core_t *core) {
 int main(void) {
     ov_core_t *core = new_core();
     callbacks(core);
+    freed_in_callback(core);
     busy_and_cancelled(core);
     threads(core);
     failing(core);

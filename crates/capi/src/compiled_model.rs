@@ -1,7 +1,7 @@
 //! `ov_compiled_model.h`: models that can run.
 
 use crate::common::give_text;
-use crate::ffi::{Array, In, Out, Required, Text, handle};
+use crate::ffi::{Array, In, Out, Required, Text, free, handle};
 use crate::infer_request::InferRequest;
 use crate::model::Model;
 use crate::node::{Owner, Port, Side, Which};
@@ -289,7 +289,7 @@ extern "C" fn ov_compiled_model_export_model(
 /// Frees a compiled model. Its requests go on.
 #[unsafe(no_mangle)]
 extern "C" fn ov_compiled_model_free(compiled_model: Option<Box<CompiledModel>>) {
-    drop(compiled_model);
+    free(compiled_model);
 }
 
 /// Fails: the device has no contexts.

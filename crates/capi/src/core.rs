@@ -3,7 +3,7 @@
 use crate::common::give_text;
 use crate::compiled_model::{CompiledModel, import};
 use crate::device;
-use crate::ffi::{Array, In, Out, Required, Text, WideText, handle};
+use crate::ffi::{Array, In, Out, Required, Text, WideText, free, handle};
 use crate::memory;
 use crate::model::Model;
 use crate::property::{Property, listed, pairs, set_all, variadic};
@@ -234,7 +234,7 @@ fn create(config: Option<&Path>, out: Out<'_, *mut Core>) -> Result<()> {
 /// Frees a core. What was made with it stays.
 #[unsafe(no_mangle)]
 extern "C" fn ov_core_free(core: Option<Box<Core>>) {
-    drop(core);
+    free(core);
 }
 
 /// Reads a model in IR format. If `bin_path` is `NULL`, the constants are beside it.

@@ -3,7 +3,7 @@
 //! Values of these types are made by C programs, by calling a function of this library; nothing here
 //! makes one. That is what their `unsafe` rests on: the caller keeps to the contract of the header.
 
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, guard_or};
 use libc::{c_char, wchar_t};
 use std::ffi::{CStr, OsStr};
 use std::marker::PhantomData;
@@ -127,6 +127,14 @@ impl<'a, T> Array<'a, T> {
 /// A pointer to a handle on the heap, which the caller owns from now on.
 pub(crate) fn handle<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
+}
+
+/// Frees a handle that [`handle`] gave away; `NULL` is nothing.
+pub(crate) fn free<T>(handle: Option<Box<T>>) {
+    guard_or((), || {
+        drop(handle);
+        Ok(())
+    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `ov_infer_request.h`: runs of a compiled model.
 
 use crate::compiled_model::CompiledModel;
-use crate::ffi::{In, Out, Required, Text};
+use crate::ffi::{In, Out, Required, Text, free};
 use crate::job::{Callback, Job, Slot};
 use crate::memory;
 use crate::node::{Port, Side, Which, find, find_named};
@@ -325,7 +325,7 @@ extern "C" fn ov_infer_request_start_async(infer_request: In<'_, InferRequest>) 
 /// Waits for the run that there is, and for its callback. Returns how it ended.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_wait(infer_request: In<'_, InferRequest>) -> Status {
-    guard(|| infer_request.required("infer_request")?.0.wait(None))
+    guard(|| infer_request.required("infer_request")?.0.wait())
 }
 
 /// As `ov_infer_request_wait`, for at most `timeout` milliseconds.
@@ -338,7 +338,7 @@ extern "C" fn ov_infer_request_wait_for(
         let request = infer_request.required("infer_request")?;
         let timeout = Duration::from_millis(u64::try_from(timeout).unwrap_or(0));
         // A time that is beyond all clocks is none.
-        request.0.wait(Instant::now().checked_add(timeout))
+        request.0.wait_until(Instant::now().checked_add(timeout))
     })
 }
 
@@ -358,10 +358,7 @@ extern "C" fn ov_infer_request_set_callback(
 /// Frees a request, once the run that there is has ended.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_free(infer_request: Option<Box<InferRequest>>) {
-    crate::status::guard_or((), || {
-        drop(infer_request);
-        Ok(())
-    });
+    free(infer_request);
 }
 
 /// How long the layers took in the last run, to be freed with `ov_profiling_info_list_free`. The time

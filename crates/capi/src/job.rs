@@ -190,10 +190,16 @@ impl Job {
         }
     }
 
-    /// Waits for the last run, until `deadline` if there is one. No run is as one that is done.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+    /// Waits for the last run, if there was one.
+    pub(crate) fn wait(&self) -> Result<()> {
         let last = self.state().last.clone();
-        last.map_or(Ok(()), |ticket| ticket.wait(deadline))
+        last.map_or(Ok(()), |ticket| ticket.wait(None))
+    }
+
+    /// Waits for the last run until `deadline`. No run is as one that does not end in time.
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
+        let last = self.state().last.clone();
+        last.map_or_else(|| Err(not_ready()), |ticket| ticket.wait(deadline))
     }
 
     /// Waits for the run that there is, whose callback is called no more if it was not yet.
@@ -296,8 +302,7 @@ impl Ticket {
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left == Duration::ZERO {
-                        let text = "the result is not there yet";
-                        return Err(Failure::new(Status::ResultNotReady, text));
+                        return Err(not_ready());
                     }
                     let waited = self.is_there.wait_timeout(result, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -305,6 +310,10 @@ impl Ticket {
             };
         }
     }
+}
+
+fn not_ready() -> Failure {
+    Failure::new(Status::ResultNotReady, "the result is not there yet")
 }
 
 /// Gives variables memory of their own where they are inputs: those are the program's again after a

@@ -1,6 +1,6 @@
 //! `ov_layout.h`: what the dimensions of a tensor mean.
 
-use crate::ffi::{In, Out, Required, Text, handle};
+use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::memory;
 use crate::status::{Failure, Result, Status, guard, guard_or};
 use libc::c_char;
@@ -184,7 +184,7 @@ extern "C" fn ov_layout_create(layout_desc: Text<'_>, layout: Out<'_, *mut Layou
 /// Frees a layout.
 #[unsafe(no_mangle)]
 extern "C" fn ov_layout_free(layout: Option<Box<Layout>>) {
-    drop(layout);
+    free(layout);
 }
 
 /// The text of a layout, to be freed with `ov_free`.

@@ -1,7 +1,7 @@
 //! `ov_model.h`: models, their ports and their shapes.
 
 use crate::common::give_text;
-use crate::ffi::{Array, In, Out, Required, Text};
+use crate::ffi::{Array, In, Out, Required, Text, free};
 use crate::node::{Owner, Port, Side, Which, find};
 use crate::partial_shape::PartialShape;
 use crate::status::{Failure, Result, Status, guard, guard_or};
@@ -62,7 +62,7 @@ fn give(model: In<'_, Model>, side: Side, which: Which<'_>, out: Out<'_, *mut Po
 /// Frees a model.
 #[unsafe(no_mangle)]
 extern "C" fn ov_model_free(model: Option<Box<Model>>) {
-    drop(model);
+    free(model);
 }
 
 /// The input, if there is one.

@@ -1,7 +1,7 @@
 //! `ov_node.h`: ports, the inputs and outputs of models.
 
 use crate::common::{ElementCode, element_code, give_text};
-use crate::ffi::{In, Out, Required, Text, handle};
+use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::model::Model;
 use crate::partial_shape::OwnPartialShape;
 use crate::shape::OwnShape;
@@ -185,11 +185,11 @@ extern "C" fn ov_port_get_element_type(
 /// Frees a port.
 #[unsafe(no_mangle)]
 extern "C" fn ov_output_port_free(port: Option<Box<Port>>) {
-    drop(port);
+    free(port);
 }
 
 /// Frees a port.
 #[unsafe(no_mangle)]
 extern "C" fn ov_output_const_port_free(port: Option<Box<Port>>) {
-    drop(port);
+    free(port);
 }

@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::common::{ElementCode, element_code, element_type};
-use crate::ffi::{Array, In, Out, Required, Text, handle};
+use crate::ffi::{Array, In, Out, Required, Text, free, handle};
 use crate::shape::{OwnShape, Shape};
 use crate::status::{Result, Status, guard};
 use libc::c_void;
@@ -148,5 +148,5 @@ extern "C" fn ov_tensor_data(tensor: In<'_, Tensor>, data: Out<'_, *mut c_void>)
 /// Frees a handle. The tensor itself goes with the last of them.
 #[unsafe(no_mangle)]
 extern "C" fn ov_tensor_free(tensor: Option<Box<Tensor>>) {
-    drop(tensor);
+    free(tensor);
 }

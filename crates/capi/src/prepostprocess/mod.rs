@@ -7,7 +7,7 @@ mod color;
 mod layers;
 
 use crate::common::{ElementCode, element_type};
-use crate::ffi::{Array, In, Out, Required, Text, handle};
+use crate::ffi::{Array, In, Out, Required, Text, free, handle};
 use crate::layout::Layout;
 use crate::model::Model;
 use crate::node::{Owner, Side, Which, find};
@@ -186,7 +186,7 @@ extern "C" fn ov_preprocess_prepostprocessor_create(
 /// Frees a processor. Handles to its parts stay.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_prepostprocessor_free(preprocess: Option<Box<Processor>>) {
-    drop(preprocess);
+    free(preprocess);
 }
 
 /// Makes the model with layers for what the processor was told.
@@ -261,7 +261,7 @@ fn give_part<T: Clone>(part: In<'_, T>, out: Out<'_, *mut T>) -> Status {
 /// Frees a handle to an input.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_input_info_free(preprocess_input_info: Option<Box<InputPart>>) {
-    drop(preprocess_input_info);
+    free(preprocess_input_info);
 }
 
 /// What the tensor of an input is like.
@@ -278,7 +278,7 @@ extern "C" fn ov_preprocess_input_info_get_tensor_info(
 extern "C" fn ov_preprocess_input_tensor_info_free(
     preprocess_input_tensor_info: Option<Box<InputPart>>,
 ) {
-    drop(preprocess_input_tensor_info);
+    free(preprocess_input_tensor_info);
 }
 
 /// The steps of an input.
@@ -295,7 +295,7 @@ extern "C" fn ov_preprocess_input_info_get_preprocess_steps(
 extern "C" fn ov_preprocess_preprocess_steps_free(
     preprocess_input_process_steps: Option<Box<InputPart>>,
 ) {
-    drop(preprocess_input_process_steps);
+    free(preprocess_input_process_steps);
 }
 
 /// What the model takes for an input.
@@ -312,7 +312,7 @@ extern "C" fn ov_preprocess_input_info_get_model_info(
 extern "C" fn ov_preprocess_input_model_info_free(
     preprocess_input_model_info: Option<Box<InputPart>>,
 ) {
-    drop(preprocess_input_model_info);
+    free(preprocess_input_model_info);
 }
 
 /// Adds a step, once its arguments have been read.
@@ -693,7 +693,7 @@ extern "C" fn ov_preprocess_prepostprocessor_get_output_info_by_name(
 /// Frees a handle to an output.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_output_info_free(preprocess_output_info: Option<Box<OutputPart>>) {
-    drop(preprocess_output_info);
+    free(preprocess_output_info);
 }
 
 /// What the tensor of an output is to be like.
@@ -710,7 +710,7 @@ extern "C" fn ov_preprocess_output_info_get_tensor_info(
 extern "C" fn ov_preprocess_output_tensor_info_free(
     preprocess_output_tensor_info: Option<Box<OutputPart>>,
 ) {
-    drop(preprocess_output_tensor_info);
+    free(preprocess_output_tensor_info);
 }
 
 /// The element type that the program wants.
