@@ -41,6 +41,7 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
 
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
 /// optimiser made up belong to no stage and stay where they are.
+#[cfg(feature = "disassembly")]
 pub(crate) fn assembly(
     origin: &Origin<'_>,
     code: &CompiledCode,
@@ -77,6 +78,16 @@ pub(crate) fn assembly(
         let _ = writeln!(text, "{}", line.trim_end());
     }
     Ok(text)
+}
+
+/// There is no disassembler to ask.
+#[cfg(not(feature = "disassembly"))]
+pub(crate) fn assembly(
+    _: &Origin<'_>,
+    _: &CompiledCode,
+    _: &dyn TargetIsa,
+) -> Result<String, String> {
+    Ok("; built without the feature `disassembly`\n".to_owned())
 }
 
 impl Origin<'_> {
