@@ -1,13 +1,14 @@
 //! `ov_core.h`: reading and compiling.
 
+mod contexts;
+mod versions;
+
 use crate::common::give_text;
 use crate::compiled_model::{CompiledModel, import};
 use crate::device;
 use crate::ffi::{Array, In, Out, Required, Text, WideText, free, handle};
-use crate::memory;
 use crate::model::Model;
 use crate::property::{Property, listed, pairs, set_all, variadic};
-use crate::remote_context::{RemoteContext, no_contexts, refuse};
 use crate::settings::{MMAP, Settings};
 use crate::stack::{prepare_compiler_threads, with_large_stack};
 use crate::status::{Failure, Result, Status, guard};
@@ -22,43 +23,6 @@ pub(crate) struct Core {
     core: vinelift::Core,
     settings: Mutex<Settings>,
 }
-
-/// `ov_version_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct Version {
-    build_number: *mut c_char,
-    description: *mut c_char,
-}
-
-/// `ov_core_version_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct DeviceVersion {
-    device_name: *mut c_char,
-    version: Version,
-}
-
-/// `ov_core_version_list_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct DeviceVersions {
-    versions: *mut DeviceVersion,
-    size: usize,
-}
-
-/// `ov_available_devices_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct Devices {
-    devices: *mut *mut c_char,
-    size: usize,
-}
-
-/// The version of the interface, then that of this library. Programs read the number up to the first
-/// `-`, and the parts of it that dots divide.
-const BUILD_NUMBER: &str = concat!("2026.4.1-", env!("CARGO_PKG_VERSION"), "-vinelift");
-const DESCRIPTION: &str = "Vinelift, with the C API of OpenVINO";
 
 impl Core {
     fn new() -> Result<Core> {
@@ -141,50 +105,6 @@ impl Core {
 fn bytes_of(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path)
         .map_err(|error| Failure::new(Status::GeneralError, format!("{}: {error}", path.display())))
-}
-
-impl Version {
-    fn new() -> Result<Version> {
-        Ok(Version {
-            build_number: memory::copy_text(BUILD_NUMBER)?,
-            description: memory::copy_text(DESCRIPTION)?,
-        })
-    }
-
-    /// # Safety
-    /// The texts come from [`Version::new`] and were not freed, or are `NULL`.
-    unsafe fn free(&mut self) {
-        // SAFETY: the caller's promise; the pointers are forgotten.
-        unsafe {
-            memory::release(self.build_number);
-            memory::release(self.description);
-        }
-        *self = Version {
-            build_number: std::ptr::null_mut(),
-            description: std::ptr::null_mut(),
-        };
-    }
-}
-
-/// The version, whose texts are to be freed with `ov_version_free`.
-#[unsafe(no_mangle)]
-extern "C" fn ov_get_openvino_version(version: Out<'_, Version>) -> Status {
-    guard(|| {
-        version.required("version")?.write(Version::new()?);
-        Ok(())
-    })
-}
-
-/// Frees the texts of a version.
-///
-/// # Safety
-/// They come from this library and were not freed, or are `NULL`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ov_version_free(version: Option<&mut Version>) {
-    if let Some(version) = version {
-        // SAFETY: the caller's promise.
-        unsafe { version.free() }
-    }
 }
 
 /// Makes a core.
@@ -476,47 +396,6 @@ extern "C" fn ov_core_get_property(
     })
 }
 
-/// The devices: one.
-#[unsafe(no_mangle)]
-extern "C" fn ov_core_get_available_devices(
-    core: In<'_, Core>,
-    devices: Out<'_, Devices>,
-) -> Status {
-    guard(|| {
-        core.required("core")?;
-        let devices = devices.required("devices")?;
-        let names = [memory::copy_text(device::DEVICE)?];
-        devices.write(Devices {
-            devices: memory::copy_items(&names)?,
-            size: names.len(),
-        });
-        Ok(())
-    })
-}
-
-/// Frees a list of devices.
-///
-/// # Safety
-/// It comes from this library and was not freed, or has `NULL` for its array, or is `NULL`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ov_available_devices_free(devices: Option<&mut Devices>) {
-    let Some(devices) = devices.filter(|list| !list.devices.is_null()) else {
-        return;
-    };
-    // SAFETY: the caller's promise: the array has `size` texts, all of which come from `memory`. The
-    // pointers are forgotten.
-    unsafe {
-        for k in 0..devices.size {
-            memory::release(*devices.devices.add(k));
-        }
-        memory::release(devices.devices);
-    }
-    *devices = Devices {
-        devices: std::ptr::null_mut(),
-        size: 0,
-    };
-}
-
 /// Makes a compiled model of what `ov_compiled_model_export_model` wrote.
 #[unsafe(no_mangle)]
 extern "C" fn ov_core_import_model(
@@ -535,134 +414,6 @@ extern "C" fn ov_core_import_model(
         let bytes = content.items(content_size, "content")?;
         out.write(handle(import(&core.core, bytes, core.settings())?));
         Ok(())
-    })
-}
-
-/// The version of a device.
-#[unsafe(no_mangle)]
-extern "C" fn ov_core_get_versions_by_device_name(
-    core: In<'_, Core>,
-    device_name: Text<'_>,
-    versions: Out<'_, DeviceVersions>,
-) -> Status {
-    guard(|| {
-        core.required("core")?;
-        let versions = versions.required("versions")?;
-        device::check(Some(device_name.required("device_name")?))?;
-        let list = [DeviceVersion {
-            device_name: memory::copy_text(device::DEVICE)?,
-            version: Version::new()?,
-        }];
-        versions.write(DeviceVersions {
-            versions: memory::copy_items(&list)?,
-            size: list.len(),
-        });
-        Ok(())
-    })
-}
-
-/// Frees a list of versions.
-///
-/// # Safety
-/// It comes from this library and was not freed, or has `NULL` for its array, or is `NULL`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ov_core_versions_free(versions: Option<&mut DeviceVersions>) {
-    let Some(list) = versions.filter(|list| !list.versions.is_null()) else {
-        return;
-    };
-    // SAFETY: the caller's promise: the array has `size` elements, whose texts all come from
-    // `memory`. The pointers are forgotten.
-    unsafe {
-        for k in 0..list.size {
-            let one = &mut *list.versions.add(k);
-            memory::release(one.device_name);
-            one.version.free();
-        }
-        memory::release(list.versions);
-    }
-    *list = DeviceVersions {
-        versions: std::ptr::null_mut(),
-        size: 0,
-    };
-}
-
-variadic! {
-    /// Fails: the device has no contexts.
-    fn ov_core_create_context(
-        core: In<'_, Core>,
-        device_name: Text<'_>,
-        _context_args_size: usize,
-        context: Out<'_, *mut RemoteContext>;
-        _arguments
-    ) {
-        core.required("core")?;
-        refuse(device_name, context)
-    }
-}
-
-/// Fails: the device has no contexts.
-#[unsafe(no_mangle)]
-extern "C" fn ov_core_create_context_props(
-    core: In<'_, Core>,
-    device_name: Text<'_>,
-    _num_properties: usize,
-    _properties: Array<'_, Property<'_>>,
-    context: Out<'_, *mut RemoteContext>,
-) -> Status {
-    guard(|| {
-        core.required("core")?;
-        refuse(device_name, context)
-    })
-}
-
-fn compile_with_context(
-    core: In<'_, Core>,
-    model: In<'_, Model>,
-    context: In<'_, RemoteContext>,
-) -> Result<()> {
-    core.required("core")?;
-    model.required("model")?;
-    context.required("context")?;
-    Err(no_contexts())
-}
-
-variadic! {
-    /// Fails: there are no contexts.
-    fn ov_core_compile_model_with_context(
-        core: In<'_, Core>,
-        model: In<'_, Model>,
-        context: In<'_, RemoteContext>,
-        _property_args_size: usize,
-        _compiled_model: Out<'_, *mut CompiledModel>;
-        _arguments
-    ) {
-        compile_with_context(core, model, context)
-    }
-}
-
-/// Fails: there are no contexts.
-#[unsafe(no_mangle)]
-extern "C" fn ov_core_compile_model_with_context_props(
-    core: In<'_, Core>,
-    model: In<'_, Model>,
-    context: In<'_, RemoteContext>,
-    _num_properties: usize,
-    _properties: Array<'_, Property<'_>>,
-    _compiled_model: Out<'_, *mut CompiledModel>,
-) -> Status {
-    guard(|| compile_with_context(core, model, context))
-}
-
-/// Fails: the device has no contexts.
-#[unsafe(no_mangle)]
-extern "C" fn ov_core_get_default_context(
-    core: In<'_, Core>,
-    device_name: Text<'_>,
-    context: Out<'_, *mut RemoteContext>,
-) -> Status {
-    guard(|| {
-        core.required("core")?;
-        refuse(device_name, context)
     })
 }
 
