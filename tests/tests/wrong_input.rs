@@ -379,3 +379,39 @@ fn bodies_nest_only_so_deep() {
     let text = repeated("TensorIterator", "opset1", ports, PORT, &layers);
     expect(&text, "sub-graphs nest deeper than 8");
 }
+
+#[test]
+fn a_loop_that_cannot_end() {
+    let constant = |id: u64, ty: &str, offset: u64, size: u64| {
+        format!(
+            r#"<layer id="{id}" name="c{id}" type="Const" version="opset1"><data element_type="{ty}" shape="" offset="{offset}" size="{size}"/><output><port id="0"/></output></layer>"#
+        )
+    };
+    let body_layers = BODY.to_owned()
+        + &constant(2, "boolean", 8, 1)
+        + r#"<layer id="3" name="goes_on" type="Result" version="opset1"><input><port id="0"/></input></layer>"#;
+    let body_edges = BODY_EDGE.to_owned() + &edge((2, 0), (3, 0));
+    let ports = r#"<port_map><input external_port_id="2" internal_layer_id="0"/><output external_port_id="9" internal_layer_id="1"/><output external_port_id="-1" internal_layer_id="3" purpose="execution_condition"/></port_map><back_edges><edge from-layer="1" to-layer="0"/></back_edges>"#;
+    let layer = format!(
+        r#"<layer id="1" name="op" type="Loop" version="opset5"><input><port id="0"/><port id="1"/><port id="2"/></input><output><port id="9"/></output>{ports}<body><layers>{body_layers}</layers><edges>{body_edges}</edges></body></layer>"#
+    );
+    let layers = PARAMETER.to_owned()
+        + &constant(5, "i64", 0, 8)
+        + &constant(6, "boolean", 8, 1)
+        + &layer
+        + RESULT;
+    let edges = [
+        edge((5, 0), (1, 0)),
+        edge((6, 0), (1, 1)),
+        edge((0, 0), (1, 2)),
+    ]
+    .concat()
+        + &edge((1, 9), (9, 0));
+    let weights = &[255, 255, 255, 255, 255, 255, 255, 255, 1];
+    assert_eq!(
+        compile_error(&net(&layers, &edges), weights),
+        "model: layer 'op' (Loop, opset5): it never ends"
+    );
+    let three = &[3, 0, 0, 0, 0, 0, 0, 0, 1];
+    assert_eq!(compile_error(&net(&layers, &edges), three), "no error");
+}

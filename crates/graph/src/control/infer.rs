@@ -145,6 +145,13 @@ impl Repeat {
         let body = node.body(BodyKind::Body)?;
         let (found, parameters) = self.body_types(body, inputs)?;
         let count = self.iterations(inputs, &found);
+        if self.counted
+            && count.min > 0
+            && number(inputs.values[0]) == Some(-1)
+            && self.goes_on(&found) == Some(true)
+        {
+            return Err(Problem::Graph("it never ends".to_owned()));
+        }
         let never = count.min == 0;
         let collect = |collect: &Collect| match collect {
             Collect::Last(result) => {
@@ -215,7 +222,7 @@ impl Repeat {
 
     /// How many iterations there are.
     fn iterations(&self, inputs: &Inputs<'_>, body: &BodyTypes) -> Dim {
-        let value = |i: usize| inputs.values[i].and_then(|t| t.to_i64_vec().ok()?.first().copied());
+        let value = |i: usize| number(inputs.values[i]);
         if !self.counted {
             return self
                 .slices()
@@ -231,18 +238,20 @@ impl Repeat {
             return Dim::fixed(0);
         }
         let most = value(0).and_then(|n| usize::try_from(n).ok());
-        let goes_on = self.condition.and_then(|r| {
-            let value = body.values[r].as_ref()?.to_i64_vec().ok()?;
-            value.first().copied()
-        });
-        match (value(1), goes_on, most) {
-            (Some(_), Some(c), Some(n)) if c != 0 => Dim::fixed(n),
+        match (value(1), self.goes_on(body), most) {
+            (Some(_), Some(true), Some(n)) => Dim::fixed(n),
             (Some(_), _, most) => Dim {
                 min: usize::from(most != Some(0)),
                 max: most,
             },
             _ => Dim { min: 0, max: most },
         }
+    }
+
+    /// Whether there is another iteration after each, if that is constant.
+    fn goes_on(&self, body: &BodyTypes) -> Option<bool> {
+        let condition = body.values[self.condition?].as_ref();
+        number(condition).map(|c| c != 0)
     }
 
     /// The inputs that are sliced.
@@ -258,6 +267,11 @@ impl Repeat {
         let to = |f: &Feed| matches!(f, Feed::Carried { result, .. } if *result == from);
         self.feeds.iter().position(to)
     }
+}
+
+/// The first element of a tensor of integers or booleans.
+fn number(value: Option<&Tensor>) -> Option<i64> {
+    value?.to_i64_vec().ok()?.first().copied()
 }
 
 /// The dims that stay the same, and nothing of those that change.

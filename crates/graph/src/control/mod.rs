@@ -8,7 +8,7 @@
 //! Specifications: If-8, Loop-5, TensorIterator-1. What they leave open: a slice goes from `start` to
 //! `end`, both included and counted from the end if negative; slices that do not fit whole are left
 //! out; an output that no iteration has given is the start value of what it is carried to, or empty
-//! along the axis, or else an error.
+//! along the axis, or else an error. A loop that nothing bounds ends in an error after 2^31 iterations.
 
 pub(crate) use infer::Inputs;
 mod infer;

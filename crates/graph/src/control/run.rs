@@ -6,6 +6,9 @@ use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor, TensorError};
 use vinelift_xml::BodyKind;
 
+/// Where a loop that nothing bounds is taken to be one that never ends.
+const MOST_ITERATIONS: usize = 1 << 31;
+
 /// Runs a body of the node on the values of its parameters, and gives its results.
 pub trait Body<E> {
     /// The results of the body of this kind.
@@ -83,6 +86,10 @@ impl Repeat {
             };
             last = Some(results);
             iteration += 1;
+            if most.is_none() && iteration >= MOST_ITERATIONS {
+                let text = format!("it has not ended after {iteration} iterations");
+                return Err(ControlError::Data(text));
+            }
         }
         let outputs = self.outputs.iter().zip(collected).enumerate();
         outputs
