@@ -45,9 +45,10 @@ fn text_names_stages_and_layers() {
         nest.layer("double", "Multiply, opset1"),
         nest.layer("more", "Add, opset1"),
     );
-    let x = nest.buffer("x", F32, &[8], Role::Input);
-    let t = nest.buffer("t", F32, &[8], Role::Temporary);
-    let y = nest.buffer("y", F32, &[8], Role::Output);
+    // Too few points for vectors.
+    let x = nest.buffer("x", F32, &[3], Role::Input);
+    let t = nest.buffer("t", F32, &[3], Role::Temporary);
+    let y = nest.buffer("y", F32, &[3], Role::Output);
     nest.define(vec![first], t, |nest, at| nest.load(x, at.to_vec()) * 2.0);
     nest.define(vec![second], y, |nest, at| nest.load(t, at.to_vec()) + 1.0);
     let code = COMPILER
@@ -55,8 +56,8 @@ fn text_names_stages_and_layers() {
         .unwrap();
     let text = code.text(0).unwrap();
     let lines = [
-        "stage 0 of double: for i<8: t[i] = (x[i] * 2.0)",
-        "stage 1 of more: for i<8: y[i] = (t[i] + 1.0)",
+        "stage 0 of double: for i<3: t[i] = (x[i] * 2.0)",
+        "stage 1 of more: for i<3: y[i] = (t[i] + 1.0)",
     ];
     for (stage, line) in lines.iter().enumerate() {
         assert!(
@@ -70,6 +71,20 @@ fn text_names_stages_and_layers() {
     assert!(text.asm.contains("; return\n"), "{}", text.asm);
     assert!(text.clif.contains("region0 = 0 \"x\""), "{}", text.clif);
     assert!(text.vcode.contains("block0"), "{}", text.vcode);
+}
+
+#[test]
+fn text_says_what_is_vectorised() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[9], Role::Input);
+    let y = nest.buffer("y", F32, &[9], Role::Output);
+    let layer = nest.layer("double", "Multiply, opset1");
+    nest.define(vec![layer], y, |nest, at| nest.load(x, at.to_vec()) * 2.0);
+    let options = Options { capture_text: true };
+    let code = COMPILER.compile(&[&nest], &options).unwrap();
+    let clif = &code.text(0).unwrap().clif;
+    let line = "stage 0 of double, vectorised ×8: for i<9: y[i] = (x[i] * 2.0)";
+    assert!(clif.contains(line) && clif.contains("fmul"), "{clif}");
 }
 
 #[test]
