@@ -4,7 +4,7 @@ mod common;
 
 use common::{COMPILER, bytes, compile, output, pointwise, values};
 use vinelift_codegen::{Code, CodegenError, Options};
-use vinelift_nest::{Nest, Role, Scalar};
+use vinelift_nest::{Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::*;
 
 #[test]
@@ -146,4 +146,33 @@ fn dropped_code_gives_its_memory_back() {
     let grown = resident().saturating_sub(before);
     // Leaked, it would be at least 6 pages each time.
     assert!(grown < 2000, "{grown} pages more");
+}
+
+/// By vectors, both sides of a select are evaluated: so neither may read what only the guard allows,
+/// nor may an index come from what the stage itself writes.
+#[test]
+fn what_a_guard_protects_stays_scalar() {
+    let clamped = |i: Scalar| i.max(index(0)).min(index(15));
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[16], Role::Input);
+    let indices = nest.buffer("indices", I64, &[15], Role::Input);
+    let (y, z) = (
+        nest.buffer("y", F32, &[16], Role::Output),
+        nest.buffer("z", I64, &[16], Role::Output),
+    );
+    let layer = nest.layer("l", "Op, opset1");
+    nest.define(vec![layer], y, |nest, at| {
+        let before = &at[0] - 1;
+        let i = clamped(nest.load(indices, vec![before.clone()]));
+        let moved = nest.load(x, vec![i]);
+        select(inside(&before, 0, 15), moved, number(0.0, F32))
+    });
+    nest.define(vec![layer], z, |nest, at| {
+        let own = clamped(nest.load(z, vec![clamped(&at[0] - 1)]));
+        nest.load(x, vec![own]).cast(I64)
+    });
+    let options = Options { capture_text: true };
+    let code = COMPILER.compile(&[&nest], &options).unwrap();
+    let clif = &code.text(0).unwrap().clif;
+    assert!(!clif.contains("vectorised"), "{clif}");
 }

@@ -111,9 +111,13 @@ impl<'n> Emitter<'n, '_> {
             address = self.builder.ins().iadd(address, scaled);
         }
         let constant = linear.constant.wrapping_mul(size);
-        match i32::try_from(constant) {
-            Ok(offset) => Place::Bytes { address, offset },
-            Err(_) => {
+        // What lies behind it, up to a few registers, must have an offset too.
+        match i32::try_from(constant)
+            .ok()
+            .filter(|offset| *offset < i32::MAX - 256)
+        {
+            Some(offset) => Place::Bytes { address, offset },
+            None => {
                 let address = self.builder.ins().iadd_imm_s(address, constant);
                 Place::Bytes { address, offset: 0 }
             }

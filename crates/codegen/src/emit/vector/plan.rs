@@ -69,12 +69,11 @@ impl<'n> Emitter<'n, '_> {
             match x.kind() {
                 Kind::Load { buffer, at } => {
                     let b = self.nest.buf(*buffer);
-                    if *buffer == stage.target || varies && b.ty.is_packed() {
+                    if varies && b.ty.is_packed() {
                         return None;
                     }
                     // The side of a select that is not taken would be read too.
-                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
-                    if guarded && !at.iter().zip(&b.shape).all(inside) {
+                    if !self.may_run(stage, x, guarded) {
                         return None;
                     }
                     let may_fail = at.iter().any(may_fail);
@@ -109,6 +108,33 @@ impl<'n> Emitter<'n, '_> {
             }
         }
         Some(widest)
+    }
+
+    /// Whether a load, with those that its indices are made of, can be done for several points at once:
+    /// none reads what the stage writes, and where a guard is around it, all lie inside their buffers
+    /// without that guard, since both sides of a select are evaluated.
+    fn may_run(&mut self, stage: &Stage, load: &Scalar, guarded: bool) -> bool {
+        let mut open = vec![load];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(x) = open.pop() {
+            if !seen.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Load { buffer, .. } if *buffer == stage.target => return false,
+                Kind::Load { buffer, at } if guarded => {
+                    let shape = &self.nest.buf(*buffer).shape;
+                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    if !at.iter().zip(shape).all(inside) {
+                        return false;
+                    }
+                }
+                Kind::Reduce { axes, .. } => self.ranges.bind(axes),
+                _ => {}
+            }
+            open.extend(x.children());
+        }
+        true
     }
 
     /// The elements by which an offset steps along the lanes.
