@@ -2,9 +2,8 @@
 //! error that is not ours, and the outputs are the same interpreted and as optimised code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use vinelift::{Config, Core, Element, ElementType, Level, Port, Tensor};
-use vinelift_tests::{files, repository};
+use vinelift::{Core, Element, ElementType, Level, Port, Tensor};
+use vinelift_tests::{files, outputs, repository, same};
 
 /// The same numbers on every machine.
 struct Random(u64);
@@ -105,35 +104,6 @@ fn tensor(port: &Port, random: &mut Random) -> Tensor {
     }
 }
 
-fn run(core: &Core, path: &Path, level: Level, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let text = |e: vinelift::Error| e.to_string();
-    let config = Config {
-        level,
-        ..Config::default()
-    };
-    let model = core.read_model(path).map_err(text)?;
-    let compiled = core.compile_model_with(&model, config).map_err(text)?;
-    let mut request = compiled.create_request();
-    for (k, tensor) in inputs.iter().enumerate() {
-        request.set_input_at(k, tensor.clone()).map_err(text)?;
-    }
-    request.infer().map_err(text)?;
-    Ok(request.outputs().to_vec())
-}
-
-/// The same types, shapes and values; NaNs are equal.
-fn same(a: &Tensor, b: &Tensor) -> bool {
-    let floats = |t: &Tensor| t.to_f64_vec().unwrap_or_default();
-    let alike = a.element_type() == b.element_type() && a.shape() == b.shape();
-    if !alike || !a.element_type().is_float() {
-        return alike && a == b;
-    }
-    let pairs = floats(a).into_iter().zip(floats(b));
-    pairs
-        .into_iter()
-        .all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
-}
-
 #[test]
 fn no_values_do_harm() {
     let core = Core::new().unwrap();
@@ -158,7 +128,8 @@ fn no_values_do_harm() {
                 .map(|port| tensor(port, &mut random))
                 .collect();
             let mut at = |level| {
-                let result = catch_unwind(AssertUnwindSafe(|| run(&core, &path, level, &inputs)));
+                let result =
+                    catch_unwind(AssertUnwindSafe(|| outputs(&core, &model, level, &inputs)));
                 let result = result.unwrap_or_else(|_| Err("internal error: panic".to_owned()));
                 if let Err(e) = &result
                     && e.contains("internal error")

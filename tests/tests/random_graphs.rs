@@ -6,7 +6,8 @@
 
 use proptest::prelude::*;
 use std::fmt::Write;
-use vinelift::{Config, Core, ElementType, Level, Model, Tensor};
+use vinelift::{Core, ElementType, Level, Model, Tensor};
+use vinelift_tests::{outputs, same};
 
 /// Turns a list of random numbers into choices; 0 for ever when it runs out.
 struct Choices<'a>(std::slice::Iter<'a, u32>);
@@ -319,38 +320,9 @@ fn inputs(choices: &mut Choices<'_>) -> Vec<Tensor> {
     INPUTS.map(tensor).to_vec()
 }
 
-fn run(core: &Core, model: &Model, level: Level, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let config = Config {
-        level,
-        ..Config::default()
-    };
-    let text = |e: vinelift::Error| e.to_string();
-    let compiled = core.compile_model_with(model, config).map_err(text)?;
-    let mut request = compiled.create_request();
-    for (k, tensor) in inputs.iter().enumerate() {
-        request.set_input_at(k, tensor.clone()).map_err(text)?;
-    }
-    request.infer().map_err(text)?;
-    Ok(request.outputs().to_vec())
-}
-
 /// Whether it is the data's fault.
 fn is_fault(error: &str) -> bool {
     error.starts_with("layer '") && error.contains("`indices`")
-}
-
-/// The same types, shapes and bits; all NaNs are one.
-fn same(a: &Tensor, b: &Tensor) -> bool {
-    let bits = |t: &Tensor| -> Vec<u64> {
-        match t.as_slice::<f32>() {
-            Ok(values) => {
-                let one = |x: &f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
-                values.iter().map(|x| one(x).into()).collect()
-            }
-            Err(_) => t.bytes().iter().map(|b| u64::from(*b)).collect(),
-        }
-    };
-    a.element_type() == b.element_type() && a.shape() == b.shape() && bits(a) == bits(b)
 }
 
 proptest! {
@@ -373,9 +345,9 @@ proptest! {
         results.extend(last);
         prop_assume!(!results.is_empty());
         let model = graph.model(&core, &results).unwrap();
-        let want = run(&core, &model, Level::Interpreted, &inputs);
+        let want = outputs(&core, &model, Level::Interpreted, &inputs);
         for level in &Level::ALL[1..] {
-            let got = run(&core, &model, *level, &inputs);
+            let got = outputs(&core, &model, *level, &inputs);
             let agree = match (&want, &got) {
                 (Ok(want), Ok(got)) => want.iter().zip(got).all(|(a, b)| same(a, b)),
                 // Of several bad indices in different layers, any may be named.

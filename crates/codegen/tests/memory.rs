@@ -465,7 +465,7 @@ fn a_nest_of_many_ranks_and_a_scalar() {
     let x = nest.buffer("x", I16, &[2, 1, 3, 1, 2, 2], Role::Input);
     let y = nest.buffer("y", I16, &[2, 3, 2, 2, 1], Role::Output);
     nest.define(vec![], y, |nest, at| {
-        let [a, b, c, d, e] = at else { unreachable!() };
+        let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|k| &at[k]);
         nest.load(
             x,
             vec![
