@@ -66,6 +66,7 @@ pub(crate) const PROFILING: &str = "PERF_COUNT";
 pub(crate) const MMAP: &str = "ENABLE_MMAP";
 const INDEX_POLICY: &str = "VINELIFT_INDEX_POLICY";
 const LEVEL: &str = "VINELIFT_LEVEL";
+const THREADS: &str = "INFERENCE_NUM_THREADS";
 const PRECISION: &str = "INFERENCE_PRECISION_HINT";
 
 const CALLERS_THREAD: &str =
@@ -82,7 +83,7 @@ static PROPERTIES: &[Property] = &[
     property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
     auto("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
     property("NUM_STREAMS", "1", Streams, CALLERS_THREAD),
-    property("INFERENCE_NUM_THREADS", "0", Number, CALLERS_THREAD),
+    property(THREADS, "0", Number, ""),
     property("PERFORMANCE_HINT", "LATENCY", OneOf(&["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT", "UNDEFINED", ""]), CALLERS_THREAD),
     property("PERFORMANCE_HINT_NUM_REQUESTS", "0", Number, CALLERS_THREAD),
     auto("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
@@ -177,6 +178,10 @@ impl Settings {
             } else {
                 IndexPolicy::Spec
             },
+            // 0, as anything that is no number, is as many as there are.
+            threads: settable(THREADS)
+                .ok()
+                .and_then(|property| self.get(property).parse().ok()),
             ..initial
         }
     }

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape};
 
@@ -34,7 +35,7 @@ pub(crate) struct CompileArgs {
     /// says, an error, or zero
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = "spec")]
     index_policy: IndexPolicy,
-    /// How many threads compile [default: one for each processor]
+    /// How many threads compile and run [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
@@ -49,6 +50,7 @@ impl CompileArgs {
         Config {
             level: self.level,
             index_policy: self.index_policy,
+            threads: self.threads.and_then(|n| NonZeroUsize::new(n.into())),
             ..Config::default()
         }
     }

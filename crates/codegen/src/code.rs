@@ -4,7 +4,8 @@ use crate::emit::RawFault;
 use crate::text::KernelText;
 use cranelift_jit::JITModule;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use vinelift_nest::{Fault, SiteId};
+use std::ops::Range;
+use vinelift_nest::{Fault, Parts, SiteId};
 
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
 pub struct Code {
@@ -19,11 +20,18 @@ pub(crate) struct Entry {
     pub(crate) address: *const u8,
     /// Bytes of machine code.
     pub(crate) size: usize,
+    /// Into which parts it can be cut.
+    pub(crate) parts: Parts,
     pub(crate) text: Option<KernelText>,
 }
 
 /// 0 when done, 1 when the fault has been filled in.
-type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, fault: *mut RawFault) -> u32;
+type Kernel = unsafe extern "C" fn(
+    buffers: *const *mut u8,
+    fault: *mut RawFault,
+    begin: usize,
+    end: usize,
+) -> u32;
 
 // SAFETY: after linking, the module is never touched again before it is dropped, the code it holds
 // is immutable, and kernels keep all their state in registers, on the stack of the thread that
@@ -66,14 +74,38 @@ impl Code {
     ///
     /// If there is no such kernel.
     pub unsafe fn run(&self, kernel: usize, buffers: &[*mut u8]) -> Result<(), Fault> {
-        let address = self.entries[kernel].address;
+        let whole = 0..self.parts(kernel).extent;
+        // SAFETY: the caller vouches for the same.
+        unsafe { self.run_part(kernel, buffers, whole) }
+    }
+
+    /// Runs a part of a kernel; see [`Parts`]. Parts that lie apart may run at the same time, with the
+    /// same buffers.
+    ///
+    /// # Safety
+    ///
+    /// That of [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel, or it has no such part.
+    pub unsafe fn run_part(
+        &self,
+        kernel: usize,
+        buffers: &[*mut u8],
+        part: Range<usize>,
+    ) -> Result<(), Fault> {
+        let Entry { address, parts, .. } = self.entries[kernel];
+        assert!(parts.allow(&part), "no part {part:?} of {parts:?}");
         // SAFETY: the address is that of a function emitted with this very signature, in memory
         // that is executable for as long as `self` lives.
         let function: Kernel = unsafe { std::mem::transmute(address) };
         let mut fault = MaybeUninit::<RawFault>::uninit();
         // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for; the
         // kernel writes to `fault` within its size.
-        let faulted = unsafe { function(buffers.as_ptr(), fault.as_mut_ptr()) } != 0;
+        let status =
+            unsafe { function(buffers.as_ptr(), fault.as_mut_ptr(), part.start, part.end) };
+        let faulted = status != 0;
         if !faulted {
             return Ok(());
         }
@@ -95,6 +127,15 @@ impl Code {
             extent: raw.extent as usize,
             negative: raw.negative != 0,
         })
+    }
+
+    /// Into which parts the kernel can be cut.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn parts(&self, kernel: usize) -> Parts {
+        self.entries[kernel].parts
     }
 
     /// What the kernel looked like on its way, if [`capture_text`](crate::Options) asked for it.

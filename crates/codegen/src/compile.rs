@@ -16,7 +16,7 @@ use cranelift_module::{
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use vinelift_nest::{Nest, Role};
+use vinelift_nest::{Nest, Parts, Role};
 
 /// What to do besides compiling.
 #[derive(Clone, Debug, Default)]
@@ -197,6 +197,7 @@ struct Compiled {
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
+    parts: Parts,
     text: Option<KernelText>,
 }
 
@@ -210,7 +211,7 @@ impl Job<'_> {
         context.clear();
         context.set_disasm(capture);
         let emitted = emit::kernel(self.nest, self.tables, self.isa, &mut context.func, shared);
-        let lanes = emitted.map_err(|e| match e {
+        let (lanes, parts) = emitted.map_err(|e| match e {
             emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
             emit::Refusal::TooLarge => CodegenError::TooLarge {
                 kernel,
@@ -255,6 +256,7 @@ impl Job<'_> {
             bytes,
             align,
             relocations,
+            parts,
             text,
         })
     }
@@ -291,6 +293,7 @@ fn link(
         .map(|(&function, c)| Entry {
             address: module.get_finalized_function(function),
             size: c.bytes.len(),
+            parts: c.parts,
             text: c.text,
         })
         .collect();

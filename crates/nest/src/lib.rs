@@ -28,6 +28,7 @@ mod linear;
 mod math;
 mod nest;
 mod parse;
+mod parts;
 mod print;
 mod range;
 mod rewrite;
@@ -46,6 +47,7 @@ pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
 };
 pub use parse::{ParseError, parse};
+pub use parts::{Parts, outermost};
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
 pub use schedule::schedule;

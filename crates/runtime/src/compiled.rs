@@ -1,5 +1,6 @@
 //! A model that can run.
 
+use crate::pool::Pool;
 use crate::unit::{Unit, Workshop};
 use crate::{Config, Error, InferRequest, Model, Port};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl CompiledModel {
         let workshop = Workshop {
             model,
             compiler,
+            pool: Pool::new(config.threads),
             config,
             strings,
         };

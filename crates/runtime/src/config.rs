@@ -54,6 +54,8 @@ pub struct Config {
     pub index_policy: IndexPolicy,
     /// The most specialisations to shapes that are kept; the least recently used goes first.
     pub cache_size: NonZeroUsize,
+    /// The most threads that one run uses, its caller's among them; `None`: as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             level: Level::default(),
             index_policy: IndexPolicy::default(),
             cache_size: CACHE_SIZE,
+            threads: None,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::plan::{Native, Plan, Slot};
+use crate::pool::Pool;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use vinelift_graph::TensorId;
 use vinelift_nest::{BufferBytes, InterpretError, Role, interpret};
@@ -18,6 +20,8 @@ pub(crate) struct Memory<'a> {
     pub(crate) outputs: &'a mut [Tensor],
     /// At least [`Plan::arena`] bytes of `u8`.
     pub(crate) arena: &'a mut Tensor,
+    /// The threads that may be used.
+    pub(crate) pool: &'a Pool,
 }
 
 /// Runs `plan`; `times`, if given, gets the time of each step.
@@ -113,12 +117,32 @@ fn call(
         let start = times.is_some().then(Instant::now);
         arguments.clear();
         arguments.extend(step.kernel.buffers.iter().map(|b| pointers[b.0 as usize]));
-        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of
-        // them to have the bytes that the buffer takes. Inputs, constants and kept tensors are only
-        // read: the verifier refuses a stage that writes to an input. Outputs are distinct tensors
-        // of which `memory` is the only owner; temporaries that are alive together do not overlap in
-        // the arena, which nothing else uses.
-        let done = unsafe { native.code.run(step.function, &arguments) };
+        // Threads share addresses, not pointers.
+        let addresses: Vec<usize> = match step.shares(memory.pool.threads()) {
+            1 => Vec::new(),
+            _ => arguments.iter().map(|p| p.expose_provenance()).collect(),
+        };
+        let run = |arguments: &[*mut u8], part: Range<usize>| {
+            // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of
+            // them to have the bytes that the buffer takes. Inputs, constants and kept tensors are only
+            // read: the verifier refuses a stage that writes to an input. Outputs are distinct tensors
+            // of which `memory` is the only owner; temporaries that are alive together do not overlap in
+            // the arena, which nothing else uses. Nobody uses them while the parts of the kernel run.
+            unsafe { native.code.run_part(step.function, arguments, part) }
+        };
+        let parts = native.code.parts(step.function);
+        let done = if addresses.is_empty() {
+            run(&arguments, 0..parts.extent)
+        } else {
+            let parts = parts.ranges(step.shares(memory.pool.threads()));
+            memory.pool.run(&parts, |part| {
+                let pointers = addresses.iter();
+                let pointers: Vec<*mut u8> = pointers
+                    .map(|a| std::ptr::with_exposed_provenance_mut(*a))
+                    .collect();
+                run(&pointers, part)
+            })
+        };
         done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))?;
         if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
             times.push(start.elapsed());

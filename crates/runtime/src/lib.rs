@@ -44,6 +44,7 @@ mod error;
 mod execute;
 mod model;
 mod plan;
+mod pool;
 mod random;
 mod request;
 mod run;

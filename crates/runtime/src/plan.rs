@@ -59,6 +59,8 @@ pub(crate) struct Step {
     pub(crate) kernel: Kernel,
     /// Which function of the code.
     pub(crate) function: usize,
+    /// How many threads its work is worth.
+    shares: usize,
 }
 
 /// Where a buffer of a nest is found when it runs.
@@ -219,12 +221,24 @@ pub(crate) fn compile(
     let steps = kernels
         .into_iter()
         .zip(indices)
-        .map(|(kernel, function)| Step { kernel, function })
+        .map(|(kernel, function)| Step {
+            shares: (kernel.nest.work() / WORTH_A_THREAD).max(1),
+            kernel,
+            function,
+        })
         .collect();
     Ok(Native { code, steps })
 }
 
+/// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some ten microseconds.
+const WORTH_A_THREAD: usize = 100_000;
+
 impl Step {
+    /// How many of `threads` share it.
+    pub(crate) fn shares(&self, threads: usize) -> usize {
+        self.shares.min(threads)
+    }
+
     /// The name of the tensor that it writes last.
     pub(crate) fn name(&self) -> &str {
         let nest = &self.kernel.nest;

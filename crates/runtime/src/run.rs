@@ -120,6 +120,7 @@ impl Run<'_> {
             kept: &state.kept,
             outputs: &mut outputs,
             arena: &mut scratch.arena,
+            pool: &self.workshop.pool,
         };
         let mut durations = Vec::new();
         let timed = self.times.is_some();

@@ -1,6 +1,7 @@
 //! A model or a sub-graph with the code that was made for it.
 
 use crate::plan::{Plan, plan};
+use crate::pool::Pool;
 use crate::{Config, Error, Model};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
@@ -33,6 +34,8 @@ pub(crate) struct Workshop {
     pub(crate) model: Model,
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) config: Config,
+    /// The threads of runs.
+    pub(crate) pool: Pool,
     /// The texts of all string constants. Runs add their own to a copy.
     pub(crate) strings: Strings,
 }

@@ -6,7 +6,7 @@
 
 use super::{Binding, Emitter};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, condcodes::IntCC, types};
-use vinelift_nest::Axis;
+use vinelift_nest::{Axis, Stage, outermost};
 
 /// A loop that is open: code is being emitted into its body.
 pub(super) struct Loop {
@@ -20,7 +20,33 @@ pub(super) struct Loop {
     carried: Vec<Value>,
 }
 
+/// The turns of a loop: from `from` on, as long as they are below `to`.
+#[derive(Clone, Copy)]
+pub(super) struct Turns {
+    from: Value,
+    pub(super) to: Value,
+}
+
 impl Emitter<'_, '_> {
+    /// All points of an axis or, if it is the outermost loop of a nest that can be cut, those of the part
+    /// that the kernel was asked for.
+    pub(super) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
+        let outer = outermost(stage).filter(|outer| outer.id == axis.id);
+        let Some(outer) = outer.filter(|_| self.parts.extent > 1) else {
+            return self.all_turns(axis);
+        };
+        let each = (outer.extent / self.parts.extent) as i64;
+        let [from, to] = self.part;
+        let from = self.builder.ins().imul_imm_s(from, each);
+        let to = self.builder.ins().imul_imm_s(to, each);
+        Turns { from, to }
+    }
+
+    fn all_turns(&mut self, axis: Axis) -> Turns {
+        let (from, to) = (self.index(0), self.index(axis.extent as i64));
+        Turns { from, to }
+    }
+
     /// Binds an axis of one point without a loop.
     pub(super) fn bind_point(&mut self, axis: Axis) {
         let value = self.index(0);
@@ -30,10 +56,21 @@ impl Emitter<'_, '_> {
     /// Opens a loop over an axis, `step` points at a time. Gives `carried` as it is at the top of the
     /// body.
     pub(super) fn open_loop_by(&mut self, axis: Axis, step: i64, carried: &[Value]) -> Vec<Value> {
+        let turns = self.all_turns(axis);
+        self.open_loop(axis, turns, step, carried)
+    }
+
+    /// As [`Self::open_loop_by`], over some of the points.
+    pub(super) fn open_loop(
+        &mut self,
+        axis: Axis,
+        turns: Turns,
+        step: i64,
+        carried: &[Value],
+    ) -> Vec<Value> {
         let b = &mut self.builder;
         let (head, body, exit) = (b.create_block(), b.create_block(), b.create_block());
-        let zero = b.ins().iconst(types::I64, 0);
-        let mut arguments = vec![BlockArg::from(zero)];
+        let mut arguments = vec![BlockArg::from(turns.from)];
         arguments.extend(carried.iter().map(|v| BlockArg::from(*v)));
         b.ins().jump(head, &arguments);
         let counter = b.append_block_param(head, types::I64);
@@ -45,7 +82,7 @@ impl Emitter<'_, '_> {
         b.switch_to_block(head);
         let done = b
             .ins()
-            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, counter, axis.extent as i64);
+            .icmp(IntCC::SignedGreaterThanOrEqual, counter, turns.to);
         b.ins().brif(done, exit, &[], body, &[]);
         b.switch_to_block(body);
         self.loops.push(Loop {

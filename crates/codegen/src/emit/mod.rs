@@ -1,8 +1,10 @@
 //! A nest as one Cranelift function.
 //!
 //! ```text
-//! fn(buffers: *const *mut u8, fault: *mut RawFault) -> u32        0 = done, 1 = fault
+//! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64) -> u32        0 = done, 1 = fault
 //! ```
+//!
+//! `begin..end` is the part to do, of a nest that can be cut ([`Parts`]); otherwise it is ignored.
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
 //! loop is opened, what reads memory or can fault and does not depend on its axis is computed
@@ -41,7 +43,7 @@ use hoist::Facts;
 use loops::Loop;
 use rustc_hash::FxHashMap;
 use scalar::{Slot, Task};
-use vinelift_nest::{AxisId, Nest, Ranges, Scalar};
+use vinelift_nest::{AxisId, Nest, Parts, Ranges, Scalar};
 use vinelift_tensor::ElementType;
 
 /// Kernels beyond this are refused: compiling takes about a microsecond for each.
@@ -60,20 +62,20 @@ type Result<T = ()> = std::result::Result<T, Refusal>;
 /// That of every kernel.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
-    signature.params.extend([AbiParam::new(types::I64); 2]);
+    signature.params.extend([AbiParam::new(types::I64); 4]);
     signature.returns.push(AbiParam::new(types::I32));
     signature
 }
 
 /// Fills `func`, which is empty. `tables` has an entry for each buffer. Gives the number of points that
-/// each stage does at once.
+/// each stage does at once, and the parts into which it can be cut.
 pub(crate) fn kernel(
     nest: &Nest,
     tables: &[Option<DataId>],
     isa: &dyn TargetIsa,
     func: &mut Function,
     shared: &mut FunctionBuilderContext,
-) -> Result<Vec<usize>> {
+) -> Result<(Vec<usize>, Parts)> {
     func.signature = signature(isa);
     let mut emitter = Emitter::new(nest, tables, isa, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
@@ -82,8 +84,9 @@ pub(crate) fn kernel(
         return Err(refusal);
     }
     let lanes = std::mem::take(&mut emitter.stage_lanes);
+    let parts = emitter.parts;
     emitter.builder.finalize(isa.frontend_config());
-    Ok(lanes)
+    Ok((lanes, parts))
 }
 
 struct Emitter<'n, 'f> {
@@ -95,6 +98,10 @@ struct Emitter<'n, 'f> {
     flags: Vec<MemFlagsData>,
     /// Where a fault is written.
     fault: Value,
+    /// Into which parts the nest can be cut.
+    parts: Parts,
+    /// Where the part to do begins and ends.
+    part: [Value; 2],
     /// The axes in scope.
     axes: FxHashMap<AxisId, Binding>,
     /// The loops that are open, outermost first.
@@ -138,10 +145,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let entry = builder.create_block();
         builder.append_block_params_for_function_params(entry);
         builder.switch_to_block(entry);
-        let (pointers, fault) = (
-            builder.block_params(entry)[0],
-            builder.block_params(entry)[1],
-        );
+        let parameter = |k: usize| builder.block_params(entry)[k];
+        let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
         let (mut bases, mut flags) = (Vec::new(), Vec::new());
         for (b, buffer) in nest.buffers.iter().enumerate() {
             bases.push(match tables.get(b).copied().flatten() {
@@ -170,6 +175,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             bases,
             flags,
             fault,
+            parts: Parts::of(nest),
+            part,
             axes: FxHashMap::default(),
             loops: Vec::new(),
             accumulators: Vec::new(),

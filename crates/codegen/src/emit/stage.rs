@@ -26,7 +26,10 @@ impl<'n> Emitter<'n, '_> {
             self.hoist(stage.at.iter().chain(value))?;
             match plan {
                 Some(plan) if k == last => self.vector_loop(stage, plan)?,
-                _ => drop(self.open_loop_by(axis, 1, &[])),
+                _ => {
+                    let turns = self.turns(stage, axis);
+                    self.open_loop(axis, turns, 1, &[]);
+                }
             }
         }
         if plan.is_none() {

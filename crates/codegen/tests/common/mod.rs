@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test crate uses a part")]
 
+use std::ops::Range;
 use std::sync::LazyLock;
 use vinelift_codegen::{Code, Compiler, Options};
 use vinelift_nest::{
@@ -21,10 +22,30 @@ const GUARD: u8 = 0xa5;
 /// Before each buffer; odd, so that no element is aligned.
 const BEFORE: usize = 17;
 
+/// What buffers hold after a run, and how it ended.
+type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
+
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
-/// is written starts as zeros.
-pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), Fault>) {
+/// is written starts as zeros. It must end in the same way part by part.
+pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
     let code = compile(nest);
+    let parts = code.parts(0);
+    let whole = run_parts(nest, &code, inputs, &parts.ranges(1));
+    for count in [2, 3, parts.extent] {
+        let mut ranges = parts.ranges(count);
+        // In any order.
+        ranges.reverse();
+        let by_parts = run_parts(nest, &code, inputs, &ranges);
+        assert_eq!(by_parts.1, whole.1, "{count} parts of\n{nest}");
+        if whole.1.is_ok() {
+            assert_eq!(by_parts.0, whole.0, "{count} parts of\n{nest}");
+        }
+    }
+    whole
+}
+
+/// Runs parts in the order given; the fault is that of the first part, not of the first to run.
+fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>]) -> Outcome {
     let mut memory: Vec<Vec<u8>> = contents(nest, inputs)
         .iter()
         .map(|bytes| [&[GUARD; BEFORE], &bytes[..], &[GUARD; 16]].concat())
@@ -33,8 +54,14 @@ pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), 
         .iter_mut()
         .map(|m| m.as_mut_ptr().wrapping_add(BEFORE))
         .collect();
-    // SAFETY: one pointer for each buffer, to as many bytes as it takes.
-    let result = unsafe { code.run(0, &pointers) };
+    let mut faults = Vec::new();
+    for part in parts {
+        // SAFETY: one pointer for each buffer, to as many bytes as it takes.
+        let ended = unsafe { code.run_part(0, &pointers, part.clone()) };
+        faults.extend(ended.err().map(|fault| (part.start, fault)));
+    }
+    let first = faults.into_iter().min_by_key(|(start, _)| *start);
+    let result = first.map_or(Ok(()), |(_, fault)| Err(fault));
     let bytes = memory
         .iter()
         .map(|m| {
@@ -51,7 +78,7 @@ pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), 
 }
 
 /// As [`run`], by the interpreter.
-pub(crate) fn reference(nest: &Nest, inputs: &[Vec<u8>]) -> (Vec<Vec<u8>>, Result<(), Fault>) {
+pub(crate) fn reference(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
     let mut memory = contents(nest, inputs);
     let mut buffers: Vec<BufferBytes> = memory.iter_mut().map(|m| BufferBytes::Write(m)).collect();
     let result = match interpret(nest, &mut buffers) {

@@ -30,11 +30,12 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
         let Plan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
-        self.open_loop_by(axis, step, &[]);
+        let turns = self.turns(stage, axis);
+        self.open_loop(axis, turns, step, &[]);
         if extent % step != 0
             && let Some(binding) = self.axes.get(&axis.id).copied()
         {
-            let last = self.index(extent - step);
+            let last = self.builder.ins().iadd_imm_s(turns.to, -step);
             let beyond = self
                 .builder
                 .ins()

@@ -1,0 +1,293 @@
+//! Into which parts a nest can be cut that may run in any order, or at the same time.
+
+use crate::linear::Linear;
+use crate::nest::{Axis, BufferId, Nest, Stage};
+use crate::range::{Interval, Ranges};
+use crate::rewrite::visit_stage;
+use crate::row_major;
+use crate::scalar::{AxisId, Binary, Kind, Scalar};
+use crate::simplify::flat_offset;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A nest that does the same in one go and part by part.
+///
+/// Each stage's outermost loop goes round `extent` times, or a multiple of that. A part is a range of
+/// `0..extent`: it does the turns of every stage that are its share, stage after stage. What different
+/// parts write lies apart, and no part reads what another writes; parts of any sizes cover the nest,
+/// in any order. At most one stage can fault, so the fault of the first part that has one is that of
+/// the whole nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Turns that are shared out.
+    pub extent: usize,
+    /// A part begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
+    pub grain: usize,
+}
+
+/// Points that a part of a loop should have at least, if nothing is inside that loop.
+const LEAST_POINTS: usize = 256;
+
+impl Parts {
+    /// Of a nest that cannot be cut.
+    pub const WHOLE: Parts = Parts {
+        extent: 1,
+        grain: 1,
+    };
+
+    /// The largest parts that `nest` can be cut into; [`Parts::WHOLE`] if it cannot.
+    pub fn of(nest: &Nest) -> Parts {
+        cut(nest).unwrap_or(Parts::WHOLE)
+    }
+
+    /// At most `count` ranges that cover `0..extent`, of about the same length.
+    pub fn ranges(self, count: usize) -> Vec<std::ops::Range<usize>> {
+        let Parts { extent, grain } = self;
+        let count = count.min(extent / grain).max(1);
+        let bound = |k: usize| match k == count {
+            true => extent,
+            // Not the other way round: the product may be too large.
+            false => (extent / grain * k / count) * grain,
+        };
+        (0..count).map(|k| bound(k)..bound(k + 1)).collect()
+    }
+
+    /// Whether `part` is one that may be run.
+    pub fn allow(self, part: &std::ops::Range<usize>) -> bool {
+        let whole = *part == (0..self.extent);
+        let starts = part.start.is_multiple_of(self.grain);
+        let ends = part.end == self.extent || part.end.is_multiple_of(self.grain);
+        whole || (starts && ends && part.end <= self.extent && part.len() >= self.grain)
+    }
+}
+
+impl Nest {
+    /// About how much work it is, in tenths of a nanosecond; saturates.
+    pub fn work(&self) -> usize {
+        let stages = 0..self.stages.len();
+        let work = stages.map(|k| {
+            let mut seen = FxHashSet::default();
+            let mut each = 1;
+            visit_stage(&self.stages[k], &mut |x| {
+                if seen.insert(x.address()) {
+                    each += match x.kind() {
+                        Kind::Unary(op, _) if !op.is_primitive() => 5,
+                        Kind::Load { .. } | Kind::Wrap(_) | Kind::Cast(_) => 1,
+                        Kind::Binary(Binary::Div | Binary::Rem | Binary::Pow, ..) => 5,
+                        _ => 0,
+                    }
+                }
+            });
+            self.points_in(k..k + 1).saturating_mul(each)
+        });
+        work.fold(0, usize::saturating_add)
+    }
+}
+
+/// The outermost loop of a stage, if it has any.
+pub fn outermost(stage: &Stage) -> Option<Axis> {
+    stage.domain.iter().find(|axis| axis.extent > 1).copied()
+}
+
+fn cut(nest: &Nest) -> Option<Parts> {
+    let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
+    let stages: Vec<&Stage> = nest.stages.iter().filter(runs).collect();
+    let outer: Vec<Axis> = stages.iter().map(|s| outermost(s)).collect::<Option<_>>()?;
+    let extent = outer.iter().map(|axis| axis.extent).min()?;
+    let mut grain = 1;
+    for (stage, axis) in stages.iter().zip(&outer) {
+        let turns = axis.extent / extent;
+        if !axis.extent.is_multiple_of(extent) {
+            return None;
+        }
+        if stage
+            .domain
+            .iter()
+            .all(|a| a.extent == 1 || a.id == axis.id)
+        {
+            grain = grain.max(LEAST_POINTS.div_ceil(turns));
+        }
+    }
+    if extent < 2 * grain || stages.iter().filter(|s| may_fault(s)).count() > 1 {
+        return None;
+    }
+    let mut spans: FxHashMap<BufferId, Span> = FxHashMap::default();
+    for stage in &stages {
+        if nest.buf(stage.target).ty.is_packed() {
+            return None;
+        }
+        spans.insert(stage.target, Span::default());
+    }
+    for (stage, axis) in stages.iter().zip(&outer) {
+        let turns = i64::try_from(axis.extent / extent).ok()?;
+        let mut apart = true;
+        let mut ranges = Ranges::of_stage(stage);
+        visit_stage(stage, &mut |x| {
+            if let Kind::Reduce { axes, .. } = x.kind() {
+                ranges.bind(axes);
+            }
+        });
+        let mut access = |buffer: BufferId, at: &[Scalar]| {
+            if let Some(span) = spans.get_mut(&buffer) {
+                let strides = row_major(&nest.buf(buffer).shape);
+                let offset = flat_offset(at, &strides, &mut ranges);
+                apart &= span.widen(&offset, axis.id, turns, &mut ranges).is_some();
+            }
+        };
+        access(stage.target, &stage.at);
+        visit_stage(stage, &mut |x| {
+            if let Kind::Load { buffer, at } = x.kind() {
+                access(*buffer, at);
+            }
+        });
+        if !apart {
+            return None;
+        }
+    }
+    spans
+        .values()
+        .all(Span::is_apart)
+        .then_some(Parts { extent, grain })
+}
+
+/// Whether evaluating a stage can end the run with a fault.
+fn may_fault(stage: &Stage) -> bool {
+    let mut found = false;
+    visit_stage(stage, &mut |x| {
+        found |= matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero);
+    });
+    found
+}
+
+/// Where turn `k` accesses a buffer: from `k·step + low` to `k·step + high`.
+#[derive(Default)]
+struct Span {
+    known: Option<(i64, i64, i64)>,
+}
+
+impl Span {
+    /// Takes in an access whose stage does `turns` rounds of `axis` in each turn; `None` if it lies
+    /// anywhere.
+    fn widen(
+        &mut self,
+        offset: &Scalar,
+        axis: AxisId,
+        turns: i64,
+        ranges: &mut Ranges,
+    ) -> Option<()> {
+        let is_axis = |atom: &Scalar| matches!(atom.kind(), Kind::Axis(id) if *id == axis);
+        let mut rest = Linear::of(offset);
+        let at = rest.terms.iter().position(|(atom, _)| is_axis(atom))?;
+        let (_, each) = rest.terms.remove(at);
+        let step = each.checked_mul(turns).filter(|step| *step > 0)?;
+        let Interval { low, high } = ranges.of(&rest.into_scalar());
+        let high = high.checked_add(each.checked_mul(turns - 1)?)?;
+        let (low, high) = match self.known {
+            Some((other, ..)) if other != step => return None,
+            Some((_, l, h)) => (l.min(low), h.max(high)),
+            None => (low, high),
+        };
+        self.known = Some((step, low, high));
+        Some(())
+    }
+
+    fn is_apart(&self) -> bool {
+        self.known
+            .is_none_or(|(step, low, high)| high.checked_sub(low).is_some_and(|width| width < step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::*;
+    use crate::nest::{Mode, Role, Site};
+    use crate::scalar::Policy;
+    use vinelift_tensor::ElementType::{F32, I32, U4};
+
+    /// `y[i, wrap(indices[i, j])] += updates[i, j]` after `y = x`, rows apart or not.
+    fn scatter(rows: bool) -> Nest {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, 32], Role::Input);
+        let indices = nest.buffer("indices", I32, &[64, 16], Role::Input);
+        let y = nest.buffer("y", F32, &[64, 32], Role::Output);
+        let layer = nest.layer("s", "Scatter, opset1");
+        nest.define(vec![], y, |n, at| n.load(x, at.to_vec()));
+        let domain = nest.axes(&[64, 16]);
+        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let index = nest.load(indices, at.clone());
+        let input = "indices".to_owned();
+        let extent = if rows { 32 } else { 64 };
+        let index = nest.wrap(
+            index,
+            extent,
+            Policy::WRAP,
+            Site { layer, input },
+            at.clone(),
+        );
+        let at = match rows {
+            true => vec![at[0].clone(), index],
+            false => vec![index, at[1].clone()],
+        };
+        nest.stages.push(Stage {
+            domain,
+            target: y,
+            at,
+            mode: Mode::Combine(Binary::Add),
+            value: number(1.0, F32),
+            layers: vec![],
+        });
+        nest
+    }
+
+    #[test]
+    fn updates_are_shared_out_where_they_lie_apart() {
+        let whole = Parts {
+            extent: 64,
+            grain: 1,
+        };
+        assert_eq!(Parts::of(&scatter(true)), whole);
+        let mut scheduled = scatter(true);
+        crate::schedule(&mut scheduled);
+        assert_eq!(Parts::of(&scheduled), whole);
+        assert_eq!(Parts::of(&scatter(false)), Parts::WHOLE);
+    }
+
+    #[test]
+    fn no_part_reads_what_another_writes() {
+        let shifted = |by: i64| {
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", F32, &[64, 300], Role::Input);
+            let t = nest.buffer("t", F32, &[65, 300], Role::Temporary);
+            let y = nest.buffer("y", F32, &[64, 300], Role::Output);
+            nest.define(vec![], t, |n, at| {
+                n.load(x, vec![at[0].min(index(63)), at[1].clone()])
+            });
+            nest.stages[0].domain[0].extent = 64;
+            nest.define(vec![], y, |n, at| {
+                n.load(t, vec![&at[0] + by, at[1].clone()])
+            });
+            Parts::of(&nest)
+        };
+        assert_eq!(shifted(0).extent, 64);
+        assert_eq!(shifted(1), Parts::WHOLE);
+    }
+
+    #[test]
+    fn short_loops_stay_whole_and_bytes_are_not_shared() {
+        let copy = |ty, count: usize| {
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", ty, &[count], Role::Input);
+            let y = nest.buffer("y", ty, &[count], Role::Output);
+            nest.define(vec![], y, |n, at| n.load(x, at.to_vec()));
+            Parts::of(&nest)
+        };
+        assert_eq!(copy(F32, 511), Parts::WHOLE);
+        assert_eq!(copy(U4, 5120), Parts::WHOLE);
+        let parts = copy(F32, 1000);
+        assert_eq!((parts.extent, parts.grain), (1000, 256));
+        assert_eq!(parts.ranges(2), [0..256, 256..1000]);
+        assert_eq!(parts.ranges(1).first(), Some(&(0..1000)));
+        assert!(parts.ranges(9).iter().all(|part| parts.allow(part)));
+        assert!(!parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
+    }
+}
