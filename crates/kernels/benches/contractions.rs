@@ -1,0 +1,198 @@
+//! `cargo bench -p vinelift-kernels`: contractions of real networks, on one thread.
+//!
+//! Throughput counts floating-point operations, two for each multiply-add: Criterion's `Gelem/s` are
+//! GFLOP/s. Compare them with the peak, which is printed first.
+
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Kernel, Operand, peak};
+
+fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
+    Dim {
+        extent,
+        left,
+        right,
+        out,
+    }
+}
+
+/// `[batch, m, k] · [batch, k, n]`.
+fn matrices(batch: usize, m: usize, n: usize, k: usize) -> Contraction {
+    Contraction {
+        element: Element::F32,
+        batch: vec![dim(batch, m * k, k * n, m * n)],
+        m: vec![dim(m, k, 0, n)],
+        n: vec![dim(n, 0, 1, 1)],
+        k: vec![dim(k, 1, n, 0)],
+    }
+}
+
+/// A convolution of a padded input to a square output, all channels with each other.
+fn convolution(
+    inputs: usize,
+    outputs: usize,
+    size: usize,
+    window: usize,
+    step: usize,
+) -> Contraction {
+    let width = (size - 1) * step + window;
+    Contraction {
+        element: Element::F32,
+        batch: vec![],
+        m: vec![dim(outputs, inputs * window * window, 0, size * size)],
+        n: vec![dim(size, 0, step * width, size), dim(size, 0, step, 1)],
+        k: vec![
+            dim(inputs, window * window, width * width, 0),
+            dim(window, window, width, 0),
+            dim(window, 1, 1, 0),
+        ],
+    }
+}
+
+/// The same, every channel on its own.
+fn depthwise(channels: usize, size: usize, window: usize, step: usize) -> Contraction {
+    let width = (size - 1) * step + window;
+    Contraction {
+        batch: vec![dim(channels, window * window, width * width, size * size)],
+        m: vec![],
+        ..convolution(1, 1, size, window, step)
+    }
+}
+
+fn contractions(criterion: &mut Criterion) {
+    use Form::{Packed, Plain};
+    let peak = peak();
+    eprintln!(
+        "peak of one thread: {:.1} GFLOP/s (f32), {:.1} GFLOP/s (f64), {:.1} GB/s",
+        peak.f32_flops / 1e9,
+        peak.f64_flops / 1e9,
+        peak.bytes / 1e9
+    );
+    let cases = [
+        (
+            "weights/400x384x1536",
+            matrices(1, 400, 1536, 384),
+            Plain,
+            Packed,
+        ),
+        (
+            "weights/128x384x384",
+            matrices(1, 128, 384, 384),
+            Plain,
+            Packed,
+        ),
+        (
+            "weights/4x1536x384",
+            matrices(1, 4, 384, 1536),
+            Plain,
+            Packed,
+        ),
+        (
+            "weights/1x1536x384",
+            matrices(1, 1, 384, 1536),
+            Plain,
+            Packed,
+        ),
+        ("weights/1x336x336", matrices(1, 1, 336, 336), Plain, Packed),
+        ("product/4x8x8", matrices(1, 4, 8, 8), Plain, Plain),
+        (
+            "product/512x512x512",
+            matrices(1, 512, 512, 512),
+            Plain,
+            Plain,
+        ),
+        (
+            "heads/6x400x64x400",
+            matrices(6, 400, 400, 64),
+            Plain,
+            Plain,
+        ),
+        (
+            "heads/6x400x400x64",
+            matrices(6, 400, 64, 400),
+            Plain,
+            Plain,
+        ),
+        (
+            "convolution/64-64 28x28 3x3",
+            convolution(64, 64, 28, 3, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/256-256 7x7 3x3",
+            convolution(256, 256, 7, 3, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/128-512 14x14 1x1",
+            convolution(128, 512, 14, 1, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/24-24 128x128 1x1",
+            convolution(24, 24, 128, 1, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/3-64 112x112 7x7 by 2",
+            convolution(3, 64, 112, 7, 2),
+            Packed,
+            Plain,
+        ),
+        (
+            "depthwise/256 14x14 5x5",
+            depthwise(256, 14, 5, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "depthwise/24 128x128 3x3",
+            depthwise(24, 128, 3, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "depthwise/64 28x28 3x3 by 2",
+            depthwise(64, 28, 3, 2),
+            Packed,
+            Plain,
+        ),
+    ];
+    for (name, contraction, left_form, right_form) in cases {
+        let mut group = criterion.benchmark_group(name);
+        group
+            .warm_up_time(Duration::from_millis(50))
+            .measurement_time(Duration::from_millis(300));
+        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
+            // Without a fused multiply-add in the target, the portable twin is only exact.
+            if !isa.available() || isa == Isa::Portable && Isa::best() != Isa::Portable {
+                continue;
+            }
+            let kernel = Kernel::with_isa(&contraction, isa).expect("a contraction");
+            let [left, right, mut out] = kernel.elements().map(|count| vec![0u8; count * 4]);
+            let (packed_left, packed_right) = (kernel.pack_left(&left), kernel.pack_right(&right));
+            let left = match left_form {
+                Plain => Operand::Plain(&left),
+                Packed => Operand::Packed(&packed_left),
+            };
+            let right = match right_form {
+                Plain => Operand::Plain(&right),
+                Packed => Operand::Packed(&packed_right),
+            };
+            let plan = kernel.plan(left_form, right_form, 1);
+            let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];
+            group.throughput(Throughput::Elements(kernel.flops()));
+            group.bench_function(plan.name(), |bencher| {
+                bencher.iter(|| kernel.run(&plan, left, right, &mut out, &mut scratch));
+            });
+        }
+    }
+}
+
+criterion_group!(benches, contractions);
+criterion_main!(benches);

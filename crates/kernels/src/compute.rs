@@ -1,0 +1,236 @@
+//! One task of a run: blocks of rows and `k`, panels of columns, tiles.
+
+use std::ops::Range;
+
+use crate::Kernel;
+use crate::geometry::Panel;
+use crate::plan::{Part, Plan, Rows, Source};
+use crate::simd::Float;
+use crate::tile::{Engine, Tile};
+
+/// A task of the second phase.
+pub(crate) struct Run<'a, T: 'static> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) plan: &'a Plan,
+    pub(crate) part: &'a Part,
+    pub(crate) engine: &'static Engine<T>,
+    pub(crate) own_rows: *mut T,
+    pub(crate) own_columns: *mut T,
+}
+
+impl<T: Float> Run<'_, T> {
+    /// Computes the task's part of one batch, whose operands and `out` start at the given places. Of
+    /// a plain column side, `readable` elements follow.
+    ///
+    /// # Safety
+    /// as [`Kernel::run_task`].
+    pub(crate) unsafe fn batch(
+        &self,
+        rows: *const T,
+        columns: *const T,
+        readable: usize,
+        out: *mut T,
+    ) {
+        let Run {
+            kernel,
+            plan,
+            part,
+            engine,
+            ..
+        } = self;
+        let panels = &kernel.columns_of(plan.columns).panels[part.panels.clone()];
+        let mut start = part.rows.start;
+        while start < part.rows.end {
+            let block = start..part.rows.end.min(start.saturating_add(plan.row_block));
+            let mut k = 0;
+            loop {
+                let count = plan.k_block.min(kernel.k - k);
+                if plan.rows == Rows::Own {
+                    for tile in self.tiles(block.clone()) {
+                        // SAFETY: `own_rows` has room for a block of rows and of `k`.
+                        unsafe {
+                            let to = self.own_rows.add((tile.start - block.start) * count);
+                            kernel.pack_rows(engine, rows, to, tile, k, count);
+                        }
+                    }
+                }
+                for panel in panels {
+                    // SAFETY: as above, for the panel.
+                    let columns = unsafe { self.panel(columns, panel, k, count) };
+                    for tile in self.tiles(block.clone()) {
+                        let (rows, rows_step) = self.rows(rows, &block, &tile, k, count);
+                        // SAFETY: the tile's rows, columns and part of `out` are there.
+                        unsafe {
+                            let at = At {
+                                rows,
+                                rows_step,
+                                columns,
+                                k,
+                                count,
+                                readable,
+                                out,
+                            };
+                            self.tile(panel, tile, &at);
+                        }
+                    }
+                }
+                k += count;
+                if k >= kernel.k {
+                    break;
+                }
+            }
+            start = block.end;
+        }
+    }
+
+    /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
+    fn tiles(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let (rows, panels) = (self.kernel.rows.points.len(), self.kernel.row_panels());
+        let mut start = block.start;
+        let (base, longer) = (rows / panels.max(1), rows % panels.max(1));
+        std::iter::from_fn(move || {
+            if start >= block.end {
+                return None;
+            }
+            // The first `longer` panels have a row more than the others.
+            let long = longer * (base + 1);
+            let end = if start < long {
+                (start / (base + 1) + 1) * (base + 1)
+            } else {
+                long + ((start - long) / base + 1) * base
+            };
+            let tile = start..end.min(block.end);
+            start = tile.end;
+            Some(tile)
+        })
+    }
+
+    /// Where the rows of a tile are, and how far it is from one `k` to the next.
+    fn rows(
+        &self,
+        rows: *const T,
+        block: &Range<usize>,
+        tile: &Range<usize>,
+        k: usize,
+        count: usize,
+    ) -> (*const T, usize) {
+        match self.plan.rows {
+            Rows::Own => {
+                let place = (tile.start - block.start) * count;
+                (self.own_rows.wrapping_add(place).cast_const(), tile.len())
+            }
+            Rows::Direct { step } => {
+                let row = self.kernel.rows.points[tile.start] as usize;
+                (rows.wrapping_add(row + k * step), step)
+            }
+            Rows::Packed => {
+                // The panel may start before the tile.
+                let all = self.kernel.rows.points.len();
+                let (base, longer) = (
+                    all / self.kernel.row_panels(),
+                    all % self.kernel.row_panels(),
+                );
+                let long = longer * (base + 1);
+                let (start, height) = if tile.start < long {
+                    (tile.start / (base + 1) * (base + 1), base + 1)
+                } else {
+                    (long + (tile.start - long) / base * base, base)
+                };
+                let place = start * self.kernel.k + k * height + (tile.start - start);
+                (rows.wrapping_add(place), height)
+            }
+        }
+    }
+
+    /// Where the columns of a panel are, packed before if they have to be.
+    ///
+    /// # Safety
+    /// as [`Kernel::run_task`].
+    unsafe fn panel(&self, columns: *const T, panel: &Panel, k: usize, count: usize) -> *const T {
+        match self.plan.columns {
+            Source::Plain => columns,
+            Source::Packed | Source::Shared => {
+                let width = panel.vectors as usize * self.kernel.lanes;
+                columns.wrapping_add(self.kernel.packed_place(panel) + k * width)
+            }
+            Source::Own => {
+                // SAFETY: `own_columns` has room for the widest panel and a block of `k`.
+                unsafe {
+                    self.kernel.pack_columns(
+                        self.engine,
+                        columns,
+                        self.own_columns,
+                        panel,
+                        k,
+                        count,
+                    );
+                }
+                self.own_columns
+            }
+        }
+    }
+
+    /// Computes a tile.
+    ///
+    /// # Safety
+    /// as [`Kernel::run_task`].
+    unsafe fn tile(&self, panel: &Panel, rows: Range<usize>, at: &At<T>) {
+        let Run {
+            kernel,
+            plan,
+            engine,
+            ..
+        } = self;
+        let (h, n) = (rows.len(), panel.vectors as usize);
+        let vectors = &kernel.columns_of(plan.columns).vectors[panel.first_vector as usize..][..n];
+        let mut tile = Tile {
+            k: at.count,
+            rows: at.rows,
+            rows_step: at.rows_step,
+            columns: at.columns,
+            offsets: std::ptr::null(),
+            vectors: vectors.as_ptr(),
+            out: at.out,
+            row_offsets: kernel.row_out[rows].as_ptr(),
+            scatter: kernel
+                .scatter
+                .as_ref()
+                .map_or(std::ptr::null(), |table| table.as_ptr()),
+            whole: panel.whole,
+            fresh: at.k == 0,
+        };
+        // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
+        unsafe {
+            if plan.columns != Source::Plain {
+                return engine.packed[n - 1][h - 1](&tile);
+            }
+            let offsets = &kernel.columns.offsets[at.k..at.k + at.count];
+            tile.offsets = offsets.as_ptr();
+            let last = kernel.columns_last(at.k + at.count);
+            if last + panel.reach <= at.readable {
+                return engine.plain[n - 1][h - 1](&tile);
+            }
+            // Whole vectors would reach beyond the operand.
+            for (number, vector) in vectors.iter().enumerate() {
+                tile.vectors = vectors[number..].as_ptr();
+                tile.whole = panel.whole;
+                if last + vector.from as usize + kernel.lanes <= at.readable {
+                    engine.plain[0][h - 1](&tile);
+                } else {
+                    engine.edge[h - 1](&tile);
+                }
+            }
+        }
+    }
+}
+
+/// Where a tile is.
+struct At<T> {
+    rows: *const T,
+    rows_step: usize,
+    columns: *const T,
+    k: usize,
+    count: usize,
+    readable: usize,
+    out: *mut T,
+}

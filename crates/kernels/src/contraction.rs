@@ -1,0 +1,81 @@
+//! What a contraction is: element type and dims, as plain data.
+
+/// `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`
+///
+/// over generalised strided tensors: each of the four groups is a list of dims, outermost first, and
+/// every dim says how far it moves in each of the three operands. The sum starts at zero and takes
+/// the `k` in row-major order of the `k` dims, each by one fused multiply-add:
+/// `acc = fma(left, right, acc)`. A NaN's payload is not specified.
+///
+/// A product of matrices has one dim in each of `m`, `n` and `k`. A convolution whose input has been
+/// padded before needs no copy either: `m` is the output channel, `n` the position with the strides
+/// of the window's step in the input, and `k` is the input channel and the position in the window.
+/// A depthwise one has the channel in `batch`, and nothing in `m`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contraction {
+    /// The type of all three operands.
+    pub element: Element,
+    /// Dims of all three operands.
+    pub batch: Vec<Dim>,
+    /// Dims of `left` and `out`.
+    pub m: Vec<Dim>,
+    /// Dims of `right` and `out`.
+    pub n: Vec<Dim>,
+    /// Dims of `left` and `right`: those summed over.
+    pub k: Vec<Dim>,
+}
+
+/// One dim: how many steps it has, and how far a step moves in each operand, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim {
+    /// How many steps.
+    pub extent: usize,
+    /// The stride in `left`; 0 where the dim does not appear.
+    pub left: usize,
+    /// The stride in `right`.
+    pub right: usize,
+    /// The stride in `out`.
+    pub out: usize,
+}
+
+/// The element type of a contraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+}
+
+impl Element {
+    /// The size of an element in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::F32 => 4,
+            Element::F64 => 8,
+        }
+    }
+}
+
+/// Why a contraction has no kernel. It has a meaning all the same: a loop nest can run it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// An `m` dim that moves in `right`, or the like.
+    #[error("a dim of group `{group}` moves in an operand that the group is not part of")]
+    WrongGroup {
+        /// The group.
+        group: &'static str,
+    },
+    /// Two points of (batch, m, n) may have the same place in `out`.
+    #[error("the strides of `out` do not keep its elements apart")]
+    Overlap,
+    /// An extent or an offset is too large for the offset tables.
+    #[error("an extent or an offset is too large for a contraction kernel")]
+    TooLarge,
+    /// The machine lacks the instructions that were asked for.
+    #[error("this machine has no {isa}")]
+    NoInstructions {
+        /// The instruction set that was asked for.
+        isa: crate::Isa,
+    },
+}

@@ -1,0 +1,173 @@
+//! Which tiles a kernel is made of.
+
+use crate::pack::each_run;
+use crate::tile::Vector;
+
+/// The columns as vectors, and the vectors as panels.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    pub(crate) vectors: Box<[Vector]>,
+    pub(crate) panels: Box<[Panel]>,
+}
+
+/// The vectors that one tile takes at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel {
+    pub(crate) first_vector: u32,
+    pub(crate) vectors: u32,
+    pub(crate) first_column: u32,
+    pub(crate) columns: u32,
+    /// How far whole plain vectors reach: the largest `from`, and all lanes.
+    pub(crate) reach: usize,
+    /// Whether every lane is an element, and each vector's are contiguous in `out`.
+    pub(crate) whole: bool,
+}
+
+impl Columns {
+    /// Vectors of consecutive columns, for packed panels, and whether each is contiguous in `out`.
+    /// Where not, a vector's `to` is the number of its first column.
+    pub(crate) fn packed(out: &[u32], lanes: usize, most: usize) -> (Columns, bool) {
+        let contiguous = out.chunks(lanes).all(|chunk| {
+            chunk
+                .iter()
+                .enumerate()
+                .all(|(lane, &to)| to == chunk[0] + lane as u32)
+        });
+        let vectors = out
+            .chunks(lanes)
+            .enumerate()
+            .map(|(number, chunk)| Vector {
+                from: 0,
+                to: if contiguous {
+                    chunk[0]
+                } else {
+                    (number * lanes) as u32
+                },
+                valid: ((1u32 << chunk.len()) - 1) as u16,
+                load: chunk.len() as u8,
+            })
+            .collect();
+        (Columns::new(vectors, lanes, most, contiguous), contiguous)
+    }
+
+    /// Vectors that can be loaded from the operand as it is: those columns whose elements lie close
+    /// together, in order, and follow each other in `out`.
+    pub(crate) fn plain(from: &[u32], out: &[u32], lanes: usize, most: usize) -> Columns {
+        let mut vectors = Vec::new();
+        each_run(
+            from,
+            lanes,
+            |column| out[column],
+            |vector| vectors.push(vector),
+        );
+        Columns::new(vectors, lanes, most, true)
+    }
+
+    fn new(vectors: Vec<Vector>, lanes: usize, most: usize, contiguous: bool) -> Columns {
+        let mut panels = Vec::new();
+        let (mut first_vector, mut first_column) = (0, 0);
+        for vectors_of in parts(vectors.len(), vectors.len().div_ceil(most)) {
+            let of = &vectors[vectors_of.clone()];
+            let columns = of.iter().map(|vector| vector.elements()).sum::<usize>();
+            panels.push(Panel {
+                first_vector,
+                vectors: of.len() as u32,
+                first_column,
+                columns: columns as u32,
+                reach: of
+                    .iter()
+                    .map(|vector| vector.from as usize + lanes)
+                    .max()
+                    .unwrap_or(0),
+                whole: contiguous && columns == of.len() * lanes,
+            });
+            first_vector += of.len() as u32;
+            first_column += columns as u32;
+        }
+        Columns {
+            vectors: vectors.into(),
+            panels: panels.into(),
+        }
+    }
+}
+
+/// `0..whole` in `count` ranges, as equal as can be, none empty if there are enough.
+pub(crate) fn parts(whole: usize, count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..count).map(move |part| part_start(whole, count, part)..part_start(whole, count, part + 1))
+}
+
+/// Where part `part` of `count` starts: the first ones are the longer ones.
+pub(crate) fn part_start(whole: usize, count: usize, part: usize) -> usize {
+    part * (whole / count) + part.min(whole % count)
+}
+
+/// The height of the row panels and the vectors of the column panels that make the least work of
+/// `rows` by `vectors`, where `tallest[n - 1]` is the largest height of tiles of `n` vectors.
+pub(crate) fn shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, usize) {
+    let mut best = (f64::INFINITY, (1, 1));
+    for (most, &tallest) in (1..).zip(tallest) {
+        if most > vectors.max(1) {
+            break;
+        }
+        let (row_panels, column_panels) = (rows.div_ceil(tallest), vectors.div_ceil(most));
+        let mut cycles = 0.0;
+        for (h, row_count) in sizes(rows, row_panels) {
+            for (n, column_count) in sizes(vectors, column_panels) {
+                cycles += (row_count * column_count) as f64 * step_cycles(h, n);
+            }
+        }
+        // Among equals the one with more vectors, which are not loaded as often.
+        if cycles <= best.0 * 0.999 {
+            best = (cycles, (rows.div_ceil(row_panels.max(1)).max(1), most));
+        }
+    }
+    best.1
+}
+
+/// The two sizes of parts, and how many there are of each.
+fn sizes(whole: usize, count: usize) -> [(usize, usize); 2] {
+    match count {
+        0 => [(0, 0); 2],
+        _ => [
+            (whole / count + 1, whole % count),
+            (whole / count, count - whole % count),
+        ],
+    }
+}
+
+/// About how many cycles one `k` of a tile takes, with two loads and two multiply-adds a cycle, each
+/// of which takes four, and the loop itself.
+fn step_cycles(h: usize, n: usize) -> f64 {
+    ((h * n) as f64 / 2.0).max((h + n) as f64 / 2.0).max(4.0) + 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TALLEST: [usize; 8] = [14, 14, 9, 6, 5, 4, 3, 2];
+
+    #[test]
+    fn shapes_suit_the_problem() {
+        assert_eq!(shape(1, 24, &TALLEST), (1, 8));
+        assert_eq!(shape(400, 24, &TALLEST), (14, 2));
+        assert_eq!(shape(16, 100, &TALLEST), (8, 3));
+        assert_eq!(shape(4, 1, &TALLEST), (4, 1));
+        assert_eq!(shape(0, 0, &TALLEST), (1, 1));
+    }
+
+    #[test]
+    fn parts_are_equal_and_in_order() {
+        assert_eq!(parts(10, 4).collect::<Vec<_>>(), [0..3, 3..6, 6..8, 8..10]);
+        assert_eq!(parts(0, 0).count(), 0);
+    }
+
+    #[test]
+    fn a_vector_that_does_not_fit_out_is_scattered() {
+        let (columns, contiguous) = Columns::packed(&[0, 1, 2, 3, 8, 9], 4, 2);
+        assert!(contiguous && !columns.panels[0].whole);
+        let (columns, contiguous) = Columns::packed(&[0, 2, 4, 6, 8], 4, 2);
+        assert!(!contiguous);
+        assert_eq!(columns.vectors[1].to, 4);
+    }
+}

@@ -1,0 +1,298 @@
+//! A contraction prepared for this machine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::axes::{Axes, Axis};
+use crate::geometry::{Columns, shape};
+use crate::simd::Float;
+use crate::{Contraction, Dim, Element, Isa, Refused};
+
+/// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
+/// exchanged if `out` is contiguous along the left one's dims, offsets of all points in tables, and
+/// the micro-kernels chosen. It never changes, and any number of threads may run it at once.
+///
+/// Inside, the operands are the *row* side, of which a tile takes single elements, and the *column*
+/// side, of which it takes vectors.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Which kernel this is: plans belong to one.
+    pub(crate) number: u64,
+    pub(crate) element: Element,
+    pub(crate) isa: Isa,
+    /// Whether the left operand is the column side.
+    pub(crate) exchanged: bool,
+    /// Strides in the rows, the columns, `out`, and the numbers of the packed rows and columns.
+    pub(crate) batch: Axes<5>,
+    pub(crate) rows: Side,
+    pub(crate) columns: Side,
+    /// How many `k`.
+    pub(crate) k: usize,
+    /// The height of the row panels: the last ones may be one less.
+    pub(crate) height: usize,
+    pub(crate) lanes: usize,
+    pub(crate) packed: Columns,
+    pub(crate) plain: Columns,
+    /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
+    pub(crate) scatter: Option<Box<[u32]>>,
+    /// The offsets in `out` of all rows.
+    pub(crate) row_out: Box<[u32]>,
+    /// How many elements of `out` there must be.
+    pub(crate) out_needed: usize,
+    /// The extents of the caller's `m` and `n`.
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+}
+
+/// One operand.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// The offset of each point.
+    pub(crate) points: Box<[u32]>,
+    /// The offset of each `k`.
+    pub(crate) offsets: Box<[u32]>,
+    /// The largest of them, and whether they never decrease.
+    pub(crate) largest: u32,
+    pub(crate) ordered: bool,
+    /// The stride of `k`, and of the points, if they lie on a line.
+    pub(crate) k_line: Option<usize>,
+    pub(crate) line: Option<usize>,
+    /// How many elements there must be.
+    pub(crate) needed: usize,
+    /// How many different ones the batch has.
+    pub(crate) copies: usize,
+}
+
+/// The number of the next kernel.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl Kernel {
+    /// Prepares a contraction for the best instructions of this machine.
+    pub fn new(contraction: &Contraction) -> Result<Kernel, Refused> {
+        Kernel::with_isa(contraction, Isa::best())
+    }
+
+    /// Prepares a contraction for the given instructions. The results are the same for all.
+    pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<Kernel, Refused> {
+        if !isa.available() {
+            return Err(Refused::NoInstructions { isa });
+        }
+        check_groups(contraction)?;
+        check_overlap(contraction)?;
+        let (lanes, tallest) = match contraction.element {
+            Element::F32 => registers::<f32>(isa),
+            Element::F64 => registers::<f64>(isa),
+        };
+        let Contraction {
+            element,
+            mut batch,
+            mut m,
+            mut n,
+            k,
+        } = contraction.clone();
+        for dims in [&mut batch, &mut m, &mut n] {
+            dims.retain(|dim| dim.extent != 1);
+        }
+        // A batch dim that one side does not have only makes the other side larger, where that keeps
+        // the order of the dims.
+        while let Some(&dim) = batch.last() {
+            if dim.right == 0 {
+                m.insert(0, dim);
+            } else if dim.left == 0 && m.is_empty() {
+                n.insert(0, dim);
+            } else {
+                break;
+            }
+            batch.pop();
+        }
+        let left = Axes::new(m.iter().map(|dim| axis(dim, [dim.left, dim.out])))?;
+        let right = Axes::new(n.iter().map(|dim| axis(dim, [dim.right, dim.out])))?;
+        let exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
+        let batch = batch_axes(&batch, exchanged)?;
+        let sum = Axes::new(k.iter().map(|dim| {
+            axis(
+                dim,
+                if exchanged {
+                    [dim.right, dim.left]
+                } else {
+                    [dim.left, dim.right]
+                },
+            )
+        }))?;
+        let (rows, columns) = if exchanged {
+            (&right, &left)
+        } else {
+            (&left, &right)
+        };
+        let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
+        let empty = batch.points() == 0 || rows.points() == 0 || columns.points() == 0;
+        let side = |axes: &Axes<2>, which: usize| -> Result<Side, Refused> {
+            let last = axes.last(0) + sum.last(which) + batch.last(which);
+            let offsets = sum.table(which)?;
+            Ok(Side {
+                points: axes.table(0)?,
+                largest: sum.last(which) as u32,
+                ordered: offsets.is_sorted(),
+                offsets,
+                k_line: sum.line(which),
+                line: axes.line(0),
+                needed: if empty || sum.points() == 0 {
+                    0
+                } else {
+                    last + 1
+                },
+                copies: batch.last(3 + which) + 1,
+            })
+        };
+        let (row_side, column_side) = (side(rows, 0)?, side(columns, 1)?);
+        let (height, most) = shape(rows.points(), columns.points().div_ceil(lanes), &tallest);
+        let (packed, contiguous) = Columns::packed(&column_out, lanes, most);
+        let plain = Columns::plain(&column_side.points, &column_out, lanes, most);
+        let out_last = rows.last(1) + columns.last(1) + batch.last(2);
+        Ok(Kernel {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            element,
+            isa,
+            exchanged,
+            batch,
+            k: sum.points(),
+            height,
+            lanes,
+            packed,
+            plain,
+            scatter: (!contiguous).then_some(column_out),
+            row_out,
+            out_needed: if empty { 0 } else { out_last + 1 },
+            m: left.points(),
+            n: right.points(),
+            rows: row_side,
+            columns: column_side,
+        })
+    }
+
+    /// How many floating-point operations a run does: two for each multiply-add.
+    pub fn flops(&self) -> u64 {
+        [self.batch.points(), self.m, self.n, self.k]
+            .iter()
+            .fold(2, |flops: u64, &extent| flops.saturating_mul(extent as u64))
+    }
+
+    /// How many elements each operand must have at least: `[left, right, out]`.
+    pub fn elements(&self) -> [usize; 3] {
+        let (rows, columns) = (self.rows.needed, self.columns.needed);
+        let [left, right] = if self.exchanged {
+            [columns, rows]
+        } else {
+            [rows, columns]
+        };
+        [left, right, self.out_needed]
+    }
+
+    /// No offset of the column side's first `count` of `k` is larger.
+    pub(crate) fn columns_last(&self, count: usize) -> usize {
+        let offsets = &self.columns.offsets;
+        let last = if self.columns.ordered {
+            offsets[..count].last()
+        } else {
+            Some(&self.columns.largest)
+        };
+        last.map_or(0, |&last| last as usize)
+    }
+
+    /// How many row panels there are.
+    pub(crate) fn row_panels(&self) -> usize {
+        self.rows.points.len().div_ceil(self.height)
+    }
+
+    /// How many elements the packed columns of one batch have.
+    pub(crate) fn packed_columns(&self) -> usize {
+        self.packed.vectors.len() * self.lanes * self.k
+    }
+
+    /// How many elements the packed rows of one batch have.
+    pub(crate) fn packed_rows(&self) -> usize {
+        self.rows.points.len() * self.k
+    }
+}
+
+/// The lanes of a vector, and the tallest tile of each number of vectors.
+fn registers<T: Float>(isa: Isa) -> (usize, Vec<usize>) {
+    let engine = T::engine(isa);
+    (
+        engine.lanes,
+        engine.packed.iter().map(|tiles| tiles.len()).collect(),
+    )
+}
+
+fn axis<const N: usize>(dim: &Dim, strides: [usize; N]) -> Axis<N> {
+    Axis {
+        extent: dim.extent,
+        strides,
+    }
+}
+
+/// The stride of the innermost dim in `out`.
+fn innermost(axes: &Axes<2>) -> Option<usize> {
+    axes.axes().last().map(|axis| axis.strides[1])
+}
+
+/// The batch dims with two more strides each: those of the number of the packed operand.
+fn batch_axes(batch: &[Dim], exchanged: bool) -> Result<Axes<5>, Refused> {
+    let mut axes = Vec::with_capacity(batch.len());
+    let mut copies = [1usize; 2];
+    for dim in batch.iter().rev() {
+        let operands = if exchanged {
+            [dim.right, dim.left]
+        } else {
+            [dim.left, dim.right]
+        };
+        let mut numbers = [0; 2];
+        for ((number, copies), stride) in numbers.iter_mut().zip(&mut copies).zip(operands) {
+            if stride != 0 {
+                *number = *copies;
+                *copies = copies.checked_mul(dim.extent).ok_or(Refused::TooLarge)?;
+            }
+        }
+        axes.push(axis(
+            dim,
+            [operands[0], operands[1], dim.out, numbers[0], numbers[1]],
+        ));
+    }
+    axes.reverse();
+    Axes::new(axes)
+}
+
+/// No dim moves in an operand that its group is not part of.
+fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
+    let check = |group, dims: &[Dim], stride: fn(&Dim) -> usize| match dims
+        .iter()
+        .any(|dim| dim.extent > 1 && stride(dim) != 0)
+    {
+        true => Err(Refused::WrongGroup { group }),
+        false => Ok(()),
+    };
+    check("m", &contraction.m, |dim| dim.right)?;
+    check("n", &contraction.n, |dim| dim.left)?;
+    check("k", &contraction.k, |dim| dim.out)
+}
+
+/// No two points have the same place in `out`: each dim steps over all the smaller ones.
+fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
+    let Contraction { batch, m, n, .. } = contraction;
+    let mut dims: Vec<&Dim> = [batch, m, n].into_iter().flatten().collect();
+    if dims.iter().any(|dim| dim.extent == 0) {
+        return Ok(());
+    }
+    dims.retain(|dim| dim.extent > 1);
+    dims.sort_by_key(|dim| dim.out);
+    let mut reach = 0usize;
+    for dim in dims {
+        if dim.out <= reach {
+            return Err(Refused::Overlap);
+        }
+        let length = (dim.extent - 1)
+            .checked_mul(dim.out)
+            .ok_or(Refused::TooLarge)?;
+        reach = reach.checked_add(length).ok_or(Refused::TooLarge)?;
+    }
+    Ok(())
+}

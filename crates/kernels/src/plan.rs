@@ -1,0 +1,349 @@
+//! How a run is divided: what is packed when, and into which tasks.
+
+use std::ops::Range;
+
+use crate::Kernel;
+use crate::geometry::{Columns, part_start, parts};
+
+/// In which form an operand comes to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As the strides of the contraction say.
+    Plain,
+    /// Packed before: see [`Kernel::pack_left`].
+    Packed,
+}
+
+/// How the runs of a [`Kernel`] are divided into tasks.
+///
+/// A run has two phases: [`packing_tasks`](Plan::packing_tasks) tasks pack what all others share, and
+/// when they are done, [`tasks`](Plan::tasks) tasks compute. The tasks of a phase are independent of
+/// each other. Results are the same bits whatever the division.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) rows: Rows,
+    pub(crate) columns: Source,
+    /// The largest block of `k`, and of rows.
+    pub(crate) k_block: usize,
+    pub(crate) row_block: usize,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) packing: usize,
+    element: usize,
+    shared: usize,
+    worker_rows: usize,
+    worker_columns: usize,
+    /// The number of the kernel it is for.
+    pub(crate) kernel: u64,
+    name: String,
+}
+
+/// Where a tile's rows come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    Packed,
+    /// The operand has them as tiles want them: consecutive, this far from one `k` to the next.
+    Direct {
+        step: usize,
+    },
+    /// Each task packs its own.
+    Own,
+}
+
+/// Where a tile's columns come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Packed,
+    /// From the operand as it is.
+    Plain,
+    /// The first phase packs them.
+    Shared,
+    /// Each task packs its own, panel by panel.
+    Own,
+}
+
+/// What a task computes: ranges of the batch, of the rows, and of the column panels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) batch: Range<usize>,
+    pub(crate) rows: Range<usize>,
+    pub(crate) panels: Range<usize>,
+    /// The elements of `out`, numbered in the order of the caller's dims.
+    region: Range<usize>,
+}
+
+/// The bytes of packed columns that a tile should find in the first cache.
+const PANEL_BYTES: usize = 32 << 10;
+
+/// The most rows that a task packs at a time.
+const ROW_BLOCK: usize = 1 << 10;
+
+/// The most bytes that the first phase packs.
+const SHARED_BYTES: usize = 256 << 20;
+
+/// Buffers for packing are aligned to cache lines, wherever the memory they are given starts.
+pub(crate) const LINE: usize = 64;
+
+impl Kernel {
+    /// Plans runs whose operands come in the given forms, in about `tasks` tasks.
+    pub fn plan(&self, left: Form, right: Form, tasks: usize) -> Plan {
+        let (rows, columns) = if self.exchanged {
+            (right, left)
+        } else {
+            (left, right)
+        };
+        let columns = match columns {
+            Form::Packed => Source::Packed,
+            Form::Plain if self.plain_pays() => Source::Plain,
+            Form::Plain => Source::Own,
+        };
+        let parts = self.parts(self.columns_of(columns), tasks.max(1));
+        let bytes = self
+            .packed_columns()
+            .checked_mul(self.columns.copies * self.element.bytes());
+        let divided = parts
+            .iter()
+            .any(|part| part.rows.len() < self.rows.points.len());
+        let columns = match columns {
+            Source::Own if divided && bytes.is_some_and(|bytes| bytes <= SHARED_BYTES) => {
+                Source::Shared
+            }
+            columns => columns,
+        };
+        let panels = &self.columns_of(columns).panels;
+        let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
+            (1, _, Some(step)) => Some(step),
+            (_, Some(1), Some(step)) if panels.len() <= 4 => Some(step),
+            _ => None,
+        };
+        let rows = match (rows, direct) {
+            (Form::Packed, _) => Rows::Packed,
+            (Form::Plain, Some(step)) => Rows::Direct { step },
+            (Form::Plain, None) => Rows::Own,
+        };
+        let width = panels
+            .iter()
+            .map(|panel| panel.vectors as usize)
+            .max()
+            .unwrap_or(1)
+            * self.lanes;
+        let k_block = if self.row_panels() == 1 && columns != Source::Own {
+            self.k
+        } else {
+            // Blocks as equal as can be, none longer than what the cache has room for.
+            let most = (PANEL_BYTES / (width * self.element.bytes())).max(64);
+            self.k.div_ceil(self.k.div_ceil(most).max(1))
+        };
+        let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
+        let row_block = match rows {
+            Rows::Own => ROW_BLOCK.next_multiple_of(self.height),
+            _ => usize::MAX,
+        };
+        let packing = match columns {
+            Source::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
+            _ => 0,
+        };
+        let name = self.describe(rows, columns);
+        Plan {
+            rows,
+            columns,
+            k_block: k_block.max(1),
+            row_block,
+            packing: if parts.is_empty() { 0 } else { packing },
+            element: self.element.bytes(),
+            shared: match columns {
+                Source::Shared => self.packed_columns() * self.columns.copies,
+                _ => 0,
+            },
+            worker_rows: if rows == Rows::Own {
+                most_rows.min(row_block) * k_block
+            } else {
+                0
+            },
+            worker_columns: if columns == Source::Own {
+                width * k_block
+            } else {
+                0
+            },
+            kernel: self.number,
+            parts,
+            name,
+        }
+    }
+
+    /// The panels of columns that come from `source`.
+    pub(crate) fn columns_of(&self, source: Source) -> &Columns {
+        match source {
+            Source::Plain => &self.plain,
+            Source::Packed | Source::Shared | Source::Own => &self.packed,
+        }
+    }
+
+    /// Whether it is cheaper to compute from the columns as they are than to pack them.
+    fn plain_pays(&self) -> bool {
+        let (plain, packed) = (self.plain.vectors.len(), self.packed.vectors.len());
+        if self.scatter.is_some() {
+            return false;
+        }
+        // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
+        // vector is packed in two if it comes from a few loads, else in four or more.
+        let more =
+            plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
+        let packing = packed as f64
+            * if plain <= 3 * packed {
+                2.0
+            } else if self.columns.k_line == Some(1) {
+                4.0
+            } else {
+                12.0
+            };
+        more <= packing
+    }
+
+    /// Divides the batch, then the caller's `m`, then its `n`.
+    fn parts(&self, columns: &Columns, tasks: usize) -> Vec<Part> {
+        let (batch, rows, panels) = (
+            self.batch.points(),
+            self.rows.points.len(),
+            columns.panels.len(),
+        );
+        if batch == 0 || rows == 0 || panels == 0 {
+            return Vec::new();
+        }
+        let part = |batch: Range<usize>, rows: Range<usize>, panels: Range<usize>| {
+            let (first, last) = (columns.panels[panels.start], columns.panels[panels.end - 1]);
+            let from = first.first_column as usize..(last.first_column + last.columns) as usize;
+            let (m, n) = if self.exchanged {
+                (&from, &rows)
+            } else {
+                (&rows, &from)
+            };
+            let first = (batch.start * self.m + m.start) * self.n + n.start;
+            let last = ((batch.end - 1) * self.m + m.end - 1) * self.n + n.end;
+            Part {
+                batch,
+                rows,
+                panels,
+                region: first..last,
+            }
+        };
+        if tasks <= batch && (batch % tasks == 0 || batch >= 4 * tasks) {
+            return parts(batch, tasks)
+                .map(|batch| part(batch, 0..rows, 0..panels))
+                .collect();
+        }
+        let each = if tasks <= batch {
+            2
+        } else {
+            tasks.div_ceil(batch)
+        };
+        let mut divided = Vec::new();
+        for at in 0..batch {
+            let batch = at..at + 1;
+            if self.exchanged {
+                let count = each.min(panels);
+                divided.extend(
+                    parts(panels, count).map(|panels| part(batch.clone(), 0..rows, panels)),
+                );
+                continue;
+            }
+            let row_panels = self.row_panels();
+            let row_parts = each.min(rows);
+            for number in 0..row_parts {
+                let start = |part| match row_panels >= 4 * row_parts {
+                    true => part_start(rows, row_panels, part_start(row_panels, row_parts, part)),
+                    false => part_start(rows, row_parts, part),
+                };
+                let rows = start(number)..start(number + 1);
+                let column_parts = if rows.len() == 1 && row_parts < each {
+                    each.div_ceil(row_parts).min(panels)
+                } else {
+                    1
+                };
+                divided.extend(
+                    parts(panels, column_parts)
+                        .map(|panels| part(batch.clone(), rows.clone(), panels)),
+                );
+            }
+        }
+        divided
+    }
+
+    fn describe(&self, rows: Rows, columns: Source) -> String {
+        let most = self
+            .columns_of(columns)
+            .panels
+            .iter()
+            .map(|panel| panel.vectors)
+            .max();
+        let width = most.unwrap_or(1) as usize * self.lanes;
+        let [row_side, column_side] = if self.exchanged {
+            ["right", "left"]
+        } else {
+            ["left", "right"]
+        };
+        let rows = match rows {
+            Rows::Packed => "packed",
+            Rows::Direct { .. } => "direct",
+            Rows::Own => "packed in tasks",
+        };
+        let columns = match columns {
+            Source::Packed => "packed",
+            Source::Plain => "direct",
+            Source::Shared => "packed first",
+            Source::Own => "packed in tasks",
+        };
+        let scatter = if self.scatter.is_some() {
+            ", scattered"
+        } else {
+            ""
+        };
+        format!(
+            "{} {}x{width}, {row_side} {rows}, {column_side} {columns}{scatter}",
+            self.isa, self.height,
+        )
+    }
+}
+
+impl Plan {
+    /// How many tasks the first phase has: often none.
+    pub fn packing_tasks(&self) -> usize {
+        self.packing
+    }
+
+    /// How many tasks the second phase has: none if `out` is empty.
+    pub fn tasks(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Which elements of `out` a task of the second phase writes, as a range of numbers in the
+    /// row-major order of the dims batch, `m`, `n`. The tasks' regions follow each other and cover
+    /// all.
+    pub fn region(&self, task: usize) -> Range<usize> {
+        self.parts[task].region.clone()
+    }
+
+    /// The bytes of memory that all tasks of a run share.
+    pub fn shared_bytes(&self) -> usize {
+        with_slack(self.shared * self.element)
+    }
+
+    /// The bytes of memory that a task of the second phase has for itself while it runs.
+    pub fn worker_bytes(&self) -> usize {
+        with_slack(self.rows_bytes() + self.worker_columns * self.element)
+    }
+
+    /// The bytes of a task's packed rows; its packed columns come after them.
+    pub(crate) fn rows_bytes(&self) -> usize {
+        (self.worker_rows * self.element).next_multiple_of(LINE)
+    }
+
+    /// What runs do, in a few words: instructions, tile, and how each operand is read.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Room for `bytes` from the next cache line on.
+fn with_slack(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { bytes + LINE - 1 }
+}

@@ -1,0 +1,267 @@
+//! 256-bit vectors. Every tile keeps at most 12 accumulators, one register for each vector of the
+//! column side and one for the row side's element: at most 16 registers.
+
+use std::arch::x86_64::*;
+
+use super::Simd;
+use crate::pack::{self, Block};
+use crate::tile::{self, Engine, Tile, engine};
+
+/// 8 lanes of `f32`.
+pub(super) struct V32;
+
+impl Simd for V32 {
+    type T = f32;
+    type V = __m256;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256 {
+        // SAFETY: the caller's machine has the instruction.
+        unsafe { _mm256_setzero_ps() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> __m256 {
+        // SAFETY: as `zero`, and `from` may be read.
+        unsafe { _mm256_set1_ps(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256 {
+        // SAFETY: as `zero`, and all lanes may be read.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: __m256) {
+        // SAFETY: as `zero`, and all lanes may be written.
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, lanes: usize) -> __m256 {
+        // SAFETY: as `zero`; lanes whose mask is not set are not read.
+        unsafe { _mm256_maskload_ps(from, first(lanes)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(to: *mut f32, v: __m256, lanes: usize) {
+        // SAFETY: as `zero`; lanes whose mask is not set are not written.
+        unsafe { _mm256_maskstore_ps(to, first(lanes), v) }
+    }
+    #[inline(always)]
+    unsafe fn compress(v: __m256, valid: u16) -> __m256 {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_permutevar8x32_ps(v, moves(&COMPRESS, valid)) }
+    }
+    #[inline(always)]
+    unsafe fn expand(v: __m256, valid: u16) -> __m256 {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_permutevar8x32_ps(v, moves(&EXPAND, valid)) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+}
+
+/// 4 lanes of `f64`.
+pub(super) struct V64;
+
+impl Simd for V64 {
+    type T = f64;
+    type V = __m256d;
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256d {
+        // SAFETY: the caller's machine has the instruction.
+        unsafe { _mm256_setzero_pd() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const f64) -> __m256d {
+        // SAFETY: as `zero`, and `from` may be read.
+        unsafe { _mm256_set1_pd(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f64) -> __m256d {
+        // SAFETY: as `zero`, and all lanes may be read.
+        unsafe { _mm256_loadu_pd(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f64, v: __m256d) {
+        // SAFETY: as `zero`, and all lanes may be written.
+        unsafe { _mm256_storeu_pd(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(from: *const f64, lanes: usize) -> __m256d {
+        // SAFETY: as `zero`; lanes whose mask is not set are not read.
+        unsafe { _mm256_maskload_pd(from, first(2 * lanes)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(to: *mut f64, v: __m256d, lanes: usize) {
+        // SAFETY: as `zero`; lanes whose mask is not set are not written.
+        unsafe { _mm256_maskstore_pd(to, first(2 * lanes), v) }
+    }
+    #[inline(always)]
+    unsafe fn compress(v: __m256d, valid: u16) -> __m256d {
+        // SAFETY: as `zero`; each lane moves as two of 32 bits.
+        unsafe {
+            let halves = _mm256_castpd_ps(v);
+            _mm256_castps_pd(_mm256_permutevar8x32_ps(
+                halves,
+                moves(&COMPRESS, doubled(valid)),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn expand(v: __m256d, valid: u16) -> __m256d {
+        // SAFETY: as `compress`.
+        unsafe {
+            let halves = _mm256_castpd_ps(v);
+            _mm256_castps_pd(_mm256_permutevar8x32_ps(
+                halves,
+                moves(&EXPAND, doubled(valid)),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_fmadd_pd(a, b, c) }
+    }
+}
+
+/// A mask of the first `lanes` of eight lanes.
+#[inline(always)]
+unsafe fn first(lanes: usize) -> __m256i {
+    static MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: the caller's machine has the instruction, and `lanes` is at most 8.
+    unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(8 - lanes).cast()) }
+}
+
+/// Every bit of four twice.
+#[inline(always)]
+fn doubled(valid: u16) -> u16 {
+    let spread = (valid & 1) | (valid & 2) << 1 | (valid & 4) << 2 | (valid & 8) << 3;
+    spread * 3
+}
+
+/// For every set of valid lanes, which lane each lane takes.
+type Moves = [[u8; 8]; 256];
+
+static COMPRESS: Moves = {
+    let mut table = [[0; 8]; 256];
+    let mut valid = 0;
+    while valid < 256 {
+        let (mut lane, mut front) = (0, 0);
+        while lane < 8 {
+            if valid >> lane & 1 == 1 {
+                table[valid][front] = lane as u8;
+                front += 1;
+            }
+            lane += 1;
+        }
+        valid += 1;
+    }
+    table
+};
+
+static EXPAND: Moves = {
+    let mut table = [[0; 8]; 256];
+    let mut valid = 0;
+    while valid < 256 {
+        let (mut lane, mut front) = (0, 0);
+        while lane < 8 {
+            if valid >> lane & 1 == 1 {
+                table[valid][lane] = front;
+                front += 1;
+            }
+            lane += 1;
+        }
+        valid += 1;
+    }
+    table
+};
+
+/// The row of a table, one lane of 32 bits for each entry.
+#[inline(always)]
+unsafe fn moves(table: &Moves, valid: u16) -> __m256i {
+    let row = &table[(valid & 255) as usize];
+    // SAFETY: the caller's machine has the instruction; a row is 8 bytes.
+    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(row.as_ptr().cast())) }
+}
+
+/// Lays 8 lines of 8 elements across: lane `i` of the result `j` is lane `j` of line `i`.
+#[inline(always)]
+unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
+    let mut halves = lines;
+    for i in 0..2 {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|line| lines[4 * i + line]);
+        // SAFETY: the caller's machine has the instructions.
+        unsafe {
+            let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            halves[4 * i] = _mm256_shuffle_ps::<0x44>(ab_low, cd_low);
+            halves[4 * i + 1] = _mm256_shuffle_ps::<0xee>(ab_low, cd_low);
+            halves[4 * i + 2] = _mm256_shuffle_ps::<0x44>(ab_high, cd_high);
+            halves[4 * i + 3] = _mm256_shuffle_ps::<0xee>(ab_high, cd_high);
+        }
+    }
+    let mut across = lines;
+    for j in 0..4 {
+        // SAFETY: the caller's machine has the instructions.
+        unsafe {
+            across[j] = _mm256_permute2f128_ps::<0x20>(halves[j], halves[4 + j]);
+            across[4 + j] = _mm256_permute2f128_ps::<0x31>(halves[j], halves[4 + j]);
+        }
+    }
+    across
+}
+
+/// [`pack::across`], 8 by 8.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn across(block: &Block<f32>) {
+    // SAFETY: the caller keeps the contract of `pack::across`: the first `width` lanes of each of
+    // the `k` lines may be written, and `k` elements may be read from each point on.
+    unsafe {
+        for start in (0..block.points.len()).step_by(8) {
+            let points = &block.points[start..block.points.len().min(start + 8)];
+            for k in (0..block.k).step_by(8) {
+                let depth = (block.k - k).min(8);
+                let mut lines = [_mm256_setzero_ps(); 8];
+                for (line, &point) in lines.iter_mut().zip(points) {
+                    *line = V32::load_first(block.from.add(point as usize + k), depth);
+                }
+                let lines = transpose(lines);
+                for (line, &v) in lines.iter().enumerate().take(depth) {
+                    let to = block.to.add((k + line) * block.width + start);
+                    V32::store_first(to, v, (block.width - start).min(8));
+                }
+            }
+        }
+    }
+}
+
+engine!(
+    F32, f32_tiles, V32, across,
+    target_feature(enable = "avx2,fma"),
+    [1 2 3 4 5 6 7 8 9 10 11 12]
+    [1 2 3 4 5 6]
+    [1 2 3]
+    [1 2]
+    [1 2]
+    [1]
+    [1]
+    [1]
+);
+
+engine!(
+    F64, f64_tiles, V64, pack::across,
+    target_feature(enable = "avx2,fma"),
+    [1 2 3 4 5 6 7 8 9 10 11 12]
+    [1 2 3 4 5 6]
+    [1 2 3]
+    [1 2]
+    [1 2]
+    [1]
+    [1]
+    [1]
+);

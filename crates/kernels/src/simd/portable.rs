@@ -1,0 +1,104 @@
+//! Arrays of lanes for any machine. With a fused multiply-add in the target (aarch64 always has one)
+//! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
+//! exact. The tiles suit 32 registers of 128 bits.
+
+use super::Simd;
+use crate::pack::{self, Block};
+use crate::tile::{self, Engine, Tile, engine};
+
+macro_rules! portable {
+    ($name:ident, $t:ty, $lanes:literal) => {
+        /// An array of lanes.
+        pub(super) struct $name;
+
+        impl Simd for $name {
+            type T = $t;
+            type V = [$t; $lanes];
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self::V {
+                [0.0; $lanes]
+            }
+            #[inline(always)]
+            unsafe fn splat(from: *const $t) -> Self::V {
+                // SAFETY: the caller may read `from`.
+                [unsafe { from.read_unaligned() }; $lanes]
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self::V {
+                // SAFETY: the caller may read all lanes.
+                unsafe { from.cast::<Self::V>().read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn store(to: *mut $t, v: Self::V) {
+                // SAFETY: the caller may write all lanes.
+                unsafe { to.cast::<Self::V>().write_unaligned(v) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(from: *const $t, lanes: usize) -> Self::V {
+                std::array::from_fn(|lane| match lane < lanes {
+                    // SAFETY: the caller may read the first `lanes`.
+                    true => unsafe { from.add(lane).read_unaligned() },
+                    false => 0.0,
+                })
+            }
+            #[inline(always)]
+            unsafe fn store_first(to: *mut $t, v: Self::V, lanes: usize) {
+                for (lane, &v) in v.iter().enumerate().take(lanes) {
+                    // SAFETY: the caller may write the first `lanes`.
+                    unsafe { to.add(lane).write_unaligned(v) }
+                }
+            }
+            #[inline(always)]
+            unsafe fn compress(v: Self::V, valid: u16) -> Self::V {
+                let mut front = [0.0; $lanes];
+                let lanes = (0..$lanes).filter(|lane| valid >> lane & 1 == 1);
+                for (front, lane) in front.iter_mut().zip(lanes) {
+                    *front = v[lane];
+                }
+                front
+            }
+            #[inline(always)]
+            unsafe fn expand(v: Self::V, valid: u16) -> Self::V {
+                let mut spread = [0.0; $lanes];
+                let lanes = (0..$lanes).filter(|lane| valid >> lane & 1 == 1);
+                for (lane, &v) in lanes.zip(&v) {
+                    spread[lane] = v;
+                }
+                spread
+            }
+            #[inline(always)]
+            unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+                std::array::from_fn(|lane| a[lane].mul_add(b[lane], c[lane]))
+            }
+        }
+    };
+}
+
+portable!(V32, f32, 8);
+portable!(V64, f64, 4);
+
+engine!(
+    F32, f32_tiles, V32, pack::across, inline,
+    [1 2 3 4 5 6 7 8 9 10 11 12]
+    [1 2 3 4 5 6]
+    [1 2 3 4]
+    [1 2]
+    [1 2]
+    [1]
+    [1]
+    [1]
+);
+
+engine!(
+    F64, f64_tiles, V64, pack::across, inline,
+    [1 2 3 4 5 6 7 8 9 10 11 12]
+    [1 2 3 4 5 6]
+    [1 2 3 4]
+    [1 2]
+    [1 2]
+    [1]
+    [1]
+    [1]
+);

@@ -1,0 +1,329 @@
+//! The micro-kernel: a tile of `H` rows by `N` vectors of `out`, kept in registers over all `k`.
+//!
+//! For each `k` it loads `N` vectors of the column side and, for each of the `H` rows, spreads one
+//! element of the row side over a register, then does `H · N` fused multiply-adds. Each lane is one
+//! element of `out`, so that its sum is taken in the order of `k` whatever the tile.
+
+#![allow(
+    clippy::needless_range_loop,
+    reason = "tiles are matrices, and read as such"
+)]
+
+use crate::pack::Block;
+use crate::simd::{Float, Simd};
+
+/// Where a vector's lanes are: in the column side from `from` on, of which the first `load` lanes may
+/// be read; of those the ones with a bit in `valid` are elements of `out`, one after another from
+/// `to` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Vector {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) valid: u16,
+    pub(crate) load: u8,
+}
+
+impl Vector {
+    /// How many elements of `out` it has.
+    #[inline(always)]
+    pub(crate) fn elements(self) -> usize {
+        self.valid.count_ones() as usize
+    }
+}
+
+/// What a tile works on.
+pub(crate) struct Tile<T> {
+    /// How many steps of `k`.
+    pub(crate) k: usize,
+    /// The elements of the row side: `H` for each `k`, and from one `k` to the next `rows_step`.
+    pub(crate) rows: *const T,
+    pub(crate) rows_step: usize,
+    /// The column side: packed (`N` vectors for each `k`), or plain.
+    pub(crate) columns: *const T,
+    /// Where it is plain: the offset of each `k`.
+    pub(crate) offsets: *const u32,
+    /// `N` vectors.
+    pub(crate) vectors: *const Vector,
+    pub(crate) out: *mut T,
+    /// The offset in `out` of each row.
+    pub(crate) row_offsets: *const u32,
+    /// Where `out` is not contiguous along the columns: the offset of each column; a vector's `to`
+    /// is then the number of its first column. Null otherwise.
+    pub(crate) scatter: *const u32,
+    /// Whether every lane of every vector is valid and `out` is contiguous along them.
+    pub(crate) whole: bool,
+    /// Whether the sums start at zero, and not with what is in `out`.
+    pub(crate) fresh: bool,
+}
+
+/// A micro-kernel.
+///
+/// # Safety
+/// The machine has the instructions it is made of; the tile has as many rows and vectors as the
+/// micro-kernel is for; everything that [`Tile`] says is read may be read, and `out` may be read and
+/// written where the vectors and rows say. `Full` tiles read all lanes of plain vectors, the others
+/// only the first `load`.
+pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
+
+/// What one instruction set offers for one element type. `packed[n - 1][h - 1]` and
+/// `plain[n - 1][h - 1]` are the micro-kernels of `n` vectors and `h` rows, `edge[h - 1]` those of one
+/// plain vector of which only `load` lanes may be read.
+pub(crate) struct Engine<T: 'static> {
+    pub(crate) lanes: usize,
+    pub(crate) packed: &'static [&'static [TileFn<T>]],
+    pub(crate) plain: &'static [&'static [TileFn<T>]],
+    pub(crate) edge: &'static [TileFn<T>],
+    /// [`crate::pack::along`].
+    pub(crate) along: unsafe fn(&Block<T>, &[Vector]),
+    /// [`crate::pack::across`].
+    pub(crate) across: unsafe fn(&Block<T>),
+    /// [`chains`].
+    pub(crate) chains: unsafe fn(usize) -> T,
+}
+
+/// How a tile reads its column side.
+pub(crate) const PACKED: u8 = 0;
+pub(crate) const PLAIN: u8 = 1;
+pub(crate) const EDGE: u8 = 2;
+
+/// The micro-kernel of `H` rows and `N` vectors.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
+    tile: &Tile<S::T>,
+) {
+    // SAFETY: by the contract of `TileFn` all that is read and written here may be.
+    unsafe {
+        let vectors = *tile.vectors.cast::<[Vector; N]>();
+        let mut sums = [[S::zero(); N]; H];
+        if !tile.fresh {
+            if tile.whole {
+                for i in 0..H {
+                    let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                    for j in 0..N {
+                        sums[i][j] = S::load(row.add(vectors[j].to as usize));
+                    }
+                }
+            } else {
+                let mut stored = sums;
+                load_sums::<S>(tile, stored.as_mut_ptr().cast(), H, N);
+                sums = stored;
+            }
+        }
+        let mut rows = tile.rows;
+        let mut packed = tile.columns;
+        for k in 0..tile.k {
+            let mut columns = [S::zero(); N];
+            if SIDE == PACKED {
+                for j in 0..N {
+                    columns[j] = S::load(packed.add(j * S::LANES));
+                }
+                packed = packed.add(N * S::LANES);
+            } else {
+                let plain = tile.columns.add(*tile.offsets.add(k) as usize);
+                for j in 0..N {
+                    let from = plain.add(vectors[j].from as usize);
+                    columns[j] = if SIDE == PLAIN {
+                        S::load(from)
+                    } else {
+                        S::load_first(from, vectors[j].load as usize)
+                    };
+                }
+            }
+            for i in 0..H {
+                let row = S::splat(rows.add(i));
+                for j in 0..N {
+                    sums[i][j] = S::fma(row, columns[j], sums[i][j]);
+                }
+            }
+            rows = rows.add(tile.rows_step);
+        }
+        if tile.whole {
+            for i in 0..H {
+                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                for j in 0..N {
+                    S::store(row.add(vectors[j].to as usize), sums[i][j]);
+                }
+            }
+        } else {
+            let stored = sums;
+            store_sums::<S>(tile, stored.as_ptr().cast(), H, N);
+        }
+    }
+}
+
+/// Loads the sums of a tile whose vectors are not all whole.
+///
+/// # Safety
+/// as [`TileFn`]; `sums` has room for `h · n` vectors.
+#[inline(always)]
+unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: usize, n: usize) {
+    // One loop for all tiles' sums, not one copy for each: `black_box` keeps it rolled.
+    let (h, n) = std::hint::black_box((h, n));
+    for i in 0..h {
+        for j in 0..n {
+            // SAFETY: by the caller's contract; the elements of a vector are as many as its valid
+            // lanes, at most `LANES`.
+            unsafe {
+                let vector = *tile.vectors.add(j);
+                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let compressed = if tile.scatter.is_null() {
+                    S::load_first(row.add(vector.to as usize), vector.elements())
+                } else {
+                    let mut lanes = [S::T::ZERO; 16];
+                    for lane in 0..vector.elements() {
+                        let offset = *tile.scatter.add(vector.to as usize + lane);
+                        lanes[lane] = row.add(offset as usize).read_unaligned();
+                    }
+                    S::load(lanes.as_ptr())
+                };
+                *sums.add(i * n + j) = S::expand(compressed, vector.valid);
+            }
+        }
+    }
+}
+
+/// Stores the sums of a tile whose vectors are not all whole.
+///
+/// # Safety
+/// as [`TileFn`]; `sums` are `h · n` vectors.
+#[inline(always)]
+unsafe fn store_sums<S: Simd>(tile: &Tile<S::T>, sums: *const S::V, h: usize, n: usize) {
+    let (h, n) = std::hint::black_box((h, n));
+    for i in 0..h {
+        for j in 0..n {
+            // SAFETY: as in `load_sums`.
+            unsafe {
+                let vector = *tile.vectors.add(j);
+                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let compressed = S::compress(*sums.add(i * n + j), vector.valid);
+                if tile.scatter.is_null() {
+                    S::store_first(row.add(vector.to as usize), compressed, vector.elements());
+                } else {
+                    let mut lanes = [S::T::ZERO; 16];
+                    S::store(lanes.as_mut_ptr(), compressed);
+                    for lane in 0..vector.elements() {
+                        let offset = *tile.scatter.add(vector.to as usize + lane);
+                        row.add(offset as usize).write_unaligned(lanes[lane]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many multiply-adds [`chains`] has under way at a time.
+pub(crate) const CHAINS: usize = 12;
+
+/// `steps` multiply-adds in each of [`CHAINS`] registers, and nothing else: the machine's peak.
+///
+/// # Safety
+/// The machine has the instructions.
+#[inline(always)]
+pub(crate) unsafe fn chains<S: Simd>(steps: usize) -> S::T {
+    let mut lanes = [S::T::ZERO; 16];
+    let lane = std::hint::black_box(lanes.as_mut_ptr());
+    // SAFETY: `lane` points to 16 elements, as many as a vector may have.
+    unsafe {
+        let factor = S::load(lane);
+        let mut sums = [S::load(lane); CHAINS];
+        for _ in 0..steps {
+            for sum in &mut sums {
+                *sum = S::fma(factor, *sum, factor);
+            }
+        }
+        for sum in sums {
+            S::store(lane, std::hint::black_box(sum));
+        }
+        *lane
+    }
+}
+
+/// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
+/// numbers of rows that its registers are enough for.
+macro_rules! engine {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $feature:meta, $([$($h:literal)+])+) => {
+        mod $module {
+            use super::*;
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn packed<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t) }
+            }
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn plain<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::PLAIN }>(t) }
+            }
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn edge<const H: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, 1, { tile::EDGE }>(t) }
+            }
+
+            /// # Safety
+            /// as [`pack::along`].
+            #[$feature]
+            pub(super) unsafe fn along(
+                block: &Block<<$simd as Simd>::T>,
+                runs: &[tile::Vector],
+            ) {
+                // SAFETY: the caller's.
+                unsafe { pack::along::<$simd>(block, runs) }
+            }
+
+            /// # Safety
+            /// as [`tile::chains`].
+            #[$feature]
+            pub(super) unsafe fn chains(steps: usize) -> <$simd as Simd>::T {
+                // SAFETY: the caller's.
+                unsafe { tile::chains::<$simd>(steps) }
+            }
+        }
+
+        pub(super) static $name: Engine<<$simd as Simd>::T> = Engine {
+            lanes: <$simd as Simd>::LANES,
+            packed: tile::tiles!($module packed [] $([$($h)+])+),
+            plain: tile::tiles!($module plain [] $([$($h)+])+),
+            edge: tile::edges!($module $([$($h)+])+),
+            along: $module::along,
+            across: $across,
+            chains: $module::chains,
+        };
+    };
+}
+
+/// The table of micro-kernels: a row for each number of vectors.
+macro_rules! tiles {
+    ($module:ident $f:ident [] [$($a:literal)+] [$($b:literal)+] [$($c:literal)+] [$($d:literal)+]
+     [$($e:literal)+] [$($g:literal)+] [$($h:literal)+] [$($i:literal)+]) => {
+        &[
+            &[$($module::$f::<$a, 1>),+],
+            &[$($module::$f::<$b, 2>),+],
+            &[$($module::$f::<$c, 3>),+],
+            &[$($module::$f::<$d, 4>),+],
+            &[$($module::$f::<$e, 5>),+],
+            &[$($module::$f::<$g, 6>),+],
+            &[$($module::$f::<$h, 7>),+],
+            &[$($module::$f::<$i, 8>),+],
+        ]
+    };
+}
+
+/// The table of micro-kernels of one vector.
+macro_rules! edges {
+    ($module:ident [$($a:literal)+] $($rest:tt)*) => { &[$($module::edge::<$a>),+] };
+}
+
+pub(crate) use {edges, engine, tiles};

@@ -1,0 +1,471 @@
+//! Kernels against the plain loop that defines a contraction, bit by bit.
+
+use proptest::prelude::*;
+use vinelift_kernels::{Buffers, Contraction, Dim, Element, Form, Isa, Kernel, Operand, Refused};
+
+/// A float type with what the tests need.
+trait Real: bytemuck::Pod + PartialEq + std::fmt::Debug {
+    const ELEMENT: Element;
+    fn of(value: f64) -> Self;
+    fn fma(self, right: Self, sum: Self) -> Self;
+    fn same(self, other: Self) -> bool;
+}
+
+impl Real for f32 {
+    const ELEMENT: Element = Element::F32;
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+    fn fma(self, right: f32, sum: f32) -> f32 {
+        self.mul_add(right, sum)
+    }
+    fn same(self, other: f32) -> bool {
+        self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
+    }
+}
+
+impl Real for f64 {
+    const ELEMENT: Element = Element::F64;
+    fn of(value: f64) -> f64 {
+        value
+    }
+    fn fma(self, right: f64, sum: f64) -> f64 {
+        self.mul_add(right, sum)
+    }
+    fn same(self, other: f64) -> bool {
+        self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
+    }
+}
+
+fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
+    Dim {
+        extent,
+        left,
+        right,
+        out,
+    }
+}
+
+/// Every point of `dims` in row-major order, as offsets in left, right and out.
+fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
+    dims.iter().fold(vec![[0; 3]], |points, dim| {
+        let steps = |point: [usize; 3]| {
+            (0..dim.extent).map(move |step| {
+                [
+                    point[0] + step * dim.left,
+                    point[1] + step * dim.right,
+                    point[2] + step * dim.out,
+                ]
+            })
+        };
+        points.into_iter().flat_map(steps).collect()
+    })
+}
+
+/// The loop of the definition.
+fn naive<T: Real>(contraction: &Contraction, left: &[T], right: &[T], out: &mut [T]) {
+    let (ms, ns, ks) = (
+        points(&contraction.m),
+        points(&contraction.n),
+        points(&contraction.k),
+    );
+    for b in points(&contraction.batch) {
+        for m in &ms {
+            for n in &ns {
+                let sum = ks.iter().fold(T::of(0.0), |sum, k| {
+                    left[b[0] + m[0] + k[0]].fma(right[b[1] + n[1] + k[1]], sum)
+                });
+                out[b[2] + m[2] + n[2]] = sum;
+            }
+        }
+    }
+}
+
+/// How many elements the operands have.
+fn lengths(c: &Contraction) -> [usize; 3] {
+    let last = |groups: &[&Vec<Dim>], stride: fn(&Dim) -> usize| {
+        let dims: Vec<&Dim> = groups.iter().flat_map(|dims| dims.iter()).collect();
+        match dims.iter().any(|dim| dim.extent == 0) {
+            true => 0,
+            false => {
+                1 + dims
+                    .iter()
+                    .map(|dim| (dim.extent - 1) * stride(dim))
+                    .sum::<usize>()
+            }
+        }
+    };
+    let inputs = [&c.batch, &c.m, &c.n, &c.k];
+    [
+        last(&inputs, |d| d.left),
+        last(&inputs, |d| d.right),
+        last(&inputs[..3], |d| d.out),
+    ]
+}
+
+/// Runs the contraction in every way and compares.
+fn check<T: Real>(contraction: &Contraction, seed: u64) {
+    let contraction = Contraction {
+        element: T::ELEMENT,
+        ..contraction.clone()
+    };
+    let [left, right, out] = lengths(&contraction);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut values = |count: usize| -> Vec<T> {
+        let special = [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            -0.0,
+            1e-310,
+            1e300,
+        ];
+        (0..count)
+            .map(|_| match random.usize(..400) {
+                special_one @ 0..6 if seed.is_multiple_of(4) => T::of(special[special_one]),
+                _ => T::of(random.f64() * 2.0 - 1.0),
+            })
+            .collect()
+    };
+    let (left, right) = (values(left), values(right));
+    // What is between the elements of `out` stays as it is.
+    let before = T::of(123.5);
+    let mut expected = vec![before; out];
+    naive(&contraction, &left, &right, &mut expected);
+    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512]
+        .into_iter()
+        .filter(|isa| isa.available())
+    {
+        let kernel = Kernel::with_isa(&contraction, isa).unwrap();
+        assert!(
+            kernel
+                .elements()
+                .iter()
+                .zip([left.len(), right.len(), out])
+                .all(|(a, b)| *a <= b)
+        );
+        let (left, right) = (bytemuck::cast_slice(&left), bytemuck::cast_slice(&right));
+        let (packed_left, packed_right) = (kernel.pack_left(left), kernel.pack_right(right));
+        for (left_form, right_form) in [
+            (Form::Plain, Form::Plain),
+            (Form::Packed, Form::Plain),
+            (Form::Plain, Form::Packed),
+            (Form::Packed, Form::Packed),
+        ] {
+            for tasks in [1, 2, 5] {
+                let plan = kernel.plan(left_form, right_form, tasks);
+                let left = match left_form {
+                    Form::Plain => Operand::Plain(left),
+                    Form::Packed => Operand::Packed(&packed_left),
+                };
+                let right = match right_form {
+                    Form::Plain => Operand::Plain(right),
+                    Form::Packed => Operand::Packed(&packed_right),
+                };
+                let mut result = vec![before; out];
+                // Exactly as much as is asked for, with NaNs in it.
+                let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
+                let bytes = bytemuck::cast_slice_mut(&mut result);
+                kernel.run(&plan, left, right, bytes, &mut scratch);
+                let wrong = (0..out).find(|&at| !result[at].same(expected[at]));
+                assert_eq!(
+                    wrong.map(|at| (at, result[at], expected[at])),
+                    None,
+                    "{} in {tasks} tasks, of {contraction:?}",
+                    plan.name()
+                );
+                check_regions(&contraction, &plan);
+            }
+        }
+    }
+}
+
+/// The regions of the tasks cover `out` one after another.
+fn check_regions(contraction: &Contraction, plan: &vinelift_kernels::Plan) {
+    let Contraction { batch, m, n, .. } = contraction;
+    let all: usize = [batch, m, n]
+        .into_iter()
+        .flatten()
+        .map(|dim| dim.extent)
+        .product();
+    let mut next = 0;
+    for task in 0..plan.tasks() {
+        let region = plan.region(task);
+        assert_eq!(region.start, next);
+        assert!(region.end > next);
+        next = region.end;
+    }
+    assert_eq!(next, all);
+}
+
+fn check_both(contraction: &Contraction, seed: u64) {
+    check::<f32>(contraction, seed);
+    check::<f64>(contraction, seed);
+}
+
+/// `[batch, m, k] · [batch, k, n]`, where `across` says which operands are stored transposed.
+fn matrices(batch: usize, m: usize, n: usize, k: usize, across: [bool; 3]) -> Contraction {
+    let strides =
+        |across: bool, rows: usize, columns: usize| if across { (1, rows) } else { (columns, 1) };
+    let (left_m, left_k) = strides(across[0], m, k);
+    let (right_k, right_n) = strides(across[1], k, n);
+    let (out_m, out_n) = strides(across[2], m, n);
+    Contraction {
+        element: Element::F32,
+        batch: vec![dim(batch, m * k, k * n, m * n)],
+        m: vec![dim(m, left_m, 0, out_m)],
+        n: vec![dim(n, 0, right_n, out_n)],
+        k: vec![dim(k, left_k, right_k, 0)],
+    }
+}
+
+/// A convolution of an input that has been padded: channels, height and width of the output, the
+/// window, its step, and the step within it.
+fn convolution(
+    (inputs, outputs): (usize, usize),
+    (height, width): (usize, usize),
+    window: usize,
+    step: usize,
+    within: usize,
+) -> Contraction {
+    let input = |out: usize| (out - 1) * step + (window - 1) * within + 1;
+    let (rows, columns) = (input(height), input(width));
+    Contraction {
+        element: Element::F32,
+        batch: vec![dim(2, 0, inputs * rows * columns, outputs * height * width)],
+        m: vec![dim(outputs, inputs * window * window, 0, height * width)],
+        n: vec![
+            dim(height, 0, step * columns, width),
+            dim(width, 0, step, 1),
+        ],
+        k: vec![
+            dim(inputs, window * window, rows * columns, 0),
+            dim(window, window, within * columns, 0),
+            dim(window, 1, within, 0),
+        ],
+    }
+}
+
+/// The same, for every channel on its own.
+fn depthwise(channels: usize, out: (usize, usize), window: usize, step: usize) -> Contraction {
+    let mut contraction = convolution((1, 1), out, window, step, 1);
+    let [_, right, out] = lengths(&contraction);
+    let image = contraction.batch[0].right;
+    assert!(right <= 2 * image);
+    contraction.batch = vec![
+        dim(2, 0, channels * image, channels * out / 2),
+        dim(channels, window * window, image, out / 2),
+    ];
+    contraction.m.clear();
+    contraction
+}
+
+#[test]
+fn products_of_matrices() {
+    for (number, &(m, n, k)) in [
+        (1, 1, 1),
+        (4, 8, 8),
+        (1, 100, 37),
+        (3, 130, 5),
+        (15, 33, 70),
+        (29, 40, 300),
+        (64, 1, 40),
+        (5, 7, 0),
+        (0, 7, 3),
+        (70, 65, 130),
+    ]
+    .iter()
+    .enumerate()
+    {
+        for across in 0..8 {
+            let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];
+            check_both(&matrices(2, m, n, k, across), number as u64);
+        }
+    }
+}
+
+#[test]
+fn long_sums_go_on_from_block_to_block() {
+    check_both(&matrices(1, 30, 40, 1500, [false, true, false]), 1);
+    check_both(&matrices(1, 30, 40, 1500, [true, false, true]), 2);
+}
+
+#[test]
+fn convolutions() {
+    check_both(&convolution((3, 17), (7, 7), 3, 1, 1), 1);
+    check_both(&convolution((5, 4), (9, 30), 3, 2, 1), 2);
+    check_both(&convolution((2, 30), (6, 14), 5, 1, 2), 3);
+    check_both(&convolution((20, 33), (5, 6), 1, 1, 1), 4);
+    check_both(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
+}
+
+#[test]
+fn depthwise_convolutions() {
+    check_both(&depthwise(3, (14, 14), 3, 1), 1);
+    check_both(&depthwise(5, (9, 30), 5, 2), 2);
+    check_both(&depthwise(2, (3, 3), 3, 1), 3);
+}
+
+#[test]
+fn what_is_no_contraction_is_refused() {
+    let good = matrices(1, 3, 4, 5, [false; 3]);
+    let refused = |change: fn(&mut Contraction)| {
+        let mut contraction = good.clone();
+        change(&mut contraction);
+        Kernel::new(&contraction).unwrap_err()
+    };
+    assert_eq!(
+        refused(|c| c.m[0].right = 1),
+        Refused::WrongGroup { group: "m" }
+    );
+    assert_eq!(
+        refused(|c| c.n[0].left = 1),
+        Refused::WrongGroup { group: "n" }
+    );
+    assert_eq!(
+        refused(|c| c.k[0].out = 1),
+        Refused::WrongGroup { group: "k" }
+    );
+    assert_eq!(refused(|c| c.m[0].out = 3), Refused::Overlap);
+    assert_eq!(refused(|c| c.m[0].out = 0), Refused::Overlap);
+    assert_eq!(refused(|c| c.n[0].right = usize::MAX), Refused::TooLarge);
+    assert_eq!(refused(|c| c.k[0].extent = usize::MAX), Refused::TooLarge);
+    assert_eq!(
+        refused(|c| c.batch[0].extent = usize::MAX),
+        Refused::TooLarge
+    );
+    assert_eq!(refused(|c| c.m[0].left = 1 << 40), Refused::TooLarge);
+}
+
+#[test]
+#[should_panic(expected = "an operand has 56 bytes of 60")]
+fn an_operand_that_is_too_small_is_not_read() {
+    let kernel = Kernel::new(&matrices(1, 3, 4, 5, [false; 3])).unwrap();
+    let plan = kernel.plan(Form::Plain, Form::Plain, 1);
+    let (left, right) = (Operand::Plain(&[0; 56]), Operand::Plain(&[0; 80]));
+    kernel.run(
+        &plan,
+        left,
+        right,
+        &mut [0; 48],
+        &mut vec![0; plan.worker_bytes()],
+    );
+}
+
+#[test]
+fn tasks_run_at_the_same_time() {
+    let contraction = convolution((16, 40), (20, 28), 3, 2, 1);
+    let [left, right, out] = lengths(&contraction);
+    let left: Vec<f32> = (0..left).map(|at| (at % 97) as f32 / 50.0 - 1.0).collect();
+    let right: Vec<f32> = (0..right).map(|at| (at % 89) as f32 / 40.0 - 1.0).collect();
+    let mut expected = vec![0.0; out];
+    naive(&contraction, &left, &right, &mut expected);
+    let kernel = Kernel::new(&contraction).unwrap();
+    let plan = kernel.plan(Form::Plain, Form::Plain, 7);
+    assert!(plan.tasks() >= 4 && plan.packing_tasks() > 1, "{plan:?}");
+    let mut result = vec![0f32; out];
+    let mut shared = vec![0u8; plan.shared_bytes()];
+    /// What the tasks of a run share.
+    #[derive(Clone, Copy)]
+    struct Shared<'a>(Buffers<'a>);
+    // SAFETY: tasks write disjoint parts of the memory.
+    unsafe impl Sync for Shared<'_> {}
+    let buffers = Shared(Buffers {
+        left: Operand::Plain(bytemuck::cast_slice(&left)),
+        right: Operand::Plain(bytemuck::cast_slice(&right)),
+        out: result.as_mut_ptr().cast(),
+        out_bytes: out * 4,
+        shared: shared.as_mut_ptr(),
+    });
+    let (kernel, plan, buffers) = (&kernel, &plan, &buffers);
+    std::thread::scope(|scope| {
+        for task in 0..plan.packing_tasks() {
+            // SAFETY: the scratch memory is as large as asked for.
+            scope.spawn(move || unsafe { kernel.run_packing_task(plan, task, &{ buffers }.0) });
+        }
+    });
+    std::thread::scope(|scope| {
+        for task in 0..plan.tasks() {
+            scope.spawn(move || {
+                let mut worker = vec![0u8; plan.worker_bytes()];
+                // SAFETY: `out` is large enough, and the first phase is done.
+                unsafe { kernel.run_task(plan, task, &{ buffers }.0, worker.as_mut_ptr()) }
+            });
+        }
+    });
+    assert_eq!(result, expected);
+}
+
+/// Dims of any strides: up to two for each group, and the ones of `out` in any order.
+fn any_contraction() -> impl Strategy<Value = Contraction> {
+    let extent = || prop_oneof![1 => 0..1usize, 2 => Just(1usize), 9 => 2..6usize, 4 => 6..40usize];
+    let group = move || prop::collection::vec((extent(), 0..9usize, 0..9usize), 0..3);
+    (group(), group(), group(), group(), any::<u64>(), 0..4usize).prop_map(
+        |(batch, m, n, k, order, gap)| {
+            let mut random = fastrand::Rng::with_seed(order);
+            // Strides are those of a dense operand, or any.
+            let mut stride =
+                |any: usize, dense: usize| if random.u8(..3) == 0 { any } else { dense };
+            let mut dense = [1usize; 2];
+            let mut dims = |group: &[(usize, usize, usize)], left: bool, right: bool| -> Vec<Dim> {
+                let mut dims = Vec::new();
+                for &(extent, any_left, any_right) in group.iter().rev() {
+                    let extent = if dense[0].max(dense[1]) > 4000 {
+                        extent.min(3)
+                    } else {
+                        extent
+                    };
+                    let (l, r) = (stride(any_left, dense[0]), stride(any_right, dense[1]));
+                    dims.push(dim(
+                        extent,
+                        if left { l } else { 0 },
+                        if right { r } else { 0 },
+                        0,
+                    ));
+                    for (dense, has) in dense.iter_mut().zip([left, right]) {
+                        *dense *= if has { extent.max(1) } else { 1 };
+                    }
+                }
+                dims.reverse();
+                dims
+            };
+            let k = dims(&k, true, true);
+            let n = dims(&n, false, true);
+            let m = dims(&m, true, false);
+            let batch = dims(&batch, true, true);
+            let mut contraction = Contraction {
+                element: Element::F32,
+                batch,
+                m,
+                n,
+                k,
+            };
+            // `out` is dense or has gaps, and its dims are in the usual order or in any.
+            let Contraction { batch, m, n, .. } = &mut contraction;
+            let mut outs: Vec<&mut Dim> = batch.iter_mut().chain(m).chain(n).collect();
+            outs.reverse();
+            if gap > 1 {
+                random.shuffle(&mut outs);
+            }
+            let mut reach = 1;
+            for dim in outs {
+                dim.out = reach;
+                reach *= dim.extent.max(1);
+                reach += if gap == 3 { random.usize(..3) } else { 0 };
+            }
+            contraction
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_strides(contraction in any_contraction(), seed: u64) {
+        let work: usize = [&contraction.batch, &contraction.m, &contraction.n, &contraction.k]
+            .into_iter().flatten().map(|dim| dim.extent.max(1)).product();
+        prop_assume!(work < 300_000);
+        check_both(&contraction, seed);
+    }
+}
