@@ -4,7 +4,7 @@ mod common;
 
 use common::{Number, bytes, output, pointwise, random, reference, same, values};
 use std::fmt::Debug;
-use vinelift_nest::{Binary, Scalar, Unary, build::*};
+use vinelift_nest::{Binary, Nest, Role, Scalar, Unary, build::*};
 use vinelift_tensor::ElementType::{self, *};
 
 /// All pairs of values.
@@ -464,4 +464,48 @@ fn what_is_legalised_agrees_with_the_interpreter_to_the_bit() {
     let nest = pointwise(&[I32, I32], I32, x.len(), |s| s[0].pow(s[1].clone()));
     let inputs = [bytes(&x), bytes(&y)];
     assert_eq!(output(&nest, &inputs), reference(&nest, &inputs).0[2]);
+}
+
+/// `acc = fma(x, y, acc)` term by term, by scalars (one result) and by vectors (many).
+#[test]
+fn terms_are_added_without_rounding_the_product() {
+    fn check<T: Number + Debug>(data: &[T], add_term: impl Fn(T, T, T) -> T, zero: T) {
+        for columns in [1, 37] {
+            let depth = data.len() / columns;
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", T::TY, &[depth, columns], Role::Input);
+            let y = nest.buffer("y", T::TY, &[columns], Role::Output);
+            nest.define(vec![], y, |nest, at| {
+                let k = nest.axis(depth);
+                let at = vec![Scalar::axis(k.id), at[0].clone()];
+                let x = nest.load(x, at);
+                let term = Scalar::binary(Binary::Term, x.clone(), x);
+                Scalar::reduce(
+                    Binary::Add,
+                    vec![k],
+                    vinelift_nest::build::zero(T::TY),
+                    term,
+                )
+            });
+            let found: Vec<T> = values(&output(&nest, &[bytes(&data[..depth * columns])]));
+            for (j, found) in found.iter().enumerate() {
+                let column = (0..depth).map(|k| data[k * columns + j]);
+                let expected = column.fold(zero, |sum, x| add_term(x, x, sum));
+                assert!(
+                    same(T::TY, &found.le(), &expected.le()),
+                    "{found:?}, expected {expected:?}\n{nest}"
+                );
+            }
+        }
+    }
+    let numbers: Vec<f64> = (0..370).map(|i| (f64::from(i) * 0.7).sin() * 3.0).collect();
+    check(&numbers, f64::mul_add, 0.0);
+    let halves: Vec<f32> = numbers.iter().map(|x| *x as f32).collect();
+    check(&halves, f32::mul_add, 0.0);
+    let integers: Vec<i32> = numbers.iter().map(|x| (x * 1e9) as i32).collect();
+    check(
+        &integers,
+        |x, y, sum| x.wrapping_mul(y).wrapping_add(sum),
+        0,
+    );
 }

@@ -326,7 +326,7 @@ fn integers(op: Binary, a: Interval, b: Interval) -> Bound {
     match op {
         Binary::Add => corners(|x, y| x + y),
         Binary::Sub => corners(|x, y| x - y),
-        Binary::Mul => corners(|x, y| x.saturating_mul(y)),
+        Binary::Mul | Binary::Term => corners(|x, y| x.saturating_mul(y)),
         Binary::Div if b.low > 0 => corners(|x, y| x / y),
         Binary::Min => Bound::Integer(Interval {
             low: a.low.min(b.low),
@@ -384,7 +384,7 @@ fn floats(op: Binary, (a, b): (f64, f64), (c, d): (f64, f64)) -> Bound {
     match op {
         Binary::Add => all(|x, y| x + y),
         Binary::Sub => all(|x, y| x - y),
-        Binary::Mul => all(|x, y| x * y),
+        Binary::Mul | Binary::Term => all(|x, y| x * y),
         Binary::Div if c > 0.0 || d < 0.0 => all(|x, y| x / y),
         Binary::Min => all(f64::min),
         Binary::Max => all(f64::max),

@@ -20,6 +20,7 @@
 
 mod bound;
 pub mod build;
+mod contract;
 mod fault;
 mod fuse;
 mod interpret;
@@ -39,6 +40,7 @@ mod split;
 mod verify;
 
 pub use bound::{Bound, bound};
+pub use contract::{Contraction, Stride, Strided, contract};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};

@@ -107,7 +107,7 @@ pub(crate) fn infix(op: Binary) -> Option<&'static str> {
         Le => "<=",
         Gt => ">",
         Ge => ">=",
-        Min | Max | Pow | MulHigh => return None,
+        Min | Max | Pow | MulHigh | Term => return None,
     })
 }
 

@@ -197,6 +197,9 @@ pub enum Binary {
     Shr,
     /// The high 64 bits of a product of two `u64`.
     MulHigh,
+    /// A product that is a term of a sum: the body of a fold by [`Binary::Add`] and nothing else, which
+    /// adds it in one rounding, `acc = fma(x, y, acc)`. Of integers, as [`Binary::Mul`].
+    Term,
     /// `x == y`
     Eq,
     /// `x != y`
@@ -340,6 +343,14 @@ impl Scalar {
     /// Identity for memo tables that live no longer than this scalar does.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The factors, if it is a term of a sum.
+    pub fn as_term(&self) -> Option<(&Scalar, &Scalar)> {
+        match self.kind() {
+            Kind::Binary(Binary::Term, x, y) => Some((x, y)),
+            _ => None,
+        }
     }
 
     /// The direct sub-expressions, in order of evaluation. The position of a [`Wrap`] is included.

@@ -98,7 +98,7 @@ impl<'a> Check<'a> {
             ));
         }
         if let Mode::Combine(op) = stage.mode
-            && (op.is_comparison() || !defined(op, target.ty))
+            && (op.is_comparison() || op == Binary::Term || !defined(op, target.ty))
         {
             self.error(format!("{op:?} does not combine {}", target.ty));
         }
@@ -108,6 +108,9 @@ impl<'a> Check<'a> {
         self.indices(target, &stage.at);
         let roots: Vec<&Scalar> = parts(&stage.at).chain([&stage.value]).collect();
         for root in &roots {
+            if root.as_term().is_some() {
+                self.error("a term outside a sum");
+            }
             self.structure(root, &mut ranges);
         }
         if empty || !self.errors.is_empty() {
@@ -125,6 +128,7 @@ impl<'a> Check<'a> {
             return;
         }
         self.types(x);
+        self.terms(x);
         match x.kind() {
             Kind::Axis(id) if !self.bound.contains(id) => {
                 self.error("an axis is used outside its scope")
@@ -282,7 +286,7 @@ impl<'a> Check<'a> {
             Kind::Cast(y) => y.ty() != ElementType::String && ty != ElementType::String,
             Kind::Bitcast(y) => y.ty().bits() == ty.bits() && ty != ElementType::Boolean,
             Kind::Reduce { op, init, body, .. } => {
-                let folds = !op.is_comparison() && *op != Binary::Pow;
+                let folds = !op.is_comparison() && !matches!(op, Binary::Pow | Binary::Term);
                 init.ty() == ty && body.ty() == ty && folds && defined(*op, ty)
             }
             Kind::Wrap(w) => w.position.iter().all(|p| p.ty() == ElementType::I64),
@@ -293,6 +297,22 @@ impl<'a> Check<'a> {
                 "{} is not defined on its operands' types",
                 self.nest.display(x)
             ));
+        }
+    }
+
+    /// A term stands in the sum that adds it, and nowhere else.
+    fn terms(&mut self, x: &Scalar) {
+        let sum = match x.kind() {
+            Kind::Reduce {
+                op: Binary::Add,
+                body,
+                ..
+            } => Some(body.address()),
+            _ => None,
+        };
+        let mut children = x.children();
+        if children.any(|c| c.as_term().is_some() && Some(c.address()) != sum) {
+            self.error("a term outside a sum");
         }
     }
 
@@ -367,7 +387,7 @@ fn defined(op: Binary, ty: ElementType) -> bool {
     let integer = ty.is_integer() && ty.is_arithmetic();
     let boolean = ty == ElementType::Boolean;
     match op {
-        Add | Sub | Mul | Div | Rem | Pow => float || integer,
+        Add | Sub | Mul | Term | Div | Rem | Pow => float || integer,
         Shl | Shr => integer,
         MulHigh => ty == ElementType::U64,
         And | Or | Xor => integer || boolean,

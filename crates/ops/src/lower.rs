@@ -193,6 +193,19 @@ impl<'a> Lower<'a> {
         Scalar::reduce(op, axes, init, body)
     }
 
+    /// `Σ x · y` over axes of `extents`: each product is added without being rounded before.
+    pub fn sum_of_products(
+        &mut self,
+        extents: &[usize],
+        ty: ElementType,
+        factors: impl FnOnce(&mut Self, &[Scalar]) -> (Scalar, Scalar),
+    ) -> Scalar {
+        self.reduce(Binary::Add, extents, build::zero(ty), |cx, point| {
+            let (x, y) = factors(cx, point);
+            Scalar::binary(Binary::Term, x, y)
+        })
+    }
+
     /// The only element of input `name`, whatever its rank.
     pub fn load_only(&self, name: &str) -> Scalar {
         let at = vec![build::index(0); self.shape(name).len()];

@@ -33,6 +33,8 @@ impl Emitter<'_, '_> {
             Add => ins.fadd(x, y),
             Sub => ins.fsub(x, y),
             Mul => ins.fmul(x, y),
+            // The fold around it adds it: [`Emitter::add_term`].
+            Term => return no_primitive("a term outside a sum"),
             Div => ins.fdiv(x, y),
             Rem => self.float_rem(ty, x, y),
             // Not `fmin`: which operand comes out if one is NaN, or both are zeros, is defined.

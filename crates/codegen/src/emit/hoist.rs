@@ -166,7 +166,8 @@ impl<'n> Emitter<'n, '_> {
             if self.is_known(x) || !self.facts.has_effect(x) || !seen.insert(x.address()) {
                 continue;
             }
-            if wanted(x) {
+            // A term is computed as part of its sum only.
+            if x.as_term().is_none() && wanted(x) {
                 found.push(x);
                 continue;
             }

@@ -55,7 +55,7 @@ impl Emitter<'_, '_> {
         Ok(match op {
             Add => ins.iadd(x, y),
             Sub => ins.isub(x, y),
-            Mul => ins.imul(x, y),
+            Mul | Term => ins.imul(x, y),
             MulHigh => ins.umulhi(x, y),
             And => ins.band(x, y),
             Or => ins.bor(x, y),

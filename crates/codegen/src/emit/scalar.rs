@@ -276,8 +276,11 @@ impl<'n> Emitter<'n, '_> {
         for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
-        self.tasks
-            .extend([Task::Fold(reduce), Task::Need(reduce.body)]);
+        self.tasks.push(Task::Fold(reduce));
+        match reduce.body.as_term() {
+            Some((x, y)) => self.need([x, y]),
+            None => self.need([reduce.body]),
+        }
         for &axis in reduce.axes.iter().filter(|axis| axis.extent > 1).rev() {
             self.tasks.extend([Task::Open(axis), Task::Hoist(reduce)]);
         }
@@ -287,8 +290,11 @@ impl<'n> Emitter<'n, '_> {
         let Some(old) = self.accumulators.pop() else {
             return Ok(());
         };
-        let body = self.get(reduce.body);
-        let mut value = self.binary(reduce.op, reduce.whole.ty(), old, body, None)?;
+        let ty = reduce.whole.ty();
+        let mut value = match reduce.body.as_term() {
+            Some((x, y)) => self.add_term(ty, old, self.get(x), self.get(y))?,
+            None => self.binary(reduce.op, ty, old, self.get(reduce.body), None)?,
+        };
         for _ in reduce.axes.iter().filter(|axis| axis.extent > 1) {
             value = self.close_loop(&[value]).first().copied().unwrap_or(value);
         }
@@ -297,6 +303,15 @@ impl<'n> Emitter<'n, '_> {
         }
         self.set(reduce.whole, value);
         Ok(())
+    }
+
+    /// `sum` and the term `x · y`.
+    fn add_term(&mut self, ty: ElementType, sum: Value, x: Value, y: Value) -> Result<Value> {
+        if ty.is_float() {
+            return Ok(self.builder.ins().fma(x, y, sum));
+        }
+        let term = self.binary(Binary::Mul, ty, x, y, None)?;
+        self.binary(Binary::Add, ty, sum, term, None)
     }
 
     pub(super) fn unary(&mut self, op: Unary, ty: ElementType, x: Value) -> Result<Value> {

@@ -17,7 +17,7 @@ pub(super) fn has_unary(op: Unary, ty: ElementType) -> bool {
 pub(super) fn has_binary(op: Binary, ty: ElementType) -> bool {
     use Binary::*;
     match op {
-        Add | Sub | Mul | Div | Rem => ty.is_arithmetic() && ty != Boolean,
+        Add | Sub | Mul | Term | Div | Rem => ty.is_arithmetic() && ty != Boolean,
         Eq | Ne if ty == String => true,
         Min | Max | Eq | Ne | Lt | Le | Gt | Ge => ty.is_arithmetic(),
         And | Or | Xor => ty.is_arithmetic() && !ty.is_float(),
@@ -65,6 +65,19 @@ pub(super) fn binary(op: Binary, ty: ElementType, x: u64, y: u64) -> u64 {
         U64 if op == Binary::MulHigh => ((u128::from(x) * u128::from(y)) >> 64) as u64,
         U64 | String => on!(binary_u64, u64, u64),
         _ => on!(binary_u8, u8, u8),
+    }
+}
+
+/// `sum` and a term more, where [`has_binary`] of [`Binary::Term`].
+pub(super) fn add_term(ty: ElementType, sum: u64, x: u64, y: u64) -> u64 {
+    let f32 = |bits: u64| f32::from_bits(bits as u32);
+    match ty {
+        F32 => f32(x).mul_add(f32(y), f32(sum)).to_bits().into(),
+        F64 => {
+            let [x, y, sum] = [x, y, sum].map(f64::from_bits);
+            x.mul_add(y, sum).to_bits()
+        }
+        _ => binary(Binary::Add, ty, sum, binary(Binary::Mul, ty, x, y)),
     }
 }
 
@@ -153,7 +166,7 @@ macro_rules! binary_float {
             Value::Number(match op {
                 Binary::Add => x + y,
                 Binary::Sub => x - y,
-                Binary::Mul => x * y,
+                Binary::Mul | Binary::Term => x * y,
                 Binary::Div => x / y,
                 Binary::Rem => x % y,
                 Binary::Min if x < y => x,
@@ -172,7 +185,7 @@ macro_rules! binary_integer {
             Value::Number(match op {
                 Binary::Add => x.wrapping_add(y),
                 Binary::Sub => x.wrapping_sub(y),
-                Binary::Mul => x.wrapping_mul(y),
+                Binary::Mul | Binary::Term => x.wrapping_mul(y),
                 Binary::Div if y == 0 => 0,
                 Binary::Div => x.wrapping_div(y),
                 Binary::Rem if y == 0 => 0,

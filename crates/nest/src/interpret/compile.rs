@@ -57,6 +57,8 @@ pub(super) enum Op {
         axes: Box<[Loop]>,
         init: Id,
         body: Id,
+        /// The factors, if the body is a term.
+        term: Option<(Id, Id)>,
         steps: Box<[Id]>,
     },
     Wrap {
@@ -297,6 +299,7 @@ impl<'n> Flattener<'n> {
                     axes: loops,
                     init: self.id(init),
                     body: self.id(body),
+                    term: body.as_term().map(|(x, y)| (self.id(x), self.id(y))),
                     steps: Box::default(),
                 }
             }

@@ -146,13 +146,17 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
                 axes,
                 init,
                 body,
+                term,
                 steps,
             } => {
                 let mut sum = self.value(*init);
                 let mut more = self.start(axes);
                 while more {
                     self.evaluate(steps)?;
-                    sum = arith::binary(*op, *ty, sum, self.value(*body));
+                    sum = match *term {
+                        Some((x, y)) => arith::add_term(*ty, sum, self.value(x), self.value(y)),
+                        None => arith::binary(*op, *ty, sum, self.value(*body)),
+                    };
                     more = self.advance(axes);
                 }
                 sum

@@ -82,11 +82,11 @@ pub(super) fn named(name: &str) -> Option<Binary> {
     BINARIES.into_iter().find(|op| binary_name(*op) == name)
 }
 
-pub(super) const BINARIES: [Binary; 20] = {
+pub(super) const BINARIES: [Binary; 21] = {
     use Binary::*;
     [
-        Add, Sub, Mul, Div, Rem, Min, Max, Pow, And, Or, Xor, Shl, Shr, MulHigh, Eq, Ne, Lt, Le,
-        Gt, Ge,
+        Add, Sub, Mul, Div, Rem, Min, Max, Pow, And, Or, Xor, Shl, Shr, MulHigh, Term, Eq, Ne, Lt,
+        Le, Gt, Ge,
     ]
 };
 

@@ -11,7 +11,7 @@ use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, integer, zero};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -106,34 +106,43 @@ impl Op for Einsum {
         let ty = cx.type_of(cx.output(0));
         let extents: Vec<usize> = summed.iter().map(|(_, n)| *n).collect();
         cx.define(cx.output(0), |cx, at| {
-            let product = |cx: &mut Lower<'_>, point: &[Scalar]| {
+            let factors = |cx: &mut Lower<'_>, point: &[Scalar]| -> Vec<Scalar> {
                 let place = |label: &Label| {
                     let outer = plan.output.iter().position(|known| known == label);
                     let inner = summed.iter().position(|(known, _)| known == label);
                     let inner = inner.and_then(|k| point.get(k));
                     outer.and_then(|k| at.get(k)).or(inner).cloned()
                 };
-                let mut product: Option<Scalar> = None;
-                for ((&input, labels), shape) in inputs.iter().zip(&plan.inputs).zip(&shapes) {
-                    let dims = labels.iter().zip(shape);
-                    let from = dims.map(|(label, &n)| match place(label) {
-                        Some(i) if n != 1 => i,
-                        _ => index(0),
-                    });
-                    let from: Vec<Scalar> = from.collect();
-                    let x = widened(cx.load_from(input, &from));
-                    product = Some(match product {
-                        Some(product) => product * x,
-                        None => x,
-                    });
-                }
-                product.unwrap_or_else(|| integer(1, ty.compute()))
+                let places = plan.inputs.iter().zip(&shapes);
+                let factor =
+                    |(&input, (labels, shape)): (&BufferId, (&Vec<Label>, &Vec<usize>))| {
+                        let dims = labels.iter().zip(shape);
+                        let from = dims.map(|(label, &n)| match place(label) {
+                            Some(i) if n != 1 => i,
+                            _ => index(0),
+                        });
+                        let from: Vec<Scalar> = from.collect();
+                        widened(cx.load_from(input, &from))
+                    };
+                inputs.iter().zip(places).map(factor).collect()
             };
-            if extents.is_empty() {
-                return product(cx, &[]).cast(ty);
-            }
-            cx.reduce(Binary::Add, &extents, zero(ty.compute()), product)
-                .cast(ty)
+            let wide = ty.compute();
+            let product = |factors: Vec<Scalar>| {
+                let product = factors.into_iter().reduce(|x, y| x * y);
+                product.unwrap_or_else(|| integer(1, wide))
+            };
+            let result = match (extents.as_slice(), inputs.len()) {
+                ([], _) => product(factors(cx, &[])),
+                (extents, ..2) => cx.reduce(Binary::Add, extents, zero(wide), |cx, point| {
+                    product(factors(cx, point))
+                }),
+                (extents, _) => cx.sum_of_products(extents, wide, |cx, point| {
+                    let mut factors = factors(cx, point);
+                    let last = factors.pop().unwrap_or_else(|| integer(1, wide));
+                    (product(factors), last)
+                }),
+            };
+            result.cast(ty)
         });
     }
 }

@@ -104,9 +104,10 @@ impl Op for GroupedMatMul {
             true => [n.clone(), k.clone()],
         };
         let product = |cx: &mut Lower<'_>, row: &[Scalar], group: &Scalar, n: &Scalar| {
-            cx.reduce(Binary::Add, &[depth], zero(wide), |cx, k| {
+            cx.sum_of_products(&[depth], wide, |cx, k| {
                 let b = [std::slice::from_ref(group), &cell(&k[0], n)].concat();
-                widened(cx.load("mat_a", &[row, k].concat())) * widened(cx.load("mat_b", &b))
+                let a = cx.load("mat_a", &[row, k].concat());
+                (widened(a), widened(cx.load("mat_b", &b)))
             })
         };
         match (a.len(), b.len()) {

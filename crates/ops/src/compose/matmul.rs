@@ -10,8 +10,8 @@ use crate::layout::extent::countable;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, zero};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::Scalar;
+use vinelift_nest::build::index;
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -48,10 +48,10 @@ impl Op for MatMul {
             let mut rest = at.to_vec();
             let column = if b.len() > 1 { rest.pop() } else { None };
             let row = if a.len() > 1 { rest.pop() } else { None };
-            let sum = cx.reduce(Binary::Add, &[depth], zero(ty.compute()), |cx, k| {
+            let sum = cx.sum_of_products(&[depth], ty.compute(), |cx, k| {
                 let left = place(&rest, &a, row, &k[0], self.transpose_a);
                 let right = place(&rest, &b, column, &k[0], !self.transpose_b);
-                widened(cx.load("a", &left)) * widened(cx.load("b", &right))
+                (widened(cx.load("a", &left)), widened(cx.load("b", &right)))
             });
             sum.cast(ty)
         });

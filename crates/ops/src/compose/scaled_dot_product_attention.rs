@@ -81,10 +81,10 @@ impl Op for ScaledDotProductAttention {
         cx.define(products, |cx, at| {
             let (l, s) = (&at[at.len() - 2], &at[at.len() - 1]);
             let batch = &at[..at.len() - 2];
-            cx.reduce(Binary::Add, &[depth], zero(wide), |cx, e| {
+            cx.sum_of_products(&[depth], wide, |cx, e| {
                 let place = |i: &Scalar| [batch, &[i.clone(), e[0].clone()]].concat();
-                stretched(cx, cx.input("query"), &place(l))
-                    * stretched(cx, cx.input("key"), &place(s))
+                let query = stretched(cx, cx.input("query"), &place(l));
+                (query, stretched(cx, cx.input("key"), &place(s)))
             })
         });
         let scores = cx.temporary("scores", wide, &shape);
@@ -132,10 +132,11 @@ impl Op for ScaledDotProductAttention {
         });
         cx.define(cx.output(0), |cx, at| {
             let (batch, last) = at.split_at(at.len() - 2);
-            let sum = cx.reduce(Binary::Add, &[columns], zero(wide), |cx, s| {
+            let sum = cx.sum_of_products(&[columns], wide, |cx, s| {
                 let weight = [batch, &[last[0].clone(), s[0].clone()]].concat();
                 let value = [batch, &[s[0].clone(), last[1].clone()]].concat();
-                stretched(cx, weights, &weight) * stretched(cx, cx.input("value"), &value)
+                let weight = stretched(cx, weights, &weight);
+                (weight, stretched(cx, cx.input("value"), &value))
             });
             sum.cast(ty)
         });

@@ -14,7 +14,7 @@ use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_nest::{Binary, BufferId, Mode, Policy, Scalar};
+use vinelift_nest::{BufferId, Mode, Policy, Scalar};
 use vinelift_tensor::ElementType;
 
 pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>) {
@@ -111,9 +111,10 @@ fn inputs(network: &Network, direction: Direction, cx: &mut Lower<'_>) -> Buffer
         let [b, t, d, row] = at else {
             return zero(wide);
         };
-        let sum = cx.reduce(Binary::Add, &x[2..], zero(wide), |cx, k| {
+        let sum = cx.sum_of_products(&x[2..], wide, |cx, k| {
             let x = cx.load("X", &[b.clone(), t.clone(), k[0].clone()]);
-            widened(x) * widened(cx.load("W", &[d.clone(), row.clone(), k[0].clone()]))
+            let w = cx.load("W", &[d.clone(), row.clone(), k[0].clone()]);
+            (widened(x), widened(w))
         });
         sum + widened(cx.load("B", &[d.clone(), row.clone()]))
     });
@@ -229,9 +230,9 @@ impl Run<'_> {
             let multiply = |cx: &mut Lower<'_>, gate: Scalar, of: i64, step: Scalar| {
                 let row = gate * size + h;
                 let extents = [self.network.hidden_size];
-                cx.reduce(Binary::Add, &extents, zero(wide), |cx, j| {
+                cx.sum_of_products(&extents, wide, |cx, j| {
                     let r = cx.load("R", &[d.clone(), row, j[0].clone()]);
-                    self.state(cx, d, b, step, of, &j[0]) * widened(r)
+                    (self.state(cx, d, b, step, of, &j[0]), widened(r))
                 })
             };
             let before = step.clone();

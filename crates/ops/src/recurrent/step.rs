@@ -7,7 +7,7 @@ use crate::elementwise::widened;
 use crate::layout::index_map::extent;
 use std::ops::Range;
 use vinelift_nest::build::zero;
-use vinelift_nest::{Binary, BufferId, Mode, Scalar};
+use vinelift_nest::{BufferId, Mode, Scalar};
 
 pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
     let (cell, act) = (network.cell, &network.activations);
@@ -20,9 +20,10 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
     let inputs = cx.temporary("inputs", wide, &[batch, cell.gates() * size]);
     cx.define(inputs, |cx, at| {
         let [b, row] = at else { return zero(wide) };
-        let sum = cx.reduce(Binary::Add, &[input_size], zero(wide), |cx, k| {
+        let sum = cx.sum_of_products(&[input_size], wide, |cx, k| {
             let x = cx.load("X", &[b.clone(), k[0].clone()]);
-            widened(x) * widened(cx.load("W", &[row.clone(), k[0].clone()]))
+            let w = cx.load("W", &[row.clone(), k[0].clone()]);
+            (widened(x), widened(w))
         });
         match cx.has("B") {
             true => sum + widened(cx.load("B", std::slice::from_ref(row))),
@@ -105,9 +106,9 @@ impl Stages {
                 0 => at[1].clone(),
                 first => &at[1] + extent(first),
             };
-            let sum = cx.reduce(Binary::Add, &[self.size], zero(wide), |cx, j| {
+            let sum = cx.sum_of_products(&[self.size], wide, |cx, j| {
                 let r = cx.load("R", &[row.clone(), j[0].clone()]);
-                vector(cx, &at[0], &j[0]) * widened(r)
+                (vector(cx, &at[0], &j[0]), widened(r))
             });
             (vec![at[0].clone(), row], sum)
         });

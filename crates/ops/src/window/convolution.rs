@@ -12,8 +12,8 @@ use crate::layout::extent::countable;
 use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, zero};
-use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static CONVOLUTION: OpDef = convolution(
@@ -99,14 +99,13 @@ impl Op for Convolution {
         let skip = usize::from(self.grouped);
         let (each, inputs) = (filters[skip], filters[skip + 1]);
         let lanes = lanes(&self.slide, &data[2..], &filters[skip + 2..]);
-        let wide = ty.compute();
         cx.define(cx.output(0), |cx, at| {
-            let sum = cx.reduce(Binary::Add, &filters[skip + 1..], zero(wide), |cx, k| {
+            let sum = cx.sum_of_products(&filters[skip + 1..], ty.compute(), |cx, k| {
                 let (from, guard) = places(&lanes, &at[2..], &k[1..]);
                 let (channel, filter) = group(self.grouped, &at[1], each, &k[0], inputs);
                 let x = cx.load("data", &[&[at[0].clone(), channel], &from[..]].concat());
                 let filter = cx.load("filters", &[&filter, k].concat());
-                widened(guarded(guard, x, zero(ty))) * widened(filter)
+                (widened(guarded(guard, x, zero(ty))), widened(filter))
             });
             sum.cast(ty)
         });

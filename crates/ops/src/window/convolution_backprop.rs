@@ -14,8 +14,8 @@ use crate::layout::extent::{countable, naturals};
 use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Binary;
-use vinelift_nest::build::{index, select, zero};
+use vinelift_nest::Scalar;
+use vinelift_nest::build::{index, inside, select, zero};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
@@ -145,9 +145,12 @@ impl Op for Backprop {
             })
             .collect();
         let box_of = [&[inputs], kernel].concat();
-        let wide = ty.compute();
         cx.define(cx.output(0), |cx, at| {
-            let sum = cx.reduce(Binary::Add, &box_of, zero(wide), |cx, k| {
+            let sum = cx.sum_of_products(&box_of, ty.compute(), |cx, k| {
+                // The last tap first: then the elements that meet the taps are in order.
+                let tap = |(k, &n): (&Scalar, &usize)| index(extent(n) - 1) - k;
+                let tap = k[1..].iter().zip(kernel).map(tap);
+                let k = [vec![k[0].clone()], tap.collect()].concat();
                 let (mut from, mut taps) = (vec![at[0].clone()], vec![]);
                 if self.grouped {
                     let group = &at[1] / each;
@@ -167,14 +170,15 @@ impl Op for Backprop {
                     } else {
                         &ahead / stride
                     };
-                    guard = guard & ahead.ge(index(0)) & x.lt(index(extent(data[2 + d])));
+                    let end = (extent(data[2 + d]) - 1).saturating_mul(stride) + 1;
+                    guard = guard & inside(&ahead, 0, end);
                     if stride != 1 {
                         guard = guard & ahead.rem(index(stride)).eq(index(0));
                     }
                     from.push(x);
                 }
                 let x = select(guard, cx.load("data", &from), zero(ty));
-                widened(x) * widened(cx.load("filters", &taps))
+                (widened(x), widened(cx.load("filters", &taps)))
             });
             sum.cast(ty)
         });

@@ -24,8 +24,8 @@ use crate::layout::index_map::{extent, flatten};
 use crate::region::sample::{bilinear, cut};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::Scalar;
 use vinelift_nest::build::{inside, number, select, zero};
-use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static V1: OpDef = version(
@@ -231,14 +231,14 @@ impl Op for DeformableConvolution {
         let each = extent((filters[0] / self.group).max(1));
         cx.define(out, |cx, at| {
             let [n, o, y, x] = at else { return zero(ty) };
-            let sum = cx.reduce(Binary::Add, &filters[1..], zero(wide), |cx, k| {
+            let sum = cx.sum_of_products(&filters[1..], wide, |cx, k| {
                 let channel = match self.group {
                     1 => k[0].clone(),
                     _ => o / each * extent(filters[1]) + &k[0],
                 };
                 let from = [n, &channel, &k[1], &k[2], y, x].map(Clone::clone);
                 let filter = cx.load("filters", &[o, &k[0], &k[1], &k[2]].map(Clone::clone));
-                cx.load_from(samples, &from) * widened(filter)
+                (cx.load_from(samples, &from), widened(filter))
             });
             sum.cast(ty)
         });

@@ -68,6 +68,28 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// `sum` and the term `x · y`.
+    pub(super) fn vector_add_term(
+        &mut self,
+        ty: ElementType,
+        sum: &Lanes,
+        x: &Lanes,
+        y: &Lanes,
+    ) -> Result<Lanes> {
+        if !ty.is_float() {
+            let term = self.vector_binary(Binary::Mul, ty, x, y, None)?;
+            return self.vector_binary(Binary::Add, ty, sum, &term, None);
+        }
+        let factors = x.registers.iter().zip(&y.registers);
+        let all = factors.zip(&sum.registers);
+        Ok(Lanes {
+            registers: all
+                .map(|((x, y), sum)| self.builder.ins().fma(*x, *y, *sum))
+                .collect(),
+            width: sum.width,
+        })
+    }
+
     fn vector_float(&mut self, op: Binary, ty: ElementType, x: &Lanes, y: &Lanes) -> Result<Lanes> {
         use Binary::*;
         let compare =
@@ -92,7 +114,7 @@ impl Emitter<'_, '_> {
             Le => self.each_two(x, y, compare(FloatCC::LessThanOrEqual)),
             Gt => self.each_two(x, y, compare(FloatCC::GreaterThan)),
             Ge => self.each_two(x, y, compare(FloatCC::GreaterThanOrEqual)),
-            Rem | And | Or | Xor | Shl | Shr | MulHigh | Pow => {
+            Rem | And | Or | Xor | Shl | Shr | MulHigh | Term | Pow => {
                 let operands = [(ty, x), (ty, y)];
                 return self.lane_by_lane(ty, &operands, |e, x| e.binary(op, ty, x[0], x[1], None));
             }

@@ -177,8 +177,16 @@ impl<'n> Emitter<'n, '_> {
             sum.registers = self.open_loop_by(axis, 1, &sum.registers);
         }
         let mark = self.vectors.mark();
-        let next = self.lanes(body)?;
-        sum = self.vector_binary(op, body.ty(), &sum, &next, None)?;
+        sum = match body.as_term() {
+            Some((x, y)) => {
+                let (x, y) = (self.lanes(x)?, self.lanes(y)?);
+                self.vector_add_term(body.ty(), &sum, &x, &y)?
+            }
+            None => {
+                let next = self.lanes(body)?;
+                self.vector_binary(op, body.ty(), &sum, &next, None)?
+            }
+        };
         self.vectors.forget(mark);
         while self.loops.len() > loops {
             sum.registers = self.close_loop(&sum.registers);

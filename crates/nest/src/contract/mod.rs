@@ -1,0 +1,417 @@
+//! Contractions: sums of products as stages of their own, over operands that are strided tensors.
+//!
+//! > `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`, every offset affine in the axes
+//!
+//! MatMul, Convolution, Einsum and the gates of recurrent cells are recognised by the shape of the
+//! expression: a fold by [`Binary::Add`] over a [`Binary::Term`]. What else the stage computes stays
+//! behind as an epilogue that loads the sum. A factor that is not simply a load of affine indices (padding,
+//! a conversion, a slice of something computed) is stored first, once for each value that its index
+//! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
+//! it may give a stage that [`Contraction::of`] describes to a kernel made for that.
+
+mod operand;
+#[cfg(test)]
+mod tests;
+
+use crate::linear::Linear;
+use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
+use crate::rewrite::{rewrite_stage, visit};
+use crate::scalar::{AxisId, Binary, Kind, Scalar};
+use crate::simplify::simplify_stage;
+use operand::{Operand, free_axes};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::{ElementType, element_count};
+
+/// A stage that is a sum of products over strided tensors, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contraction {
+    /// `f32` or `f64`.
+    pub ty: ElementType,
+    /// Where the sums go.
+    pub out: Strided,
+    /// The first factor.
+    pub left: Strided,
+    /// The second factor.
+    pub right: Strided,
+    /// The axes of the domain, outermost first, and then those summed over, in order.
+    pub axes: Vec<Stride>,
+    /// How many of the axes are the domain's.
+    pub outer: usize,
+}
+
+/// A tensor in a buffer, from an element on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The offset at the first point of all axes, in elements.
+    pub base: usize,
+}
+
+/// How far the tensors step with an axis, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stride {
+    /// Number of points.
+    pub extent: usize,
+    /// Of the first factor.
+    pub left: usize,
+    /// Of the second factor.
+    pub right: usize,
+    /// Of the sums; 0 for an axis that is summed over.
+    pub out: usize,
+}
+
+/// Fewer products than this are loops.
+const LEAST_PRODUCTS: usize = 1024;
+
+/// Fewer results than this from one row of an operand are loops.
+const LEAST_WIDTH: usize = 4;
+
+/// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
+/// buffers the contents are known before the nest runs.
+pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
+    for mut stage in std::mem::take(&mut nest.stages) {
+        split_axes(nest, &mut stage);
+        let mut rest = Some(stage);
+        while let Some(stage) = rest.take() {
+            let extracted = sums(&stage)
+                .iter()
+                .find_map(|sum| extract(nest, &stage, sum, is_constant));
+            let Some(extracted) = extracted else {
+                nest.stages.push(stage);
+                break;
+            };
+            nest.stages.extend(extracted.stages);
+            rest = extracted.epilogue;
+        }
+    }
+}
+
+/// What has become of a stage.
+struct Extracted {
+    /// Those that store operands, and the contraction.
+    stages: Vec<Stage>,
+    /// What is left of the stage, if it computes more than the sum.
+    epilogue: Option<Stage>,
+}
+
+impl Contraction {
+    /// What `stage` computes, if it is a contraction that is worth a kernel.
+    pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
+        let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
+            return None;
+        };
+        let (left, right) = body.as_term()?;
+        let (left, left_form) = strided_load(nest, left)?;
+        let (right, right_form) = strided_load(nest, right)?;
+        let out_form = offset(nest, stage.target, &stage.at)?;
+        let reads_itself = left.buffer == stage.target || right.buffer == stage.target;
+        if stage.mode != Mode::Set || reads_itself {
+            return None;
+        }
+        let stride = |axis: &Axis| Stride {
+            extent: axis.extent,
+            left: left_form.step(axis.id),
+            right: right_form.step(axis.id),
+            out: out_form.step(axis.id),
+        };
+        let contraction = Contraction {
+            ty: stage.value.ty(),
+            out: Strided {
+                buffer: stage.target,
+                base: out_form.base,
+            },
+            left,
+            right,
+            axes: stage.domain.iter().chain(axes).map(stride).collect(),
+            outer: stage.domain.len(),
+        };
+        (contraction.is_injective() && contraction.pays()).then_some(contraction)
+    }
+
+    /// Whether no two points of the domain share an element of the result.
+    fn is_injective(&self) -> bool {
+        let outer = self.axes[..self.outer].iter().filter(|a| a.extent > 1);
+        let mut steps: Vec<(usize, usize)> = outer.map(|a| (a.out, a.extent)).collect();
+        steps.sort_unstable();
+        let mut reach = 0usize;
+        steps.into_iter().all(|(step, extent)| {
+            let apart = step > reach;
+            reach = reach.saturating_add(step.saturating_mul(extent - 1));
+            apart
+        })
+    }
+
+    /// Whether a kernel has enough to do, and results that share what it loads.
+    fn pays(&self) -> bool {
+        let product = |mut extents: &mut dyn Iterator<Item = usize>| {
+            (&mut extents).fold(1usize, usize::saturating_mul)
+        };
+        let products = product(&mut self.axes.iter().map(|a| a.extent));
+        let outer = &self.axes[..self.outer];
+        let only = |own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
+            let axes = outer.iter().filter(|a| own(a) > 0 && other(a) == 0);
+            product(&mut axes.map(|a| a.extent))
+        };
+        let (m, n) = (only(|a| a.left, |a| a.right), only(|a| a.right, |a| a.left));
+        products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH
+    }
+}
+
+/// An affine offset: a base, and what each axis adds.
+struct Form {
+    base: usize,
+    steps: FxHashMap<AxisId, usize>,
+}
+
+impl Form {
+    fn step(&self, axis: AxisId) -> usize {
+        self.steps.get(&axis).copied().unwrap_or(0)
+    }
+}
+
+/// The offset of `buffer[at]`, if it is affine and steps forward with every axis.
+fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
+    let shape = &nest.buf(buffer).shape;
+    element_count(shape).filter(|n| *n > 0)?;
+    let strides = row_major(shape);
+    let sum = at
+        .iter()
+        .zip(strides)
+        .fold(Linear::default(), |sum, (i, k)| {
+            sum.plus(&Linear::of(i), k as i64)
+        });
+    let mut steps = FxHashMap::default();
+    for (atom, k) in &sum.terms {
+        let Kind::Axis(id) = atom.kind() else {
+            return None;
+        };
+        steps.insert(*id, usize::try_from(*k).ok()?);
+    }
+    Some(Form {
+        base: usize::try_from(sum.constant).ok()?,
+        steps,
+    })
+}
+
+/// A load whose offset is affine.
+fn strided_load(nest: &Nest, x: &Scalar) -> Option<(Strided, Form)> {
+    let Kind::Load { buffer, at } = x.kind() else {
+        return None;
+    };
+    let form = offset(nest, *buffer, at)?;
+    let base = form.base;
+    let strided = Strided {
+        buffer: *buffer,
+        base,
+    };
+    Some((strided, form))
+}
+
+/// `x`, if it is a float sum of products from zero over at least one point.
+fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
+    let Kind::Reduce {
+        op: Binary::Add,
+        axes,
+        init,
+        body,
+    } = x.kind()
+    else {
+        return None;
+    };
+    let is_float = matches!(x.ty(), ElementType::F32 | ElementType::F64);
+    let fits = is_float
+        && init.as_const() == Some(0)
+        && body.as_term().is_some()
+        && axes.iter().all(|a| a.extent > 0);
+    fits.then_some(x)
+}
+
+/// The sums of products in a stage's value that stand in no other fold, do not read what the stage
+/// writes, and can be computed whether they are needed or not.
+fn sums(stage: &Stage) -> Vec<Scalar> {
+    let mut found: Vec<Scalar> = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![&stage.value];
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        match x.kind() {
+            Kind::Reduce { .. } => {
+                let mut fits = sum_of_products(x).is_some();
+                visit(x, &mut |y| match y.kind() {
+                    Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
+                    Kind::Wrap(w) => fits &= w.policy.zero,
+                    Kind::Reduce { .. } => fits &= y.address() == x.address(),
+                    _ => {}
+                });
+                if fits {
+                    found.push(x.clone());
+                }
+            }
+            _ => open.extend(x.children()),
+        }
+    }
+    found
+}
+
+/// A sum of products of `stage` on its own, if it is worth it.
+fn extract(
+    nest: &mut Nest,
+    stage: &Stage,
+    sum: &Scalar,
+    is_constant: &dyn Fn(BufferId) -> bool,
+) -> Option<Extracted> {
+    let (buffers, next_axis) = (nest.buffers.len(), nest.next_axis);
+    let extracted = try_extract(nest, stage, sum, is_constant);
+    if extracted.is_none() {
+        nest.truncate_buffers(buffers);
+        nest.next_axis = next_axis;
+    }
+    extracted
+}
+
+/// As [`extract`]; leaves new buffers and axes behind where nothing comes of it.
+fn try_extract(
+    nest: &mut Nest,
+    stage: &Stage,
+    sum: &Scalar,
+    is_constant: &dyn Fn(BufferId) -> bool,
+) -> Option<Extracted> {
+    let Kind::Reduce { axes, body, .. } = sum.kind() else {
+        return None;
+    };
+    let (left, right) = body.as_term()?;
+    let free = free_axes(sum);
+    let mut outer = stage.domain.clone();
+    outer.retain(|a| free.contains(&a.id));
+    let products = outer.iter().chain(axes).map(|a| a.extent);
+    let products = products.fold(1usize, usize::saturating_mul);
+    let mut stages = Vec::new();
+    let mut factor = |nest: &mut Nest, side: &str, x: &Scalar| {
+        if strided_load(nest, x).is_some() {
+            return Some(x.clone());
+        }
+        let operand = Operand::of(x, &outer, axes);
+        // Each element should be used a few times; what is constant is stored before the first run.
+        let constant = buffers_in(x).into_iter().all(is_constant);
+        if !constant && operand.elements().saturating_mul(2) > products {
+            return None;
+        }
+        let name = format!("{}.{side}", nest.buf(stage.target).name);
+        let (stored, load) = operand.store(nest, &name, stage, x);
+        stages.push(stored);
+        Some(load)
+    };
+    let left = factor(nest, "left", left)?;
+    let right = factor(nest, "right", right)?;
+    let term = Scalar::binary(Binary::Term, left, right);
+    let init = Scalar::constant(0, sum.ty());
+    let value = Scalar::reduce(Binary::Add, axes.clone(), init, term);
+    let is_whole = stage.value == *sum
+        && stage.mode == Mode::Set
+        && offset(nest, stage.target, &stage.at).is_some();
+    if is_whole {
+        let whole = Stage {
+            value,
+            ..stage.clone()
+        };
+        Contraction::of(nest, &whole)?;
+        stages.push(whole);
+        return Some(Extracted {
+            stages,
+            epilogue: None,
+        });
+    }
+    let name = format!("{}.sum", nest.buf(stage.target).name);
+    let shape: Vec<usize> = outer.iter().map(|a| a.extent).collect();
+    let target = nest.buffer(&name, sum.ty(), &shape, Role::Temporary);
+    let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
+    let load = nest.load(target, at.clone());
+    let own = Stage {
+        domain: outer,
+        target,
+        at,
+        mode: Mode::Set,
+        value,
+        layers: stage.layers.clone(),
+    };
+    Contraction::of(nest, &own)?;
+    stages.push(with_fresh_domain(nest, own));
+    let mut epilogue = stage.clone();
+    rewrite_stage(&mut epilogue, &mut |x| match x == *sum {
+        true => load.clone(),
+        false => x,
+    });
+    Some(Extracted {
+        stages,
+        epilogue: Some(epilogue),
+    })
+}
+
+/// The buffers that `x` loads from.
+fn buffers_in(x: &Scalar) -> FxHashSet<BufferId> {
+    let mut buffers = FxHashSet::default();
+    visit(x, &mut |x| {
+        if let Kind::Load { buffer, .. } = x.kind() {
+            buffers.insert(*buffer);
+        }
+    });
+    buffers
+}
+
+/// The stage over axes of its own: those that it has stay with its epilogue.
+fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
+    let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    for axis in &mut stage.domain {
+        let fresh = nest.axis(axis.extent);
+        by_axis.insert(axis.id, Scalar::axis(fresh.id));
+        *axis = fresh;
+    }
+    rewrite_stage(&mut stage, &mut |x| match x.kind() {
+        Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
+        _ => x,
+    });
+    stage
+}
+
+/// Divides axes of the domain that a sum of products only knows by quotient and rest: output
+/// channels of a grouped convolution become groups, and channels in a group.
+fn split_axes(nest: &mut Nest, stage: &mut Stage) {
+    while let Some((position, c)) = divided_axis(stage) {
+        let axis = stage.domain[position];
+        let (outer, inner) = (nest.axis(axis.extent / c), nest.axis(c));
+        let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
+        rewrite_stage(stage, &mut |x| match x.kind() {
+            Kind::Axis(id) if *id == axis.id => whole.clone(),
+            _ => x,
+        });
+        stage.domain.splice(position..=position, [outer, inner]);
+        simplify_stage(stage);
+    }
+}
+
+/// An axis of the domain that a sum of products divides by a constant.
+fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
+    let mut found = None;
+    for sum in sums(stage) {
+        visit(&sum, &mut |x| {
+            let Kind::Binary(Binary::Div | Binary::Rem, a, c) = x.kind() else {
+                return;
+            };
+            let (Kind::Axis(id), Some(c)) = (a.kind(), c.as_index()) else {
+                return;
+            };
+            let position = stage.domain.iter().position(|axis| axis.id == *id);
+            let (Some(position), Ok(c)) = (position, usize::try_from(c)) else {
+                return;
+            };
+            let extent = stage.domain[position].extent;
+            if c > 1 && c < extent && extent.is_multiple_of(c) {
+                found = Some((position, c));
+            }
+        });
+    }
+    found
+}

@@ -1,0 +1,150 @@
+use super::*;
+use crate::build::*;
+use crate::{fuse, schedule, verify};
+use ElementType::{F16, F32};
+
+/// The text of the stages after the passes.
+fn contracted(nest: &mut Nest) -> Vec<String> {
+    verify(nest).unwrap();
+    fuse(nest);
+    contract(nest, &|b| b == BufferId(1));
+    verify(nest).unwrap();
+    let texts = nest.stages.iter();
+    texts.map(|s| nest.display_stage(s).to_string()).collect()
+}
+
+fn product(
+    nest: &mut Nest,
+    extents: &[usize],
+    f: impl Fn(&mut Nest, &[Scalar]) -> Scalar,
+) -> Scalar {
+    let axes = nest.axes(extents);
+    let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+    let body = f(nest, &point);
+    Scalar::reduce(Binary::Add, axes, zero(body.ty()), body)
+}
+
+fn term(x: Scalar, y: Scalar) -> Scalar {
+    Scalar::binary(Binary::Term, x, y)
+}
+
+#[test]
+fn a_matrix_product_is_one_stage_and_its_bias_another() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[32, 16], Role::Input);
+    let w = nest.buffer("w", F32, &[8, 16], Role::Input);
+    let bias = nest.buffer("bias", F32, &[8], Role::Input);
+    let t = nest.buffer("t", F32, &[32, 8], Role::Temporary);
+    let y = nest.buffer("y", F32, &[32, 8], Role::Output);
+    nest.define(vec![], t, |n, at| {
+        product(n, &[16], |n, k| {
+            let x = n.load(x, vec![at[0].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![at[1].clone(), k[0].clone()]))
+        })
+    });
+    nest.define(vec![], y, |n, at| {
+        n.load(t, at.to_vec()) + n.load(bias, vec![at[1].clone()])
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<32, j<8: y.sum[i, j] = add[k<16; 0.0](term(x[i, k], w[j, k]))",
+            "for i<32, j<8: y[i, j] = (y.sum[i, j] + bias[j])",
+        ]
+    );
+    schedule(&mut nest);
+    let found = Contraction::of(&nest, &nest.stages[0]).unwrap();
+    let axes = found
+        .axes
+        .iter()
+        .map(|a| (a.extent, a.left, a.right, a.out));
+    let axes: Vec<_> = axes.collect();
+    assert_eq!(axes, [(32, 16, 0, 8), (8, 0, 16, 1), (16, 1, 1, 0)]);
+    assert_eq!(Contraction::of(&nest, &nest.stages[1]), None);
+}
+
+/// The padded input is stored over what `oh · 2 + kh` takes, not over all windows.
+#[test]
+fn a_padded_convolution_stores_its_padded_input() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 19], Role::Input);
+    let w = nest.buffer("w", F16, &[16, 4, 3], Role::Input);
+    let y = nest.buffer("y", F32, &[16, 10], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        product(n, &[4, 3], |n, k| {
+            let i = &at[1] * 2 + &k[1] - 1;
+            let x = n.load(x, vec![k[0].clone(), i.clone()]);
+            let w = n.load(w, vec![at[0].clone(), k[0].clone(), k[1].clone()]);
+            term(select(inside(&i, 0, 19), x, zero(F32)), w.cast(F32))
+        })
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<4, j<21: y.left[i, j] = select((((j - 1) >= 0) & ((j - 1) < 19)), x[i, (j - 1)], 0.0)",
+            "for i<16, j<4, k<3: y.right[i, j, k] = f32(w[i, j, k])",
+            "for i<16, j<10: y[i, j] = \
+             add[k<4, l<3; 0.0](term(y.left[k, ((j * 2) + l)], y.right[i, k, l]))",
+        ]
+    );
+}
+
+#[test]
+fn groups_become_an_axis() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2, 3, 48], Role::Input);
+    let w = nest.buffer("w", F32, &[2, 4, 3], Role::Input);
+    let y = nest.buffer("y", F32, &[8, 48], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        product(n, &[3], |n, k| {
+            let (group, own) = (&at[0] / 4, at[0].rem(index(4)));
+            let x = n.load(x, vec![group.clone(), k[0].clone(), at[1].clone()]);
+            term(x, n.load(w, vec![group, own, k[0].clone()]))
+        })
+    });
+    assert_eq!(contracted(&mut nest).len(), 1);
+    let found = Contraction::of(&nest, &nest.stages[0]).unwrap();
+    let axes = found
+        .axes
+        .iter()
+        .map(|a| (a.extent, a.left, a.right, a.out));
+    let axes: Vec<_> = axes.collect();
+    let want = [
+        (2, 144, 12, 192),
+        (4, 0, 3, 48),
+        (48, 1, 0, 1),
+        (3, 48, 1, 0),
+    ];
+    assert_eq!(axes, want);
+}
+
+/// What reads its own target, is small, or writes an element twice stays as it is.
+#[test]
+fn what_is_no_kernel_stays_a_loop() {
+    let stays = |domain: &[usize], depth: usize, at: fn(&[Scalar]) -> Scalar| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, 64], Role::Input);
+        let w = nest.buffer("w", F32, &[64, 64], Role::Input);
+        let y = nest.buffer("y", F32, &[4096], Role::Output);
+        let axes = nest.axes(domain);
+        let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+        let value = product(&mut nest, &[depth], |n, k| {
+            let x = n.load(x, vec![point[0].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![k[0].clone(), point[1].clone()]))
+        });
+        let stage = Stage {
+            domain: axes,
+            target: y,
+            at: vec![at(&point)],
+            mode: Mode::Set,
+            value,
+            layers: vec![],
+        };
+        Contraction::of(&nest, &stage).is_none()
+    };
+    assert!(!stays(&[64, 64], 64, |at| &at[0] * 64 + &at[1]));
+    assert!(!stays(&[16, 64], 64, |at| &at[0] * 64 + &at[1]));
+    assert!(stays(&[4, 4], 16, |at| &at[0] * 64 + &at[1]));
+    assert!(stays(&[64, 64], 64, |at| &at[0] * 32 + &at[1]));
+    assert!(stays(&[64, 64], 64, |at| at[1].clone()));
+}
