@@ -134,6 +134,13 @@ pub struct Stage {
     pub layers: Vec<LayerId>,
 }
 
+impl Stage {
+    /// The buffers that it loads from, in the order met, each once.
+    pub fn loads(&self) -> Vec<BufferId> {
+        crate::rewrite::loaded(self)
+    }
+}
+
 /// How a stage's value meets what its target holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {

@@ -17,13 +17,15 @@ pub struct Kernel {
 }
 
 /// The kernels of a nest, in the order in which they run: stages of the same layer that follow each
-/// other stay together.
-pub fn split(nest: &Nest) -> Vec<Kernel> {
+/// other stay together, but for those that are kernels of their own.
+pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Kernel> {
+    let alone: Vec<bool> = nest.stages.iter().map(is_alone).collect();
     let mut kernels = Vec::new();
     let mut start = 0;
     for end in 1..=nest.stages.len() {
         let owner = |i: usize| nest.stages[i].layers.first();
-        if end == nest.stages.len() || owner(end) != owner(start) || owner(start).is_none() {
+        let ends = end == nest.stages.len() || alone[end - 1] || alone[end];
+        if ends || owner(end) != owner(start) || owner(start).is_none() {
             kernels.push(nest.extract(start..end));
             start = end;
         }
@@ -200,7 +202,7 @@ mod tests {
         );
         nest.define(vec![first], t, |n, at| n.load(x, at.to_vec()).exp());
         nest.define(vec![second], y, |n, at| n.load(t, at.to_vec()).exp());
-        let kernels = split(&nest);
+        let kernels = split(&nest, |_| false);
         assert_eq!(kernels.len(), 2);
         assert_eq!(kernels[1].buffers, [t, y]);
         assert_eq!(
@@ -220,6 +222,6 @@ mod tests {
         let layer = nest.layer("l", "Op, opset1");
         nest.define(vec![layer], y, |_, _| number(0.0, F32));
         nest.define(vec![layer], y, |_, _| number(1.0, F32));
-        assert_eq!(split(&nest).len(), 1);
+        assert_eq!(split(&nest, |_| false).len(), 1);
     }
 }

@@ -1,6 +1,9 @@
 //! Every stage of a model's way to machine code, as text.
 
-use crate::plan::{Native, Pass, compile, optimize};
+use crate::constants::fold_operands;
+use crate::passes::{Pass, optimize};
+use crate::plan::{Slot, slots};
+use crate::steps::{Native, Work, compile};
 use crate::unit::Unit;
 use crate::{CompiledModel, Error, Level, Shape};
 use std::fmt::Write;
@@ -96,12 +99,12 @@ impl CompiledModel {
             _ => {
                 let mut text = String::new();
                 for piece in self.pieces(shapes)? {
-                    let nest = optimize(piece.nest, stage.level(), None);
+                    let nest = optimize(piece.nest, &piece.slots, stage.level(), None);
                     let body = if matches!(stage, Stage::Nest | Stage::Fused | Stage::Scheduled) {
                         nest_text(&nest, layer)
                     } else {
                         let options = Options { capture_text: true };
-                        let native = compile(&nest, &self.0.workshop.compiler, &options)?;
+                        let native = self.compile(nest, piece.slots, &options)?;
                         code_text(&native, stage, layer)
                     };
                     if layer.is_none() || !body.is_empty() {
@@ -121,10 +124,24 @@ impl CompiledModel {
         let mut text = String::new();
         for piece in self.pieces(shapes)? {
             text += &piece.heading;
-            trace_piece(piece.nest, &mut text);
+            trace_piece(piece.nest, &piece.slots, &mut text);
             text += &piece.waiting;
         }
         Ok(text)
+    }
+
+    /// The code of a scheduled nest, with its text.
+    fn compile(
+        &self,
+        mut nest: Nest,
+        mut slots: Vec<Slot>,
+        options: &Options,
+    ) -> Result<Native, Error> {
+        let workshop = &self.0.workshop;
+        slots.resize(nest.buffers.len(), Slot::Absent);
+        fold_operands(&mut nest, &mut slots, &workshop.compiler, &workshop.pool)?;
+        let threads = Some(workshop.pool.threads());
+        compile(&nest, &slots, &workshop.compiler, threads, options)
     }
 
     /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not
@@ -165,7 +182,8 @@ impl CompiledModel {
             let waiting = waiting(unit, &segment);
             pieces.push(Piece {
                 heading: std::mem::take(&mut heading),
-                nest: segment.nest,
+                slots: slots(&segment),
+                nest: segment.nest.clone(),
                 waiting,
             });
             for &node in &segment.calls {
@@ -210,13 +228,14 @@ struct Piece {
     /// What it is, if not the beginning of the model.
     heading: String,
     nest: Nest,
+    slots: Vec<Slot>,
     /// What has to be known before the rest can be lowered.
     waiting: String,
 }
 
-fn trace_piece(nest: Nest, text: &mut String) {
+fn trace_piece(nest: Nest, slots: &[Slot], text: &mut String) {
     let mut passes: Vec<Pass> = Vec::new();
-    optimize(nest, Level::Scheduled, Some(&mut passes));
+    optimize(nest, slots, Level::Scheduled, Some(&mut passes));
     let mut before: Option<&Pass> = None;
     for pass in &passes {
         let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
@@ -261,20 +280,23 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
         if !layer.is_none_or(of_layer) {
             continue;
         }
-        let Some(KernelText { clif, vcode, asm }) = native.text(step) else {
-            continue;
+        let body = match (&step.work, native.text(step), stage) {
+            (Work::Code { function, .. }, Some(code), stage) => {
+                let _ = writeln!(text, "; kernel {} = function {function}", step.name());
+                let KernelText { clif, vcode, asm } = code;
+                match stage {
+                    Stage::Clif => clif,
+                    Stage::Vcode => vcode,
+                    _ => asm,
+                }
+            }
+            (Work::Product(product), ..) => {
+                let how = product.name();
+                let _ = writeln!(text, "; kernel {} = contraction, {how}", step.name());
+                ""
+            }
+            _ => continue,
         };
-        let body = match stage {
-            Stage::Clif => clif,
-            Stage::Vcode => vcode,
-            _ => asm,
-        };
-        let _ = writeln!(
-            text,
-            "; kernel {} = function {}",
-            step.name(),
-            step.function
-        );
         for line in nest_text(&step.kernel.nest, None)
             .lines()
             .filter(|l| l.starts_with("for "))

@@ -1,14 +1,15 @@
 //! Runs a plan on the tensors of a request.
 
 use crate::Error;
-use crate::plan::{Native, Plan, Slot};
+use crate::plan::{Plan, Slot};
 use crate::pool::Pool;
+use crate::steps::{Native, Work};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use vinelift_graph::TensorId;
-use vinelift_nest::{BufferBytes, InterpretError, Role, interpret};
-use vinelift_tensor::{ElementType, Tensor};
+use vinelift_nest::{Buffer, BufferBytes, Fault, InterpretError, Role, interpret};
+use vinelift_tensor::{ElementType, Tensor, element_count};
 
 /// What a plan reads and writes; strings are numbers here.
 pub(crate) struct Memory<'a> {
@@ -112,36 +113,34 @@ fn call(
             Slot::Absent => std::ptr::null_mut(),
         })
         .collect();
+    let lengths: Vec<usize> = plan.nest.buffers.iter().map(length).collect();
     let mut arguments: Vec<*mut u8> = Vec::new();
     for step in &native.steps {
         let start = times.is_some().then(Instant::now);
         arguments.clear();
         arguments.extend(step.kernel.buffers.iter().map(|b| pointers[b.0 as usize]));
-        // Threads share addresses, not pointers.
-        let addresses: Vec<usize> = match step.shares(memory.pool.threads()) {
-            1 => Vec::new(),
-            _ => arguments.iter().map(|p| p.expose_provenance()).collect(),
-        };
-        let run = |arguments: &[*mut u8], part: Range<usize>| {
-            // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of
-            // them to have the bytes that the buffer takes. Inputs, constants and kept tensors are only
-            // read: the verifier refuses a stage that writes to an input. Outputs are distinct tensors
-            // of which `memory` is the only owner; temporaries that are alive together do not overlap in
-            // the arena, which nothing else uses. Nobody uses them while the parts of the kernel run.
-            unsafe { native.code.run_part(step.function, arguments, part) }
-        };
-        let parts = native.code.parts(step.function);
-        let done = if addresses.is_empty() {
-            run(&arguments, 0..parts.extent)
-        } else {
-            let parts = parts.ranges(step.shares(memory.pool.threads()));
-            memory.pool.run(&parts, |part| {
-                let pointers = addresses.iter();
-                let pointers: Vec<*mut u8> = pointers
-                    .map(|a| std::ptr::with_exposed_provenance_mut(*a))
-                    .collect();
-                run(&pointers, part)
-            })
+        let done = match &step.work {
+            Work::Code { function, shares } => {
+                let shares = memory.pool.threads().min(*shares);
+                share(&arguments, native.code.parts(*function).ranges(shares), memory.pool, |arguments, part| {
+                    // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each
+                    // of them to have the bytes that the buffer takes. Inputs, constants and kept tensors are
+                    // only read: the verifier refuses a stage that writes to an input. Outputs are distinct
+                    // tensors of which `memory` is the only owner; temporaries that are alive together do not
+                    // overlap in the arena, which nothing else uses. Nobody uses them while the parts of the
+                    // kernel run.
+                    unsafe { native.code.run_part(*function, arguments, part) }
+                })
+            }
+            Work::Product(product) => {
+                let lengths = step.kernel.buffers.iter().map(|b| lengths[b.0 as usize]);
+                let addresses = arguments.iter().map(|p| p.expose_provenance());
+                let buffers: Vec<(usize, usize)> = addresses.zip(lengths).collect();
+                let scratch = arena.wrapping_add(product.scratch).expose_provenance();
+                // SAFETY: as above. Scratch memory lies in the arena as temporaries do.
+                unsafe { product.run(&buffers, scratch, memory.pool) };
+                Ok(())
+            }
         };
         done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))?;
         if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
@@ -149,6 +148,33 @@ fn call(
         }
     }
     Ok(())
+}
+
+/// Runs the parts of a kernel on the threads of `pool`.
+fn share(
+    arguments: &[*mut u8],
+    parts: Vec<Range<usize>>,
+    pool: &Pool,
+    run: impl Fn(&[*mut u8], Range<usize>) -> Result<(), Fault> + Sync,
+) -> Result<(), Fault> {
+    if let [whole] = parts.as_slice() {
+        return run(arguments, whole.clone());
+    }
+    // Threads share addresses, not pointers.
+    let addresses: Vec<usize> = arguments.iter().map(|p| p.expose_provenance()).collect();
+    pool.run(&parts, |part| {
+        let pointers = addresses.iter();
+        let pointers: Vec<*mut u8> = pointers
+            .map(|a| std::ptr::with_exposed_provenance_mut(*a))
+            .collect();
+        run(&pointers, part)
+    })
+}
+
+/// The bytes that a buffer takes; 0 if they cannot be counted, and then there is no memory either.
+fn length(buffer: &Buffer) -> usize {
+    let count = element_count(&buffer.shape);
+    count.and_then(|n| buffer.ty.byte_len(n)).unwrap_or(0)
 }
 
 /// An arena of at least `bytes` bytes: `arena` itself, if it is large enough.

@@ -35,6 +35,7 @@
 mod arena;
 mod compiled;
 mod config;
+mod constants;
 mod core;
 #[doc(hidden)]
 pub mod doc;
@@ -43,11 +44,14 @@ mod edit;
 mod error;
 mod execute;
 mod model;
+mod passes;
 mod plan;
 mod pool;
+mod product;
 mod random;
 mod request;
 mod run;
+mod steps;
 mod summary;
 mod unit;
 mod weights;

@@ -146,7 +146,7 @@ impl Unit {
         let given = self.given(shapes, known, &workshop.config);
         let segment = specialize(&self.graph, given, &mut strings);
         let segment = segment.map_err(|e| workshop.model.error(e))?;
-        let plan = plan(&self.graph, segment, &workshop.compiler, &workshop.config)?;
+        let plan = plan(&self.graph, segment, workshop)?;
         let plan = Arc::new(plan);
         plans().put(key, plan.clone());
         Ok(plan)

@@ -1,0 +1,72 @@
+//! The passes over a nest before it runs.
+
+use crate::plan::Slot;
+use crate::{Error, Level};
+use std::time::{Duration, Instant};
+use vinelift_nest::{Kept, Nest, contract, fuse, schedule, verify};
+
+/// What a pass did, for the trace.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(crate) name: &'static str,
+    pub(crate) stages: usize,
+    pub(crate) time: Duration,
+    pub(crate) kept: Vec<Kept>,
+    /// The nest after it.
+    pub(crate) text: String,
+}
+
+/// The nest of a segment after the passes of `level`.
+///
+/// `slots` says which of its buffers hold constants.
+pub(crate) fn optimize(
+    mut nest: Nest,
+    slots: &[Slot],
+    level: Level,
+    mut trace: Option<&mut Vec<Pass>>,
+) -> Nest {
+    let mut record = |name, start: Instant, kept, nest: &Nest| {
+        if let Some(trace) = trace.as_deref_mut() {
+            let time = start.elapsed();
+            trace.push(Pass {
+                name,
+                stages: nest.stages.len(),
+                time,
+                kept,
+                text: nest.to_string(),
+            });
+        }
+    };
+    record("nest", Instant::now(), Vec::new(), &nest);
+    if level.fuses() {
+        let start = Instant::now();
+        let kept = fuse(&mut nest);
+        record("fused", start, kept, &nest);
+    }
+    if level == Level::Scheduled {
+        let start = Instant::now();
+        contract(&mut nest, &|buffer| {
+            matches!(slots.get(buffer.0 as usize), Some(Slot::Constant(_)))
+        });
+        record("contracted", start, Vec::new(), &nest);
+        let start = Instant::now();
+        schedule(&mut nest);
+        record("scheduled", start, Vec::new(), &nest);
+    }
+    nest
+}
+
+/// The nest after the passes of `level`. Should what they made not be proven to be safe, the nest as it
+/// was before them runs instead; where mistakes are looked for, that is an error.
+pub(crate) fn verified(nest: Nest, slots: &[Slot], level: Level) -> Result<Nest, Error> {
+    let plain = level.fuses().then(|| nest.clone());
+    let nest = optimize(nest, slots, level, None);
+    match (verify(&nest), plain) {
+        (Ok(()), _) => Ok(nest),
+        (Err(_), Some(plain)) if !cfg!(debug_assertions) => {
+            verify(&plain).map_err(|errors| Error::internal(&errors[0]))?;
+            Ok(plain)
+        }
+        (Err(errors), _) => Err(Error::internal(&errors[0])),
+    }
+}

@@ -1,0 +1,215 @@
+//! Steps that are contractions: a kernel made for them runs them, with constant operands packed before.
+
+use crate::plan::Slot;
+use crate::pool::Pool;
+use std::convert::Infallible;
+use std::ops::Range;
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::slice::from_raw_parts;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use vinelift_kernels as kernels;
+use vinelift_kernels::{Buffers, Element, Form, Packed};
+use vinelift_nest::{Contraction, Kernel, Stride, Strided};
+use vinelift_tensor::ElementType;
+
+/// A contraction that is ready to run.
+pub(crate) struct Product {
+    /// Where its scratch memory begins in the arena.
+    pub(crate) scratch: usize,
+    kernel: kernels::Kernel,
+    plan: kernels::Plan,
+    out: Strided,
+    left: Operand,
+    right: Operand,
+    element: usize,
+    /// How many threads share it.
+    workers: usize,
+}
+
+struct Operand {
+    from: Strided,
+    /// Its elements, if they are constant.
+    packed: Option<Packed>,
+}
+
+/// The floating-point operations that are worth the waking of a thread: some ten microseconds.
+const WORTH_A_THREAD: u64 = 1_000_000;
+
+/// The most that one contraction may use besides its operands.
+const MOST_SCRATCH: usize = 1 << 30;
+
+impl Product {
+    /// For the only stage of `step`. `slots` says where each of its buffers is found; `threads` is how
+    /// many may share it. `None` if there is no kernel for it.
+    pub(crate) fn new(
+        contraction: &Contraction,
+        step: &Kernel,
+        slots: &[Slot],
+        threads: usize,
+    ) -> Option<Product> {
+        let element = match contraction.ty {
+            ElementType::F32 => Element::F32,
+            _ => Element::F64,
+        };
+        let kernel = kernels::Kernel::new(&problem(contraction, element)).ok()?;
+        let constant = |from: &Strided| {
+            let buffer = step.buffers[from.buffer.0 as usize];
+            match &slots[buffer.0 as usize] {
+                Slot::Constant(tensor) => tensor.bytes().get(from.base * element.bytes()..),
+                _ => None,
+            }
+        };
+        let (left, right) = (constant(&contraction.left), constant(&contraction.right));
+        let form = |constant: &Option<&[u8]>| match constant {
+            Some(_) => Form::Packed,
+            None => Form::Plain,
+        };
+        let worth = usize::try_from(kernel.flops() / WORTH_A_THREAD).unwrap_or(usize::MAX);
+        let workers = worth.clamp(1, threads);
+        // A few for each, so that a thread which is late leaves its share to others.
+        let tasks = if workers == 1 { 1 } else { 4 * workers };
+        let plan = kernel.plan(form(&left), form(&right), tasks);
+        let scratch = plan.worker_bytes().saturating_mul(workers);
+        if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {
+            return None;
+        }
+        Some(Product {
+            scratch: 0,
+            out: contraction.out,
+            left: Operand {
+                from: contraction.left,
+                packed: left.map(|bytes| kernel.pack_left(bytes)),
+            },
+            right: Operand {
+                from: contraction.right,
+                packed: right.map(|bytes| kernel.pack_right(bytes)),
+            },
+            element: element.bytes(),
+            workers,
+            kernel,
+            plan,
+        })
+    }
+
+    /// Bytes of scratch memory for a run.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.plan.shared_bytes() + self.plan.worker_bytes() * self.workers
+    }
+
+    /// The buffers of the step that a run needs: not operands that are packed.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
+        let operands = [&self.left, &self.right].into_iter();
+        let plain = operands.filter(|operand| operand.packed.is_none());
+        let buffers = plain.map(|operand| operand.from.buffer).chain([self.out.buffer]);
+        buffers.map(|b| b.0 as usize)
+    }
+
+    /// How it runs, for texts.
+    pub(crate) fn name(&self) -> &str {
+        self.plan.name()
+    }
+
+    /// Runs it on the buffers of the step, given by address and length in bytes.
+    ///
+    /// # Safety
+    ///
+    /// Each address is that of as many bytes as its length says, whose provenance is exposed: valid for
+    /// reads, and those of the result for writes. Nothing else uses the result meanwhile, which overlaps
+    /// no operand. `scratch` is the address of [`Product::scratch_bytes`] bytes that nothing else uses.
+    pub(crate) unsafe fn run(&self, buffers: &[(usize, usize)], scratch: usize, pool: &Pool) {
+        let worker_bytes = self.plan.worker_bytes();
+        let workers = scratch + self.plan.shared_bytes();
+        self.phase(self.plan.packing_tasks(), pool, |task, _| {
+            // SAFETY: the caller vouches for the memory; the plan is the kernel's.
+            unsafe {
+                let memory = self.memory(buffers, scratch);
+                self.kernel.run_packing_task(&self.plan, task, &memory);
+            }
+        });
+        self.phase(self.plan.tasks(), pool, |task, worker| {
+            let own = with_exposed_provenance_mut(workers + worker * worker_bytes);
+            // SAFETY: as above; what the first phase packs is packed, and each worker has scratch memory
+            // of its own.
+            unsafe {
+                let memory = self.memory(buffers, scratch);
+                self.kernel.run_task(&self.plan, task, &memory, own);
+            }
+        });
+    }
+
+    /// Calls `f` with the number of each task and of the worker that does it.
+    fn phase(&self, tasks: usize, pool: &Pool, f: impl Fn(usize, usize) + Sync) {
+        let next = AtomicUsize::new(0);
+        let workers = 0..self.workers.min(tasks);
+        let workers: Vec<Range<usize>> = workers.map(|w| w..w + 1).collect();
+        let Ok(()) = pool.run(&workers, |worker| {
+            loop {
+                match next.fetch_add(1, Ordering::Relaxed) {
+                    task if task < tasks => f(task, worker.start),
+                    _ => return Ok::<(), Infallible>(()),
+                }
+            }
+        });
+    }
+
+    /// The memory of a run.
+    ///
+    /// # Safety
+    ///
+    /// That of [`Product::run`].
+    unsafe fn memory<'a>(&'a self, buffers: &[(usize, usize)], scratch: usize) -> Buffers<'a> {
+        let place = |from: &Strided| {
+            let (address, length) = buffers[from.buffer.0 as usize];
+            let base = (from.base * self.element).min(length);
+            (address + base, length - base)
+        };
+        let operand = |operand: &'a Operand| match &operand.packed {
+            Some(packed) => kernels::Operand::Packed(packed),
+            None => {
+                let (address, length) = place(&operand.from);
+                let pointer = with_exposed_provenance(address);
+                // SAFETY: the caller's.
+                kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
+            }
+        };
+        let (out, out_bytes) = place(&self.out);
+        Buffers {
+            left: operand(&self.left),
+            right: operand(&self.right),
+            out: with_exposed_provenance_mut(out),
+            out_bytes,
+            shared: with_exposed_provenance_mut(scratch),
+        }
+    }
+}
+
+/// The contraction as the kernels know it: each axis by the operands that it moves in.
+fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction {
+    let mut problem = kernels::Contraction {
+        element,
+        batch: vec![],
+        m: vec![],
+        n: vec![],
+        k: vec![],
+    };
+    let (outer, inner) = contraction.axes.split_at(contraction.outer);
+    for axis in outer {
+        let group = match (axis.left, axis.right) {
+            (1.., 0) => &mut problem.m,
+            (0, 1..) => &mut problem.n,
+            _ => &mut problem.batch,
+        };
+        group.push(dim(axis));
+    }
+    problem.k.extend(inner.iter().map(dim));
+    problem
+}
+
+fn dim(axis: &Stride) -> kernels::Dim {
+    kernels::Dim {
+        extent: axis.extent,
+        left: axis.left,
+        right: axis.right,
+        out: axis.out,
+    }
+}

@@ -1,0 +1,169 @@
+//! The steps of a plan: kernels that are native code, and contractions.
+
+use crate::Error;
+use crate::arena::{Lifetime, place};
+use crate::plan::Slot;
+use crate::product::Product;
+use rustc_hash::FxHashMap;
+use vinelift_codegen::{Code, Compiler, KernelText, Options};
+use vinelift_nest::{BufferId, Contraction, Kernel, Nest, Role, Stage, split};
+use vinelift_tensor::element_count;
+
+/// The kernels of a plan.
+pub(crate) struct Native {
+    pub(crate) code: Code,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One call of one kernel.
+pub(crate) struct Step {
+    /// The stages, for messages and texts.
+    pub(crate) kernel: Kernel,
+    pub(crate) work: Work,
+}
+
+/// What a step calls.
+pub(crate) enum Work {
+    /// A function of the code.
+    Code {
+        /// Which one.
+        function: usize,
+        /// How many threads its work is worth.
+        shares: usize,
+    },
+    /// A contraction kernel.
+    Product(Box<Product>),
+}
+
+/// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some ten microseconds.
+const WORTH_A_THREAD: usize = 100_000;
+
+/// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
+/// which that many may share.
+pub(crate) fn compile(
+    nest: &Nest,
+    slots: &[Slot],
+    compiler: &Compiler,
+    threads: Option<usize>,
+    options: &Options,
+) -> Result<Native, Error> {
+    let contraction = |nest: &Nest, stage: &Stage| match threads {
+        Some(_) => Contraction::of(nest, stage),
+        None => None,
+    };
+    let kernels = split(nest, |stage| contraction(nest, stage).is_some());
+    let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
+    let mut unique: Vec<Nest> = Vec::new();
+    let mut steps = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let only = match kernel.nest.stages.as_slice() {
+            [stage] => contraction(&kernel.nest, stage),
+            _ => None,
+        };
+        let product = only.and_then(|c| Product::new(&c, &kernel, slots, threads.unwrap_or(1)));
+        let work = match product {
+            Some(product) => Work::Product(Box::new(product)),
+            None => {
+                let next = unique.len();
+                let function = *functions.entry(kernel.nest.canonical()).or_insert(next);
+                if function == next {
+                    unique.push(kernel.nest.clone());
+                }
+                Work::Code {
+                    function,
+                    shares: (kernel.nest.work() / WORTH_A_THREAD).max(1),
+                }
+            }
+        };
+        steps.push(Step { kernel, work });
+    }
+    let nests: Vec<&Nest> = unique.iter().collect();
+    let code = compiler.compile(&nests, options)?;
+    Ok(Native { code, steps })
+}
+
+impl Step {
+    /// The name of the tensor that it writes last.
+    pub(crate) fn name(&self) -> &str {
+        let nest = &self.kernel.nest;
+        nest.stages.last().map_or("", |s| &nest.buf(s.target).name)
+    }
+
+    /// The buffers of the whole nest that it needs when it runs.
+    fn needs(&self) -> Vec<BufferId> {
+        match &self.work {
+            Work::Code { .. } => self.kernel.buffers.clone(),
+            Work::Product(product) => product.needs().map(|b| self.kernel.buffers[b]).collect(),
+        }
+    }
+}
+
+impl Native {
+    /// The text of the code of a step, if it was asked for.
+    pub(crate) fn text(&self, step: &Step) -> Option<&KernelText> {
+        match step.work {
+            Work::Code { function, .. } => self.code.text(function),
+            Work::Product(_) => None,
+        }
+    }
+
+    /// Gives every temporary and all scratch memory a place in the arena, whose size it returns, and
+    /// lets go of constants that no step reads.
+    pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
+        let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
+        let mut needed = vec![false; slots.len()];
+        for (number, step) in self.steps.iter().enumerate() {
+            for buffer in step.needs() {
+                needed[buffer.0 as usize] = true;
+                let b = nest.buf(buffer);
+                if b.role == Role::Temporary {
+                    let bytes = element_count(&b.shape)
+                        .and_then(|n| b.ty.byte_len(n))
+                        .unwrap_or(usize::MAX);
+                    lifetimes
+                        .entry(buffer)
+                        .or_insert(Lifetime {
+                            bytes,
+                            first: number,
+                            last: number,
+                        })
+                        .last = number;
+                }
+            }
+        }
+        for (slot, needed) in slots.iter_mut().zip(needed) {
+            if matches!(slot, Slot::Constant(_)) && !needed {
+                *slot = Slot::Absent;
+            }
+        }
+        let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
+        buffers.sort_unstable_by_key(|(b, _)| *b);
+        let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
+        for (number, step) in self.steps.iter().enumerate() {
+            if let Work::Product(product) = &step.work {
+                all.push(Lifetime {
+                    bytes: product.scratch_bytes(),
+                    first: number,
+                    last: number,
+                });
+            }
+        }
+        let too_large = || {
+            let text = "the model's temporaries do not fit into memory at these shapes";
+            Error::Input(text.to_owned())
+        };
+        let (offsets, total) = place(&all).ok_or_else(too_large)?;
+        let (own, scratch) = offsets.split_at(buffers.len());
+        for ((buffer, _), offset) in buffers.iter().zip(own) {
+            slots[buffer.0 as usize] = Slot::Arena(*offset);
+        }
+        let products = self.steps.iter_mut().filter_map(|step| match &mut step.work {
+            Work::Product(product) => Some(product),
+            Work::Code { .. } => None,
+        });
+        for (product, offset) in products.zip(scratch) {
+            product.scratch = *offset;
+        }
+        Ok(total)
+    }
+}
