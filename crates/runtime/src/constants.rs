@@ -28,7 +28,12 @@ pub(crate) fn fold_operands(
         let buffers = stage.loads();
         operands.contains(&stage.target)
             && nest.buf(stage.target).role == Role::Temporary
-            && nest.stages.iter().filter(|s| s.target == stage.target).count() == 1
+            && nest
+                .stages
+                .iter()
+                .filter(|s| s.target == stage.target)
+                .count()
+                == 1
             && !buffers.is_empty()
             && buffers.into_iter().all(|b| {
                 matches!(slots[b.0 as usize], Slot::Constant(_))

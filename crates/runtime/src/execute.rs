@@ -122,15 +122,20 @@ fn call(
         let done = match &step.work {
             Work::Code { function, shares } => {
                 let shares = memory.pool.threads().min(*shares);
-                share(&arguments, native.code.parts(*function).ranges(shares), memory.pool, |arguments, part| {
-                    // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each
-                    // of them to have the bytes that the buffer takes. Inputs, constants and kept tensors are
-                    // only read: the verifier refuses a stage that writes to an input. Outputs are distinct
-                    // tensors of which `memory` is the only owner; temporaries that are alive together do not
-                    // overlap in the arena, which nothing else uses. Nobody uses them while the parts of the
-                    // kernel run.
-                    unsafe { native.code.run_part(*function, arguments, part) }
-                })
+                share(
+                    &arguments,
+                    native.code.parts(*function).ranges(shares),
+                    memory.pool,
+                    |arguments, part| {
+                        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each
+                        // of them to have the bytes that the buffer takes. Inputs, constants and kept tensors are
+                        // only read: the verifier refuses a stage that writes to an input. Outputs are distinct
+                        // tensors of which `memory` is the only owner; temporaries that are alive together do not
+                        // overlap in the arena, which nothing else uses. Nobody uses them while the parts of the
+                        // kernel run.
+                        unsafe { native.code.run_part(*function, arguments, part) }
+                    },
+                )
             }
             Work::Product(product) => {
                 let lengths = step.kernel.buffers.iter().map(|b| lengths[b.0 as usize]);

@@ -67,11 +67,7 @@ pub(crate) enum Slot {
 }
 
 /// Makes a segment ready to run.
-pub(crate) fn plan(
-    graph: &Model,
-    segment: Segment,
-    workshop: &Workshop,
-) -> Result<Plan, Error> {
+pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Result<Plan, Error> {
     let Workshop {
         compiler,
         config,

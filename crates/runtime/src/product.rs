@@ -100,7 +100,9 @@ impl Product {
     pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
         let operands = [&self.left, &self.right].into_iter();
         let plain = operands.filter(|operand| operand.packed.is_none());
-        let buffers = plain.map(|operand| operand.from.buffer).chain([self.out.buffer]);
+        let buffers = plain
+            .map(|operand| operand.from.buffer)
+            .chain([self.out.buffer]);
         buffers.map(|b| b.0 as usize)
     }
 

@@ -157,10 +157,13 @@ impl Native {
         for ((buffer, _), offset) in buffers.iter().zip(own) {
             slots[buffer.0 as usize] = Slot::Arena(*offset);
         }
-        let products = self.steps.iter_mut().filter_map(|step| match &mut step.work {
-            Work::Product(product) => Some(product),
-            Work::Code { .. } => None,
-        });
+        let products = self
+            .steps
+            .iter_mut()
+            .filter_map(|step| match &mut step.work {
+                Work::Product(product) => Some(product),
+                Work::Code { .. } => None,
+            });
         for (product, offset) in products.zip(scratch) {
             product.scratch = *offset;
         }

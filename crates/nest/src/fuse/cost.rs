@@ -35,10 +35,13 @@ impl Cost {
                 Kind::Unary(op, _) if !is_index(x.ty()) => {
                     cost.arithmetic += if op.is_primitive() { 1 } else { 20 }
                 }
+                // Padding and divisions of indices do not become loads of another place.
+                Kind::Select(..) | Kind::Binary(Binary::Div | Binary::Rem, ..) => {
+                    cost.arithmetic += 1
+                }
                 Kind::Binary(op, a, _) if !is_index(a.ty()) => {
                     cost.arithmetic += match op {
                         Binary::Pow => 40,
-                        Binary::Div | Binary::Rem => 5,
                         _ => 1,
                     }
                 }

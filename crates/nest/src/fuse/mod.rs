@@ -2,7 +2,7 @@
 //! take the value in place of the load.
 //!
 //! The one predicate is [`Reason`]: what keeps a definition from being put into its readers.
-//! 1. What is read once per element, or costs nothing (loads and index arithmetic), is inlined; the
+//! 1. What is read once per element, or costs nothing (loads and linear index arithmetic), is inlined; the
 //!    rest is kept.
 //! 2. A reduction is never inlined under another one, nor where it would run more than once per
 //!    element.

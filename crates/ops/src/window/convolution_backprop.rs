@@ -14,8 +14,7 @@ use crate::layout::extent::{countable, naturals};
 use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
-use vinelift_nest::build::{index, inside, select, zero};
+use vinelift_nest::build::{boolean, index, inside, select, zero};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
@@ -144,13 +143,31 @@ impl Op for Backprop {
                 self.begin(d, data[2 + d], kernel[d], asked).unwrap_or(0)
             })
             .collect();
+        let reach = |d: usize| (extent(kernel[d]) - 1).max(0) * self.attrs.dilations[d];
+        let spread = cx.temporary("spread", ty, &{
+            let along = |d: usize| out[2 + d].saturating_add(reach(d).unsigned_abs() as usize);
+            let space: Vec<usize> = (0..kernel.len()).map(along).collect();
+            [&data[..2], &space].concat()
+        });
+        cx.define(spread, |cx, at| {
+            let (mut from, mut guard) = (at[..2].to_vec(), boolean(true));
+            for (d, place) in at[2..].iter().enumerate() {
+                let stride = self.attrs.strides[d];
+                let ahead = place + (begin[d] - reach(d));
+                let end = (extent(data[2 + d]) - 1).saturating_mul(stride) + 1;
+                guard = guard & inside(&ahead, 0, end);
+                if stride == 1 {
+                    from.push(ahead);
+                } else {
+                    guard = guard & ahead.rem(index(stride)).eq(index(0));
+                    from.push(ahead / stride);
+                }
+            }
+            select(guard, cx.load("data", &from), zero(ty))
+        });
         let box_of = [&[inputs], kernel].concat();
         cx.define(cx.output(0), |cx, at| {
             let sum = cx.sum_of_products(&box_of, ty.compute(), |cx, k| {
-                // The last tap first: then the elements that meet the taps are in order.
-                let tap = |(k, &n): (&Scalar, &usize)| index(extent(n) - 1) - k;
-                let tap = k[1..].iter().zip(kernel).map(tap);
-                let k = [vec![k[0].clone()], tap.collect()].concat();
                 let (mut from, mut taps) = (vec![at[0].clone()], vec![]);
                 if self.grouped {
                     let group = &at[1] / each;
@@ -160,24 +177,12 @@ impl Op for Backprop {
                     from.push(k[0].clone());
                     taps.extend([k[0].clone(), at[1].clone()]);
                 }
-                taps.extend_from_slice(&k[1..]);
-                let mut guard = index(0).eq(index(0));
+                // The last tap first: it meets the first of the elements.
                 for (d, k) in k[1..].iter().enumerate() {
-                    let stride = self.attrs.strides[d];
-                    let ahead = &at[2 + d] + begin[d] - k * self.attrs.dilations[d];
-                    let x = if stride == 1 {
-                        ahead.clone()
-                    } else {
-                        &ahead / stride
-                    };
-                    let end = (extent(data[2 + d]) - 1).saturating_mul(stride) + 1;
-                    guard = guard & inside(&ahead, 0, end);
-                    if stride != 1 {
-                        guard = guard & ahead.rem(index(stride)).eq(index(0));
-                    }
-                    from.push(x);
+                    from.push(&at[2 + d] + k * self.attrs.dilations[d]);
+                    taps.push(index(extent(kernel[d]) - 1) - k);
                 }
-                let x = select(guard, cx.load("data", &from), zero(ty));
+                let x = cx.load_from(spread, &from);
                 (widened(x), widened(cx.load("filters", &taps)))
             });
             sum.cast(ty)
