@@ -15,10 +15,12 @@
 //! message with which the run must end. A line `step` begins another inference of the same request, with
 //! inputs and outputs of its own. `<case>.nest` beside it is the nest of the model.
 
+mod c_library;
 mod levels;
 mod run;
 mod values;
 
+pub use c_library::{c_library, cargo, succeed};
 pub use levels::{outputs, same};
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};

@@ -1,8 +1,8 @@
 //! The C API as C programs see it: those in `tests/c`, compiled and run.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::process::Command;
+use vinelift_tests::{c_library, succeed};
 
 /// Set to the folder of OpenVINO's own headers, in which there is `openvino/c/openvino.h`, to compile
 /// the programs with those, too.
@@ -12,25 +12,6 @@ fn compiler() -> Option<String> {
     let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let found = Command::new(&name).arg("--version").output();
     found.is_ok_and(|o| o.status.success()).then_some(name)
-}
-
-/// The library, built as these tests are.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let own = std::env::current_exe().unwrap();
-        let folder = own.ancestors().nth(2).unwrap();
-        let profile = match folder.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            other => other,
-        };
-        let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-        cargo.args(["build", "--package", "vinelift-capi", "--profile", profile]);
-        cargo.arg("--target-dir").arg(folder.parent().unwrap());
-        cargo.current_dir(vinelift_tests::repository());
-        succeed(&mut cargo);
-        folder.join("libopenvino_c.so")
-    })
 }
 
 /// Compiles `tests/c/<name>.c` and runs it.
@@ -64,27 +45,13 @@ fn compile_and_run(compiler: &str, name: &str, headers: Option<&Path>) {
         cc.arg("-DOPENVINO_HEADERS").arg("-I").arg(headers);
     }
     cc.arg(sources.join(name).with_extension("c"));
-    cc.arg("-o").arg(&program).arg(library());
+    cc.arg("-o").arg(&program).arg(c_library());
     cc.arg(format!(
         "-Wl,-rpath,{}",
-        library().parent().unwrap().display()
+        c_library().parent().unwrap().display()
     ));
     succeed(&mut cc);
     succeed(Command::new(&program).arg(folder.path()));
-}
-
-fn succeed(command: &mut Command) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    assert!(
-        status.success(),
-        "{command:?}: {status}\n{}{}",
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr)
-    );
 }
 
 #[test]

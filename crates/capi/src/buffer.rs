@@ -37,6 +37,8 @@ struct Address(*mut u8);
 
 // SAFETY: it is only a number here. Whoever reads what it points at says why that may be done.
 unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
 
 /// Zeroed memory, aligned for the widest loads.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ struct View {
     address: Address,
     len: usize,
     /// Keeps the memory, where it is our own.
-    _block: Option<Arc<Block>>,
+    block: Option<Arc<Block>>,
 }
 
 impl AsRef<[u8]> for View {
@@ -103,6 +105,17 @@ impl AsRef<[u8]> for View {
         // which by the contract of the API stays while a tensor of it is in use. Nothing writes them
         // during a run, by the same contract; between runs there is no slice of them.
         unsafe { std::slice::from_raw_parts(self.address.0, self.len) }
+    }
+}
+
+impl AsMut<[u8]> for View {
+    fn as_mut(&mut self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as above; and while a run writes it, nothing else uses it, by the same contract. The run
+        // itself reads it nowhere else: see `Buffer::lend`.
+        unsafe { std::slice::from_raw_parts_mut(self.address.0, self.len) }
     }
 }
 
@@ -210,22 +223,10 @@ impl Buffer {
     /// The tensor as a run reads it: where its bytes are, without a copy.
     pub(crate) fn view(&self) -> Result<Tensor> {
         let state = self.state();
-        let len = match &state.storage {
-            Storage::Strings(strings) => {
-                return Ok(Tensor::from_strings(&state.shape, strings.clone())?);
-            }
-            _ => byte_len(state.element_type, &state.shape)?,
-        };
-        let (address, block) = match &state.storage {
-            Storage::Own(block) => (Address(block.start.as_ptr()), Some(block.clone())),
-            Storage::Host { address, .. } => (*address, None),
-            Storage::Strings(_) => (Address(std::ptr::null_mut()), None),
-        };
-        let bytes = Bytes::from_owner(View {
-            address,
-            len,
-            _block: block,
-        });
+        if let Storage::Strings(strings) = &state.storage {
+            return Ok(Tensor::from_strings(&state.shape, strings.clone())?);
+        }
+        let bytes = state.bytes()?.map_or_else(Bytes::new, Bytes::from_owner);
         Ok(Tensor::from_shared(
             state.element_type,
             &state.shape,
@@ -233,31 +234,47 @@ impl Buffer {
         )?)
     }
 
+    /// Whether it shares memory with `other`.
+    pub(crate) fn overlaps(&self, other: &Buffer) -> bool {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return true;
+        }
+        // One after the other: two threads may compare the same two.
+        let own = self.state().range();
+        let others = other.state().range();
+        own.start < others.end && others.start < own.end
+    }
+
+    /// The tensor for a run to write to, in place; `None` if it is of strings, or of booleans, of which a
+    /// run that fails could leave others than 0 and 1.
+    ///
+    /// It may be given to a run only if the run uses no other tensor that it overlaps.
+    pub(crate) fn lend(&self) -> Result<Option<Tensor>> {
+        let state = self.state();
+        if matches!(
+            state.element_type,
+            ElementType::String | ElementType::Boolean
+        ) {
+            return Ok(None);
+        }
+        let view = state.bytes()?;
+        let lent = view.map(|view| Tensor::from_memory(state.element_type, &state.shape, view));
+        Ok(lent.transpose()?)
+    }
+
     /// Its bytes, for as long as they are needed: memory of our own is shared, that of a program copied.
     pub(crate) fn keep(&self) -> Result<Bytes> {
-        let state = self.state();
-        let len = byte_len(state.element_type, &state.shape)?;
-        let (address, block) = match &state.storage {
-            Storage::Own(block) => (Address(block.start.as_ptr()), Some(block.clone())),
-            Storage::Host { address, .. } => (*address, None),
-            Storage::Strings(_) => {
-                let text = "expected a tensor of bytes, found one of strings";
-                return Err(Failure::new(Status::ParameterMismatch, text));
-            }
+        let Some(view) = self.state().bytes()? else {
+            let text = "expected a tensor of bytes, found one of strings";
+            return Err(Failure::new(Status::ParameterMismatch, text));
         };
-        let is_own = block.is_some();
-        let view = View {
-            address,
-            len,
-            _block: block,
-        };
-        Ok(match is_own {
+        Ok(match view.block.is_some() {
             true => Bytes::from_owner(view),
             false => Bytes::copy_from_slice(view.as_ref()),
         })
     }
 
-    /// Takes shape and elements of `tensor`, which is of its element type.
+    /// Takes shape and elements of `tensor`, which is of its element type, unless they are its own already.
     pub(crate) fn store(&self, tensor: &Tensor) -> Result<()> {
         let mut state = self.state();
         if state.element_type != tensor.element_type() {
@@ -276,6 +293,9 @@ impl Buffer {
             Storage::Own(block) => block.start.as_ptr(),
             Storage::Host { address, .. } => address.0,
         };
+        if bytes.as_ptr() == target {
+            return Ok(());
+        }
         // SAFETY: `set_shape` has seen to it that there are as many bytes as the shape takes, which a
         // tensor of this shape and type has, too. They may overlap those of `tensor`, where it is an
         // input that a model passes on.
@@ -285,6 +305,31 @@ impl Buffer {
 }
 
 impl State {
+    /// Its bytes, where they are; `None` if it is of strings.
+    fn bytes(&self) -> Result<Option<View>> {
+        let (address, block) = match &self.storage {
+            Storage::Own(block) => (Address(block.start.as_ptr()), Some(block.clone())),
+            Storage::Host { address, .. } => (*address, None),
+            Storage::Strings(_) => return Ok(None),
+        };
+        let len = byte_len(self.element_type, &self.shape)?;
+        Ok(Some(View {
+            address,
+            len,
+            block,
+        }))
+    }
+
+    /// The addresses of all its memory; none if it is of strings.
+    fn range(&self) -> std::ops::Range<usize> {
+        let (start, len) = match &self.storage {
+            Storage::Own(block) => (block.start.addr().get(), block.len),
+            Storage::Host { address, len } => (address.0.addr(), *len),
+            Storage::Strings(_) => (0, 0),
+        };
+        start..start.saturating_add(len)
+    }
+
     fn set_shape(&mut self, shape: Shape) -> Result<()> {
         match &mut self.storage {
             Storage::Strings(strings) => {
@@ -381,6 +426,29 @@ mod tests {
 
     fn bytes_of(values: &[f32]) -> Vec<u8> {
         values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_lent_is_written_in_place() {
+        let mut memory = [0f32; 3];
+        let start = NonNull::new(memory.as_mut_ptr().cast()).unwrap();
+        let buffer = Buffer::host(ElementType::F32, vec![2], start).unwrap();
+        let mut lent = buffer.lend().unwrap().unwrap();
+        lent.as_mut_slice::<f32>().unwrap()[1] = 5.0;
+        buffer.store(&lent).unwrap();
+        drop(lent);
+        assert_eq!(read(&buffer), [0.0, 5.0]);
+        let own = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
+        assert!(!own.overlaps(&buffer));
+        assert!(own.overlaps(&own.clone()));
+        // SAFETY: two elements of `memory` come after its first.
+        let second = unsafe { start.add(4) };
+        let second = Buffer::host(ElementType::F32, vec![2], second).unwrap();
+        assert!(second.overlaps(&buffer));
+        drop((buffer, second));
+        assert_eq!(memory, [0.0, 5.0, 0.0]);
+        let bools = Buffer::zeros(ElementType::Boolean, vec![2]).unwrap();
+        assert!(bools.lend().unwrap().is_none());
     }
 
     #[test]

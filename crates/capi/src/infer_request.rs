@@ -307,7 +307,7 @@ extern "C" fn ov_infer_request_infer(infer_request: In<'_, InferRequest>) -> Sta
     guard(|| infer_request.required("infer_request")?.0.infer())
 }
 
-/// Has the run that there is end as cancelled. It is not cut short.
+/// Ends the run that there is, before its next kernel or the next iteration of a loop: it was cancelled.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_cancel(infer_request: In<'_, InferRequest>) -> Status {
     guard(|| {
@@ -316,7 +316,7 @@ extern "C" fn ov_infer_request_cancel(infer_request: In<'_, InferRequest>) -> St
     })
 }
 
-/// Runs the model, on a thread of its own.
+/// Runs the model, on another thread.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_start_async(infer_request: In<'_, InferRequest>) -> Status {
     guard(|| infer_request.required("infer_request")?.0.start())

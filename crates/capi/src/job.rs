@@ -1,40 +1,41 @@
-//! Runs of a request, one at a time: on the caller's thread, or on one of their own.
+//! Runs of a request, one at a time: on the caller's thread, or on another.
 
 use crate::buffer::Buffer;
 use crate::compiled_model::CompiledModel;
 use crate::settings::PROFILING;
-use crate::stack::{start, with_large_stack};
+use crate::stack::with_large_stack;
 use crate::status::{Failure, Result, Status, caught};
+use crate::workers;
 use libc::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle, ThreadId};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
-use vinelift::{KernelTime, Tensor};
+use vinelift::{KernelTime, RunOptions, Tensor};
 
 /// A request, which its handle and a run share.
 pub(crate) struct Job {
     pub(crate) compiled: CompiledModel,
     state: Mutex<State>,
     /// Locked by the run, of which there is one at a time.
-    engine: Mutex<vinelift::InferRequest>,
+    engine: Mutex<Engine>,
+    /// Whether the run that there is, if any, is to end early.
+    stop: AtomicBool,
+}
+
+/// What a run works with.
+struct Engine {
+    request: vinelift::InferRequest,
+    inputs: Vec<Buffer>,
+    outputs: Vec<Buffer>,
 }
 
 struct State {
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
     callback: Option<Callback>,
-    /// What a run is to be told, while there is one.
-    running: Option<Running>,
+    is_running: bool,
     /// The last run.
     last: Option<Arc<Ticket>>,
-    /// The thread of the last run that had its own.
-    thread: Option<JoinHandle<()>>,
     times: Vec<KernelTime>,
-}
-
-#[derive(Default)]
-struct Running {
-    is_cancelled: bool,
 }
 
 /// What becomes of one run.
@@ -85,18 +86,21 @@ impl Job {
             let buffer = |p: &vinelift::Port| Buffer::zeros(p.element_type, first_shape(&p.shape));
             ports.iter().map(buffer).collect()
         };
-        let state = State {
+        let engine = Engine {
+            request: compiled.model.create_request(),
             inputs: buffers(compiled.model.inputs())?,
             outputs: buffers(compiled.model.outputs())?,
+        };
+        let state = State {
             callback: None,
-            running: None,
+            is_running: false,
             last: None,
-            thread: None,
             times: Vec::new(),
         };
         Ok(Arc::new(Job {
             state: Mutex::new(state),
-            engine: Mutex::new(compiled.model.create_request()),
+            engine: Mutex::new(engine),
+            stop: AtomicBool::new(false),
             compiled,
         }))
     }
@@ -108,19 +112,25 @@ impl Job {
     /// The state, if there is no run.
     fn idle(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.state();
-        match state.running {
-            None => Ok(state),
-            Some(_) => Err(Failure::new(Status::RequestBusy, "the request is running")),
+        match state.is_running {
+            false => Ok(state),
+            true => Err(Failure::new(Status::RequestBusy, "the request is running")),
         }
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tensor in a slot that there is.
     pub(crate) fn tensor(&self, slot: Slot) -> Result<Buffer> {
-        Ok(self.idle()?.slot(slot)?.clone())
+        let _idle = self.idle()?;
+        Ok(self.engine().slot(slot)?.clone())
     }
 
     pub(crate) fn set_tensor(&self, slot: Slot, tensor: Buffer) -> Result<()> {
-        *self.idle()?.slot(slot)? = tensor;
+        let _idle = self.idle()?;
+        *self.engine().slot(slot)? = tensor;
         Ok(())
     }
 
@@ -154,11 +164,11 @@ impl Job {
         result
     }
 
-    /// Runs on a thread of its own.
+    /// Runs on another thread.
     pub(crate) fn start(self: &Arc<Job>) -> Result<()> {
         let ticket = self.begin()?;
         let (job, of_run) = (self.clone(), ticket.clone());
-        let thread = start(move || {
+        let started = workers::start(move || {
             // Nothing else sets it.
             let _ = of_run.worker.set(thread::current().id());
             let result = job.end(caught(|| job.run()));
@@ -170,23 +180,18 @@ impl Job {
             drop(job);
             of_run.set(result);
         });
-        match thread {
-            Ok(thread) => {
-                self.state().thread = Some(thread);
-                Ok(())
-            }
-            Err(failure) => {
-                let result = self.end(Err(failure));
-                ticket.set(result.clone());
-                result
-            }
-        }
+        started.or_else(|failure| {
+            let result = self.end(Err(failure));
+            ticket.set(result.clone());
+            result
+        })
     }
 
-    /// Has the run that there is, if any, end as cancelled. It is not cut short.
+    /// Has the run that there is, if any, end early and as cancelled.
     pub(crate) fn cancel(&self) {
-        if let Some(running) = &mut self.state().running {
-            running.is_cancelled = true;
+        let state = self.state();
+        if state.is_running {
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 
@@ -204,66 +209,52 @@ impl Job {
 
     /// Waits for the run that there is, whose callback is called no more if it was not yet.
     pub(crate) fn stop(&self) {
-        let (last, thread) = {
+        let last = {
             let mut state = self.state();
             state.callback = None;
-            (state.last.take(), state.thread.take())
+            state.last.take()
         };
-        let is_self = |worker: &ThreadId| *worker == thread::current().id();
-        if last
-            .as_ref()
-            .is_some_and(|t| t.worker.get().is_some_and(is_self))
-        {
-            return; // In the callback.
-        }
-        if let Some(ticket) = last {
+        if let Some(ticket) = last.filter(|ticket| !ticket.is_of_this_thread()) {
             let _ = ticket.wait(None); // How it ended is of no interest any more.
-        }
-        if let Some(thread) = thread {
-            let _ = thread.join(); // It catches panics itself.
         }
     }
 
     fn begin(&self) -> Result<Arc<Ticket>> {
         let ticket = Arc::new(Ticket::default());
         let mut state = self.idle()?;
-        state.running = Some(Running::default());
+        state.is_running = true;
+        self.stop.store(false, Ordering::Relaxed);
         state.last = Some(ticket.clone());
         Ok(ticket)
     }
 
     fn end(&self, result: Result<()>) -> Result<()> {
-        let running = self.state().running.take();
-        if running.is_some_and(|running| running.is_cancelled) {
-            let text = "the inference was cancelled";
-            return Err(Failure::new(Status::InferCancelled, text));
+        let mut state = self.state();
+        state.is_running = false;
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(vinelift::Error::Cancelled.into()),
+            false => result,
         }
-        result
     }
 
     fn run(&self) -> Result<()> {
-        let (inputs, outputs) = {
-            let state = self.state();
-            (state.inputs.clone(), state.outputs.clone())
-        };
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        for (position, input) in inputs.iter().enumerate() {
-            engine.set_input_at(position, input.view()?)?;
-        }
-        if self.is_timed() {
-            let times = engine.infer_profiled()?;
+        let mut times = self.is_timed().then(Vec::new);
+        let mut engine = self.engine();
+        let done = engine.run(RunOptions {
+            stop: Some(&self.stop),
+            times: times.as_mut(),
+        });
+        // The memory of a program is its own again, and may be gone.
+        engine.request.clear();
+        drop(engine);
+        if let Some(times) = times {
             self.state().times = times;
-        } else {
-            engine.infer()?;
         }
-        for (position, output) in outputs.iter().enumerate() {
-            output.store(engine.output(position)?)?;
-        }
-        keep_variables(&mut engine)
+        done
     }
 }
 
-impl State {
+impl Engine {
     fn slot(&mut self, slot: Slot) -> Result<&mut Buffer> {
         let found = match slot {
             Slot::Input(position) => self.inputs.get_mut(position),
@@ -271,6 +262,26 @@ impl State {
         };
         let missing = || Failure::new(Status::OutOfBounds, format!("there is no {slot:?}"));
         found.ok_or_else(missing)
+    }
+
+    fn run(&mut self, options: RunOptions<'_>) -> Result<()> {
+        let request = &mut self.request;
+        for (position, input) in self.inputs.iter().enumerate() {
+            request.set_input_at(position, input.view()?)?;
+        }
+        for (position, output) in self.outputs.iter().enumerate() {
+            let used = |used: &Buffer| used.overlaps(output);
+            let is_apart =
+                !self.inputs.iter().any(used) && !self.outputs[..position].iter().any(used);
+            if is_apart && let Some(memory) = output.lend()? {
+                request.lend_output(position, memory)?;
+            }
+        }
+        request.infer_with(options)?;
+        for (position, output) in self.outputs.iter().enumerate() {
+            output.store(request.output(position)?)?;
+        }
+        keep_variables(request)
     }
 }
 
@@ -280,17 +291,19 @@ impl Ticket {
         self.is_there.notify_all();
     }
 
+    /// Whether this is called by the callback of the run, or by what the run calls.
+    fn is_of_this_thread(&self) -> bool {
+        let worker = self.worker.get();
+        worker.is_some_and(|worker| *worker == thread::current().id())
+    }
+
     fn wait(&self, deadline: Option<Instant>) -> Result<()> {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(result) = &*result {
                 return result.clone();
             }
-            if self
-                .worker
-                .get()
-                .is_some_and(|w| *w == thread::current().id())
-            {
+            if self.is_of_this_thread() {
                 let text = "a callback cannot wait for the run that it is called for";
                 return Err(Failure::new(Status::RequestBusy, text));
             }
@@ -316,21 +329,26 @@ fn not_ready() -> Failure {
     Failure::new(Status::ResultNotReady, "the result is not there yet")
 }
 
-/// Gives variables memory of their own where they are inputs: those are the program's again after a
-/// run, and may change.
-fn keep_variables(engine: &mut vinelift::InferRequest) -> Result<()> {
-    let count = engine.compiled_model().inputs().len();
-    let inputs = (0..count).filter_map(|k| engine.input(k).map(|t| t.bytes().as_ptr_range()));
-    let inputs: Vec<_> = inputs.collect();
-    let is_input = |tensor: &Tensor| {
-        let start = tensor.bytes().as_ptr();
-        inputs.iter().any(|range| range.contains(&start))
+/// Gives variables memory of their own where they are inputs or outputs: those are the program's again
+/// after a run, and may change.
+fn keep_variables(request: &mut vinelift::InferRequest) -> Result<()> {
+    let shared = |value: &Tensor| {
+        let count = request.compiled_model().inputs().len();
+        let inputs = (0..count).filter_map(|k| request.input(k));
+        let mut tensors = inputs.chain(request.outputs());
+        tensors.any(|tensor| {
+            tensor
+                .bytes()
+                .as_ptr_range()
+                .contains(&value.bytes().as_ptr())
+        })
     };
-    let shared = engine.variables().filter(|(_, value)| is_input(value));
-    let shared: Vec<(String, Tensor)> = shared.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-    for (name, value) in shared {
+    let variables = request.variables().filter(|(_, value)| shared(value));
+    let variables: Vec<(String, Tensor)> =
+        variables.map(|(n, v)| (n.to_owned(), v.clone())).collect();
+    for (name, value) in variables {
         let own = Tensor::from_bytes(value.element_type(), value.shape(), value.bytes())?;
-        engine.set_variable(&name, own)?;
+        request.set_variable(&name, own)?;
     }
     Ok(())
 }

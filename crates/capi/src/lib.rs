@@ -8,7 +8,7 @@
 //!   `NULL`, so that most functions need no `unsafe` of their own;
 //! * `memory`: what a caller gets and later frees;
 //! * `buffer`: the memory of tensors, which several handles share; `job`: a run of a request, on the
-//!   caller's thread or another; `settings`: properties; `device`: which devices there are.
+//!   caller's thread or one of the `workers`; `settings`: properties; `device`: which devices there are.
 //!
 //! Invariants:
 //! * no call ends in a panic, whatever is passed for a pointer that may be `NULL`, and whatever is in
@@ -54,3 +54,4 @@ mod stack;
 mod status;
 mod tensor;
 mod util;
+mod workers;

@@ -23,13 +23,11 @@ pub(crate) fn with_large_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send)
     })
 }
 
-/// Runs `work` on a thread of its own, with a large stack.
-pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .name("vinelift".to_owned())
-        .stack_size(STACK)
-        .spawn(work)
-        .map_err(cannot_start)
+/// Starts a thread with a large stack, which nobody waits for.
+pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = thread::Builder::new().name("vinelift".to_owned());
+    let thread = thread.stack_size(STACK).spawn(work);
+    thread.map(drop).map_err(cannot_start)
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {

@@ -60,6 +60,7 @@ impl From<vinelift::Error> for Failure {
     fn from(error: vinelift::Error) -> Failure {
         let status = match &error {
             vinelift::Error::Input(_) => Status::ParameterMismatch,
+            vinelift::Error::Cancelled => Status::InferCancelled,
             _ => Status::GeneralError,
         };
         Failure::new(status, error)

@@ -52,9 +52,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         };
         std::fs::create_dir_all(dir).map_err(message)?;
         for (k, tensor) in request.outputs().iter().enumerate() {
-            tensor
-                .write_file(dir.join(format!("out_{k}")))
-                .map_err(vinelift::Error::from)?;
+            let written = tensor.write_file(dir.join(format!("out_{k}")));
+            written.map_err(|e| Failure::Message(e.to_string()))?;
         }
     }
     for (port, tensor) in compiled.outputs().iter().zip(request.outputs()) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use vinelift_codegen::CodegenError;
-use vinelift_tensor::{FileError, TensorError};
+use vinelift_tensor::TensorError;
 
 /// Why a model could not be read, compiled or run.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +32,12 @@ pub enum Error {
     /// The data's fault: an index in a tensor is out of range.
     #[error("{0}")]
     Fault(String),
+    /// Nobody's fault: whoever started the run has stopped it.
+    #[error("the inference was cancelled")]
+    Cancelled,
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A file with a tensor that cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
     /// A bug of ours, or a host for which no code can be made.
     #[error(transparent)]
     Codegen(#[from] CodegenError),

@@ -6,6 +6,7 @@ use crate::pool::Pool;
 use crate::steps::{Native, Work};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_graph::TensorId;
 use vinelift_nest::{Buffer, BufferBytes, Fault, InterpretError, Role, interpret};
@@ -23,6 +24,16 @@ pub(crate) struct Memory<'a> {
     pub(crate) arena: &'a mut Tensor,
     /// The threads that may be used.
     pub(crate) pool: &'a Pool,
+    /// Has the run end before its next kernel.
+    pub(crate) stop: Option<&'a AtomicBool>,
+}
+
+/// An error if a run is to end.
+pub(crate) fn go_on(stop: Option<&AtomicBool>) -> Result<(), Error> {
+    match stop {
+        Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
+        _ => Ok(()),
+    }
 }
 
 /// Runs `plan`; `times`, if given, gets the time of each step.
@@ -116,6 +127,7 @@ fn call(
     let lengths: Vec<usize> = plan.nest.buffers.iter().map(length).collect();
     let mut arguments: Vec<*mut u8> = Vec::new();
     for step in &native.steps {
+        go_on(memory.stop)?;
         let start = times.is_some().then(Instant::now);
         arguments.clear();
         arguments.extend(step.kernel.buffers.iter().map(|b| pointers[b.0 as usize]));

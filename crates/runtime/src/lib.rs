@@ -62,7 +62,7 @@ pub use core::Core;
 pub use dump::Stage;
 pub use error::Error;
 pub use model::{Model, Port};
-pub use request::{InferRequest, KernelTime};
+pub use request::{InferRequest, KernelTime, RunOptions};
 pub use summary::{SubGraph, Summary};
 pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};
 pub use vinelift_tensor::{

@@ -2,8 +2,9 @@
 
 use crate::run::{Run, Scratch, Texts, Variables};
 use crate::{CompiledModel, Error};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use vinelift_tensor::Tensor;
+use vinelift_tensor::{ElementType, Tensor};
 
 /// The tensors of one run of a model, and what its variables hold from one run to the next. Not shared: each thread has requests of its own.
 ///
@@ -25,6 +26,8 @@ pub struct InferRequest {
     compiled: CompiledModel,
     inputs: Vec<Option<Tensor>>,
     outputs: Vec<Tensor>,
+    /// What the outputs of the next run are to be written to.
+    lent: Vec<Option<Tensor>>,
     /// Memory that runs use again, for each unit.
     scratch: Vec<Scratch>,
     variables: Variables,
@@ -41,6 +44,16 @@ pub struct KernelTime {
     pub time: Duration,
 }
 
+/// What a run can be asked for besides its outputs.
+#[derive(Debug, Default)]
+pub struct RunOptions<'a> {
+    /// Ends the run with [`Error::Cancelled`] once this is true: before the next kernel or the next
+    /// iteration of a loop.
+    pub stop: Option<&'a AtomicBool>,
+    /// Gets the time of each kernel; nothing if it is interpreted.
+    pub times: Option<&'a mut Vec<KernelTime>>,
+}
+
 impl InferRequest {
     pub(crate) fn new(compiled: CompiledModel) -> InferRequest {
         let inputs = vec![None; compiled.inputs().len()];
@@ -48,6 +61,7 @@ impl InferRequest {
             compiled,
             inputs,
             outputs: Vec::new(),
+            lent: Vec::new(),
             scratch: Vec::new(),
             variables: Variables::new(),
         }
@@ -99,19 +113,45 @@ impl InferRequest {
         self.inputs.get(position).is_some_and(Option::is_some)
     }
 
+    /// Lends `memory` to the next run, to write the output at `position` to it: if the output has the
+    /// type and shape of `memory` and is no copy of an input or constant. [`InferRequest::output`] is then
+    /// that memory. Otherwise, and after the run, `memory` is left alone.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn lend_output(&mut self, position: usize, memory: Tensor) -> Result<(), Error> {
+        let count = self.compiled.outputs().len();
+        self.lent.resize(count, None);
+        let Some(place) = self.lent.get_mut(position) else {
+            return Err(self.no_output(position));
+        };
+        *place = Some(memory);
+        Ok(())
+    }
+
+    /// Lets go of all inputs and outputs, and of what was lent.
+    pub fn clear(&mut self) {
+        self.inputs.fill(None);
+        self.outputs.clear();
+        self.lent.clear();
+    }
+
     /// Runs the model on the inputs.
     ///
     /// # Errors
     /// If an input is missing, if the shapes do not fit each other, or if an index in a tensor is out
     /// of range. The outputs are then those of no run.
     pub fn infer(&mut self) -> Result<(), Error> {
-        self.run(None)
+        self.infer_with(RunOptions::default())
     }
 
     /// As [`InferRequest::infer`], and tells how long each kernel took. Empty if it is interpreted.
     pub fn infer_profiled(&mut self) -> Result<Vec<KernelTime>, Error> {
         let mut times = Vec::new();
-        self.run(Some(&mut times))?;
+        self.infer_with(RunOptions {
+            times: Some(&mut times),
+            ..RunOptions::default()
+        })?;
         Ok(times)
     }
 
@@ -120,11 +160,16 @@ impl InferRequest {
         self.outputs
             .get(position)
             .ok_or_else(|| match self.compiled.outputs().len() {
-                count if position >= count => Error::Input(format!(
-                    "the model has no output {position}, it has {count}"
-                )),
+                count if position >= count => self.no_output(position),
                 _ => Error::Input("the model has not run".to_owned()),
             })
+    }
+
+    fn no_output(&self, position: usize) -> Error {
+        let count = self.compiled.outputs().len();
+        Error::Input(format!(
+            "the model has no output {position}, it has {count}"
+        ))
     }
 
     /// The output called `name`, after a run.
@@ -174,7 +219,11 @@ impl InferRequest {
         self.variables.clear();
     }
 
-    fn run(&mut self, times: Option<&mut Vec<KernelTime>>) -> Result<(), Error> {
+    /// As [`InferRequest::infer`], with what `options` ask for.
+    ///
+    /// # Errors
+    /// As [`InferRequest::infer`], and [`Error::Cancelled`].
+    pub fn infer_with(&mut self, options: RunOptions<'_>) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
         let workshop = &compiled.0.workshop;
@@ -183,15 +232,32 @@ impl InferRequest {
         while self.scratch.len() < compiled.0.units {
             self.scratch.push(Scratch::new()?);
         }
+        let unit = &compiled.0.unit;
+        let scratch = &mut self.scratch[unit.number];
+        let mut lent = Vec::new();
+        let ports = compiled.outputs().iter().zip(&unit.results);
+        for (memory, (port, tensor)) in self.lent.drain(..).zip(ports) {
+            let fits = |memory: &Tensor| memory.element_type() == port.element_type;
+            if let Some(memory) = memory.filter(fits)
+                && port.element_type != ElementType::String
+                && scratch.lend(&lent, *tensor, memory)
+            {
+                lent.push(*tensor);
+            }
+        }
         let mut run = Run {
             workshop,
             texts,
             scratch: &mut self.scratch,
             variables: &mut self.variables,
-            times,
+            times: options.times,
+            stop: options.stop,
         };
-        let results = run.unit(&compiled.0.unit, &inputs)?;
-        for (value, port) in results.iter().zip(compiled.outputs()) {
+        let results = run.unit(unit, &inputs);
+        for tensor in lent {
+            run.scratch[unit.number].take_back(tensor);
+        }
+        for (value, port) in results?.iter().zip(compiled.outputs()) {
             self.outputs
                 .push(run.texts.decode(value, port.element_type)?);
         }

@@ -1,12 +1,14 @@
 //! One run of a unit: segment by segment, with the calls between them.
 
-use crate::execute::{Memory, execute, grow};
+use crate::execute::{Memory, execute, go_on, grow};
 use crate::plan::{Call, Plan};
 use crate::request::KernelTime;
 use crate::unit::{Unit, Workshop};
 use crate::{Error, Shape};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use vinelift_graph::{self as graph, ControlError, Known, NodeIndex, NodeKind, Strings, TensorId};
 use vinelift_ops::TensorType;
@@ -24,15 +26,18 @@ pub(crate) struct Run<'a> {
     pub(crate) scratch: &'a mut [Scratch],
     pub(crate) variables: &'a mut Variables,
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
+    /// Has the run end early.
+    pub(crate) stop: Option<&'a AtomicBool>,
 }
 
-/// Memory of a unit that runs use again.
-#[derive(Clone, Debug)]
+/// What runs of a unit use again.
 pub(crate) struct Scratch {
     /// Temporaries.
     arena: Tensor,
-    /// Outputs of segments.
-    spare: FxHashMap<(TensorId, Shape), Tensor>,
+    /// Outputs of segments, of the type and shape that they had last.
+    spare: FxHashMap<TensorId, Tensor>,
+    /// The plan of the last first segment, with the shapes that it is for.
+    first: Option<(Vec<Shape>, Arc<Plan>)>,
 }
 
 impl Scratch {
@@ -40,7 +45,36 @@ impl Scratch {
         Ok(Scratch {
             arena: Tensor::zeros(ElementType::U8, &[0])?,
             spare: FxHashMap::default(),
+            first: None,
         })
+    }
+
+    /// Has the next run compute `tensor` into `memory`, if it is of its type and shape. False if that was
+    /// said of another memory already.
+    pub(crate) fn lend(&mut self, lent: &[TensorId], tensor: TensorId, memory: Tensor) -> bool {
+        let is_first = !lent.contains(&tensor);
+        if is_first {
+            self.spare.insert(tensor, memory);
+        }
+        is_first
+    }
+
+    /// Lets go of memory that was lent.
+    pub(crate) fn take_back(&mut self, tensor: TensorId) {
+        self.spare.remove(&tensor);
+    }
+
+    /// Memory for a tensor of this type and shape.
+    fn memory(
+        &mut self,
+        tensor: TensorId,
+        element: ElementType,
+        shape: &Shape,
+    ) -> Result<Tensor, Error> {
+        match self.spare.remove(&tensor) {
+            Some(used) if used.element_type() == element && used.shape() == shape => Ok(used),
+            _ => Ok(Tensor::zeros(element, shape)?),
+        }
     }
 }
 
@@ -51,17 +85,19 @@ struct State<'a> {
     known: Known,
     /// The contents of `known.computed`.
     kept: FxHashMap<TensorId, Tensor>,
+    /// Those in memory that the next run can use.
+    own: Vec<TensorId>,
 }
 
 impl Run<'_> {
     /// The results of `unit` for these inputs. Strings are numbers, in both.
     pub(crate) fn unit(&mut self, unit: &Unit, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
-        let shapes: Vec<Shape> = inputs.iter().map(|t| t.shape().to_vec()).collect();
         let mut state = State {
             unit,
             inputs,
             known: Known::default(),
             kept: FxHashMap::default(),
+            own: Vec::new(),
         };
         for (tensor, variable) in &unit.reads {
             if let Some(value) = self.variables.get(variable) {
@@ -71,7 +107,8 @@ impl Run<'_> {
             }
         }
         let last = loop {
-            let plan = unit.plan(&shapes, &state.known, self.workshop)?;
+            go_on(self.stop)?;
+            let plan = self.plan(&state)?;
             self.segment(&plan, &mut state)?;
             if plan.calls.is_empty() && plan.wanted.is_empty() {
                 break plan;
@@ -85,12 +122,9 @@ impl Run<'_> {
                 state.known.values.insert(*tensor, value);
             }
         };
-        let mut results = Vec::with_capacity(unit.graph.results.len());
-        for result in &unit.graph.results {
-            for source in unit.graph.inputs(*result) {
-                results.push(state.value(source, &last, &mut self.texts)?);
-            }
-        }
+        let results = unit.results.iter();
+        let results = results.map(|source| state.value(*source, &last, &mut self.texts));
+        let results = results.collect::<Result<Vec<Tensor>, Error>>()?;
         // Only now: all readers have seen what the variables held before.
         for (source, variable) in &unit.assigns {
             let value = state.value(*source, &last, &mut self.texts)?;
@@ -98,10 +132,31 @@ impl Run<'_> {
             self.variables.insert(variable.clone(), value);
         }
         let spare = &mut self.scratch[unit.number].spare;
-        for (tensor, value) in state.kept {
-            spare.insert((tensor, value.shape().to_vec()), value);
+        for tensor in state.own {
+            if let Some(value) = state.kept.remove(&tensor) {
+                spare.insert(tensor, value);
+            }
         }
         Ok(results)
+    }
+
+    /// The plan for what is known.
+    fn plan(&mut self, state: &State<'_>) -> Result<Arc<Plan>, Error> {
+        let is_first = state.known.computed.is_empty() && state.known.values.is_empty();
+        let first = &mut self.scratch[state.unit.number].first;
+        let shapes = || state.inputs.iter().map(Tensor::shape);
+        if let Some((known, plan)) = first
+            && is_first
+            && known.iter().map(Vec::as_slice).eq(shapes())
+        {
+            return Ok(plan.clone());
+        }
+        let shapes: Vec<Shape> = shapes().map(<[usize]>::to_vec).collect();
+        let plan = state.unit.plan(&shapes, &state.known, self.workshop)?;
+        if is_first {
+            *first = Some((shapes, plan.clone()));
+        }
+        Ok(plan)
     }
 
     /// Runs one segment; its outputs are kept afterwards.
@@ -109,10 +164,7 @@ impl Run<'_> {
         let scratch = &mut self.scratch[state.unit.number];
         let mut outputs = Vec::with_capacity(plan.outputs.len());
         for (tensor, element, shape) in &plan.outputs {
-            outputs.push(match scratch.spare.remove(&(*tensor, shape.clone())) {
-                Some(used) => used,
-                None => Tensor::zeros(run_time_type(*element), shape)?,
-            });
+            outputs.push(scratch.memory(*tensor, run_time_type(*element), shape)?);
         }
         grow(&mut scratch.arena, plan.arena)?;
         let mut memory = Memory {
@@ -121,6 +173,7 @@ impl Run<'_> {
             outputs: &mut outputs,
             arena: &mut scratch.arena,
             pool: &self.workshop.pool,
+            stop: self.stop,
         };
         let mut durations = Vec::new();
         let timed = self.times.is_some();
@@ -139,6 +192,7 @@ impl Run<'_> {
         state.known.computed.extend(plan.computed());
         for ((tensor, ..), value) in plan.outputs.iter().zip(outputs) {
             state.kept.insert(*tensor, value);
+            state.own.push(*tensor);
         }
         Ok(())
     }

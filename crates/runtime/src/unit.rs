@@ -21,6 +21,8 @@ pub(crate) struct Unit {
     pub(crate) graph: Arc<graph::Model>,
     /// The tensors that hold what variables held before a run.
     pub(crate) reads: Vec<(TensorId, String)>,
+    /// The tensors that it computes, in order.
+    pub(crate) results: Vec<TensorId>,
     /// The tensors that variables are set to after a run.
     pub(crate) assigns: Vec<(TensorId, String)>,
     is_body: bool,
@@ -87,8 +89,10 @@ impl Unit {
                 bodies.insert((index, *kind), unit);
             }
         }
+        let results = graph.results.iter().flat_map(|r| graph.inputs(*r));
         Ok(Unit {
             number,
+            results: results.collect(),
             graph: graph.clone(),
             reads,
             assigns,

@@ -14,8 +14,15 @@ pub(crate) enum Storage {
     Owned(Arc<AlignedBytes>),
     /// Part of a file, at any alignment.
     Shared(Bytes),
+    /// Memory of someone else that can be written, at any alignment.
+    Foreign(Arc<dyn Memory>),
     Strings(Arc<Vec<String>>),
 }
+
+/// Memory that a tensor can be made of, to be read and written in place.
+pub trait Memory: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Memory for T {}
 
 /// Bytes whose first is aligned to 64.
 pub(crate) struct AlignedBytes {
@@ -35,6 +42,7 @@ impl Storage {
         match self {
             Storage::Owned(owned) => owned.as_slice(),
             Storage::Shared(bytes) => bytes,
+            Storage::Foreign(memory) => (**memory).as_ref(),
             Storage::Strings(_) => &[],
         }
     }
@@ -43,6 +51,7 @@ impl Storage {
     pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8], TensorError> {
         let shared = match self {
             Storage::Owned(owned) => Arc::get_mut(owned).is_none(),
+            Storage::Foreign(memory) => Arc::get_mut(memory).is_none(),
             Storage::Shared(_) => true,
             Storage::Strings(_) => return Ok(&mut []),
         };
@@ -52,6 +61,9 @@ impl Storage {
         match self {
             Storage::Owned(owned) => {
                 Ok(Arc::get_mut(owned).map_or(&mut [], AlignedBytes::as_mut_slice))
+            }
+            Storage::Foreign(memory) => {
+                Ok(Arc::get_mut(memory).map_or(&mut [], |memory| memory.as_mut()))
             }
             Storage::Shared(_) | Storage::Strings(_) => Ok(&mut []),
         }

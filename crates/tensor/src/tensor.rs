@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use half::{bf16, f16};
 
-use crate::storage::{AlignedBytes, Storage};
+use crate::storage::{AlignedBytes, Memory, Storage};
 use crate::{ElementType, Shape, element_count};
 
 /// An array of elements in row-major order, in the packing of the IR format.
@@ -143,6 +143,27 @@ impl Tensor {
         })
     }
 
+    /// A tensor that reads and writes `memory` in place, at any alignment, as long as it has no clones.
+    ///
+    /// In a `boolean` tensor, bytes that are not 0 become 1.
+    pub fn from_memory(
+        element_type: ElementType,
+        shape: &[usize],
+        mut memory: impl Memory + 'static,
+    ) -> Result<Tensor, TensorError> {
+        check_bytes(element_type, shape, memory.as_ref().len())?;
+        if element_type == ElementType::Boolean {
+            for byte in memory.as_mut() {
+                *byte = u8::from(*byte != 0);
+            }
+        }
+        Ok(Tensor {
+            element_type,
+            shape: shape.to_vec(),
+            storage: Storage::Foreign(Arc::new(memory)),
+        })
+    }
+
     /// A tensor of a copy of `elements`.
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Result<Tensor, TensorError> {
         check_count(T::TYPE, shape, elements.len())?;
@@ -193,7 +214,7 @@ impl Tensor {
 
     /// The elements' bytes, to be written; none if they are strings.
     ///
-    /// They are aligned to 64, and copied first if they are shared. Who writes a `boolean` tensor
+    /// They are copied first if they are shared, and aligned to 64 but in [`Tensor::from_memory`]. Who writes a `boolean` tensor
     /// must leave 0 or 1 in every byte.
     ///
     /// # Panics
@@ -214,7 +235,7 @@ impl Tensor {
     pub fn strings(&self) -> Option<&[String]> {
         match &self.storage {
             Storage::Strings(strings) => Some(strings),
-            Storage::Owned(_) | Storage::Shared(_) => None,
+            Storage::Owned(_) | Storage::Shared(_) | Storage::Foreign(_) => None,
         }
     }
 

@@ -24,10 +24,14 @@ impl Tensor {
         }
     }
 
-    /// The elements, to be written, if they are of exactly this type; copied first if shared.
+    /// The elements, to be written, if they are of exactly this type; copied first if shared, or if they
+    /// are not aligned for it.
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
         self.check_type::<T>()?;
-        // The bytes are owned, so they are aligned to 64 and this cannot fail.
+        if !self.bytes().as_ptr().cast::<T>().is_aligned() {
+            *self = Tensor::from_bytes(self.element_type(), self.shape(), self.bytes())?;
+        }
+        // Bytes that are copied are aligned to 64, so this cannot fail.
         let misfit = |_: PodCastError| TensorError::ElementType {
             expected: T::TYPE.name(),
             found: T::TYPE,
@@ -200,6 +204,43 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+
+    #[test]
+    fn foreign_memory_is_written_in_place_while_it_has_one_owner() {
+        let mut tensor = Tensor::from_memory(U8, &[2], vec![1, 2]).unwrap();
+        let start = tensor.bytes().as_ptr();
+        tensor.as_mut_slice::<u8>().unwrap()[0] = 7;
+        assert_eq!(tensor.bytes().as_ptr(), start);
+        let clone = tensor.clone();
+        tensor.as_mut_slice::<u8>().unwrap()[0] = 8;
+        assert_eq!((tensor.bytes(), clone.bytes()), (&[8, 2][..], &[7, 2][..]));
+        assert_eq!(clone.bytes().as_ptr(), start);
+
+        struct Odd([u8; 9]);
+        impl Odd {
+            fn start(&self) -> usize {
+                usize::from(self.0.as_ptr().addr().is_multiple_of(2))
+            }
+        }
+        impl AsRef<[u8]> for Odd {
+            fn as_ref(&self) -> &[u8] {
+                &self.0[self.start()..][..8]
+            }
+        }
+        impl AsMut<[u8]> for Odd {
+            fn as_mut(&mut self) -> &mut [u8] {
+                let start = self.start();
+                &mut self.0[start..][..8]
+            }
+        }
+        let mut odd = Tensor::from_memory(F32, &[2], Odd([0; 9])).unwrap();
+        odd.as_mut_slice::<f32>().unwrap()[1] = 3.0;
+        assert_eq!(*odd.as_slice::<f32>().unwrap(), [0.0, 3.0]);
+
+        let bools = Tensor::from_memory(Boolean, &[3], vec![0, 1, 9]).unwrap();
+        assert_eq!(bools.bytes(), [0, 1, 1]);
+        assert!(Tensor::from_memory(F32, &[2], vec![0; 7]).is_err());
+    }
 
     #[test]
     fn a_slice_is_borrowed_if_aligned_and_copied_if_not() {

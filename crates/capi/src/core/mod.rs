@@ -190,7 +190,8 @@ extern "C" fn ov_core_read_model_unicode(
     })
 }
 
-/// Reads a model in IR format from memory. The tensor of weights may be freed at once.
+/// Reads a model in IR format from memory. The tensor of weights may be freed at once; its memory, unless
+/// it is the program's own, is the model's from now on, and must not be written.
 #[unsafe(no_mangle)]
 extern "C" fn ov_core_read_model_from_memory_buffer(
     core: In<'_, Core>,
