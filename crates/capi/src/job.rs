@@ -278,10 +278,14 @@ impl Engine {
             }
         }
         request.infer_with(options)?;
+        if let Err(failure) = keep_variables(request) {
+            request.reset();
+            return Err(failure);
+        }
         for (position, output) in self.outputs.iter().enumerate() {
             output.store(request.output(position)?)?;
         }
-        keep_variables(request)
+        Ok(())
     }
 }
 
