@@ -91,7 +91,10 @@ mod tests {
         let all = Arc::new(Barrier::new(9));
         for _ in 0..8 {
             let all = all.clone();
-            start(move || drop(all.wait())).unwrap();
+            let together = move || {
+                all.wait();
+            };
+            start(together).unwrap();
         }
         all.wait();
     }
