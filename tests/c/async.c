@@ -13,6 +13,25 @@
                 OUTPUT(2, "r"),                                                                          \
         EDGE_(0, 0, 1, 0) EDGE_(0, 0, 1, 1) EDGE_(1, 2, 2, 0))
 
+/* As many iterations as the program says. */
+#define MANY                                                                                             \
+    NET("many",                                                                                          \
+        INPUT(0, "trips", "", "i64") INPUT(1, "go", "", "boolean") INPUT(2, "x", "2", "f32")             \
+            LAYER(3, "loop", "Loop",                                                                     \
+                  "<port_map><input external_port_id=\"2\" internal_layer_id=\"0\"/>"                    \
+                  "<input external_port_id=\"3\" internal_layer_id=\"1\"/>"                              \
+                  "<output external_port_id=\"4\" internal_layer_id=\"3\"/>"                             \
+                  "<output external_port_id=\"-1\" internal_layer_id=\"4\" purpose=\"execution_condition\"/>" \
+                  "</port_map><back_edges><edge from-layer=\"3\" to-layer=\"0\"/></back_edges>",         \
+                  "<input><port id=\"0\"/><port id=\"1\"/><port id=\"2\"/><port id=\"3\"/></input>"      \
+                  "<output><port id=\"4\"/></output><body><layers>"                                      \
+                  INPUT(0, "xi", "2", "f32") INPUT(1, "gi", "", "boolean")                               \
+                  LAYER(2, "relu", "ReLU", "",                                                           \
+                        "<input><port id=\"0\"/></input><output><port id=\"1\"/></output>")              \
+                  OUTPUT(3, "xo") OUTPUT(4, "go_on") "</layers><edges>" EDGE_(0, 0, 2, 0)                \
+                  EDGE_(2, 1, 3, 0) EDGE_(1, 0, 4, 0) "</edges></body>") OUTPUT(4, "r"),                 \
+        EDGE_(0, 0, 3, 0) EDGE_(1, 0, 3, 1) EDGE_(2, 0, 3, 2) EDGE_(1, 0, 3, 3) EDGE_(3, 4, 4, 0))
+
 struct called {
     atomic_int times;
     ov_infer_request_t *request;
@@ -105,6 +124,61 @@ static void busy_and_cancelled(ov_core_t *core) {
     ov_compiled_model_free(compiled);
 }
 
+static void set_trips(ov_infer_request_t *request, int64_t trips) {
+    ov_tensor_t *tensor = NULL;
+    void *data = NULL;
+    WORKS(ov_infer_request_get_tensor(request, "trips", &tensor));
+    WORKS(ov_tensor_data(tensor, &data));
+    *(int64_t *)data = trips;
+    ov_tensor_free(tensor);
+    WORKS(ov_infer_request_get_tensor(request, "go", &tensor));
+    WORKS(ov_tensor_data(tensor, &data));
+    *(uint8_t *)data = 1;
+    ov_tensor_free(tensor);
+}
+
+static void count_call(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+
+/* A run that would take years ends at once. */
+static void cut_short(ov_core_t *core) {
+    ov_compiled_model_t *compiled = compile_text(core, MANY);
+    ov_infer_request_t *request = new_request(compiled);
+    atomic_int calls = 0;
+    ov_callback_t callback = {count_call, &calls};
+    WORKS(ov_infer_request_set_callback(request, &callback));
+    for (int k = 0; k < 3; k++) {
+        set_trips(request, INT64_MAX / 2);
+        WORKS(ov_infer_request_start_async(request));
+        STATUS(RESULT_NOT_READY, ov_infer_request_wait_for(request, 20));
+        WORKS(ov_infer_request_cancel(request));
+        FAILS_WITH(INFER_CANCELLED, "cancelled", ov_infer_request_wait_for(request, 60000));
+        CHECK(calls == 2 * k + 1);
+        set_trips(request, 3);
+        WORKS(ov_infer_request_start_async(request));
+        WORKS(ov_infer_request_wait(request));
+    }
+    ov_infer_request_free(request);
+    ov_compiled_model_free(compiled);
+}
+
+/* More runs at a time than there are processors. */
+static void many_requests(ov_core_t *core) {
+    enum { COUNT = 40 };
+    ov_compiled_model_t *compiled = compile_text(core, MANY);
+    ov_infer_request_t *requests[COUNT];
+    for (int k = 0; k < COUNT; k++) requests[k] = new_request(compiled);
+    for (int round = 0; round < 5; round++) {
+        for (int k = 0; k < COUNT; k++) {
+            set_trips(requests[k], INT64_MAX / 2);
+            WORKS(ov_infer_request_start_async(requests[k]));
+        }
+        for (int k = 0; k < COUNT; k++) WORKS(ov_infer_request_cancel(requests[k]));
+        for (int k = 0; k < COUNT; k++) STATUS(INFER_CANCELLED, ov_infer_request_wait(requests[k]));
+    }
+    for (int k = 0; k < COUNT; k++) ov_infer_request_free(requests[k]);
+    ov_compiled_model_free(compiled);
+}
+
 struct worker {
     ov_core_t *core;
     ov_compiled_model_t *compiled;
@@ -179,6 +253,8 @@ int main(void) {
     callbacks(core);
     freed_in_callback(core);
     busy_and_cancelled(core);
+    cut_short(core);
+    many_requests(core);
     threads(core);
     failing(core);
     ov_core_free(core);

@@ -169,6 +169,9 @@ static void files(ov_core_t *core, const char *folder) {
     CHECK(strcmp(value, "weighted") == 0);
     ov_free(value);
     WORKS(ov_compiled_model_get_property(all[4], ov_property_key_optimal_number_of_infer_requests, &value));
+    CHECK(strcmp(value, "7") == 0); /* As many as there are streams. */
+    ov_free(value);
+    WORKS(ov_compiled_model_get_property(all[5], ov_property_key_inference_num_threads, &value));
     CHECK(atoi(value) > 0);
     ov_free(value);
     FAILS_WITH(NOT_FOUND, "no property", ov_compiled_model_get_property(all[4], "SPEED", &value));

@@ -125,6 +125,27 @@ static void rgbx(struct parts *p) { color(p, RGBX, RGB); }
 static void bgrx(struct parts *p) { color(p, BGRX, RGB); }
 static void bgr(struct parts *p) { color(p, BGR, RGB); }
 static void gray(struct parts *p) { color(p, RGB, GRAY); }
+static void nv12_gray(struct parts *p) { color(p, NV12_SINGLE_PLANE, GRAY); }
+static void nv12_planes_gray(struct parts *p) { color(p, NV12_TWO_PLANES, GRAY); }
+static void i420_planes_gray(struct parts *p) { color(p, I420_THREE_PLANES, GRAY); }
+
+/* Images without a batch. */
+static void hwc(struct parts *p) {
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
+    set_layouts(p, "HWC", "NCHW");
+}
+
+static void chw(struct parts *p) {
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
+    set_layouts(p, "CHW", "NCHW");
+}
+
+static void hwc_larger(struct parts *p) {
+    hwc(p);
+    WORKS(ov_preprocess_input_tensor_info_set_spatial_static_shape(p->tensor, 3, 4));
+    WORKS(ov_preprocess_preprocess_steps_convert_element_type(p->steps, F32));
+    WORKS(ov_preprocess_preprocess_steps_resize(p->steps, RESIZE_LINEAR));
+}
 
 static void other_output(struct parts *p) {
     mean_and_scale(p);
@@ -270,12 +291,18 @@ static void what_does_not_fit(ov_core_t *core) {
 
     get_parts(model, &p);
     set_layouts(&p, "NHW", "NCHW");
+    FAILS_WITH(PARAMETER_MISMATCH, "[1, 1, 2, 2], and the model takes [1, 3, 2, 2]",
+               ov_preprocess_prepostprocessor_build(p.processor, &built));
+    free_parts(&p);
+
+    get_parts(model, &p);
+    set_layouts(&p, "NDHWC", "NCHW");
     FAILS_WITH(PARAMETER_MISMATCH, "not one of 4 dimensions",
                ov_preprocess_prepostprocessor_build(p.processor, &built));
     free_parts(&p);
 
     get_parts(model, &p);
-    color(&p, NV12_TWO_PLANES, GRAY);
+    color(&p, RGBX, GRAY);
     FAILS_WITH(NOT_IMPLEMENTED, "cannot be converted", ov_preprocess_prepostprocessor_build(p.processor, &built));
     free_parts(&p);
 

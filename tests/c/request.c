@@ -239,6 +239,85 @@ static void dynamic_shapes(ov_core_t *core) {
     ov_compiled_model_free(compiled);
 }
 
+static ov_tensor_t *of_memory(int64_t count, void *memory) {
+    ov_shape_t shape = {1, &count};
+    ov_tensor_t *tensor = NULL;
+    WORKS(ov_tensor_create_from_host_ptr(F32, shape, memory, &tensor));
+    return tensor;
+}
+
+static void set_input_and_output(ov_infer_request_t *request, int64_t count, void *in, void *out) {
+    ov_tensor_t *input = of_memory(count, in), *output = of_memory(count, out);
+    WORKS(ov_infer_request_set_input_tensor(request, input));
+    WORKS(ov_infer_request_set_output_tensor_by_index(request, 0, output));
+    ov_tensor_free(input);
+    ov_tensor_free(output);
+}
+
+/* Outputs are written where the program wants them, wherever that is. */
+static void memory_of_the_program(ov_core_t *core) {
+    ov_compiled_model_t *compiled = compile_text(core, RELU("4", "f32"));
+    ov_infer_request_t *request = new_request(compiled);
+    ov_compiled_model_free(compiled);
+
+    /* Where the input is, too. */
+    float memory[5] = {-1, 2, -3, 4, -5};
+    set_input_and_output(request, 4, memory, memory + 1);
+    WORKS(ov_infer_request_infer(request));
+    CHECK(memcmp(memory, (float[]){-1, 0, 2, 0, 4}, sizeof memory) == 0);
+    set_input_and_output(request, 4, memory + 1, memory);
+    WORKS(ov_infer_request_infer(request));
+    CHECK(memcmp(memory, (float[]){0, 2, 0, 4, 4}, sizeof memory) == 0);
+
+    /* At any address. */
+    unsigned char bytes[40];
+    memset(bytes, 77, sizeof bytes);
+    memcpy(bytes + 1, (float[]){-1, 1, -2, 2}, 16);
+    set_input_and_output(request, 4, bytes + 1, bytes + 19);
+    WORKS(ov_infer_request_infer(request));
+    CHECK(memcmp(bytes + 19, (float[]){0, 1, 0, 2}, 16) == 0);
+    CHECK(bytes[18] == 77 && bytes[35] == 77);
+
+    /* Memory that is gone is not used, whatever was done with it. */
+    for (int k = 0; k < 3; k++) {
+        float *in = malloc(16), *out = malloc(16);
+        for (int j = 0; j < 4; j++) in[j] = (float)(j - k);
+        set_input_and_output(request, 4, in, out);
+        WORKS(ov_infer_request_infer(request));
+        for (int j = 0; j < 4; j++) CHECK(out[j] == (j > k ? (float)(j - k) : 0));
+        set_input_and_output(request, 4, memory, bytes + 19);
+        free(in);
+        free(out);
+        WORKS(ov_infer_request_infer(request));
+        CHECK(memcmp(bytes + 19, memory, 16) == 0);
+    }
+    ov_infer_request_free(request);
+
+    /* Two outputs in one place: the last that is written stays. */
+    compiled = compile_text(
+        core, NET("both",
+                  INPUT(0, "x", "4", "f32")
+                      LAYER(1, "relu", "ReLU", "",
+                            "<input><port id=\"0\"/></input><output><port id=\"1\"/></output>")
+                          LAYER(2, "negative", "Negative", "",
+                                "<input><port id=\"0\"/></input><output><port id=\"1\"/></output>")
+                              OUTPUT(3, "r") OUTPUT(4, "s") OUTPUT(5, "t"),
+                  EDGE_(0, 0, 1, 0) EDGE_(0, 0, 2, 0) EDGE_(1, 1, 3, 0) EDGE_(2, 1, 4, 0) EDGE_(0, 0, 5, 0)));
+    request = new_request(compiled);
+    ov_compiled_model_free(compiled);
+    float in[4] = {-1, 2, -3, 4}, out[4], copy[4];
+    set_input_and_output(request, 4, in, out);
+    ov_tensor_t *output = of_memory(4, out);
+    WORKS(ov_infer_request_set_output_tensor_by_index(request, 1, output));
+    ov_tensor_free(output);
+    output = of_memory(4, copy);
+    WORKS(ov_infer_request_set_output_tensor_by_index(request, 2, output));
+    ov_tensor_free(output);
+    WORKS(ov_infer_request_infer(request));
+    CHECK(memcmp(out, (float[]){1, -2, 3, -4}, 16) == 0 && memcmp(copy, in, 16) == 0);
+    ov_infer_request_free(request);
+}
+
 /* What a variable holds does not change with the program's memory. */
 static void variables(ov_core_t *core) {
     ov_compiled_model_t *compiled = compile_text(
@@ -309,6 +388,7 @@ int main(void) {
     strings(core);
     get_and_set(core);
     dynamic_shapes(core);
+    memory_of_the_program(core);
     variables(core);
     profiling(core);
     ov_core_free(core);

@@ -90,6 +90,11 @@ fn threads() {
 }
 
 #[test]
+fn hostile() {
+    run("hostile");
+}
+
+#[test]
 fn preprocess() {
     run("preprocess");
 }

@@ -106,6 +106,41 @@ impl Layout {
         })
     }
 
+    /// How many dimensions there are, if all have names.
+    fn named_rank(&self) -> Option<usize> {
+        let all_named = self.back.is_none() && self.names().all(Option::is_some);
+        all_named.then_some(self.front.len())
+    }
+
+    /// This with the dimensions in front that only `other` has, and how many those are: none, unless every
+    /// dimension of both has a name.
+    pub(crate) fn extended_to(&self, other: &Layout) -> (Layout, usize) {
+        let mut front = Vec::new();
+        if let (Some(_), Some(_)) = (self.named_rank(), other.named_rank()) {
+            let added = other.front.iter().filter(|name| !self.front.contains(name));
+            front.extend(added.cloned());
+        }
+        let count = front.len();
+        front.extend_from_slice(&self.front);
+        let extended = Layout {
+            front,
+            ..self.clone()
+        };
+        (extended, count)
+    }
+
+    /// For each dimension of `other`, which of `rank` it is here; `other` may have fewer.
+    pub(crate) fn places_of(&self, other: &Layout, rank: usize) -> Result<Vec<usize>> {
+        let fewer = other.named_rank().filter(|named| *named < rank);
+        if let (Some(fewer), true) = (fewer, self.named_rank() == Some(rank)) {
+            let (extended, added) = other.extended_to(self);
+            if fewer + added == rank {
+                return Ok(self.order_to(&extended, rank)?.split_off(added));
+            }
+        }
+        self.order_to(other, rank)
+    }
+
     /// For each of `rank` dimensions in `other`, which it is here.
     pub(crate) fn order_to(&self, other: &Layout, rank: usize) -> Result<Vec<usize>> {
         let own = self.of_rank(rank)?;
@@ -223,6 +258,16 @@ mod tests {
         };
         assert_eq!(order("NHWC", "NCHW", 4).unwrap(), [0, 3, 1, 2]);
         assert_eq!(order("N...C", "NC...", 5).unwrap(), [0, 4, 1, 2, 3]);
+        let places = |own: &str, other: &str| {
+            let other = Layout::parse(other).unwrap();
+            Layout::parse(own).unwrap().places_of(&other, 4)
+        };
+        assert_eq!(places("NCHW", "HWC").unwrap(), [2, 3, 1]);
+        assert_eq!(places("NCHW", "W").unwrap(), [3]);
+        assert_eq!(places("NCHW", "NHWC").unwrap(), [0, 2, 3, 1]);
+        for (own, other) in [("NCHW", "HWD"), ("N...", "HWC"), ("NCHW", "?HW")] {
+            assert!(places(own, other).is_err(), "{other} of {own}");
+        }
         assert_eq!(
             order("NHWC", "NCHW", 3).unwrap_err().message,
             "layout [N,H,W,C] is not one of 3 dimensions"

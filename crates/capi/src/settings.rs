@@ -4,6 +4,7 @@ use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use crate::util::log;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use vinelift::{Config, IndexPolicy, Level};
 
 /// What properties are set to; the others are what they are at first.
@@ -69,8 +70,13 @@ const LEVEL: &str = "VINELIFT_LEVEL";
 const THREADS: &str = "INFERENCE_NUM_THREADS";
 const PRECISION: &str = "INFERENCE_PRECISION_HINT";
 
-const CALLERS_THREAD: &str =
-    "a request runs on one thread, and as many run at a time as are started";
+const STREAMS: &str = "NUM_STREAMS";
+const HINT: &str = "PERFORMANCE_HINT";
+const REQUESTS: &str = "PERFORMANCE_HINT_NUM_REQUESTS";
+const REQUESTS_OF_MODEL: &str = "OPTIMAL_NUMBER_OF_INFER_REQUESTS";
+const THROUGHPUT: &str = "THROUGHPUT";
+const ALL_THROUGHPUT: &str = "CUMULATIVE_THROUGHPUT";
+
 const ONE_DEVICE: &str = "there is one device";
 
 /// The properties that can be set.
@@ -82,10 +88,10 @@ static PROPERTIES: &[Property] = &[
     property(LEVEL, "scheduled", OneOf(&["interpreted", "fused", "compiled", "scheduled"]), ""),
     property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
     auto("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
-    property("NUM_STREAMS", "1", Streams, CALLERS_THREAD),
+    property(STREAMS, "1", Streams, ""),
     property(THREADS, "0", Number, ""),
-    property("PERFORMANCE_HINT", "LATENCY", OneOf(&["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT", "UNDEFINED", ""]), CALLERS_THREAD),
-    property("PERFORMANCE_HINT_NUM_REQUESTS", "0", Number, CALLERS_THREAD),
+    property(HINT, "LATENCY", OneOf(&["LATENCY", THROUGHPUT, ALL_THROUGHPUT, "UNDEFINED", ""]), ""),
+    property(REQUESTS, "0", Number, ""),
     auto("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
     property("EXECUTION_MODE_HINT", "ACCURACY", OneOf(&["ACCURACY", "PERFORMANCE"]), "the precision is always the model's"),
     property(PRECISION, "f32", OneOf(&["f32", "f16", "bf16", "dynamic", "undefined", ""]), "the precision is always the model's, and at least f32"),
@@ -107,7 +113,7 @@ static PROPERTIES: &[Property] = &[
 const OF_DEVICE: [&str; 10] = [
     "SUPPORTED_PROPERTIES",
     "AVAILABLE_DEVICES",
-    "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
+    REQUESTS_OF_MODEL,
     "RANGE_FOR_ASYNC_INFER_REQUESTS",
     "RANGE_FOR_STREAMS",
     "EXECUTION_DEVICES",
@@ -121,7 +127,7 @@ const OF_DEVICE: [&str; 10] = [
 const OF_MODEL: [&str; 4] = [
     "SUPPORTED_PROPERTIES",
     "NETWORK_NAME",
-    "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
+    REQUESTS_OF_MODEL,
     "EXECUTION_DEVICES",
 ];
 
@@ -155,6 +161,34 @@ impl Settings {
             .map_or(property.initial, String::as_str)
     }
 
+    fn number(&self, key: &str) -> usize {
+        let text = settable(key).map(|property| self.get(property));
+        text.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// How many threads the runs of a model share.
+    fn threads(&self) -> usize {
+        match self.number(THREADS) {
+            0 => device::threads(),
+            some => some,
+        }
+    }
+
+    /// Among how many runs at a time the threads are divided: as many as was said; or one; or, for
+    /// throughput, as many as there are threads or requests.
+    fn streams(&self) -> usize {
+        if self.0.contains_key(STREAMS) {
+            return self.number(STREAMS).max(1);
+        }
+        if !self.is(HINT, THROUGHPUT) && !self.is(HINT, ALL_THROUGHPUT) {
+            return 1;
+        }
+        match self.number(REQUESTS) {
+            0 => self.threads(),
+            some => self.threads().min(some),
+        }
+    }
+
     fn is(&self, key: &str, value: &str) -> bool {
         settable(key).is_ok_and(|property| self.get(property) == value)
     }
@@ -178,10 +212,7 @@ impl Settings {
             } else {
                 IndexPolicy::Spec
             },
-            // 0, as anything that is no number, is as many as there are.
-            threads: settable(THREADS)
-                .ok()
-                .and_then(|property| self.get(property).parse().ok()),
+            threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }
     }
@@ -190,7 +221,7 @@ impl Settings {
     pub(crate) fn of_device(&self, key: &str, device: Device) -> Result<String> {
         Ok(match key {
             "SUPPORTED_PROPERTIES" => supported(&OF_DEVICE, device),
-            "OPTIMAL_NUMBER_OF_INFER_REQUESTS" => device::threads().to_string(),
+            REQUESTS_OF_MODEL | STREAMS => self.streams().to_string(),
             "AVAILABLE_DEVICES" => String::new(),
             "RANGE_FOR_ASYNC_INFER_REQUESTS" => "1 1 1".to_owned(),
             "RANGE_FOR_STREAMS" => format!("1 {}", device::threads()),
@@ -211,7 +242,8 @@ impl Settings {
         Ok(match key {
             "SUPPORTED_PROPERTIES" => supported(&OF_MODEL, Device::Auto),
             "NETWORK_NAME" => name.to_owned(),
-            "OPTIMAL_NUMBER_OF_INFER_REQUESTS" => device::threads().to_string(),
+            REQUESTS_OF_MODEL | STREAMS => self.streams().to_string(),
+            THREADS => self.threads().to_string(),
             "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
             _ => self.get(settable(key)?).to_owned(),
         })
@@ -260,7 +292,10 @@ impl Values {
                 _ => return None,
             },
             Number if is_number(text) => text,
-            Streams if matches!(text, "-1" | "AUTO" | "-2" | "NUMA") => "1",
+            Streams if matches!(text, "-1" | "AUTO") => {
+                return Some(Ok(device::threads().to_string()));
+            }
+            Streams if matches!(text, "-2" | "NUMA") => "1",
             Streams if is_number(text) => text,
             Number | Streams => return None,
             OneOf(values) => values.iter().find(|v| v.eq_ignore_ascii_case(text))?,
@@ -320,13 +355,38 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_divided_among_streams() {
+        let told = |properties: &[(&str, &str)]| {
+            let mut settings = Settings::default();
+            for (key, value) in properties {
+                settings.set(key, value).unwrap();
+            }
+            let threads = settings.config().threads.map_or(0, NonZeroUsize::get);
+            let streams = settings.of_model(STREAMS, "m").unwrap();
+            let requests = settings.of_model(REQUESTS_OF_MODEL, "m");
+            assert_eq!(requests.unwrap(), streams);
+            (threads, streams.parse::<usize>().unwrap())
+        };
+        let all = device::threads();
+        assert_eq!(told(&[]), (all, 1));
+        assert_eq!(told(&[(THREADS, "6")]), (6, 1));
+        assert_eq!(told(&[(THREADS, "6"), (STREAMS, "4")]), (1, 4));
+        assert_eq!(told(&[(THREADS, "6"), (STREAMS, "2")]), (3, 2));
+        assert_eq!(told(&[(THREADS, "6"), (STREAMS, "0")]), (6, 1));
+        assert_eq!(told(&[(THREADS, "6"), (HINT, THROUGHPUT)]), (1, 6));
+        let hinted = [(THREADS, "6"), (HINT, THROUGHPUT), (REQUESTS, "2")];
+        assert_eq!(told(&hinted), (3, 2));
+        assert_eq!(told(&[(HINT, "LATENCY"), (REQUESTS, "2")]), (all, 1));
+        assert_eq!(told(&[(STREAMS, "AUTO")]), (1, all));
+        assert_eq!(told(&[(STREAMS, "NUMA")]), (all, 1));
+    }
+
+    #[test]
     fn values_are_checked_and_kept() {
         let mut settings = Settings::default();
         settings.set(PROFILING, "true").unwrap();
         assert!(settings.is_on(PROFILING));
-        settings.set("NUM_STREAMS", "AUTO").unwrap();
         let get = |settings: &Settings, key| settings.of_device(key, Device::Auto).unwrap();
-        assert_eq!(get(&settings, "NUM_STREAMS"), "1");
         settings.set("INFERENCE_PRECISION_HINT", "bf16").unwrap();
         assert_eq!(get(&settings, "INFERENCE_PRECISION_HINT"), "f32");
         settings.set(INDEX_POLICY, "zero").unwrap();

@@ -113,6 +113,8 @@ impl Layers<'_> {
                 self.drop_fourth()?;
                 self.reverse_channels()?;
             }
+            (Color::Nv12Planes | Color::I420Planes, Color::Gray) => self.tensors.truncate(1),
+            (Color::Nv12 | Color::I420, Color::Gray) => self.brightness()?,
             (Color::Rgb, Color::Gray) => self.gray([0.299, 0.587, 0.114])?,
             (Color::Bgr, Color::Gray) => self.gray([0.114, 0.587, 0.299])?,
             _ => return Err(fail(&from)),
@@ -126,6 +128,23 @@ impl Layers<'_> {
         let inputs = self.tensors.clone();
         self.tensors = vec![self.operator((operator, "opset8"), &[], &inputs)?];
         Ok(())
+    }
+
+    /// The first two thirds of the lines, where brightness is.
+    fn brightness(&mut self) -> Result<()> {
+        let axis = self.axis("H")?;
+        let inputs = self.tensors.clone();
+        let shape = self.operator(("ShapeOf", "opset3"), &[("output_type", "i64")], &inputs)?;
+        let (axes, of_shape) = (self.integers(&[axis])?, self.integers(&[0])?);
+        let from_shape = [("batch_dims", "0")];
+        let lines = self.operator(("Gather", "opset8"), &from_shape, &[shape, axes, of_shape])?;
+        let numpy = [("auto_broadcast", "numpy")];
+        let two = self.integers(&[2])?;
+        let twice = self.operator(("Multiply", "opset1"), &numpy, &[lines, two])?;
+        let three = self.integers(&[3])?;
+        let stop = self.operator(("Divide", "opset1"), &numpy, &[twice, three])?;
+        let (start, step) = (self.integers(&[0])?, self.integers(&[1])?);
+        self.then(("Slice", "opset8"), &[], &[start, stop, step, axes])
     }
 
     fn drop_fourth(&mut self) -> Result<()> {

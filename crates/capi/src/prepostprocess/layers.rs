@@ -243,6 +243,14 @@ impl Layers<'_> {
         if from == to {
             return Ok(());
         }
+        // Dimensions that the tensor does not have are added in front.
+        let (from, added) = from.extended_to(&to);
+        if added > 0 {
+            let axes: Vec<i64> = (0..added as i64).collect();
+            let axes = self.integers(&axes)?;
+            self.then(("Unsqueeze", "opset1"), &[], &[axes])?;
+            self.rank = Some(self.rank()? + added);
+        }
         let order = from.order_to(&to, self.rank()?)?;
         if order.is_sorted() {
             return Ok(());
@@ -385,14 +393,14 @@ impl Input {
         let Some(dims) = model_shape.dims() else {
             return self.unranked(model_shape);
         };
-        let rank = dims.len();
         let mut dims = match (&layout, &of_model) {
             (Some(layout), Some(of_model)) => {
-                let order = of_model.order_to(layout, rank)?;
-                order.into_iter().map(|k| dims[k]).collect()
+                let places = of_model.places_of(layout, dims.len())?;
+                places.into_iter().map(|k| dims[k]).collect()
             }
             _ => dims.to_vec(),
         };
+        let rank = dims.len();
         let index = |name: &str| match &layout {
             Some(layout) => layout.index(name, rank),
             None => Err(Failure::new(
