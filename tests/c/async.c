@@ -17,7 +17,7 @@
 #define MANY                                                                                             \
     NET("many",                                                                                          \
         INPUT(0, "trips", "", "i64") INPUT(1, "go", "", "boolean") INPUT(2, "x", "2", "f32")             \
-            LAYER(3, "loop", "Loop",                                                                     \
+            VERSION(5, 3, "loop", "Loop",                                                                \
                   "<port_map><input external_port_id=\"2\" internal_layer_id=\"0\"/>"                    \
                   "<input external_port_id=\"3\" internal_layer_id=\"1\"/>"                              \
                   "<output external_port_id=\"4\" internal_layer_id=\"3\"/>"                             \

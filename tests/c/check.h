@@ -40,8 +40,9 @@
         ov_free(message_);                                                                               \
     } while (0)
 
-#define LAYER(id, name, type, data, ports)                                                               \
-    "<layer id=\"" #id "\" name=\"" name "\" type=\"" type "\" version=\"opset1\">" data ports "</layer>"
+#define VERSION(opset, id, name, type, data, ports)                                                      \
+    "<layer id=\"" #id "\" name=\"" name "\" type=\"" type "\" version=\"opset" #opset "\">" data ports "</layer>"
+#define LAYER(id, name, type, data, ports) VERSION(1, id, name, type, data, ports)
 #define INPUT(id, name, shape, type)                                                                     \
     LAYER(id, name, "Parameter", "<data shape=\"" shape "\" element_type=\"" type "\"/>",                \
           "<output><port id=\"0\" names=\"" name "\"/></output>")

@@ -125,6 +125,10 @@ fn own_tests(folder: &Path) {
     let copy = folder.join("package");
     succeed(Command::new("rm").arg("-rf").arg(&copy));
     succeed(Command::new("cp").arg("-r").arg(package).arg(&copy));
+    let fixtures = copy.join("tests/fixtures");
+    stand_in(&fixtures, "inception", &[1, 3, 299, 299]);
+    let image = fixtures.join("inception/tensor-1x3x299x299-f32.bgr");
+    std::fs::write(image, vec![0; 299 * 299 * 3 * 4]).unwrap();
     let mut tests = in_project(folder);
     tests
         .current_dir(&copy)
@@ -144,17 +148,9 @@ fn integration_tests_of_the_crate_openvino() {
         eprintln!("skipped: {CHECKOUT} is not set");
         return;
     };
-    // The models that the tests want are downloaded if they are not there. The tests below look only at
-    // the names and shapes of their inputs and outputs.
     let fixtures = checkout.join("crates/openvino/tests/fixtures");
-    for (name, input) in [("alexnet", "1,3,227,227"), ("mobilenet", "1,3,224,224")] {
-        let path = fixtures.join(name).join(name);
-        if !path.with_extension("xml").exists() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path.with_extension("xml"), stand_in(name, input)).unwrap();
-            std::fs::write(path.with_extension("bin"), [0; 4]).unwrap();
-        }
-    }
+    stand_in(&fixtures, "alexnet", &[1, 3, 227, 227]);
+    stand_in(&fixtures, "mobilenet", &[1, 3, 224, 224]);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openvino_rs");
     let mut tests = in_project(&checkout);
     tests.env("CARGO_TARGET_DIR", target);
@@ -182,22 +178,29 @@ fn integration_tests_of_the_crate_openvino() {
     assert!(passed >= 8, "{passed} tests passed:\n{printed}");
 }
 
-/// A model with one input of this shape and one output.
-fn stand_in(name: &str, shape: &str) -> String {
-    let dims: String = shape
-        .split(',')
-        .map(|d| format!("<dim>{d}</dim>"))
-        .collect();
-    format!(
+/// A model in place of one that a test would download, unless it is there. The tests that use it look
+/// only at the names and shapes of its input and output.
+fn stand_in(fixtures: &Path, name: &str, shape: &[usize]) {
+    let path = fixtures.join(name).join(name).with_extension("xml");
+    if path.exists() {
+        return;
+    }
+    let dims: String = shape.iter().map(|d| format!("<dim>{d}</dim>")).collect();
+    let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let shape = shape.join(",");
+    let text = format!(
         r#"<net name="{name}" version="11"><layers>
-<layer id="0" name="data" type="Parameter" version="opset1"><data shape="{shape}" element_type="f32"/>
-<output><port id="0" precision="FP32" names="data">{dims}</port></output></layer>
+<layer id="0" name="input" type="Parameter" version="opset1"><data shape="{shape}" element_type="f32"/>
+<output><port id="0" precision="FP32" names="input">{dims}</port></output></layer>
 <layer id="1" name="prob" type="ReLU" version="opset1"><input><port id="0">{dims}</port></input>
 <output><port id="1" precision="FP32" names="prob">{dims}</port></output></layer>
 <layer id="2" name="result" type="Result" version="opset1"><input><port id="0">{dims}</port></input></layer>
 </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
 <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"#
-    )
+    );
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(path.with_extension("bin"), [0; 4]).unwrap();
 }
 
 #[test]

@@ -43,6 +43,8 @@ unsafe impl Sync for Address {}
 /// Zeroed memory, aligned for the widest loads.
 #[derive(Debug)]
 struct Block {
+    /// What was allocated, in which `start` is.
+    allocated: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -61,29 +63,30 @@ impl Block {
             let text = format!("out of memory: cannot allocate {len} bytes");
             Failure::new(Status::GeneralError, text)
         };
-        let start = match Block::layout(len) {
-            None => return Err(fail()),
-            Some(layout) if layout.size() == 0 => Block::NOWHERE,
-            // SAFETY: the size is not 0.
-            Some(layout) => NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(fail)?,
-        };
-        Ok(Arc::new(Block { start, len }))
+        let layout = Block::layout(len).ok_or_else(fail)?;
+        // SAFETY: the size is not 0.
+        let allocated = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(fail)?;
+        let skipped = allocated.align_offset(ALIGNMENT);
+        Ok(Arc::new(Block {
+            allocated,
+            // SAFETY: less than the alignment is skipped, and so much more was allocated.
+            start: unsafe { allocated.add(skipped) },
+            len,
+        }))
     }
 
-    /// Where a block of no bytes is.
-    const NOWHERE: NonNull<u8> =
-        NonNull::without_provenance(std::num::NonZeroUsize::new(ALIGNMENT).unwrap());
-
+    /// With room to align the start. The system is not asked for that: it would write all of the memory
+    /// to zero it.
     fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len, ALIGNMENT).ok()
+        Layout::from_size_align(len.checked_add(ALIGNMENT)?, 1).ok()
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Some(layout) = Block::layout(self.len).filter(|l| l.size() > 0) {
+        if let Some(layout) = Block::layout(self.len) {
             // SAFETY: it was allocated with this layout, and this is its only owner.
-            unsafe { dealloc(self.start.as_ptr(), layout) }
+            unsafe { dealloc(self.allocated.as_ptr(), layout) }
         }
     }
 }
