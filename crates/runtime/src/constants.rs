@@ -81,6 +81,7 @@ pub(crate) fn fold_operands(
         outputs: &mut outputs,
         arena: &mut Tensor::zeros(ElementType::U8, &[arena])?,
         pool,
+        stop: None,
     };
     execute(&plan, &mut memory, None)?;
     for (buffer, value) in types.into_iter().zip(outputs) {
