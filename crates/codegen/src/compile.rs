@@ -3,6 +3,7 @@
 use crate::code::{Code, Entry, Memory};
 use crate::emit;
 use crate::error::CodegenError;
+use crate::strip::Target;
 use crate::text::{self, KernelText};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -23,6 +24,30 @@ use vinelift_nest::{Nest, Parts, Role};
 pub struct Options {
     /// Keep what each kernel looks like on its way ([`Code::text`]).
     pub capture_text: bool,
+    /// How wide vectors may be.
+    pub vectors: Vectors,
+}
+
+/// How wide vectors may be. The results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Vectors {
+    /// As wide as the machine has them.
+    #[default]
+    Widest,
+    /// At most 256 bits.
+    Bits256,
+    /// At most 128 bits, which is what Cranelift knows.
+    Bits128,
+}
+
+impl Vectors {
+    fn target(self) -> Option<Target> {
+        match self {
+            Vectors::Widest => Target::of_host(),
+            Vectors::Bits256 => Target::of_host().map(|_| Target::Avx2),
+            Vectors::Bits128 => None,
+        }
+    }
 }
 
 /// Compiles for the machine it runs on.
@@ -58,22 +83,28 @@ impl Compiler {
         let mut memory = Memory::new(JITModule::new(builder));
         let tables = define_tables(memory.module(), &nests)?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
+        let strips = declare_strips(memory.module(), &nests)?;
         let compiled: Vec<Compiled> = nests
             .par_iter()
             .zip(&tables)
             .zip(&functions)
+            .zip(&strips)
             .zip(kernels)
             .enumerate()
             .map_init(
                 || (Context::new(), FunctionBuilderContext::new()),
-                |(context, shared), (kernel, (((nest, tables), &function), original))| {
+                |(context, shared), (kernel, ((((nest, tables), &function), strips), original))| {
                     let job = Job {
                         kernel,
                         nest,
                         original,
-                        tables,
+                        around: emit::Around {
+                            tables,
+                            strip_functions: strips,
+                            isa: &*self.isa,
+                            target: options.vectors.target(),
+                        },
                         function,
-                        isa: &*self.isa,
                         options,
                     };
                     job.compile(context, shared)
@@ -182,23 +213,46 @@ fn declare_functions(
         .collect()
 }
 
+/// A function for each stage, which is defined if the stage has a strip.
+fn declare_strips(
+    module: &mut JITModule,
+    nests: &[Nest],
+) -> Result<Vec<Vec<FuncId>>, CodegenError> {
+    let signature = emit::strip_signature();
+    let of = |(kernel, nest): (usize, &Nest)| {
+        let mut declare = || {
+            module
+                .declare_anonymous_function(&signature)
+                .map_err(|e| refused(kernel, 0, e))
+        };
+        nest.stages.iter().map(|_| declare()).collect()
+    };
+    nests.iter().enumerate().map(of).collect()
+}
+
 struct Job<'a> {
     kernel: usize,
     nest: &'a Nest,
     /// The nest before it was legalised.
     original: &'a Nest,
-    tables: &'a [Option<DataId>],
+    around: emit::Around<'a>,
     function: FuncId,
-    isa: &'a dyn TargetIsa,
     options: &'a Options,
 }
 
 struct Compiled {
+    strips: Vec<emit::Strip>,
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
     parts: Parts,
     text: Option<KernelText>,
+}
+
+impl Compiled {
+    fn size(&self) -> usize {
+        self.bytes.len() + self.strips.iter().map(|s| s.bytes.len()).sum::<usize>()
+    }
 }
 
 impl Job<'_> {
@@ -210,8 +264,8 @@ impl Job<'_> {
         let (kernel, capture) = (self.kernel, self.options.capture_text);
         context.clear();
         context.set_disasm(capture);
-        let emitted = emit::kernel(self.nest, self.tables, self.isa, &mut context.func, shared);
-        let (lanes, parts) = emitted.map_err(|e| match e {
+        let emitted = emit::kernel(self.nest, &self.around, &mut context.func, shared);
+        let emitted = emitted.map_err(|e| match e {
             emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
             emit::Refusal::TooLarge => CodegenError::TooLarge {
                 kernel,
@@ -221,10 +275,11 @@ impl Job<'_> {
         // Compiling rewrites the function.
         let origin = text::Origin {
             nest: self.original,
-            lanes: &lanes,
+            runs: &emitted.runs,
+            strips: &emitted.strips,
         };
         let clif = capture.then(|| text::clif(&origin, &context.func));
-        if let Err(e) = context.compile(self.isa, &mut ControlPlane::default()) {
+        if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
             let message = pretty_error(e.func, e.inner);
             return Err(CodegenError::Cranelift { kernel, message });
         }
@@ -232,14 +287,11 @@ impl Job<'_> {
         let code = context
             .compiled_code()
             .ok_or_else(|| failed("no code".to_owned()))?;
-        let text = match clif {
-            Some(clif) => Some(KernelText {
-                clif,
-                vcode: code.vcode.clone().unwrap_or_default(),
-                asm: text::assembly(&origin, code, self.isa).map_err(failed)?,
-            }),
-            None => None,
-        };
+        let text = clif.map(|clif| KernelText {
+            clif,
+            vcode: code.vcode.clone().unwrap_or_default(),
+            asm: text::assembly(&origin, code, self.around.isa),
+        });
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
         let relocations: Vec<ModuleReloc> = code
             .buffer
@@ -253,10 +305,11 @@ impl Job<'_> {
             )));
         }
         Ok(Compiled {
+            strips: emitted.strips,
             bytes,
             align,
             relocations,
-            parts,
+            parts: emitted.parts,
             text,
         })
     }
@@ -275,7 +328,7 @@ fn link(
     functions: &[FuncId],
     compiled: Vec<Compiled>,
 ) -> Result<Code, CodegenError> {
-    let bytes = compiled.iter().map(|c| c.bytes.len()).sum();
+    let bytes = compiled.iter().map(Compiled::size).sum();
     let no_memory = |e: ModuleError| CodegenError::Memory {
         bytes,
         message: e.to_string(),
@@ -285,6 +338,11 @@ fn link(
         module
             .define_function_bytes(function, c.align, &c.bytes, &c.relocations)
             .map_err(no_memory)?;
+        for strip in &c.strips {
+            module
+                .define_function_bytes(strip.function, 64, &strip.bytes, &[])
+                .map_err(no_memory)?;
+        }
     }
     module.finalize_definitions().map_err(no_memory)?;
     let entries = functions
@@ -292,7 +350,7 @@ fn link(
         .zip(compiled)
         .map(|(&function, c)| Entry {
             address: module.get_finalized_function(function),
-            size: c.bytes.len(),
+            size: c.size(),
             parts: c.parts,
             text: c.text,
         })

@@ -22,10 +22,14 @@
 //! # Ok::<(), vinelift_codegen::CodegenError>(())
 //! ```
 //!
+//! What touches nearly every element runs by vectors: of 128 bits through Cranelift, and as wide as
+//! the machine has them in strips, which are assembled here ([`Vectors`] limits that).
+//!
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
 //!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
-//! * a kernel never traps and never calls out of its own code: what can go wrong ends it with a
+//! * a kernel never traps and never calls out of its own code, which is that of its function and of the
+//!   strips that belong to it: what can go wrong ends it with a
 //!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
 //!   zero, shifts by too much, casts out of range) is settled by instructions around it;
 //! * a kernel reads and writes its buffers and nothing else.
@@ -39,9 +43,10 @@ mod code;
 mod compile;
 mod emit;
 mod error;
+mod strip;
 mod text;
 
 pub use code::Code;
-pub use compile::{Compiler, Options};
+pub use compile::{Compiler, Options, Vectors};
 pub use error::CodegenError;
 pub use text::KernelText;

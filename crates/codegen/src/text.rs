@@ -1,5 +1,6 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
+use crate::emit::{Runs, Strip};
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::{Function, SourceLoc};
 use cranelift_codegen::isa::TargetIsa;
@@ -26,8 +27,10 @@ pub(crate) fn location(stage: usize) -> SourceLoc {
 pub(crate) struct Origin<'a> {
     /// As it was handed in: what the functions in it become is too long to read.
     pub(crate) nest: &'a Nest,
-    /// How many points each stage does at once.
-    pub(crate) lanes: &'a [usize],
+    /// How each stage runs.
+    pub(crate) runs: &'a [Runs],
+    /// The strips that the kernel calls.
+    pub(crate) strips: &'a [Strip],
 }
 
 pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
@@ -40,27 +43,19 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
 }
 
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
-/// optimiser made up belong to no stage and stay where they are.
-#[cfg(feature = "disassembly")]
-pub(crate) fn assembly(
-    origin: &Origin<'_>,
-    code: &CompiledCode,
-    isa: &dyn TargetIsa,
-) -> Result<String, String> {
+/// optimiser made up belong to no stage and stay where they are. Strips follow the kernel that calls them.
+pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn TargetIsa) -> String {
     let ranges = code.buffer.get_srclocs_sorted();
     // Every block ends with an instruction that has a location; constants follow the last.
     let end = ranges.iter().map(|r| r.end as usize).max().unwrap_or(0);
     let bytes = code.code_buffer().get(..end).unwrap_or_default();
-    let capstone = isa.to_capstone().map_err(|e| e.to_string())?;
-    let instructions = capstone.disasm_all(bytes, 0).map_err(|e| e.to_string())?;
     let mut ranges = ranges.iter().filter(|r| !r.loc.is_default()).peekable();
     let mut text = String::new();
     let mut current = 0;
-    for instruction in instructions.iter() {
-        let at = instruction.address();
-        while ranges.next_if(|r| u64::from(r.end) <= at).is_some() {}
+    for (at, line) in disassembly::instructions(bytes, isa.name()) {
+        while ranges.next_if(|r| r.end as usize <= at).is_some() {}
         if let Some(range) = ranges.peek()
-            && u64::from(range.start) <= at
+            && range.start as usize <= at
             && range.loc.bits() != current
         {
             current = range.loc.bits();
@@ -70,24 +65,52 @@ pub(crate) fn assembly(
                 false => writeln!(text, "; return"),
             };
         }
-        let mnemonic = instruction.mnemonic().unwrap_or_default();
-        let line = format!(
-            "{at:6x}  {mnemonic} {}",
-            instruction.op_str().unwrap_or_default()
-        );
-        let _ = writeln!(text, "{}", line.trim_end());
+        let _ = writeln!(text, "{at:6x}  {line}");
     }
-    Ok(text)
+    for strip in origin.strips {
+        let _ = writeln!(text, "; strip of {}", origin.heading(strip.stage));
+        for (at, line) in disassembly::instructions(&strip.bytes[..strip.code], isa.name()) {
+            let _ = writeln!(text, "{at:6x}  {line}");
+        }
+    }
+    text
 }
 
-/// There is no disassembler to ask.
+#[cfg(feature = "disassembly")]
+mod disassembly {
+    use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter};
+
+    /// Each instruction with its offset; the bytes of machines other than x86.
+    pub(super) fn instructions(bytes: &[u8], isa: &str) -> Vec<(usize, String)> {
+        if isa != "x64" {
+            let words = bytes.chunks(4).enumerate();
+            let hex = |word: &[u8]| word.iter().rev().map(|b| format!("{b:02x}")).collect();
+            return words.map(|(k, word)| (4 * k, hex(word))).collect();
+        }
+        let mut formatter = NasmFormatter::new();
+        let options = formatter.options_mut();
+        options.set_space_after_operand_separator(true);
+        options.set_hex_prefix("0x");
+        options.set_hex_suffix("");
+        let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut all = Vec::new();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            let mut line = String::new();
+            formatter.format(&instruction, &mut line);
+            all.push((instruction.ip() as usize, line));
+        }
+        all
+    }
+}
+
 #[cfg(not(feature = "disassembly"))]
-pub(crate) fn assembly(
-    _: &Origin<'_>,
-    _: &CompiledCode,
-    _: &dyn TargetIsa,
-) -> Result<String, String> {
-    Ok("; built without the feature `disassembly`\n".to_owned())
+mod disassembly {
+    /// There is no disassembler to ask.
+    pub(super) fn instructions(_: &[u8], _: &str) -> Vec<(usize, String)> {
+        vec![(0, "built without the feature `disassembly`".to_owned())]
+    }
 }
 
 impl Origin<'_> {
@@ -97,8 +120,10 @@ impl Origin<'_> {
         let text = self.nest.display_stage(of).to_string();
         let layers = self.nest.layer_names(of);
         let text = text.lines().collect::<Vec<_>>().join(" ");
-        let lanes = match self.lanes.get(stage) {
-            Some(lanes) if *lanes > 1 => format!(", vectorised ×{lanes}"),
+        let lanes = match self.runs.get(stage) {
+            Some(Runs { lanes, bits }) if *lanes > 1 => {
+                format!(", vectorised ×{lanes} on {bits} bits")
+            }
             _ => String::new(),
         };
         format!("stage {stage} of {layers}{lanes}: {}", text.trim())

@@ -210,7 +210,7 @@ impl Builder<'_> {
         let ty = self.choices.of(&STORED);
         let rank = self.choices.below(4);
         let shape: Vec<usize> = (0..rank)
-            .map(|_| [2, 1, 3, 9, 0, 18][self.choices.below(6)])
+            .map(|_| [2, 1, 3, 9, 0, 18, 37][self.choices.below(7)])
             .collect();
         let y = self.nest.buffer("y", ty, &shape, Role::Output);
         let domain = self.nest.axes(&shape);

@@ -103,7 +103,10 @@ impl CompiledModel {
                     let body = if matches!(stage, Stage::Nest | Stage::Fused | Stage::Scheduled) {
                         nest_text(&nest, layer)
                     } else {
-                        let options = Options { capture_text: true };
+                        let options = Options {
+                            capture_text: true,
+                            ..Options::default()
+                        };
                         let native = self.compile(nest, piece.slots, &options)?;
                         code_text(&native, stage, layer)
                     };

@@ -25,6 +25,22 @@ impl<'n> Linear<'n> {
         self.terms.iter().copied()
     }
 
+    pub(super) fn constant(&self) -> i64 {
+        self.constant
+    }
+
+    /// The sum without its constant.
+    pub(super) fn at_zero(mut self) -> Linear<'n> {
+        self.constant = 0;
+        self
+    }
+
+    /// The sum without the leaves that are `other`.
+    pub(super) fn without(mut self, other: impl Fn(&Scalar) -> bool) -> Linear<'n> {
+        self.terms.retain(|(leaf, _)| !other(leaf));
+        self
+    }
+
     fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
         match self
             .terms

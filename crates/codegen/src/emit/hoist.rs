@@ -83,7 +83,7 @@ impl Facts {
         fact.is_none_or(|fact| fact.free.contains(&axis))
     }
 
-    fn has_effect(&self, x: &Scalar) -> bool {
+    pub(super) fn has_effect(&self, x: &Scalar) -> bool {
         self.known.get(&x.address()).is_none_or(|fact| fact.effect)
     }
 }

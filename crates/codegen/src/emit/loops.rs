@@ -23,7 +23,7 @@ pub(super) struct Loop {
 /// The turns of a loop: from `from` on, as long as they are below `to`.
 #[derive(Clone, Copy)]
 pub(super) struct Turns {
-    from: Value,
+    pub(super) from: Value,
     pub(super) to: Value,
 }
 

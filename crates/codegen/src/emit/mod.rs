@@ -26,11 +26,14 @@ mod memory;
 mod packed;
 mod scalar;
 mod stage;
+mod strip;
 mod vector;
 mod wrap;
 
+pub(crate) use strip::{Strip, signature as strip_signature};
 pub(crate) use wrap::RawFault;
 
+use crate::strip::Target;
 use crate::text;
 use cranelift_codegen::ir::{
     self, AbiParam, AliasRegionData, ExternalName, Function, GlobalValueData, InstBuilder,
@@ -38,7 +41,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::DataId;
+use cranelift_module::{DataId, FuncId};
 use hoist::Facts;
 use loops::Loop;
 use rustc_hash::FxHashMap;
@@ -67,26 +70,64 @@ pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     signature
 }
 
-/// Fills `func`, which is empty. `tables` has an entry for each buffer. Gives the number of points that
-/// each stage does at once, and the parts into which it can be cut.
+/// What kernels are made of besides their nest.
+pub(crate) struct Around<'a> {
+    /// The table behind each buffer, if there is one.
+    pub(crate) tables: &'a [Option<DataId>],
+    /// For each stage a function that may be defined for it.
+    pub(crate) strip_functions: &'a [FuncId],
+    pub(crate) isa: &'a dyn TargetIsa,
+    /// What strips may consist of; `None` for no strips.
+    pub(crate) target: Option<Target>,
+}
+
+/// How a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Points done at once.
+    pub(crate) lanes: usize,
+    /// Of a vector register; 0 if there are none.
+    pub(crate) bits: usize,
+}
+
+impl Runs {
+    pub(crate) const SCALAR: Runs = Runs { lanes: 1, bits: 0 };
+}
+
+/// What has been emitted besides the function.
+pub(crate) struct Emitted {
+    /// How each stage runs.
+    pub(crate) runs: Vec<Runs>,
+    /// The strips that the function calls.
+    pub(crate) strips: Vec<Strip>,
+    /// Into which parts it can be cut.
+    pub(crate) parts: Parts,
+}
+
+/// Fills `func`, which is empty.
 pub(crate) fn kernel(
     nest: &Nest,
-    tables: &[Option<DataId>],
-    isa: &dyn TargetIsa,
+    around: &Around<'_>,
     func: &mut Function,
     shared: &mut FunctionBuilderContext,
-) -> Result<(Vec<usize>, Parts)> {
+) -> Result<Emitted> {
+    let isa = around.isa;
     func.signature = signature(isa);
-    let mut emitter = Emitter::new(nest, tables, isa, FunctionBuilder::new(func, shared));
+    let mut emitter = Emitter::new(nest, around.tables, isa, FunctionBuilder::new(func, shared));
+    emitter.target = around.target;
+    emitter.strip_functions = around.strip_functions;
     if let Err(refusal) = emitter.stages() {
         // Half a function is left in there.
         *shared = FunctionBuilderContext::new();
         return Err(refusal);
     }
-    let lanes = std::mem::take(&mut emitter.stage_lanes);
-    let parts = emitter.parts;
+    let emitted = Emitted {
+        runs: std::mem::take(&mut emitter.runs),
+        strips: std::mem::take(&mut emitter.strips),
+        parts: emitter.parts,
+    };
     emitter.builder.finalize(isa.frontend_config());
-    Ok((lanes, parts))
+    Ok(emitted)
 }
 
 struct Emitter<'n, 'f> {
@@ -120,8 +161,13 @@ struct Emitter<'n, 'f> {
     ranges: Ranges,
     /// Of the stage that runs by vectors.
     vectors: vector::Vectors,
-    /// How many points each stage does at once.
-    stage_lanes: Vec<usize>,
+    /// How each stage runs.
+    runs: Vec<Runs>,
+    /// What strips may consist of.
+    target: Option<Target>,
+    /// The function that the strip of each stage becomes, if it has one.
+    strip_functions: &'n [FuncId],
+    strips: Vec<Strip>,
     /// Whether stages may run by vectors.
     has_vectors: bool,
     is_x86: bool,
@@ -187,7 +233,10 @@ impl<'n, 'f> Emitter<'n, 'f> {
             facts: Facts::default(),
             ranges: Ranges::new(),
             vectors: vector::Vectors::default(),
-            stage_lanes: vec![1; nest.stages.len()],
+            runs: vec![Runs::SCALAR; nest.stages.len()],
+            target: None,
+            strip_functions: &[],
+            strips: Vec::new(),
             has_vectors: vector::is_supported(isa),
             is_x86: isa.name() == "x64",
         }

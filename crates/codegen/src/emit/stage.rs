@@ -1,6 +1,6 @@
 //! Stages: the loops over a domain, and the store inside.
 
-use super::{Emitter, Result};
+use super::{Emitter, Result, Runs};
 use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Kind, Mode, Ranges, Scalar, Stage};
 
@@ -16,14 +16,32 @@ impl<'n> Emitter<'n, '_> {
         for &axis in stage.domain.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
-        let plan = self.plan(stage);
-        self.stage_lanes[number] = plan.map_or(1, |plan| plan.lanes);
+        let mut strip = self.ready_strip(stage);
+        let inner = strip.as_ref().map(|strip| strip.outer);
+        let plan = match &strip {
+            Some(_) => None,
+            None => self.plan(stage),
+        };
+        self.runs[number] = match (&strip, plan) {
+            (Some(strip), _) => Runs {
+                lanes: strip.lanes,
+                bits: strip.bits,
+            },
+            (None, Some(plan)) => Runs {
+                lanes: plan.lanes,
+                bits: 128,
+            },
+            (None, None) => Runs::SCALAR,
+        };
         let many = stage.domain.iter().filter(|axis| axis.extent > 1);
         let last = many.clone().count().wrapping_sub(1);
         for (k, &axis) in many.enumerate() {
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
             self.hoist(stage.at.iter().chain(value))?;
+            if inner == Some(k) {
+                break;
+            }
             match plan {
                 Some(plan) if k == last => self.vector_loop(stage, plan)?,
                 _ => {
@@ -32,8 +50,10 @@ impl<'n> Emitter<'n, '_> {
                 }
             }
         }
-        if plan.is_none() {
-            self.assign(stage)?;
+        match strip.take() {
+            Some(strip) => self.call_strip(number, stage, strip)?,
+            None if plan.is_none() => self.assign(stage)?,
+            None => {}
         }
         while self.loops.len() > loops {
             self.close_loop(&[]);

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 use std::sync::LazyLock;
-use vinelift_codegen::{Code, Compiler, Options};
+use vinelift_codegen::{Code, Compiler, Options, Vectors};
 use vinelift_nest::{
     BufferBytes, BufferId, Fault, InterpretError, LayerId, Nest, Role, Scalar, Site, interpret,
 };
@@ -26,9 +26,31 @@ const BEFORE: usize = 17;
 type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
 
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
-/// is written starts as zeros. It must end in the same way part by part.
+/// is written starts as zeros. It must end in the same way part by part, and by vectors of any width.
 pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
-    let code = compile(nest);
+    let (bytes, result) = run_by(nest, inputs, Vectors::Bits128);
+    for vectors in [Vectors::Bits256, Vectors::Widest] {
+        let (wide, wide_result) = run_by(nest, inputs, vectors);
+        assert_eq!(wide_result, result, "{vectors:?}\n{nest}");
+        for (b, (wide, bytes)) in nest.buffers.iter().zip(wide.iter().zip(&bytes)) {
+            assert!(
+                same(b.ty, wide, bytes),
+                "`{}` by {vectors:?} is\n{wide:?}, else\n{bytes:?}\n{nest}",
+                b.name
+            );
+        }
+    }
+    (bytes, result)
+}
+
+fn run_by(nest: &Nest, inputs: &[Vec<u8>], vectors: Vectors) -> Outcome {
+    let options = Options {
+        vectors,
+        ..Options::default()
+    };
+    let code = COMPILER
+        .compile(&[nest], &options)
+        .unwrap_or_else(|e| panic!("{e}\n{nest}"));
     let parts = code.parts(0);
     let whole = run_parts(nest, &code, inputs, &parts.ranges(1));
     for count in [2, 3, parts.extent] {

@@ -6,6 +6,9 @@
 //! on the axis becomes a list of registers ([`Lanes`]); all others stay scalars and are spread where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
+//! These are registers of 128 bits, which is what Cranelift knows; most such stages become strips
+//! instead where the machine has wider ones.
+//!
 //! A load whose offset steps with the axis is a vector load; any other is done lane by lane, with the
 //! scalar code for its index. So a checked index faults at the first point that is wrong, as long as
 //! there is one such load in a stage; with more, the stage stays scalar.

@@ -143,7 +143,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The elements by which an offset steps with the axis; `None` if not always by as many.
-    fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
+    pub(in crate::emit) fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
         let mut step = 0;
         for (leaf, coefficient) in linear.terms() {
             match leaf.kind() {

@@ -1,0 +1,198 @@
+//! Elements in memory: which pointer leads to them, and how it moves.
+
+use super::build::{Argument, Builder, Lanes};
+use super::lanes::instruction;
+use super::opcodes;
+use crate::strip::program::{Access, Class, Form, Turns};
+use vinelift_nest::{BufferId, Kind, Scalar};
+use vinelift_tensor::ElementType::{self, Boolean};
+
+/// What makes pointers the same: the buffer, what else the place depends on, and how it moves.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PointerKey {
+    buffer: BufferId,
+    terms: Vec<(usize, i64)>,
+    moves: Vec<(usize, i64)>,
+    each: i64,
+}
+
+impl<'n> Builder<'_, 'n, '_> {
+    pub(super) fn load(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Lanes> {
+        let reads_zero = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let shape = &self.emitter.nest.buf(buffer).shape;
+        if buffer == self.stage.target || shape.contains(&0) || at.iter().any(reads_zero) {
+            return None;
+        }
+        // The side of a select that is not taken is read too.
+        if !self.certain.contains(&x.address()) {
+            return None;
+        }
+        let ty = x.ty();
+        let width = self.width(ty);
+        let (access, step) = self.access(buffer, at)?;
+        if step == 0 {
+            return self.load_spread(ty, access);
+        }
+        let total = (self.lanes * usize::from(width)) as u8;
+        if step != 1 || total < 4 {
+            return None;
+        }
+        let parts = self.parts;
+        let mut loaded = Vec::with_capacity(parts);
+        for part in 0..parts {
+            let masked = self.tail.filter(|_| part + 1 == parts);
+            let op = match masked {
+                Some(_) => opcodes::masked_load(width, self.target)?,
+                None => opcodes::load(total, width, self.target),
+            };
+            let mut i = instruction(Form::Load, op, self.bytes(width));
+            let offset = i32::try_from(part * usize::from(total)).ok()?;
+            i.access = Some(Access {
+                step: width,
+                offset: access.offset.checked_add(offset)?,
+                ..access
+            });
+            i.mask = masked;
+            i.zeroing = masked.is_some();
+            loaded.push(self.give(i, Class::Vector));
+        }
+        let lanes = Lanes::new(loaded, width);
+        Some(match ty {
+            Boolean => self.is_not_zero(&lanes),
+            _ => lanes,
+        })
+    }
+
+    /// One element in all lanes.
+    fn load_spread(&mut self, ty: ElementType, access: Access) -> Option<Lanes> {
+        let width = self.width(ty);
+        let op = opcodes::spread(width, self.target);
+        let mut i = instruction(Form::Load, op, self.bytes(width));
+        i.access = Some(Access { step: 0, ..access });
+        let lanes = Lanes::new(vec![self.give(i, Class::Vector)], width);
+        Some(match ty {
+            Boolean => self.is_not_zero(&lanes),
+            _ => lanes,
+        })
+    }
+
+    /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
+    fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
+        let linear = self.emitter.linear(buffer, at);
+        let ty = self.emitter.nest.buf(buffer).ty;
+        if ty.is_packed() {
+            return None;
+        }
+        let width = i64::from(self.width(ty));
+        let mut step = 0;
+        let mut offset = 0i64;
+        let mut moves = Vec::new();
+        let mut each = 0i64;
+        for (leaf, coefficient) in linear.terms() {
+            if self.is_invariant(leaf) {
+                if !self.certain.contains(&leaf.address()) && self.emitter.facts.has_effect(leaf) {
+                    return None;
+                }
+                continue;
+            }
+            let Kind::Axis(id) = leaf.kind() else {
+                return None;
+            };
+            if self.cut == Some(*id) {
+                each = coefficient.checked_mul(width)?;
+            }
+            if let Some(value) = self.fixed.get(id) {
+                offset = offset.checked_add(value.checked_mul(coefficient)?)?;
+            } else if self.lane == Some(*id) {
+                step = coefficient;
+            } else {
+                let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
+                moves.push((block, coefficient.checked_mul(width)?));
+            }
+        }
+        let invariant = linear.without(|leaf| !self.is_invariant(leaf));
+        let offset = invariant
+            .constant()
+            .checked_add(offset)?
+            .checked_mul(width)?;
+        let invariant = invariant.at_zero();
+        let mut terms: Vec<(usize, i64)> = invariant
+            .terms()
+            .map(|(leaf, c)| (leaf.address(), c))
+            .collect();
+        terms.sort_unstable();
+        moves.sort_unstable();
+        moves.retain(|(_, by)| *by != 0);
+        let key = PointerKey {
+            buffer,
+            terms,
+            moves,
+            each,
+        };
+        let pointer = match self.pointers.get(&key) {
+            Some(known) => *known,
+            None => {
+                let argument = self.arguments.len() as u32;
+                self.arguments.push(Argument::Place {
+                    buffer,
+                    linear: invariant,
+                    each,
+                });
+                self.program.pointers.push(argument);
+                for &(block, by) in &key.moves {
+                    let by = i32::try_from(by).ok()?;
+                    if let Some(Turns::Count(turns)) = self.blocks[block].turns {
+                        by.checked_mul(turns)?;
+                    }
+                    self.blocks[block].moves.push((argument, by));
+                }
+                self.pointers.insert(key, argument);
+                argument
+            }
+        };
+        let access = Access {
+            pointer,
+            step: 0,
+            offset: i32::try_from(offset)
+                .ok()
+                .filter(|o| *o < i32::MAX - 4096)?,
+        };
+        Some((access, step))
+    }
+
+    pub(super) fn store(&mut self, value: &Lanes) -> Option<()> {
+        let ty = self.emitter.nest.buf(self.stage.target).ty;
+        let width = self.width(ty);
+        let (access, step) = self.access(self.stage.target, &self.stage.at)?;
+        let value = match ty {
+            Boolean => self.chosen(value, 1, 1)?,
+            _ => value.clone(),
+        };
+        let (total, parts) = match (self.lane, step) {
+            (Some(_), 1) => ((self.lanes * usize::from(width)) as u8, self.parts),
+            (None, 0) => (width, 1),
+            _ => return None,
+        };
+        if self.lane.is_some() && total < 4 {
+            return None;
+        }
+        for part in 0..parts {
+            let op = opcodes::store(total, width, self.target);
+            let mut i = instruction(Form::Store, op, total);
+            i.immediate = (total < 4).then_some(0);
+            i.from[0] = Some(value.part(part));
+            i.access = Some(Access {
+                step: if self.lane.is_some() { width } else { 0 },
+                offset: access.offset.checked_add(part as i32 * i32::from(total))?,
+                ..access
+            });
+            self.add(i);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,482 @@
+//! From a stage, or the inner loops of one, to a program.
+
+use super::access::PointerKey;
+use super::lanes::instruction;
+use super::opcodes;
+use crate::emit::address::Linear;
+use crate::emit::{Emitter, register};
+use crate::strip::Target;
+use crate::strip::program::{Class, Form, Id, Instruction, Operand, Program, Source, Step, Turns};
+use rustc_hash::FxHashMap;
+use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, Boolean};
+
+/// The values of a scalar at consecutive points. Parts of one register each; one part alone if all
+/// are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    pub(super) parts: Vec<Operand>,
+    /// Bytes of a lane; of a mask those of its lanes in AVX2, 0 in AVX-512.
+    pub(super) width: u8,
+}
+
+impl Lanes {
+    pub(super) fn new(parts: Vec<Operand>, width: u8) -> Lanes {
+        Lanes { parts, width }
+    }
+
+    pub(super) fn mask(parts: Vec<Operand>, width: u8) -> Lanes {
+        Lanes { parts, width }
+    }
+
+    pub(super) fn part(&self, part: usize) -> Operand {
+        self.parts[part.min(self.parts.len() - 1)]
+    }
+
+    pub(super) fn is_spread(&self) -> bool {
+        matches!(self.parts[..], [Operand::Spread(_)])
+    }
+}
+
+/// What the kernel hands to a strip, one word each.
+pub(super) enum Argument<'n> {
+    /// Where the elements begin.
+    Place {
+        buffer: BufferId,
+        linear: Linear<'n>,
+        /// Bytes by which each point of the axis that is cut moves on.
+        each: i64,
+    },
+    /// How many points of the axis that is cut there are to do, less so many.
+    Points { less: i64 },
+    /// A scalar that does not change; of a boolean, all bits of it.
+    Scalar(&'n Scalar),
+}
+
+/// A loop, or the code around all loops.
+pub(super) struct Block {
+    pub(super) axis: Option<AxisId>,
+    steps: Vec<Step>,
+    pub(super) moves: Vec<(u32, i32)>,
+    pub(super) turns: Option<Turns>,
+}
+
+pub(super) struct Builder<'b, 'n, 'f> {
+    pub(super) emitter: &'b Emitter<'n, 'f>,
+    pub(super) target: Target,
+    pub(super) program: Program,
+    pub(super) arguments: Vec<Argument<'n>>,
+    pub(super) stage: &'n Stage,
+    /// Elements in one register.
+    pub(super) lanes: usize,
+    /// Registers for what depends on the axis that runs over lanes.
+    pub(super) parts: usize,
+    /// That axis, inside its loop.
+    pub(super) lane: Option<AxisId>,
+    /// In the last turn of a fold over lanes: the mask of its last part.
+    pub(super) tail: Option<Id>,
+    pub(super) blocks: Vec<Block>,
+    /// Which of them instructions go to.
+    at: usize,
+    /// The axis that is cut into parts.
+    pub(super) cut: Option<AxisId>,
+    /// Axes that have one value for now.
+    pub(super) fixed: FxHashMap<AxisId, i64>,
+    known: FxHashMap<usize, (usize, Lanes)>,
+    order: Vec<usize>,
+    /// What is evaluated whatever the guards say.
+    pub(super) certain: rustc_hash::FxHashSet<usize>,
+    pub(super) pointers: FxHashMap<PointerKey, u32>,
+    scalars: FxHashMap<usize, u32>,
+}
+
+/// Folds over at most so many points have no loop.
+const MOST_UNROLLED: usize = 16;
+/// More than this is not worth a strip's registers.
+const MOST_NODES: usize = 2000;
+
+impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
+    /// For `lanes` elements at a time, `parts` registers of them.
+    pub(super) fn new(
+        emitter: &'b Emitter<'n, 'f>,
+        target: Target,
+        stage: &'n Stage,
+        (lanes, parts): (usize, usize),
+        certain: rustc_hash::FxHashSet<usize>,
+    ) -> Builder<'b, 'n, 'f> {
+        Builder {
+            emitter,
+            target,
+            program: Program::default(),
+            arguments: Vec::new(),
+            stage,
+            lanes,
+            parts,
+            lane: None,
+            tail: None,
+            blocks: vec![Block {
+                axis: None,
+                steps: Vec::new(),
+                moves: Vec::new(),
+                turns: None,
+            }],
+            at: 0,
+            cut: None,
+            fixed: FxHashMap::default(),
+            known: FxHashMap::default(),
+            order: Vec::new(),
+            certain,
+            pointers: FxHashMap::default(),
+            scalars: FxHashMap::default(),
+        }
+    }
+
+    /// Builds the loops over `outer`, and over `lane` if the target is written along it. Of the axis `cut`
+    /// only a part may have to be done.
+    pub(super) fn stage(
+        &mut self,
+        outer: &[Axis],
+        lane: Option<Axis>,
+        cut: Option<AxisId>,
+    ) -> Option<()> {
+        self.cut = cut;
+        for axis in outer {
+            match axis.extent {
+                1 => drop(self.fixed.insert(axis.id, 0)),
+                _ => self.open(*axis)?,
+            }
+        }
+        if let Some(lane) = lane {
+            let step = (self.lanes * self.parts) as i32;
+            let turns = match cut == Some(lane.id) {
+                true => Turns::LanesUntil {
+                    argument: self.points(step.into()),
+                    step,
+                },
+                false => Turns::Lanes {
+                    extent: i32::try_from(lane.extent).ok()?,
+                    step,
+                },
+            };
+            self.push(Some(lane.id), Some(turns));
+            self.lane = Some(lane.id);
+        }
+        let value = self.value(&self.stage.value)?;
+        self.store(&value)?;
+        while self.blocks.len() > 1 {
+            self.close();
+        }
+        self.program.steps = std::mem::take(&mut self.blocks[0].steps);
+        Some(())
+    }
+
+    fn open(&mut self, axis: Axis) -> Option<()> {
+        let turns = match self.cut == Some(axis.id) {
+            true => Turns::Argument(self.points(0)),
+            false => Turns::Count(i32::try_from(axis.extent).ok()?),
+        };
+        self.push(Some(axis.id), Some(turns));
+        Some(())
+    }
+
+    fn points(&mut self, less: i64) -> u32 {
+        self.arguments.push(Argument::Points { less });
+        self.arguments.len() as u32 - 1
+    }
+
+    fn push(&mut self, axis: Option<AxisId>, turns: Option<Turns>) {
+        self.blocks.push(Block {
+            axis,
+            steps: Vec::new(),
+            moves: Vec::new(),
+            turns,
+        });
+        self.at = self.blocks.len() - 1;
+    }
+
+    /// Puts the innermost loop behind what comes before it, and forgets what was computed in it.
+    fn close(&mut self) {
+        let Some(block) = self.blocks.pop() else {
+            return;
+        };
+        let depth = self.blocks.len();
+        let known = &mut self.known;
+        self.order.retain(|address| {
+            let inside = known.get(address).is_some_and(|(at, _)| *at >= depth);
+            if inside {
+                known.remove(address);
+            }
+            !inside
+        });
+        self.at = depth - 1;
+        let steps = &mut self.blocks[depth - 1].steps;
+        match block.turns {
+            Some(turns) => steps.push(Step::Loop {
+                turns,
+                moves: block.moves,
+                body: block.steps,
+            }),
+            None => steps.extend(block.steps),
+        }
+    }
+
+    pub(super) fn add(&mut self, i: Instruction) {
+        self.blocks[self.at].steps.push(Step::Do(i));
+    }
+
+    /// Bytes of the register that holds lanes of so many.
+    pub(super) fn bytes(&self, width: u8) -> u8 {
+        (self.lanes * usize::from(width)).max(16) as u8
+    }
+
+    pub(super) fn width(&self, ty: ElementType) -> u8 {
+        register(ty).bytes() as u8
+    }
+
+    /// The innermost loop that a scalar depends on.
+    fn depth(&self, x: &Scalar) -> usize {
+        let free = self.emitter.facts.free(x);
+        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
+        self.blocks.iter().rposition(inside).unwrap_or(0)
+    }
+
+    /// Whether a scalar is the same throughout the strip.
+    pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
+        let free = self.emitter.facts.free(x);
+        self.depth(x) == 0 && !free.iter().any(|axis| self.fixed.contains_key(axis))
+    }
+
+    /// The lanes of a scalar.
+    fn value(&mut self, root: &'n Scalar) -> Option<Lanes> {
+        for x in self.pending(root)? {
+            let depth = self.depth(x);
+            let before = std::mem::replace(&mut self.at, depth);
+            let lanes = self.compute(x)?;
+            self.at = before;
+            self.known.insert(x.address(), (depth, lanes));
+            self.order.push(x.address());
+        }
+        self.lanes_of(root)
+    }
+
+    /// What is not known yet under `root`, operands first.
+    fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
+        let mut order = Vec::new();
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut open = vec![(root, false)];
+        while let Some((x, operands_done)) = open.pop() {
+            if operands_done {
+                order.push(x);
+                continue;
+            }
+            let known = self.known.contains_key(&x.address()) || self.is_invariant(x);
+            if known || !seen.insert(x.address()) {
+                continue;
+            }
+            if seen.len() > MOST_NODES {
+                return None;
+            }
+            open.push((x, true));
+            match x.kind() {
+                Kind::Load { .. } => {}
+                Kind::Reduce { init, .. } => open.push((init, false)),
+                _ => {
+                    let below = open.len();
+                    open.extend(x.children().map(|child| (child, false)));
+                    open[below..].reverse();
+                }
+            }
+        }
+        Some(order)
+    }
+
+    /// The lanes of a scalar that has been computed, or is the same throughout.
+    fn lanes_of(&mut self, x: &'n Scalar) -> Option<Lanes> {
+        if let Some((_, lanes)) = self.known.get(&x.address()) {
+            return Some(lanes.clone());
+        }
+        if !self.is_invariant(x) || x.ty().is_packed() {
+            return None;
+        }
+        let width = self.width(x.ty());
+        if let (Some(bits), true) = (x.as_const(), x.ty() != Boolean) {
+            return Some(self.constant(bits, width));
+        }
+        // Computed ahead of its guard.
+        if !self.certain.contains(&x.address()) && self.emitter.facts.has_effect(x) {
+            return None;
+        }
+        let argument = match self.scalars.get(&x.address()) {
+            Some(known) => *known,
+            None => {
+                self.arguments.push(Argument::Scalar(x));
+                let argument = self.arguments.len() as u32 - 1;
+                self.scalars.insert(x.address(), argument);
+                argument
+            }
+        };
+        if x.ty() != Boolean {
+            let spread = self.program.spread(Source::Argument(argument), width);
+            return Some(Lanes::new(vec![spread], width));
+        }
+        if self.target == Target::Avx2 {
+            return None;
+        }
+        let mut mask = instruction(Form::Argument(argument), opcodes::NOT_MASK, 16);
+        let before = std::mem::replace(&mut self.at, 0);
+        mask.to = Some(self.program.value(Class::Mask));
+        self.add(mask);
+        self.at = before;
+        let lanes = Lanes::mask(mask.to.map(Operand::Value).into_iter().collect(), 0);
+        self.known.insert(x.address(), (0, lanes.clone()));
+        Some(lanes)
+    }
+
+    fn compute(&mut self, x: &'n Scalar) -> Option<Lanes> {
+        if x.ty().is_packed() {
+            return None;
+        }
+        match x.kind() {
+            Kind::Load { buffer, at } => self.load(x, *buffer, at),
+            Kind::Unary(op, a) => {
+                let a = self.lanes_of(a)?;
+                self.unary(*op, x.ty(), &a)
+            }
+            Kind::Binary(op, a, b) => {
+                let (ty, bits) = (a.ty(), b.as_const());
+                let (a, b) = (self.lanes_of(a)?, self.lanes_of(b)?);
+                self.binary(*op, ty, &a, &b, bits)
+            }
+            Kind::Select(c, yes, no) => {
+                let (c, yes) = (self.lanes_of(c)?, self.lanes_of(yes)?);
+                let no = self.lanes_of(no)?;
+                self.select(&c, x.ty(), &yes, &no)
+            }
+            Kind::Cast(a) => {
+                let from = a.ty();
+                let a = self.lanes_of(a)?;
+                self.cast(&a, from, x.ty())
+            }
+            Kind::Bitcast(a) => {
+                let from = a.ty();
+                let a = self.lanes_of(a)?;
+                self.bitcast(&a, from, x.ty())
+            }
+            Kind::Reduce { .. } => self.fold(x),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => None,
+        }
+    }
+
+    /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.
+    fn fold(&mut self, x: &'n Scalar) -> Option<Lanes> {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = x.kind()
+        else {
+            return None;
+        };
+        // The loop must come right after what is already there.
+        if self.at + 1 != self.blocks.len() {
+            return None;
+        }
+        let start = self.lanes_of(init)?;
+        if axes.iter().any(|axis| axis.extent == 0) {
+            return Some(start);
+        }
+        let ty = x.ty();
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        if points <= MOST_UNROLLED {
+            return self.fold_unrolled(*op, ty, axes, start, body);
+        }
+        let code =
+            opcodes::binary(*op, ty, self.width(ty), self.target).filter(|_| ty != Boolean)?;
+        let sum = self.variables(&start)?;
+        let depth = self.blocks.len();
+        for axis in axes {
+            match axis.extent {
+                1 => drop(self.fixed.insert(axis.id, 0)),
+                _ => self.open(*axis)?,
+            }
+        }
+        let next = self.value(body)?;
+        self.accumulate(code, &sum, &next, None);
+        while self.blocks.len() > depth {
+            self.close();
+        }
+        for axis in axes {
+            self.fixed.remove(&axis.id);
+        }
+        Some(sum)
+    }
+
+    fn fold_unrolled(
+        &mut self,
+        op: vinelift_nest::Binary,
+        ty: ElementType,
+        axes: &'n [Axis],
+        start: Lanes,
+        body: &'n Scalar,
+    ) -> Option<Lanes> {
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let mut sum = start;
+        for point in 0..points {
+            let mut rest = point;
+            for axis in axes.iter().rev() {
+                self.fixed.insert(axis.id, (rest % axis.extent) as i64);
+                rest /= axis.extent;
+            }
+            let mark = self.order.len();
+            let next = self.value(body)?;
+            sum = self.binary(op, ty, &sum, &next, None)?;
+            for address in self.order.split_off(mark) {
+                let varies = |axis: &Axis| self.emitter.facts.depends(address, axis.id);
+                match axes.iter().any(varies) {
+                    true => drop(self.known.remove(&address)),
+                    false => self.order.push(address),
+                }
+            }
+        }
+        for axis in axes {
+            self.fixed.remove(&axis.id);
+        }
+        Some(sum)
+    }
+
+    /// New values that start as `start`, to be written again and again.
+    fn variables(&mut self, start: &Lanes) -> Option<Lanes> {
+        let width = start.width;
+        let copy = opcodes::load(64, 4, Target::Avx2);
+        let i = instruction(Form::Two, copy, self.bytes(width));
+        let count = if self.lane.is_some() { self.parts } else { 1 };
+        let mut parts = Vec::with_capacity(count);
+        for part in 0..count {
+            let from = [Some(start.part(part)), None, None];
+            parts.push(self.give(Instruction { from, ..i }, Class::Vector));
+        }
+        Some(Lanes::new(parts, width))
+    }
+
+    /// `sum = op(sum, next)`, in the last part only where the mask is set.
+    fn accumulate(
+        &mut self,
+        code: crate::strip::Opcode,
+        sum: &Lanes,
+        next: &Lanes,
+        mask: Option<Id>,
+    ) {
+        let parts = sum.parts.len();
+        for (part, operand) in sum.parts.iter().enumerate() {
+            let Operand::Value(to) = *operand else {
+                continue;
+            };
+            let mut i = instruction(Form::Three, code, self.bytes(sum.width));
+            i.to = Some(to);
+            i.from = [Some(*operand), Some(next.part(part)), None];
+            i.mask = mask.filter(|_| part + 1 == parts);
+            self.add(i);
+        }
+    }
+}

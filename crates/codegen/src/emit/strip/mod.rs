@@ -1,0 +1,300 @@
+//! Which stages, or inner loops of them, run as a strip, and the call of it.
+
+mod access;
+mod build;
+mod lanes;
+mod opcodes;
+
+use super::address::Place;
+use super::loops::Turns;
+use super::{Emitter, Result};
+use crate::strip::{Assembled, Target, assemble};
+use build::{Argument, Builder};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
+    UserExternalName, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_module::FuncId;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage, outermost};
+use vinelift_tensor::ElementType::Boolean;
+
+/// The code of a strip.
+pub(crate) struct Strip {
+    /// The function that it becomes.
+    pub(crate) function: FuncId,
+    /// The number of its stage.
+    pub(crate) stage: usize,
+    pub(crate) bytes: Vec<u8>,
+    /// How many of them are instructions; constants follow.
+    pub(crate) code: usize,
+}
+
+/// What strips take and return.
+pub(crate) fn signature() -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I64));
+    signature
+}
+
+/// A strip that has been built for a stage.
+pub(super) struct Ready<'n> {
+    code: Assembled,
+    arguments: Vec<Argument<'n>>,
+    /// How many loops of the stage are not part of it.
+    pub(super) outer: usize,
+    pub(super) lanes: usize,
+    pub(super) bits: usize,
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
+    pub(super) fn ready_strip(&mut self, stage: &'n Stage) -> Option<Ready<'n>> {
+        let target = self.target?;
+        if stage.mode != Mode::Set || self.nest.buf(stage.target).ty.is_packed() {
+            return None;
+        }
+        let axes: Vec<Axis> = stage
+            .domain
+            .iter()
+            .copied()
+            .filter(|a| a.extent > 1)
+            .collect();
+        let lane = *axes.last()?;
+        if self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) != Some(1) {
+            return None;
+        }
+        let certain = self.certain_loads(stage);
+        let widest = self
+            .widest_of(&stage.value)
+            .max(self.width_of(stage.target));
+        let folds = self.has_fold(&stage.value);
+        let mut bytes = target.bytes();
+        while bytes / widest > lane.extent {
+            bytes /= 2;
+        }
+        if bytes < 16 || bytes / widest < 2 {
+            return None;
+        }
+        let lanes = bytes / widest;
+        let most = if folds { 4 } else { 1 };
+        let mut parts = most;
+        while parts > 1 && lanes * parts > lane.extent {
+            parts /= 2;
+        }
+        while parts > 0 {
+            for outer in 0..axes.len() {
+                if let Some(ready) =
+                    self.try_strip(stage, target, &axes, outer, (lanes, parts), &certain)
+                {
+                    return Some(Ready {
+                        bits: bytes * 8,
+                        ..ready
+                    });
+                }
+            }
+            parts /= 2;
+        }
+        None
+    }
+
+    fn try_strip(
+        &self,
+        stage: &'n Stage,
+        target: Target,
+        axes: &[Axis],
+        outer: usize,
+        (lanes, parts): (usize, usize),
+        certain: &FxHashSet<usize>,
+    ) -> Option<Ready<'n>> {
+        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+        let (lane, between) = axes[outer..].split_last()?;
+        let cut = self.cut_axis(stage).filter(|_| outer == 0);
+        builder.stage(between, Some(*lane), cut)?;
+        let code = assemble(&builder.program, target)?;
+        Some(Ready {
+            code,
+            arguments: builder.arguments,
+            outer,
+            lanes: lanes * parts,
+            bits: 0,
+        })
+    }
+
+    /// The outermost axis, if it is cut into parts.
+    fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
+        let outer = outermost(stage).filter(|_| self.parts.extent > 1)?;
+        Some(outer.id)
+    }
+
+    fn width_of(&self, buffer: vinelift_nest::BufferId) -> usize {
+        super::register(self.nest.buf(buffer).ty).bytes() as usize
+    }
+
+    /// The most bytes of an element on the way to a value.
+    fn widest_of(&self, value: &Scalar) -> usize {
+        let mut widest = 1;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            if !seen.insert(x.address()) {
+                continue;
+            }
+            let constant = self.facts.free(x).is_empty();
+            if x.ty() != Boolean && !constant {
+                widest = widest.max(super::register(x.ty()).bytes() as usize);
+            }
+            if !matches!(x.kind(), Kind::Load { .. }) {
+                open.extend(x.children());
+            }
+        }
+        widest
+    }
+
+    fn has_fold(&self, value: &Scalar) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            if matches!(x.kind(), Kind::Reduce { .. }) {
+                return true;
+            }
+            if seen.insert(x.address()) && !matches!(x.kind(), Kind::Load { .. }) {
+                open.extend(x.children());
+            }
+        }
+        false
+    }
+
+    /// The scalars that may be evaluated whatever the data are: those that no select guards, and loads
+    /// that lie inside their buffer without their guard.
+    fn certain_loads(&mut self, stage: &'n Stage) -> FxHashSet<usize> {
+        let mut certain = FxHashSet::default();
+        let mut guarded = Vec::new();
+        let mut open: Vec<&Scalar> = stage.at.iter().chain([&stage.value]).collect();
+        while let Some(x) = open.pop() {
+            if !certain.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Select(c, yes, no) => {
+                    open.push(c);
+                    guarded.extend([yes, no]);
+                }
+                Kind::Reduce {
+                    axes, init, body, ..
+                } => {
+                    self.ranges.bind(axes);
+                    open.push(init);
+                    match axes.iter().all(|axis| axis.extent > 0) {
+                        true => open.push(body),
+                        false => guarded.push(body),
+                    }
+                }
+                Kind::Wrap(wrap) => open.push(&wrap.index),
+                _ => open.extend(x.children()),
+            }
+        }
+        let mut seen = FxHashSet::default();
+        while let Some(x) = guarded.pop() {
+            if certain.contains(&x.address()) || !seen.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Load { buffer, at } => {
+                    let shape = &self.nest.buf(*buffer).shape;
+                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    let harmless = !at.iter().any(|i| self.facts.has_effect(i));
+                    if harmless && at.iter().zip(shape).all(inside) {
+                        certain.insert(x.address());
+                    }
+                }
+                Kind::Reduce { axes, .. } => {
+                    self.ranges.bind(axes);
+                    guarded.extend(x.children());
+                }
+                _ => guarded.extend(x.children()),
+            }
+        }
+        certain
+    }
+
+    /// Calls a strip; the loops around it are open.
+    pub(super) fn call_strip(
+        &mut self,
+        number: usize,
+        stage: &'n Stage,
+        ready: Ready<'n>,
+    ) -> Result {
+        let turns = outermost(stage).map(|outer| self.turns(stage, outer));
+        let size = 8 * ready.arguments.len().max(1) as u32;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        let slot = self.builder.create_sized_stack_slot(data);
+        for (k, argument) in ready.arguments.iter().enumerate() {
+            let value = self.argument(argument, turns)?;
+            self.builder
+                .ins()
+                .stack_store(types::I64, value, slot, 8 * k as i32);
+        }
+        let function = self.strip_functions[number];
+        let name = UserExternalName::new(0, function.as_u32());
+        let name = self.builder.func.declare_imported_user_function(name);
+        let signature = self.builder.func.import_signature(signature());
+        let function_ref = self.builder.func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: false,
+            patchable: false,
+        });
+        let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
+        self.builder.ins().call(function_ref, &[arguments]);
+        self.strips.push(Strip {
+            function,
+            stage: number,
+            bytes: ready.code.bytes,
+            code: ready.code.code,
+        });
+        Ok(())
+    }
+
+    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
+        match argument {
+            Argument::Points { less } => {
+                let Some(Turns { from, to }) = turns else {
+                    return Ok(self.index(0));
+                };
+                let points = self.builder.ins().isub(to, from);
+                Ok(self.builder.ins().iadd_imm_s(points, -less))
+            }
+            Argument::Place {
+                buffer,
+                linear,
+                each,
+            } => {
+                self.compute(linear.leaves())?;
+                let address = match self.place(*buffer, linear) {
+                    Place::Bytes { address, offset } => {
+                        self.builder.ins().iadd_imm_s(address, i64::from(offset))
+                    }
+                    Place::Packed { base, .. } => base,
+                };
+                match turns.filter(|_| *each != 0) {
+                    Some(turns) => {
+                        let skipped = self.builder.ins().imul_imm_s(turns.from, *each);
+                        Ok(self.builder.ins().iadd(address, skipped))
+                    }
+                    None => Ok(address),
+                }
+            }
+            Argument::Scalar(x) => {
+                self.compute([*x])?;
+                let value = self.get(x);
+                if x.ty() == Boolean {
+                    let wide = self.builder.ins().uextend(types::I64, value);
+                    return Ok(self.builder.ins().ineg(wide));
+                }
+                Ok(value)
+            }
+        }
+    }
+}

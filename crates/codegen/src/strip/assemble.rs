@@ -1,0 +1,422 @@
+//! From a program to machine code.
+
+use super::Target;
+use super::allocate::{Registers, allocate};
+use super::encode::{Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI};
+use super::program::{Access, Form, Instruction, Operand, Program, Source, Step, Turns};
+use rustc_hash::FxHashMap;
+
+/// Registers that hold pointers and counters; those from the eighth on belong to the caller.
+const GENERAL: [u8; 13] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15, 5];
+const OWN: usize = 7;
+/// Longer code is not worth it.
+const MOST_BYTES: usize = 1 << 16;
+
+/// Machine code, with its constants behind it.
+pub(crate) struct Assembled {
+    pub(crate) bytes: Vec<u8>,
+    /// How many of them are instructions.
+    pub(crate) code: usize,
+}
+
+/// `fn(arguments: *const u64)`, by the calling convention of System V. `None` if there are too few
+/// registers.
+pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
+    let evex = target == Target::Avx512;
+    let (vectors, scratch) = if evex { (30, 30) } else { (14, 14) };
+    let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
+    let mut general = GENERAL.iter().map(|r| General(*r));
+    let mut pointers = FxHashMap::default();
+    for argument in &program.pointers {
+        pointers.insert(*argument, general.next()?);
+    }
+    let counters = depth(&program.steps);
+    let counters: Vec<General> = general.take(counters).collect();
+    if counters.len() < depth(&program.steps) {
+        return None;
+    }
+    let mut assembly = Assembly {
+        program,
+        registers,
+        evex,
+        scratch,
+        pointers,
+        counters,
+        depth: 0,
+        hoisted: FxHashMap::default(),
+        code: Assembler::default(),
+        pool: Vec::new(),
+        pooled: FxHashMap::default(),
+        next_scratch: 0,
+    };
+    assembly.function();
+    let Assembly { code, pool, .. } = assembly;
+    let length = code.len();
+    (length < MOST_BYTES).then(|| Assembled {
+        bytes: code.finish(&pool),
+        code: length,
+    })
+}
+
+/// Loops inside each other that take a register.
+fn depth(steps: &[Step]) -> usize {
+    let of = |step: &Step| match step {
+        Step::Do(_) => 0,
+        Step::Loop {
+            turns: Turns::Lanes { .. },
+            body,
+            ..
+        } => depth(body),
+        Step::Loop { body, .. } => 1 + depth(body),
+    };
+    steps.iter().map(of).max().unwrap_or(0)
+}
+
+struct Assembly<'p> {
+    program: &'p Program,
+    registers: Registers,
+    evex: bool,
+    /// The first of two vector registers for what is loaded for one instruction.
+    scratch: u8,
+    pointers: FxHashMap<u32, General>,
+    counters: Vec<General>,
+    /// Counted loops that are open.
+    depth: usize,
+    /// Registers of what is spread once and for all.
+    hoisted: FxHashMap<u32, u8>,
+    code: Assembler,
+    pool: Vec<u8>,
+    /// Offsets in the pool, by bits, width, and copies.
+    pooled: FxHashMap<(u64, u8, u8), u32>,
+    next_scratch: u8,
+}
+
+impl Assembly<'_> {
+    fn function(&mut self) {
+        let used = self.pointers.len() + self.counters.len();
+        let saved: Vec<General> = GENERAL[OWN.min(used)..used]
+            .iter()
+            .map(|r| General(*r))
+            .collect();
+        for &register in &saved {
+            self.code.push(register);
+        }
+        for &argument in &self.program.pointers {
+            let to = self.pointers[&argument];
+            self.code.load(to, RDI, argument as i32 * 8);
+        }
+        self.hoist();
+        self.steps(&self.program.steps);
+        for &register in saved.iter().rev() {
+            self.code.pop(register);
+        }
+        self.code.clear_upper();
+        self.code.ret();
+    }
+
+    /// Keeps what is spread in the registers that are left over, the most useful first.
+    fn hoist(&mut self) {
+        let mut weights = vec![0; self.program.spreads.len()];
+        count(&self.program.steps, 1, &mut weights);
+        let mut order: Vec<u32> = (0..weights.len() as u32)
+            .filter(|s| weights[*s as usize] > 1)
+            .collect();
+        order.sort_by_key(|s| std::cmp::Reverse(weights[*s as usize]));
+        for (spread, register) in order
+            .into_iter()
+            .zip(self.registers.first_free..self.scratch)
+        {
+            self.spread_to(spread, register);
+            self.hoisted.insert(spread, register);
+        }
+    }
+
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Do(instruction) => self.instruction(instruction),
+                Step::Loop { turns, moves, body } => match *turns {
+                    Turns::Count(turns) => self.counted(turns, moves, body),
+                    Turns::Argument(argument) => {
+                        let counter = self.counters[self.depth];
+                        self.code.load(counter, RDI, argument as i32 * 8);
+                        self.count_down(counter, moves, body);
+                    }
+                    Turns::Lanes { extent, step } => self.over_lanes(extent, step, body),
+                    Turns::LanesUntil { argument, step } => {
+                        self.over_lanes_until(argument, step, body);
+                    }
+                },
+            }
+        }
+    }
+
+    fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[Step]) {
+        let counter = self.counters[self.depth];
+        self.code.set(counter, turns);
+        self.count_down(counter, moves, body);
+        for &(pointer, by) in moves {
+            let back = by.wrapping_mul(turns).wrapping_neg();
+            self.code.add(self.pointers[&pointer], back);
+        }
+    }
+
+    fn count_down(&mut self, counter: General, moves: &[(u32, i32)], body: &[Step]) {
+        self.depth += 1;
+        let top = self.code.here();
+        self.steps(body);
+        for &(pointer, by) in moves {
+            self.code.add(self.pointers[&pointer], by);
+        }
+        self.code.add(counter, -1);
+        self.code.jump_if(Condition::NotZero, top);
+        self.depth -= 1;
+    }
+
+    fn over_lanes(&mut self, extent: i32, step: i32, body: &[Step]) {
+        self.code.set(RAX, 0);
+        let top = self.code.here();
+        self.steps(body);
+        self.code.add(RAX, step);
+        self.code.compare(RAX, extent - step);
+        self.code.jump_if(Condition::LessOrEqual, top);
+        if extent % step != 0 {
+            let done = self.code.label();
+            self.code.compare(RAX, extent);
+            self.code.jump_if(Condition::GreaterOrEqual, done);
+            self.code.set(RAX, extent - step);
+            self.code.jump(top);
+            self.code.put(done);
+        }
+    }
+
+    fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[Step]) {
+        let last = self.counters[self.depth];
+        self.depth += 1;
+        self.code.load(last, RDI, argument as i32 * 8);
+        self.code.set(RAX, 0);
+        let top = self.code.here();
+        self.steps(body);
+        self.code.add(RAX, step);
+        self.code.compare_with(RAX, last);
+        self.code.jump_if(Condition::LessOrEqual, top);
+        let done = self.code.label();
+        self.code.add(RAX, -step);
+        self.code.compare_with(RAX, last);
+        self.code.jump_if(Condition::GreaterOrEqual, done);
+        self.code.copy(RAX, last);
+        self.code.jump(top);
+        self.code.put(done);
+        self.depth -= 1;
+    }
+
+    fn instruction(&mut self, i: &Instruction) {
+        self.next_scratch = self.scratch;
+        let to = i.to.map_or(0, |id| self.registers.of[id as usize]);
+        let [a, b, c] = i.from;
+        match i.form {
+            Form::Three => {
+                let (first, last) = (self.register(a), self.last(b, i));
+                self.emit(i, to, first, last);
+            }
+            Form::Two => {
+                let last = self.last(a, i);
+                self.emit(i, to, 0, last);
+            }
+            Form::Digit(digit) => {
+                let last = Last::Register(self.register(a));
+                self.emit(i, digit, to, last);
+            }
+            Form::Back => {
+                let first = self.register(a);
+                self.emit(i, first, 0, Last::Register(to));
+            }
+            Form::Blend => {
+                let (no, yes) = (self.register(a), self.last(b, i));
+                let mask = self.register(c);
+                let immediate = (!self.evex).then_some(mask << 4);
+                self.emit(&Instruction { immediate, ..*i }, to, no, yes);
+            }
+            Form::Load => {
+                let last = Last::Memory(self.memory(i.access));
+                let mask = match self.evex {
+                    true => 0,
+                    // The mask of a masked load is an ordinary register.
+                    false => i.mask.map_or(0, |id| self.registers.of[id as usize]),
+                };
+                self.emit(i, to, mask, last);
+            }
+            Form::Store => {
+                let first = self.register(a);
+                let last = Last::Memory(self.memory(i.access));
+                self.emit(i, first, 0, last);
+            }
+            Form::Masks => {
+                let (first, last) = match b {
+                    Some(_) => (self.register(a), Last::Register(self.register(b))),
+                    None => (0, Last::Register(self.register(a))),
+                };
+                self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
+            }
+            Form::Argument(argument) => {
+                let memory = argument_at(argument);
+                self.code
+                    .vex(LOAD_MASK, 16, to, 0, Last::Memory(memory), None);
+            }
+        }
+    }
+
+    fn emit(&mut self, i: &Instruction, first: u8, second: u8, last: Last) {
+        if !self.evex {
+            self.code
+                .vex(i.op, i.bytes, first, second, last, i.immediate);
+            return;
+        }
+        let mask = i.mask.map_or(0, |id| self.registers.of[id as usize]);
+        let extra = Extra {
+            mask,
+            zeroing: i.zeroing,
+            immediate: i.immediate,
+        };
+        self.code.evex(i.op, i.bytes, first, second, last, extra);
+    }
+
+    /// The register that an operand is in, if it is in one.
+    fn in_register(&self, operand: Option<Operand>) -> Option<u8> {
+        match operand {
+            Some(Operand::Value(id)) => Some(self.registers.of[id as usize]),
+            Some(Operand::Spread(spread)) => self.hoisted.get(&spread).copied(),
+            None => Some(0),
+        }
+    }
+
+    /// The register that an operand is in, or is put into now.
+    fn register(&mut self, operand: Option<Operand>) -> u8 {
+        match (self.in_register(operand), operand) {
+            (Some(register), _) => register,
+            (None, Some(Operand::Spread(spread))) => {
+                let register = self.next_scratch;
+                self.next_scratch += 1;
+                self.spread_to(spread, register);
+                register
+            }
+            (None, _) => 0,
+        }
+    }
+
+    /// As [`Assembly::register`], or in memory if the instruction can take it from there.
+    fn last(&mut self, operand: Option<Operand>, i: &Instruction) -> Last {
+        if let (None, Some(Operand::Spread(number))) = (self.in_register(operand), operand) {
+            let spread = self.program.spreads[number as usize];
+            let constant = match spread.source {
+                Source::Constant(bits) => Some(bits),
+                Source::Argument(_) => None,
+            };
+            if self.evex && i.spreads == spread.width {
+                return Last::Spread(self.spread_memory(number));
+            }
+            if let (false, Some(bits)) = (self.evex, constant)
+                && i.spreads != 0
+            {
+                let copies = 32 / spread.width;
+                return Last::Memory(Memory::Pool(self.constant(bits, spread.width, copies)));
+            }
+        }
+        Last::Register(self.register(operand))
+    }
+
+    fn spread_memory(&mut self, number: u32) -> Memory {
+        let spread = self.program.spreads[number as usize];
+        match spread.source {
+            Source::Constant(bits) => Memory::Pool(self.constant(bits, spread.width, 1)),
+            Source::Argument(argument) => argument_at(argument),
+        }
+    }
+
+    fn spread_to(&mut self, number: u32, register: u8) {
+        let width = self.program.spreads[number as usize].width;
+        let last = Last::Memory(self.spread_memory(number));
+        let op = spread_opcode(width, self.evex);
+        match self.evex {
+            true => self.code.evex(op, 64, register, 0, last, Extra::default()),
+            false => self.code.vex(op, 32, register, 0, last, None),
+        }
+    }
+
+    /// The offset in the pool of so many copies of a constant.
+    fn constant(&mut self, bits: u64, width: u8, copies: u8) -> u32 {
+        *self.pooled.entry((bits, width, copies)).or_insert_with(|| {
+            let size = usize::from(width) * usize::from(copies);
+            self.pool.resize(self.pool.len().next_multiple_of(size), 0);
+            let start = self.pool.len();
+            for _ in 0..copies {
+                self.pool.extend(&bits.to_le_bytes()[..width.into()]);
+            }
+            start as u32
+        })
+    }
+
+    fn memory(&self, access: Option<Access>) -> Memory {
+        let access = access.unwrap_or(Access {
+            pointer: 0,
+            step: 0,
+            offset: 0,
+        });
+        Memory::At {
+            base: self.pointers.get(&access.pointer).copied().unwrap_or(RDI),
+            scale: access.step,
+            offset: access.offset,
+        }
+    }
+}
+
+const LOAD_MASK: Opcode = Opcode {
+    prefix: 0,
+    map: 1,
+    wide: true,
+    code: 0x90,
+};
+
+/// Spreads an element over all lanes.
+pub(super) fn spread_opcode(width: u8, evex: bool) -> Opcode {
+    let code = match width {
+        1 => 0x78,
+        2 => 0x79,
+        4 => 0x58,
+        _ => 0x59,
+    };
+    Opcode {
+        prefix: 1,
+        map: 2,
+        wide: evex && width == 8,
+        code,
+    }
+}
+
+fn argument_at(argument: u32) -> Memory {
+    Memory::At {
+        base: RDI,
+        scale: 0,
+        offset: argument as i32 * 8,
+    }
+}
+
+/// How much a register saves for each thing that is spread.
+fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
+    for step in steps {
+        match step {
+            Step::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
+            Step::Do(i) => {
+                for (k, operand) in i.from.iter().enumerate() {
+                    if let Some(Operand::Spread(spread)) = operand {
+                        // The last operand may come from memory just as well.
+                        let last = matches!((i.form, k), (Form::Three | Form::Blend, 1));
+                        let cost = if last && i.spreads != 0 { 1 } else { 3 };
+                        let sum = &mut weights[*spread as usize];
+                        *sum = sum.saturating_add(weight.saturating_mul(cost));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! x86-64 instructions as bytes: those of vectors, and the few that loops take.
+
+/// A general register by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct General(pub(super) u8);
+
+pub(super) const RAX: General = General(0);
+pub(super) const RDI: General = General(7);
+
+/// Of an instruction on vectors or masks: what does not depend on its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opcode {
+    /// Prefix: none, `66`, `F3`, `F2`.
+    pub(crate) prefix: u8,
+    /// Map: `0F`, `0F38`, `0F3A`.
+    pub(crate) map: u8,
+    pub(crate) wide: bool,
+    pub(crate) code: u8,
+}
+
+/// An operand in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Memory {
+    /// `base + rax · scale + offset`, without the second for a scale of 0.
+    At {
+        base: General,
+        scale: u8,
+        offset: i32,
+    },
+    /// A constant behind the code, by its offset there.
+    Pool(u32),
+}
+
+/// The operand that may be in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Last {
+    Register(u8),
+    Memory(Memory),
+    /// One element, spread over all lanes.
+    Spread(Memory),
+}
+
+/// The rest of an instruction on vectors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extra {
+    /// The mask register that governs, 0 for none.
+    pub(super) mask: u8,
+    /// Lanes without the mask become zero.
+    pub(super) zeroing: bool,
+    pub(super) immediate: Option<u8>,
+}
+
+/// A place in the code that jumps go to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Label(usize);
+
+/// Conditions of jumps, after a comparison of signed numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Condition {
+    NotZero = 0x5,
+    GreaterOrEqual = 0xd,
+    LessOrEqual = 0xe,
+}
+
+/// Machine code under construction.
+#[derive(Default)]
+pub(super) struct Assembler {
+    bytes: Vec<u8>,
+    /// Where an offset into the pool stands, and where the instruction ends that it counts from.
+    pool_uses: Vec<(usize, usize)>,
+    /// Where each label is.
+    labels: Vec<usize>,
+    /// Where the distance to a label stands.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    /// By the encoding of AVX-512, `bytes` of the register at a time.
+    pub(super) fn evex(
+        &mut self,
+        op: Opcode,
+        bytes: u8,
+        first: u8,
+        second: u8,
+        last: Last,
+        extra: Extra,
+    ) {
+        let length = bytes.trailing_zeros() as u8 - 4;
+        let (x, b, spread) = match last {
+            Last::Register(r) => (r >> 4, r >> 3, false),
+            Last::Memory(m) => (0, base_bit(m), false),
+            Last::Spread(m) => (0, base_bit(m), true),
+        };
+        let not = |bit: u8, at: u8| (!bit & 1) << at;
+        self.bytes.extend([
+            0x62,
+            not(first >> 3, 7) | not(x, 6) | not(b, 5) | not(first >> 4, 4) | op.map,
+            u8::from(op.wide) << 7 | (!second & 15) << 3 | 4 | op.prefix,
+            u8::from(extra.zeroing) << 7
+                | length << 5
+                | u8::from(spread) << 4
+                | not(second >> 4, 3)
+                | extra.mask,
+            op.code,
+        ]);
+        self.operands(first, last, extra.immediate);
+    }
+
+    /// By the encoding of AVX.
+    pub(super) fn vex(
+        &mut self,
+        op: Opcode,
+        bytes: u8,
+        first: u8,
+        second: u8,
+        last: Last,
+        immediate: Option<u8>,
+    ) {
+        let b = match last {
+            Last::Register(r) => r >> 3,
+            Last::Memory(m) | Last::Spread(m) => base_bit(m),
+        };
+        let not = |bit: u8, at: u8| (!bit & 1) << at;
+        self.bytes.extend([
+            0xc4,
+            not(first >> 3, 7) | 1 << 6 | not(b, 5) | op.map,
+            u8::from(op.wide) << 7 | (!second & 15) << 3 | u8::from(bytes == 32) << 2 | op.prefix,
+            op.code,
+        ]);
+        self.operands(first, last, immediate);
+    }
+
+    /// Zeros the upper halves of vector registers, which code that does not know of them needs.
+    pub(super) fn clear_upper(&mut self) {
+        self.bytes.extend([0xc5, 0xf8, 0x77]);
+    }
+
+    fn operands(&mut self, first: u8, last: Last, immediate: Option<u8>) {
+        let register = (first & 7) << 3;
+        match last {
+            Last::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
+            Last::Memory(m) | Last::Spread(m) => {
+                self.memory(register, m, usize::from(immediate.is_some()));
+            }
+        }
+        self.bytes.extend(immediate);
+    }
+
+    fn memory(&mut self, register: u8, memory: Memory, behind: usize) {
+        let (base, scale, offset) = match memory {
+            Memory::Pool(offset) => {
+                self.bytes.push(register | 5);
+                let at = self.bytes.len();
+                self.pool_uses.push((at, at + 4 + behind));
+                self.bytes.extend(offset.to_le_bytes());
+                return;
+            }
+            Memory::At {
+                base,
+                scale,
+                offset,
+            } => (base.0, scale, offset),
+        };
+        // A form with four bytes of offset unless it is zero; without one, rbp and r13 mean others.
+        let mode = if offset == 0 && base & 7 != 5 {
+            0
+        } else {
+            0x80
+        };
+        match scale {
+            0 if base & 7 != 4 => self.bytes.push(mode | register | (base & 7)),
+            0 => self.bytes.extend([mode | register | 4, 4 << 3 | 4]),
+            _ => {
+                let scale = scale.trailing_zeros() as u8;
+                let index = RAX.0 << 3;
+                self.bytes
+                    .extend([mode | register | 4, scale << 6 | index | (base & 7)]);
+            }
+        }
+        if mode != 0 {
+            self.bytes.extend(offset.to_le_bytes());
+        }
+    }
+
+    /// `to = [from + offset]`
+    pub(super) fn load(&mut self, to: General, from: General, offset: i32) {
+        self.bytes.extend([rex(to.0 >> 3, from.0 >> 3), 0x8b]);
+        let memory = Memory::At {
+            base: from,
+            scale: 0,
+            offset,
+        };
+        self.memory((to.0 & 7) << 3, memory, 0);
+    }
+
+    pub(super) fn set(&mut self, to: General, value: i32) {
+        self.bytes
+            .extend([rex(0, to.0 >> 3), 0xc7, 0xc0 | (to.0 & 7)]);
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    pub(super) fn add(&mut self, to: General, value: i32) {
+        self.arithmetic(0, to, value);
+    }
+
+    pub(super) fn compare(&mut self, x: General, value: i32) {
+        self.arithmetic(7, x, value);
+    }
+
+    pub(super) fn compare_with(&mut self, x: General, y: General) {
+        let operand = 0xc0 | (y.0 & 7) << 3 | (x.0 & 7);
+        self.bytes.extend([rex(y.0 >> 3, x.0 >> 3), 0x39, operand]);
+    }
+
+    pub(super) fn copy(&mut self, to: General, from: General) {
+        let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
+        self.bytes
+            .extend([rex(from.0 >> 3, to.0 >> 3), 0x89, operand]);
+    }
+
+    fn arithmetic(&mut self, op: u8, to: General, value: i32) {
+        let operand = 0xc0 | op << 3 | (to.0 & 7);
+        let prefix = rex(0, to.0 >> 3);
+        match i8::try_from(value) {
+            Ok(short) => self.bytes.extend([prefix, 0x83, operand, short as u8]),
+            Err(_) => {
+                self.bytes.extend([prefix, 0x81, operand]);
+                self.bytes.extend(value.to_le_bytes());
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, x: General) {
+        self.bytes.extend([0x40 | x.0 >> 3, 0x50 | (x.0 & 7)]);
+    }
+
+    pub(super) fn pop(&mut self, x: General) {
+        self.bytes.extend([0x40 | x.0 >> 3, 0x58 | (x.0 & 7)]);
+    }
+
+    pub(super) fn ret(&mut self) {
+        self.bytes.push(0xc3);
+    }
+
+    /// A label here.
+    pub(super) fn here(&mut self) -> Label {
+        self.labels.push(self.bytes.len());
+        Label(self.labels.len() - 1)
+    }
+
+    /// A label that is put somewhere by [`Assembler::put`].
+    pub(super) fn label(&mut self) -> Label {
+        self.here()
+    }
+
+    pub(super) fn put(&mut self, label: Label) {
+        self.labels[label.0] = self.bytes.len();
+    }
+
+    pub(super) fn jump(&mut self, to: Label) {
+        self.bytes.push(0xe9);
+        self.distance(to);
+    }
+
+    pub(super) fn jump_if(&mut self, condition: Condition, to: Label) {
+        self.bytes.extend([0x0f, 0x80 | condition as u8]);
+        self.distance(to);
+    }
+
+    fn distance(&mut self, to: Label) {
+        self.jumps.push((self.bytes.len(), to));
+        self.bytes.extend([0; 4]);
+    }
+
+    /// The code, with the pool behind it at a multiple of 64.
+    pub(super) fn finish(mut self, pool: &[u8]) -> Vec<u8> {
+        for &(at, label) in &self.jumps {
+            let distance = self.labels[label.0] as i64 - (at as i64 + 4);
+            self.bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+        }
+        if pool.is_empty() {
+            return self.bytes;
+        }
+        let start = self.bytes.len().next_multiple_of(64);
+        for &(at, end) in &self.pool_uses {
+            let field = &mut self.bytes[at..at + 4];
+            let offset = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+            let distance = start as u32 + offset - end as u32;
+            field.copy_from_slice(&distance.to_le_bytes());
+        }
+        self.bytes.resize(start, 0xcc);
+        self.bytes.extend(pool);
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn base_bit(memory: Memory) -> u8 {
+    match memory {
+        Memory::At { base, .. } => base.0 >> 3,
+        Memory::Pool(_) => 0,
+    }
+}
+
+fn rex(register: u8, base: u8) -> u8 {
+    0x48 | (register & 1) << 2 | (base & 1)
+}

@@ -1,0 +1,149 @@
+//! Vector code before it has registers: loops of instructions over numbered values.
+
+use super::encode::Opcode;
+
+/// A value: something that will be in one register. It may be written more than once.
+pub(crate) type Id = u32;
+
+/// The registers that a value may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Vector,
+    /// Of AVX-512: one bit for each lane.
+    Mask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Value(Id),
+    /// The same in all lanes, by its number in [`Program::spreads`].
+    Spread(u32),
+}
+
+/// Something that is the same in all lanes, throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) source: Source,
+    /// Bytes of a lane.
+    pub(crate) width: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Constant(u64),
+    /// An argument, by its number.
+    Argument(u32),
+}
+
+/// Elements in memory: those from a pointer on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Which pointer; it is the argument of this number.
+    pub(crate) pointer: u32,
+    /// Bytes from lane to lane, 0 if all read the same.
+    pub(crate) step: u8,
+    pub(crate) offset: i32,
+}
+
+/// Where the operands of an instruction go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `to = op(from 0, from 1)`
+    Three,
+    /// `to = op(from 0)`
+    Two,
+    /// `to = op(from 0)`, with the operation's number in a field.
+    Digit(u8),
+    /// `to = op(from 0)`, with the fields the other way round.
+    Back,
+    /// `to = mask ? from 1 : from 0`; without AVX-512 the mask is from 2.
+    Blend,
+    /// `to = memory`
+    Load,
+    /// `memory = from 0`
+    Store,
+    /// `to = op(from 0, from 1)` of masks.
+    Masks,
+    /// `to = argument`, a mask, of which this is the number.
+    Argument(u32),
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instruction {
+    pub(crate) form: Form,
+    pub(crate) op: Opcode,
+    /// Of the registers it works on.
+    pub(crate) bytes: u8,
+    pub(crate) to: Option<Id>,
+    pub(crate) from: [Option<Operand>; 3],
+    /// Lanes that it does; with AVX-512 a mask register.
+    pub(crate) mask: Option<Id>,
+    /// Whether other lanes become zero.
+    pub(crate) zeroing: bool,
+    pub(crate) immediate: Option<u8>,
+    pub(crate) access: Option<Access>,
+    /// Bytes of an element that may be spread from memory; 0 if it takes none.
+    pub(crate) spreads: u8,
+}
+
+/// How often a loop goes round, at least once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turns {
+    /// As often as the argument of this number says; nothing follows.
+    Argument(u32),
+    /// Over elements, `step` at a time; the argument of this number is the first of the last turn, which
+    /// overlaps the one before. Nothing follows.
+    LanesUntil { argument: u32, step: i32 },
+    /// So many times; after each turn every pointer listed moves on by so many bytes.
+    Count(i32),
+    /// Over `extent` elements, `step` at a time; the last turn overlaps the one before.
+    Lanes { extent: i32, step: i32 },
+}
+
+#[derive(Debug)]
+pub(crate) enum Step {
+    Do(Instruction),
+    Loop {
+        turns: Turns,
+        /// Pointers that move with each turn, and by how many bytes.
+        moves: Vec<(u32, i32)>,
+        body: Vec<Step>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) values: Vec<Class>,
+    pub(crate) spreads: Vec<Spread>,
+    /// The arguments that are pointers.
+    pub(crate) pointers: Vec<u32>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Program {
+    pub(crate) fn value(&mut self, class: Class) -> Id {
+        self.values.push(class);
+        self.values.len() as Id - 1
+    }
+
+    pub(crate) fn spread(&mut self, source: Source, width: u8) -> Operand {
+        let spread = Spread { source, width };
+        let known = self.spreads.iter().position(|s| *s == spread);
+        Operand::Spread(known.unwrap_or_else(|| {
+            self.spreads.push(spread);
+            self.spreads.len() - 1
+        }) as u32)
+    }
+}
+
+impl Instruction {
+    /// What it reads that is a value.
+    pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
+        let value = |operand: Option<Operand>| match operand {
+            Some(Operand::Value(id)) => Some(id),
+            _ => None,
+        };
+        self.from.into_iter().filter_map(value).chain(self.mask)
+    }
+}

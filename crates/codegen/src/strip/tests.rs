@@ -1,0 +1,147 @@
+//! Instructions as a disassembler reads them.
+
+use super::encode::*;
+use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};
+
+fn text(emit: impl FnOnce(&mut Assembler)) -> Vec<String> {
+    let mut code = Assembler::default();
+    emit(&mut code);
+    let bytes = code.finish(&[]);
+    let mut formatter = NasmFormatter::new();
+    let decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
+    let line = |instruction: iced_x86::Instruction| {
+        let mut line = String::new();
+        formatter.format(&instruction, &mut line);
+        line
+    };
+    decoder.into_iter().map(line).collect()
+}
+
+const ADD: Opcode = Opcode {
+    prefix: 0,
+    map: 1,
+    wide: false,
+    code: 0x58,
+};
+const BROADCAST: Opcode = Opcode {
+    prefix: 1,
+    map: 2,
+    wide: false,
+    code: 0x58,
+};
+
+fn at(base: u8, scale: u8, offset: i32) -> Memory {
+    Memory::At {
+        base: General(base),
+        scale,
+        offset,
+    }
+}
+
+#[test]
+fn registers_of_every_number() {
+    let found = text(|code| {
+        for (a, b, c) in [(0, 1, 2), (15, 8, 7), (31, 16, 9), (9, 24, 31)] {
+            code.evex(ADD, 64, a, b, Last::Register(c), Extra::default());
+        }
+        code.evex(ADD, 16, 1, 2, Last::Register(3), Extra::default());
+        for (a, b, c) in [(0, 1, 2), (15, 8, 7), (7, 15, 9)] {
+            code.vex(ADD, 32, a, b, Last::Register(c), None);
+        }
+        code.vex(ADD, 16, 1, 2, Last::Register(3), None);
+    });
+    let expected = [
+        "vaddps zmm0,zmm1,zmm2",
+        "vaddps zmm15,zmm8,zmm7",
+        "vaddps zmm31,zmm16,zmm9",
+        "vaddps zmm9,zmm24,zmm31",
+        "vaddps xmm1,xmm2,xmm3",
+        "vaddps ymm0,ymm1,ymm2",
+        "vaddps ymm15,ymm8,ymm7",
+        "vaddps ymm7,ymm15,ymm9",
+        "vaddps xmm1,xmm2,xmm3",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn operands_in_memory() {
+    let masked = Extra {
+        mask: 3,
+        zeroing: true,
+        immediate: None,
+    };
+    let found = text(|code| {
+        code.evex(ADD, 64, 1, 2, Last::Memory(at(3, 4, 0)), Extra::default());
+        code.evex(ADD, 64, 1, 2, Last::Memory(at(13, 8, 64)), masked);
+        code.evex(ADD, 64, 1, 2, Last::Spread(at(12, 0, 4)), Extra::default());
+        code.evex(ADD, 32, 1, 2, Last::Spread(at(7, 0, 0)), Extra::default());
+        code.evex(
+            BROADCAST,
+            64,
+            30,
+            0,
+            Last::Memory(at(5, 0, 0)),
+            Extra::default(),
+        );
+        code.vex(ADD, 32, 1, 2, Last::Memory(at(12, 1, -8)), None);
+        code.vex(ADD, 32, 1, 2, Last::Memory(at(4, 0, 8)), None);
+    });
+    let expected = [
+        "vaddps zmm1,zmm2,[rbx+rax*4]",
+        "vaddps zmm1{k3}{z},zmm2,[r13+rax*8+40h]",
+        "vaddps zmm1,zmm2,[r12+4]{1to16}",
+        "vaddps ymm1,ymm2,[rdi]{1to8}",
+        "vpbroadcastd zmm30,[rbp]",
+        "vaddps ymm1,ymm2,[r12+rax-8]",
+        "vaddps ymm1,ymm2,[rsp+8]",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn loops_and_what_they_count() {
+    let found = text(|code| {
+        code.push(General(12));
+        code.load(General(9), RDI, 16);
+        code.set(RAX, 0);
+        let top = code.here();
+        code.add(General(9), 1000);
+        code.add(RAX, -1);
+        code.compare(RAX, 7);
+        code.compare_with(RAX, General(9));
+        code.copy(General(10), RAX);
+        code.jump_if(Condition::LessOrEqual, top);
+        code.jump(top);
+        code.pop(General(12));
+        code.clear_upper();
+        code.ret();
+    });
+    let expected = [
+        "push r12",
+        "mov r9,[rdi+10h]",
+        "mov rax,0",
+        "add r9,3E8h",
+        "add rax,0FFFFFFFFFFFFFFFFh",
+        "cmp rax,7",
+        "cmp rax,r9",
+        "mov r10,rax",
+        "jle near 0000000000000010h",
+        "jmp 0000000000000010h",
+        "pop r12",
+        "vzeroupper",
+        "ret",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn constants_lie_behind_the_code() {
+    let mut code = Assembler::default();
+    code.vex(ADD, 32, 1, 2, Last::Memory(Memory::Pool(32)), None);
+    code.ret();
+    let bytes = code.finish(&[7; 64]);
+    assert_eq!(bytes.len(), 128);
+    let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
+    assert_eq!(decoder.decode().ip_rel_memory_address(), 64 + 32);
+}
