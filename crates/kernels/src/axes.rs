@@ -87,9 +87,16 @@ impl<const N: usize> Axes<N> {
     /// The offsets of the point with number `point` in row-major order.
     pub(crate) fn at(&self, mut point: usize) -> [usize; N] {
         let mut offsets = [0; N];
-        for axis in self.axes.iter().rev() {
-            let step = point % axis.extent;
-            point /= axis.extent;
+        for (number, axis) in self.axes.iter().enumerate().rev() {
+            // What is left is the outermost one's: no division, which takes as long as a small tile.
+            let step = if number == 0 {
+                point
+            } else {
+                point % axis.extent
+            };
+            if number > 0 {
+                point /= axis.extent;
+            }
             for (offset, stride) in offsets.iter_mut().zip(&axis.strides) {
                 *offset += step * stride;
             }

@@ -54,23 +54,31 @@ impl<T: Float> Run<'_, T> {
                         }
                     }
                 }
-                for panel in panels {
-                    // SAFETY: as above, for the panel.
-                    let columns = unsafe { self.panel(columns, panel, k, count) };
-                    for tile in self.tiles(block.clone()) {
-                        let (rows, rows_step) = self.rows(rows, &block, &tile, k, count);
-                        // SAFETY: the tile's rows, columns and part of `out` are there.
+                for group in panels.chunks(plan.group) {
+                    if plan.columns == Source::Own {
+                        // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
                         unsafe {
-                            let at = At {
-                                rows,
-                                rows_step,
-                                columns,
-                                k,
-                                count,
-                                readable,
-                                out,
-                            };
-                            self.tile(panel, tile, &at);
+                            let to = self.own_columns;
+                            kernel.pack_columns(engine, columns, to, group, k, count);
+                        }
+                    }
+                    for panel in group {
+                        let columns = self.columns(columns, &group[0], panel, k, count);
+                        for tile in self.tiles(block.clone()) {
+                            let (rows, rows_step) = self.rows(rows, &block, &tile, k, count);
+                            // SAFETY: the tile's rows, columns and part of `out` are there.
+                            unsafe {
+                                let at = At {
+                                    rows,
+                                    rows_step,
+                                    columns,
+                                    k,
+                                    count,
+                                    readable,
+                                    out,
+                                };
+                                self.tile(panel, tile, &at);
+                            }
                         }
                     }
                 }
@@ -85,21 +93,13 @@ impl<T: Float> Run<'_, T> {
 
     /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
     fn tiles(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let (rows, panels) = (self.kernel.rows.points.len(), self.kernel.row_panels());
         let mut start = block.start;
-        let (base, longer) = (rows / panels.max(1), rows % panels.max(1));
         std::iter::from_fn(move || {
             if start >= block.end {
                 return None;
             }
-            // The first `longer` panels have a row more than the others.
-            let long = longer * (base + 1);
-            let end = if start < long {
-                (start / (base + 1) + 1) * (base + 1)
-            } else {
-                long + ((start - long) / base + 1) * base
-            };
-            let tile = start..end.min(block.end);
+            let (panel, height) = self.kernel.row_panel(start);
+            let tile = start..(panel + height).min(block.end);
             start = tile.end;
             Some(tile)
         })
@@ -125,48 +125,33 @@ impl<T: Float> Run<'_, T> {
             }
             Rows::Packed => {
                 // The panel may start before the tile.
-                let all = self.kernel.rows.points.len();
-                let (base, longer) = (
-                    all / self.kernel.row_panels(),
-                    all % self.kernel.row_panels(),
-                );
-                let long = longer * (base + 1);
-                let (start, height) = if tile.start < long {
-                    (tile.start / (base + 1) * (base + 1), base + 1)
-                } else {
-                    (long + (tile.start - long) / base * base, base)
-                };
+                let (start, height) = self.kernel.row_panel(tile.start);
                 let place = start * self.kernel.k + k * height + (tile.start - start);
                 (rows.wrapping_add(place), height)
             }
         }
     }
 
-    /// Where the columns of a panel are, packed before if they have to be.
-    ///
-    /// # Safety
-    /// as [`Kernel::run_task`].
-    unsafe fn panel(&self, columns: *const T, panel: &Panel, k: usize, count: usize) -> *const T {
+    /// Where the columns of a panel are, which is in the group that starts with `first`.
+    fn columns(
+        &self,
+        columns: *const T,
+        first: &Panel,
+        panel: &Panel,
+        k: usize,
+        count: usize,
+    ) -> *const T {
+        let place = |panel, count| self.kernel.packed_place(panel, count);
         match self.plan.columns {
             Source::Plain => columns,
             Source::Packed | Source::Shared => {
                 let width = panel.vectors as usize * self.kernel.lanes;
-                columns.wrapping_add(self.kernel.packed_place(panel) + k * width)
+                columns.wrapping_add(place(panel, self.kernel.k) + k * width)
             }
-            Source::Own => {
-                // SAFETY: `own_columns` has room for the widest panel and a block of `k`.
-                unsafe {
-                    self.kernel.pack_columns(
-                        self.engine,
-                        columns,
-                        self.own_columns,
-                        panel,
-                        k,
-                        count,
-                    );
-                }
-                self.own_columns
-            }
+            Source::Own => self
+                .own_columns
+                .wrapping_add(place(panel, count) - place(first, count))
+                .cast_const(),
         }
     }
 

@@ -45,6 +45,7 @@ impl Columns {
                 },
                 valid: ((1u32 << chunk.len()) - 1) as u16,
                 load: chunk.len() as u8,
+                elements: chunk.len() as u8,
             })
             .collect();
         (Columns::new(vectors, lanes, most, contiguous), contiguous)
@@ -52,7 +53,12 @@ impl Columns {
 
     /// Vectors that can be loaded from the operand as it is: those columns whose elements lie close
     /// together, in order, and follow each other in `out`.
-    pub(crate) fn plain(from: &[u32], out: &[u32], lanes: usize, most: usize) -> Columns {
+    pub(crate) fn plain(
+        from: &[u32],
+        out: &[u32],
+        lanes: usize,
+        most: impl Fn(usize) -> usize,
+    ) -> Columns {
         let mut vectors = Vec::new();
         each_run(
             from,
@@ -60,6 +66,7 @@ impl Columns {
             |column| out[column],
             |vector| vectors.push(vector),
         );
+        let most = most(vectors.len());
         Columns::new(vectors, lanes, most, true)
     }
 
@@ -68,7 +75,10 @@ impl Columns {
         let (mut first_vector, mut first_column) = (0, 0);
         for vectors_of in parts(vectors.len(), vectors.len().div_ceil(most)) {
             let of = &vectors[vectors_of.clone()];
-            let columns = of.iter().map(|vector| vector.elements()).sum::<usize>();
+            let columns = of
+                .iter()
+                .map(|vector| vector.elements as usize)
+                .sum::<usize>();
             panels.push(Panel {
                 first_vector,
                 vectors: of.len() as u32,
@@ -124,6 +134,19 @@ pub(crate) fn shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, u
     best.1
 }
 
+/// The vectors of the column panels that make the least work of `vectors` in tiles of the given
+/// height.
+pub(crate) fn width(height: usize, vectors: usize, tallest: &[usize]) -> usize {
+    let cycles = |most: &usize| -> f64 {
+        let of = |(n, count)| count as f64 * step_cycles(height, n);
+        sizes(vectors, vectors.div_ceil(*most)).map(of).iter().sum()
+    };
+    (1..=tallest.len())
+        .filter(|&most| tallest[most - 1] >= height)
+        .min_by(|a, b| cycles(a).total_cmp(&cycles(b)))
+        .unwrap_or(1)
+}
+
 /// The two sizes of parts, and how many there are of each.
 fn sizes(whole: usize, count: usize) -> [(usize, usize); 2] {
     match count {
@@ -154,6 +177,9 @@ mod tests {
         assert_eq!(shape(16, 100, &TALLEST), (8, 3));
         assert_eq!(shape(4, 1, &TALLEST), (4, 1));
         assert_eq!(shape(0, 0, &TALLEST), (1, 1));
+        assert_eq!(width(1, 5, &TALLEST), 5);
+        assert_eq!(width(14, 7, &TALLEST), 2);
+        assert_eq!(width(1, 0, &TALLEST), 1);
     }
 
     #[test]

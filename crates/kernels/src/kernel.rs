@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::{Axes, Axis};
-use crate::geometry::{Columns, shape};
+use crate::geometry::{Columns, shape, width};
 use crate::simd::Float;
 use crate::{Contraction, Dim, Element, Isa, Refused};
 
@@ -27,8 +27,13 @@ pub struct Kernel {
     pub(crate) columns: Side,
     /// How many `k`.
     pub(crate) k: usize,
-    /// The height of the row panels: the last ones may be one less.
+    /// The height of the highest row panel.
     pub(crate) height: usize,
+    /// How many row panels there are; how many of them are one row higher than the others, and how
+    /// high those are.
+    pub(crate) row_panels: usize,
+    pub(crate) higher: usize,
+    pub(crate) low: usize,
     pub(crate) lanes: usize,
     pub(crate) packed: Columns,
     pub(crate) plain: Columns,
@@ -145,8 +150,11 @@ impl Kernel {
         };
         let (row_side, column_side) = (side(rows, 0)?, side(columns, 1)?);
         let (height, most) = shape(rows.points(), columns.points().div_ceil(lanes), &tallest);
+        let row_panels = rows.points().div_ceil(height);
         let (packed, contiguous) = Columns::packed(&column_out, lanes, most);
-        let plain = Columns::plain(&column_side.points, &column_out, lanes, most);
+        let plain = Columns::plain(&column_side.points, &column_out, lanes, |vectors| {
+            width(height, vectors, &tallest)
+        });
         let out_last = rows.last(1) + columns.last(1) + batch.last(2);
         Ok(Kernel {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -156,6 +164,9 @@ impl Kernel {
             batch,
             k: sum.points(),
             height,
+            row_panels,
+            higher: rows.points() % row_panels.max(1),
+            low: rows.points() / row_panels.max(1),
             lanes,
             packed,
             plain,
@@ -198,9 +209,17 @@ impl Kernel {
         last.map_or(0, |&last| last as usize)
     }
 
-    /// How many row panels there are.
-    pub(crate) fn row_panels(&self) -> usize {
-        self.rows.points.len().div_ceil(self.height)
+    /// The row panel that has `row`: where it starts, and its height.
+    pub(crate) fn row_panel(&self, row: usize) -> (usize, usize) {
+        let high = self.higher * (self.low + 1);
+        if row < high {
+            let height = self.low + 1;
+            (row / height * height, height)
+        } else if row < high + self.low {
+            (high, self.low)
+        } else {
+            (high + (row - high) / self.low * self.low, self.low)
+        }
     }
 
     /// How many elements the packed columns of one batch have.

@@ -33,20 +33,24 @@
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (21 November 2026; `cargo bench -p vinelift-kernels`
 //! runs these and more). GFLOP/s; the peak that [`peak()`] measures is 265 (AVX2: 132), and `gemm` is
-//! that crate, version 0.19. Weights are packed before.
+//! that crate, version 0.19, which uses AVX2 here. Weights are packed before.
 //!
 //! | contraction | AVX-512 | AVX2 | `gemm` |
 //! |---|---|---|---|
-//! | 400×384 · weights 384×1536 | 234 | 122 | 123 |
-//! | 128×384 · weights 384×384 | 242 | 126 | 123 |
-//! | 4×1536 · weights 1536×384 | 197 | 115 | 26 |
-//! | 1×1536 · weights 1536×384 (bound by memory) | 61 | 63 | 45 |
-//! | 512×512 · 512×512 | 238 | 123 | 128 |
-//! | 6 heads of 400×64 · 64×400 | 231 | 120 | 126 |
-//! | convolution 64→64, 28×28, window 3×3 | 219 | 121 | |
-//! | convolution 128→512, 14×14, window 1×1 | 232 | 124 | |
-//! | convolution 3→64, 112×112, window 7×7, step 2 | 177 | 90 | |
-//! | depthwise convolution 256, 14×14, window 5×5 | 61 | 42 | |
+//! | 400×384 · weights 384×1536 | 253 | 130 | 125 |
+//! | 128×384 · weights 384×384 | 251 | 130 | 126 |
+//! | 4×1536 · weights 1536×384 | 221 | 107 | 26 |
+//! | 1×1536 · weights 1536×384 (bound by memory) | 57 | 63 | 52 |
+//! | 512×512 · 512×512 | 251 | 123 | 131 |
+//! | 6 heads of 400×64 · 64×400 | 242 | 128 | 130 |
+//! | 6 heads of 400×400 · 400×64 | 211 | 115 | 133 |
+//! | 12 heads of 16×32 · 32×16, the right one transposed | 69 | 52 | 45 |
+//! | convolution 64→64, 28×28, window 3×3 | 240 | 124 | |
+//! | convolution 256→256, 7×7, window 3×3 | 189 | 105 | |
+//! | convolution 128→512, 14×14, window 1×1 | 236 | 128 | |
+//! | convolution 3→64, 112×112, window 7×7, step 2 | 199 | 100 | |
+//! | depthwise convolution 256, 14×14, window 5×5 | 73 | 50 | |
+//! | depthwise convolution 24, 128×128, window 3×3 | 64 | 43 | |
 
 mod axes;
 mod compute;

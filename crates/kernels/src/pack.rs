@@ -3,11 +3,13 @@
 //! A panel is `k` lines of `width` elements; line `k` holds the elements of `width` points (rows or
 //! columns) at that `k`. Lanes past the last point are zero.
 
+use std::mem::MaybeUninit;
+
 use crate::simd::{Float, Simd};
 use crate::tile::{Engine, Vector};
 
-/// The most points of a panel: 8 vectors of 16 lanes.
-pub(crate) const MOST_WIDTH: usize = 128;
+/// The most points that are packed at a time; a panel has at most half as many.
+pub(crate) const MOST_POINTS: usize = 256;
 
 /// A panel to be packed.
 pub(crate) struct Block<'a, T> {
@@ -23,32 +25,51 @@ pub(crate) struct Block<'a, T> {
     pub(crate) unit: bool,
 }
 
-/// Packs a block in the way that suits its strides.
+/// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
+/// `stride` elements after the one before. If there are several, their points fill them.
 ///
 /// # Safety
 /// The engine is of this machine; every point of every line may be read, and all lines written.
-pub(crate) unsafe fn pack<T: Float>(engine: &Engine<T>, block: &Block<T>) {
-    let mut runs = [Vector::default(); MOST_WIDTH];
+pub(crate) unsafe fn pack<T: Float>(
+    engine: &Engine<T>,
+    block: &Block<T>,
+    panels: usize,
+    stride: usize,
+) {
+    let mut runs = [const { MaybeUninit::<Vector>::uninit() }; MOST_POINTS];
     let mut count = 0;
-    each_run(
-        block.points,
-        engine.lanes,
-        |point| point as u32,
-        |run| {
-            runs[count] = run;
+    for panel in 0..panels {
+        let width = block.points.len() / panels;
+        let points = &block.points[panel * width..(panel + 1) * width];
+        let place = |point| (panel * stride + point) as u32;
+        each_run(points, engine.lanes, place, |run| {
+            runs[count].write(run);
             count += 1;
-        },
-    );
+        });
+    }
+    // SAFETY: the first `count` were written.
+    let runs = unsafe { std::slice::from_raw_parts(runs.as_ptr().cast::<Vector>(), count) };
+    let points = block.points.len();
+    let along = 3 * count <= points || (!block.unit || block.k == 1) && 2 * count <= points;
     // SAFETY: the caller's contract. The runs cover the points and nothing beyond the last.
     unsafe {
-        if 3 * count <= block.points.len() {
-            (engine.along)(block, &runs[..count]);
-        } else if block.unit && block.k > 1 {
-            (engine.across)(block);
-        } else if 2 * count <= block.points.len() || block.points.len() == 1 {
-            (engine.along)(block, &runs[..count]);
-        } else {
-            scattered(block);
+        if along || points == 1 && !block.unit {
+            return (engine.along)(block, runs);
+        }
+        for panel in 0..panels {
+            let width = points / panels;
+            let to = block.to.add(panel * stride);
+            let points = &block.points[panel * width..(panel + 1) * width];
+            let block = Block {
+                points,
+                to,
+                ..*block
+            };
+            if block.unit {
+                (engine.across)(&block)
+            } else {
+                scattered(&block)
+            }
         }
     }
 }
@@ -69,6 +90,7 @@ pub(crate) fn each_run(
             if lane < lanes && lane >= vector.load as usize && place == *next {
                 vector.valid |= 1 << lane;
                 vector.load = lane as u8 + 1;
+                vector.elements += 1;
                 *next += 1;
                 continue;
             }
@@ -80,6 +102,7 @@ pub(crate) fn each_run(
                 to: place,
                 valid: 1,
                 load: 1,
+                elements: 1,
             },
             place + 1,
         ));
@@ -103,7 +126,7 @@ pub(crate) unsafe fn along<S: Simd>(block: &Block<S::T>, runs: &[Vector]) {
             for run in runs {
                 let from = block.from.add(offset as usize + run.from as usize);
                 let lanes = S::compress(S::load_first(from, run.load as usize), run.valid);
-                S::store_first(line.add(run.to as usize), lanes, run.elements());
+                S::store_first(line.add(run.to as usize), lanes, run.elements as usize);
             }
             for lane in padding.clone() {
                 line.add(lane).write_unaligned(S::T::ZERO);

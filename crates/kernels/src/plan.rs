@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::Kernel;
 use crate::geometry::{Columns, part_start, parts};
+use crate::pack::MOST_POINTS;
 
 /// In which form an operand comes to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Plan {
     /// The largest block of `k`, and of rows.
     pub(crate) k_block: usize,
     pub(crate) row_block: usize,
+    /// How many panels of columns a task packs at a time.
+    pub(crate) group: usize,
     pub(crate) parts: Vec<Part>,
     pub(crate) packing: usize,
     element: usize,
@@ -126,17 +129,25 @@ impl Kernel {
             .max()
             .unwrap_or(1)
             * self.lanes;
-        let k_block = if self.row_panels() == 1 && columns != Source::Own {
+        let k_block = if self.row_panels == 1 && columns != Source::Own {
             self.k
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
             let most = (PANEL_BYTES / (width * self.element.bytes())).max(64);
-            self.k.div_ceil(self.k.div_ceil(most).max(1))
+            // A little more is better than another block.
+            self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
         };
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
             Rows::Own => ROW_BLOCK.next_multiple_of(self.height),
             _ => usize::MAX,
+        };
+        // Many rows make up for panels that are only in the second cache, and packing several at a time
+        // reads more of each line.
+        let group = if self.row_panels > 3 {
+            (MOST_POINTS / width).max(1)
+        } else {
+            1
         };
         let packing = match columns {
             Source::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
@@ -148,6 +159,7 @@ impl Kernel {
             columns,
             k_block: k_block.max(1),
             row_block,
+            group,
             packing: if parts.is_empty() { 0 } else { packing },
             element: self.element.bytes(),
             shared: match columns {
@@ -160,7 +172,7 @@ impl Kernel {
                 0
             },
             worker_columns: if columns == Source::Own {
-                width * k_block
+                width * k_block * group.min(panels.len())
             } else {
                 0
             },
@@ -185,17 +197,18 @@ impl Kernel {
             return false;
         }
         // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
-        // vector is packed in two if it comes from a few loads, else in four or more.
+        // vector is packed in five if it comes from a few loads or lines are laid across.
         let more =
             plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
-        let packing = packed as f64
-            * if plain <= 3 * packed {
-                2.0
-            } else if self.columns.k_line == Some(1) {
-                4.0
-            } else {
-                12.0
-            };
+        // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
+        // of few vectors use little of each.
+        const PAGE: usize = 4096;
+        let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
+        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && self.row_panels > 3 {
+            return false;
+        }
+        let few = plain <= 3 * packed || self.columns.k_line == Some(1);
+        let packing = packed as f64 * if few { 5.0 } else { 16.0 };
         more <= packing
     }
 
@@ -246,7 +259,7 @@ impl Kernel {
                 );
                 continue;
             }
-            let row_panels = self.row_panels();
+            let row_panels = self.row_panels;
             let row_parts = each.min(rows);
             for number in 0..row_parts {
                 let start = |part| match row_panels >= 4 * row_parts {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::geometry::{Panel, parts};
-use crate::pack::{Block, pack};
+use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
 use crate::run::elements;
 use crate::simd::Float;
@@ -55,13 +55,11 @@ impl Kernel {
             unsafe {
                 if columns {
                     let to = to.add(column_copy * one);
-                    for panel in &self.packed.panels {
-                        let to = to.add(self.packed_place(panel));
-                        self.pack_columns(engine, from.add(column_offset), to, panel, 0, self.k);
-                    }
+                    let from = from.add(column_offset);
+                    self.pack_columns(engine, from, to, &self.packed.panels, 0, self.k);
                 } else {
                     let to = to.add(row_copy * one);
-                    for rows in parts(self.rows.points.len(), self.row_panels()) {
+                    for rows in parts(self.rows.points.len(), self.row_panels) {
                         let to = to.add(rows.start * self.k);
                         self.pack_rows(engine, from.add(row_offset), to, rows, 0, self.k);
                     }
@@ -71,40 +69,56 @@ impl Kernel {
         packed
     }
 
-    /// Where a panel starts within the packed columns.
-    pub(crate) fn packed_place(&self, panel: &Panel) -> usize {
-        panel.first_vector as usize * self.lanes * self.k
+    /// Where a panel starts within packed columns of `count` lines.
+    pub(crate) fn packed_place(&self, panel: &Panel, count: usize) -> usize {
+        panel.first_vector as usize * self.lanes * count
     }
 
+    /// Packs `count` lines, from number `k` on, of some panels that follow each other.
+    ///
     /// # Safety
-    /// `from` is the column side of one batch, and `to` has room for `k` lines of the panel.
+    /// `from` is the column side of one batch, and `to` has room for the panels.
     pub(crate) unsafe fn pack_columns<T: Float>(
         &self,
         engine: &Engine<T>,
         from: *const T,
         to: *mut T,
-        panel: &Panel,
+        panels: &[Panel],
         k: usize,
         count: usize,
     ) {
-        let first = panel.first_column as usize;
         let unit = self.columns.k_line == Some(1);
-        let block = Block {
-            // SAFETY: where lines follow each other, line `k` is `k` elements from the first.
-            from: if unit { unsafe { from.add(k) } } else { from },
-            to,
-            width: panel.vectors as usize * self.lanes,
-            points: &self.columns.points[first..first + panel.columns as usize],
-            k: count,
-            offsets: if unit {
-                &self.columns.offsets[..count]
-            } else {
-                &self.columns.offsets[k..k + count]
-            },
-            unit,
-        };
-        // SAFETY: the caller's, and the engine is of this machine.
-        unsafe { pack(engine, &block) }
+        let lines = if unit { 0..count } else { k..k + count };
+        let mut rest = panels;
+        while let [panel, ..] = rest {
+            // Full panels of the same width are packed together, so that lines are read further.
+            let width = panel.vectors as usize * self.lanes;
+            let stride = width * count;
+            let same =
+                |other: &&Panel| other.vectors == panel.vectors && other.columns as usize == width;
+            let most = match stride < (u32::MAX as usize) / MOST_POINTS {
+                true => MOST_POINTS / width,
+                false => 1,
+            };
+            let group = rest.iter().take(most).take_while(same).count().max(1);
+            let first = panel.first_column as usize;
+            let columns: u32 = rest[..group].iter().map(|panel| panel.columns).sum();
+            let place = self.packed_place(panel, count) - self.packed_place(&panels[0], count);
+            let block = Block {
+                // SAFETY: where lines follow each other, line `k` is `k` elements from the first.
+                from: if unit { unsafe { from.add(k) } } else { from },
+                // SAFETY: `to` has room for all panels.
+                to: unsafe { to.add(place) },
+                width,
+                points: &self.columns.points[first..first + columns as usize],
+                k: count,
+                offsets: &self.columns.offsets[lines.clone()],
+                unit,
+            };
+            // SAFETY: the caller's, and the engine is of this machine.
+            unsafe { pack(engine, &block, group, stride) }
+            rest = &rest[group..];
+        }
     }
 
     /// # Safety
@@ -134,6 +148,6 @@ impl Kernel {
             unit,
         };
         // SAFETY: the caller's, and the engine is of this machine.
-        unsafe { pack(engine, &block) }
+        unsafe { pack(engine, &block, 1, 0) }
     }
 }

@@ -126,10 +126,16 @@ impl Kernel {
                 let copy = number / panels.len();
                 let offset = self.batch_of_column_copy(copy);
                 let until = start(task + 1).min((copy + 1) * panels.len());
-                for panel in &panels[number % panels.len()..][..until - number] {
-                    let to = shared.add(copy * self.packed_columns() + self.packed_place(panel));
-                    self.pack_columns(engine, from.add(offset), to, panel, 0, self.k);
-                }
+                let panels = &panels[number % panels.len()..][..until - number];
+                let place = copy * self.packed_columns() + self.packed_place(&panels[0], self.k);
+                self.pack_columns(
+                    engine,
+                    from.add(offset),
+                    shared.add(place),
+                    panels,
+                    0,
+                    self.k,
+                );
                 number = until;
             }
         }

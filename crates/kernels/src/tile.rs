@@ -21,14 +21,8 @@ pub(crate) struct Vector {
     pub(crate) to: u32,
     pub(crate) valid: u16,
     pub(crate) load: u8,
-}
-
-impl Vector {
-    /// How many elements of `out` it has.
-    #[inline(always)]
-    pub(crate) fn elements(self) -> usize {
-        self.valid.count_ones() as usize
-    }
+    /// How many bits `valid` has.
+    pub(crate) elements: u8,
 }
 
 /// What a tile works on.
@@ -147,6 +141,16 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                     S::store(row.add(vectors[j].to as usize), sums[i][j]);
                 }
             }
+        } else if H * N <= 8 && tile.scatter.is_null() {
+            // Few enough to be written out: small tiles are stored often.
+            for i in 0..H {
+                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                for j in 0..N {
+                    let compressed = S::compress(sums[i][j], vectors[j].valid);
+                    let to = row.add(vectors[j].to as usize);
+                    S::store_first(to, compressed, vectors[j].elements as usize);
+                }
+            }
         } else {
             let stored = sums;
             store_sums::<S>(tile, stored.as_ptr().cast(), H, N);
@@ -170,10 +174,10 @@ unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: usize, n: us
                 let vector = *tile.vectors.add(j);
                 let row = tile.out.add(*tile.row_offsets.add(i) as usize);
                 let compressed = if tile.scatter.is_null() {
-                    S::load_first(row.add(vector.to as usize), vector.elements())
+                    S::load_first(row.add(vector.to as usize), vector.elements as usize)
                 } else {
                     let mut lanes = [S::T::ZERO; 16];
-                    for lane in 0..vector.elements() {
+                    for lane in 0..vector.elements as usize {
                         let offset = *tile.scatter.add(vector.to as usize + lane);
                         lanes[lane] = row.add(offset as usize).read_unaligned();
                     }
@@ -200,11 +204,15 @@ unsafe fn store_sums<S: Simd>(tile: &Tile<S::T>, sums: *const S::V, h: usize, n:
                 let row = tile.out.add(*tile.row_offsets.add(i) as usize);
                 let compressed = S::compress(*sums.add(i * n + j), vector.valid);
                 if tile.scatter.is_null() {
-                    S::store_first(row.add(vector.to as usize), compressed, vector.elements());
+                    S::store_first(
+                        row.add(vector.to as usize),
+                        compressed,
+                        vector.elements as usize,
+                    );
                 } else {
                     let mut lanes = [S::T::ZERO; 16];
                     S::store(lanes.as_mut_ptr(), compressed);
-                    for lane in 0..vector.elements() {
+                    for lane in 0..vector.elements as usize {
                         let offset = *tile.scatter.add(vector.to as usize + lane);
                         row.add(offset as usize).write_unaligned(lanes[lane]);
                     }

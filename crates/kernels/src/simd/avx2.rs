@@ -216,8 +216,11 @@ unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
     across
 }
 
+/// How many elements ahead of those being packed are fetched.
+const AHEAD: usize = 64;
+
 /// [`pack::across`], 8 by 8.
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn across(block: &Block<f32>) {
     // SAFETY: the caller keeps the contract of `pack::across`: the first `width` lanes of each of
     // the `k` lines may be written, and `k` elements may be read from each point on.
@@ -226,14 +229,38 @@ unsafe fn across(block: &Block<f32>) {
             let points = &block.points[start..block.points.len().min(start + 8)];
             for k in (0..block.k).step_by(8) {
                 let depth = (block.k - k).min(8);
-                let mut lines = [_mm256_setzero_ps(); 8];
-                for (line, &point) in lines.iter_mut().zip(points) {
-                    *line = V32::load_first(block.from.add(point as usize + k), depth);
-                }
+                let lines = if depth == 8 && points.len() == 8 {
+                    // The usual case without branches, so that all lines stay in registers.
+                    let points = &*points.as_ptr().cast::<[u32; 8]>();
+                    std::array::from_fn(|line| {
+                        let from = block.from.add(points[line] as usize + k);
+                        // Too many lines for the machine to look ahead by itself.
+                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                        V32::load(from)
+                    })
+                } else {
+                    std::array::from_fn(|line| match points.get(line) {
+                        Some(&point) => {
+                            let from = block.from.add(point as usize + k);
+                            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                            V32::load_first(from, depth)
+                        }
+                        None => V32::zero(),
+                    })
+                };
                 let lines = transpose(lines);
-                for (line, &v) in lines.iter().enumerate().take(depth) {
-                    let to = block.to.add((k + line) * block.width + start);
-                    V32::store_first(to, v, (block.width - start).min(8));
+                let lanes = (block.width - start).min(8);
+                let to = block.to.add(k * block.width + start);
+                if depth == 8 && lanes == 8 {
+                    for (line, &v) in lines.iter().enumerate() {
+                        V32::store(to.add(line * block.width), v);
+                    }
+                } else {
+                    for (line, &v) in lines.iter().enumerate() {
+                        if line < depth {
+                            V32::store_first(to.add(line * block.width), v, lanes);
+                        }
+                    }
                 }
             }
         }
@@ -242,7 +269,7 @@ unsafe fn across(block: &Block<f32>) {
 
 engine!(
     F32, f32_tiles, V32, across,
-    target_feature(enable = "avx2,fma"),
+    target_feature(enable = "avx2,fma,bmi1,bmi2"),
     [1 2 3 4 5 6 7 8 9 10 11 12]
     [1 2 3 4 5 6]
     [1 2 3]
@@ -255,7 +282,7 @@ engine!(
 
 engine!(
     F64, f64_tiles, V64, pack::across,
-    target_feature(enable = "avx2,fma"),
+    target_feature(enable = "avx2,fma,bmi1,bmi2"),
     [1 2 3 4 5 6 7 8 9 10 11 12]
     [1 2 3 4 5 6]
     [1 2 3]

@@ -162,8 +162,11 @@ unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
     across
 }
 
+/// How many elements ahead of those being packed are fetched.
+const AHEAD: usize = 64;
+
 /// [`pack::across`], 16 by 16.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
 unsafe fn across(block: &Block<f32>) {
     // SAFETY: the caller keeps the contract of `pack::across`: the first `width` lanes of each of
     // the `k` lines may be written, and `k` elements may be read from each point on.
@@ -172,14 +175,38 @@ unsafe fn across(block: &Block<f32>) {
             let points = &block.points[start..block.points.len().min(start + 16)];
             for k in (0..block.k).step_by(16) {
                 let depth = (block.k - k).min(16);
-                let mut lines = [_mm512_setzero_ps(); 16];
-                for (line, &point) in lines.iter_mut().zip(points) {
-                    *line = V32::load_first(block.from.add(point as usize + k), depth);
-                }
+                let lines = if depth == 16 && points.len() == 16 {
+                    // The usual case without branches, so that all lines stay in registers.
+                    let points = &*points.as_ptr().cast::<[u32; 16]>();
+                    std::array::from_fn(|line| {
+                        let from = block.from.add(points[line] as usize + k);
+                        // Too many lines for the machine to look ahead by itself.
+                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                        V32::load(from)
+                    })
+                } else {
+                    std::array::from_fn(|line| match points.get(line) {
+                        Some(&point) => {
+                            let from = block.from.add(point as usize + k);
+                            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                            V32::load_first(from, depth)
+                        }
+                        None => V32::zero(),
+                    })
+                };
                 let lines = transpose(lines);
-                for (line, &v) in lines.iter().enumerate().take(depth) {
-                    let to = block.to.add((k + line) * block.width + start);
-                    V32::store_first(to, v, (block.width - start).min(16));
+                let lanes = (block.width - start).min(16);
+                let to = block.to.add(k * block.width + start);
+                if depth == 16 && lanes == 16 {
+                    for (line, &v) in lines.iter().enumerate() {
+                        V32::store(to.add(line * block.width), v);
+                    }
+                } else {
+                    for (line, &v) in lines.iter().enumerate() {
+                        if line < depth {
+                            V32::store_first(to.add(line * block.width), v, lanes);
+                        }
+                    }
                 }
             }
         }
@@ -188,7 +215,7 @@ unsafe fn across(block: &Block<f32>) {
 
 engine!(
     F32, f32_tiles, V32, across,
-    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma"),
+    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     [1 2 3 4 5 6 7 8 9]
@@ -201,7 +228,7 @@ engine!(
 
 engine!(
     F64, f64_tiles, V64, pack::across,
-    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma"),
+    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     [1 2 3 4 5 6 7 8 9]

@@ -16,9 +16,9 @@ pub enum Isa {
     /// Arrays and `mul_add`, for any machine; the compiler makes vectors of them where the target
     /// has a fused multiply-add.
     Portable,
-    /// 256-bit vectors of x86-64: AVX2 and FMA.
+    /// 256-bit vectors of x86-64: AVX2, FMA and BMI.
     Avx2,
-    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ and VL.
+    /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ and VL, and what `Avx2` needs.
     Avx512,
 }
 
@@ -36,14 +36,19 @@ impl Isa {
         match self {
             Isa::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
-                is_x86_feature_detected!("avx512f")
+                Isa::Avx2.available()
+                    && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("fma")
             }
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => false,

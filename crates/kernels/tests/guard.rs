@@ -1,0 +1,154 @@
+//! Nothing is read or written after an operand: each ends where the memory ends.
+//!
+//! A file is mapped one page further than it is long. What touches that page ends the process.
+#![cfg(unix)]
+
+use memmap2::{MmapMut, MmapOptions};
+use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Kernel, Operand};
+
+/// Memory of which the last byte is the last of a page, with a page after it that is not there.
+struct Guarded {
+    map: MmapMut,
+    start: usize,
+    end: usize,
+}
+
+impl Guarded {
+    fn new(bytes: usize) -> Guarded {
+        // A multiple of the page size on all machines in use.
+        const PAGE: usize = 1 << 16;
+        let end = bytes.next_multiple_of(PAGE).max(PAGE);
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(end as u64).unwrap();
+        // SAFETY: nobody else has the file, and only what it holds is accessed: that is the test.
+        let map = unsafe { MmapOptions::new().len(end + PAGE).map_mut(&file).unwrap() };
+        Guarded {
+            map,
+            start: end - bytes,
+            end,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.map[self.start..self.end]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map[self.start..self.end]
+    }
+}
+
+fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
+    Dim {
+        extent,
+        left,
+        right,
+        out,
+    }
+}
+
+/// Runs a contraction whose operands, result and scratch memory each end where memory ends.
+fn run(contraction: &Contraction) {
+    for element in [Element::F32, Element::F64] {
+        let contraction = Contraction {
+            element,
+            ..contraction.clone()
+        };
+        for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+            if !isa.available() {
+                continue;
+            }
+            let kernel = Kernel::with_isa(&contraction, isa).unwrap();
+            let bytes = |count: usize| Guarded::new(count * element.bytes());
+            let [left, right, mut out] = kernel.elements().map(bytes);
+            let packed_left = kernel.pack_left(left.bytes());
+            let packed_right = kernel.pack_right(right.bytes());
+            for (left_form, right_form) in [
+                (Form::Plain, Form::Plain),
+                (Form::Packed, Form::Plain),
+                (Form::Plain, Form::Packed),
+            ] {
+                for tasks in [1, 3] {
+                    let plan = kernel.plan(left_form, right_form, tasks);
+                    let left = match left_form {
+                        Form::Plain => Operand::Plain(left.bytes()),
+                        Form::Packed => Operand::Packed(&packed_left),
+                    };
+                    let right = match right_form {
+                        Form::Plain => Operand::Plain(right.bytes()),
+                        Form::Packed => Operand::Packed(&packed_right),
+                    };
+                    let mut scratch = Guarded::new(plan.shared_bytes() + plan.worker_bytes());
+                    kernel.run(&plan, left, right, out.bytes_mut(), scratch.bytes_mut());
+                }
+            }
+        }
+    }
+}
+
+/// `[m, k] · [k, n]`, where `across` says which operands are stored transposed.
+fn product(m: usize, n: usize, k: usize, across: [bool; 3]) -> Contraction {
+    let strides =
+        |across: bool, rows: usize, columns: usize| if across { (1, rows) } else { (columns, 1) };
+    let ((left_m, left_k), (right_k, right_n)) =
+        (strides(across[0], m, k), strides(across[1], k, n));
+    let (out_m, out_n) = strides(across[2], m, n);
+    Contraction {
+        element: Element::F32,
+        batch: vec![],
+        m: vec![dim(m, left_m, 0, out_m)],
+        n: vec![dim(n, 0, right_n, out_n)],
+        k: vec![dim(k, left_k, right_k, 0)],
+    }
+}
+
+#[test]
+fn products() {
+    for (m, n, k) in [
+        (1, 1, 1),
+        (1, 130, 20),
+        (4, 8, 8),
+        (17, 33, 5),
+        (5, 47, 300),
+        (40, 20, 17),
+    ] {
+        for across in 0..8 {
+            run(&product(
+                m,
+                n,
+                k,
+                [across & 1 != 0, across & 2 != 0, across & 4 != 0],
+            ));
+        }
+    }
+}
+
+#[test]
+fn convolutions() {
+    for (channels, outputs, size, window, step) in [
+        (3, 5, 7, 3, 1),
+        (2, 20, 14, 3, 1),
+        (3, 9, 6, 5, 2),
+        (4, 30, 9, 1, 2),
+        (1, 1, 15, 3, 2),
+    ] {
+        let width = (size - 1) * step + window;
+        let mut contraction = Contraction {
+            element: Element::F32,
+            batch: vec![],
+            m: vec![dim(outputs, channels * window * window, 0, size * size)],
+            n: vec![dim(size, 0, step * width, size), dim(size, 0, step, 1)],
+            k: vec![
+                dim(channels, window * window, width * width, 0),
+                dim(window, window, width, 0),
+                dim(window, 1, 1, 0),
+            ],
+        };
+        run(&contraction);
+        // Every channel on its own.
+        contraction.m.clear();
+        contraction.k.remove(0);
+        contraction.batch = vec![dim(channels, window * window, width * width, size * size)];
+        run(&contraction);
+    }
+}
