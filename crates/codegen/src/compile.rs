@@ -4,6 +4,7 @@ use crate::code::{Code, Entry, Memory};
 use crate::emit;
 use crate::error::CodegenError;
 use crate::strip::Target;
+use crate::support;
 use crate::text::{self, KernelText};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -78,10 +79,12 @@ impl Compiler {
             .enumerate()
             .map(prepare)
             .collect::<Result<_, _>>()?;
-        let builder =
+        let mut builder =
             JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
+        support::define(&mut builder);
         let mut memory = Memory::new(JITModule::new(builder));
         let tables = define_tables(memory.module(), &nests)?;
+        let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
         let strips = declare_strips(memory.module(), &nests)?;
         let compiled: Vec<Compiled> = nests
@@ -101,6 +104,7 @@ impl Compiler {
                         around: emit::Around {
                             tables,
                             strip_functions: strips,
+                            support,
                             isa: &*self.isa,
                             target: options.vectors.target(),
                         },
@@ -276,6 +280,7 @@ impl Job<'_> {
         let origin = text::Origin {
             nest: self.original,
             runs: &emitted.runs,
+            notes: &emitted.notes,
             strips: &emitted.strips,
         };
         let clif = capture.then(|| text::clif(&origin, &context.func));
@@ -359,7 +364,7 @@ fn link(
 }
 
 /// What the module says to a definition of `bytes` bytes for a kernel.
-fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
+pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
     match e {
         ModuleError::Allocation { err } => CodegenError::Memory {
             bytes,

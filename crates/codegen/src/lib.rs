@@ -28,13 +28,13 @@
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
 //!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
-//! * a kernel never traps and never calls out of its own code, which is that of its function and of the
-//!   strips that belong to it: what can go wrong ends it with a
+//! * a kernel never traps and calls nothing but the strips that belong to it and what copies and clears
+//!   memory: what can go wrong ends it with a
 //!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
 //!   zero, shifts by too much, casts out of range) is settled by instructions around it;
 //! * a kernel reads and writes its buffers and nothing else.
 //!
-//! Why the `unsafe` (all of it in `code`) is sound: only nests that pass
+//! Why the `unsafe` (all of it in `code` and `support`) is sound: only nests that pass
 //! [`verify`](vinelift_nest::verify) are compiled, so every access lies inside its buffer; the
 //! caller of [`Code::run`] vouches for the buffers; and the memory that holds the machine code lives
 //! exactly as long as the [`Code`] that is borrowed to run it.
@@ -44,6 +44,7 @@ mod compile;
 mod emit;
 mod error;
 mod strip;
+mod support;
 mod text;
 
 pub use code::Code;

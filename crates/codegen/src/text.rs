@@ -29,6 +29,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) nest: &'a Nest,
     /// How each stage runs.
     pub(crate) runs: &'a [Runs],
+    /// What is to be said of that besides.
+    pub(crate) notes: &'a [String],
     /// The strips that the kernel calls.
     pub(crate) strips: &'a [Strip],
 }
@@ -126,6 +128,10 @@ impl Origin<'_> {
             }
             _ => String::new(),
         };
-        format!("stage {stage} of {layers}{lanes}: {}", text.trim())
+        let note = match self.notes.get(stage) {
+            Some(note) if !note.is_empty() => format!(", {note}"),
+            _ => String::new(),
+        };
+        format!("stage {stage} of {layers}{lanes}{note}: {}", text.trim())
     }
 }

@@ -4,11 +4,11 @@
 //! ever step together become one. A contiguous copy of any rank ends up as a single loop.
 
 use crate::linear::Linear;
-use crate::nest::{Axis, BufferId, Nest, Stage};
+use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
 use crate::rewrite::{rewrite_stage, visit_stage};
 use crate::row_major;
-use crate::scalar::{AxisId, Kind, Scalar};
+use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::element_count;
@@ -21,7 +21,7 @@ pub fn schedule(nest: &mut Nest) {
     flatten_buffers(nest);
     for i in 0..nest.stages.len() {
         let mut stage = nest.stages[i].clone();
-        while let Some((outer, inner)) = joinable(&stage) {
+        while let Some((outer, inner)) = joinable(&stage).or_else(|| too_short(&stage)) {
             join(nest, &mut stage, outer, inner);
         }
         simplify_stage(&mut stage);
@@ -29,33 +29,14 @@ pub fn schedule(nest: &mut Nest) {
     }
 }
 
-/// Turns the accesses of every buffer that no data-dependent index reaches into flat offsets. All
-/// accesses of a buffer change together, or none does.
+/// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
+/// there become offsets. All accesses of a buffer change together, or none does.
 fn flatten_buffers(nest: &mut Nest) {
-    let mut flat: Vec<bool> = nest
-        .buffers
-        .iter()
-        .map(|b| b.shape.len() > 1 && element_count(&b.shape) != Some(0))
-        .collect();
+    let mut groups: Vec<Groups> = nest.buffers.iter().map(|b| Groups::of(&b.shape)).collect();
     for stage in &nest.stages {
         let mut ranges = ranges_of(stage);
         let mut check = |buffer: BufferId, at: &[Scalar]| {
-            let flat = &mut flat[buffer.0 as usize];
-            // A wrap must stay the whole index that it checks, and what is proven only by a guard on
-            // one index would not be proven of the sum.
-            let shape = &nest.buf(buffer).shape;
-            *flat = *flat
-                && !at.iter().any(|i| matches!(i.kind(), Kind::Wrap(_)))
-                && at
-                    .iter()
-                    .zip(shape)
-                    .all(|(i, &n)| ranges.of(i).is_index_of(n))
-                && {
-                    let offset = flat_offset(at, &row_major(shape), &mut ranges);
-                    ranges
-                        .of(&offset)
-                        .is_index_of(element_count(shape).unwrap_or(0))
-                };
+            groups[buffer.0 as usize].check(at, &nest.buf(buffer).shape, &mut ranges);
         };
         check(stage.target, &stage.at);
         visit_stage(stage, &mut |x| {
@@ -64,31 +45,87 @@ fn flatten_buffers(nest: &mut Nest) {
             }
         });
     }
-    let strides: Vec<Vec<usize>> = nest.buffers.iter().map(|b| row_major(&b.shape)).collect();
+    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
     for stage in &mut nest.stages {
         let mut ranges = ranges_of(stage);
+        let mut flat = |buffer: BufferId, at: &[Scalar]| {
+            groups[buffer.0 as usize].offsets(at, &shapes[buffer.0 as usize], &mut ranges)
+        };
         rewrite_stage(stage, &mut |x| match x.kind() {
-            Kind::Load { buffer, at } if flat[buffer.0 as usize] => {
-                let offset = flat_offset(at, &strides[buffer.0 as usize], &mut ranges);
-                Scalar::load(*buffer, vec![offset], x.ty())
+            Kind::Load { buffer, at } if groups[buffer.0 as usize].join_any() => {
+                Scalar::load(*buffer, flat(*buffer, at), x.ty())
             }
             _ => x,
         });
-        if flat[stage.target.0 as usize] {
-            stage.at = vec![flat_offset(
-                &stage.at,
-                &strides[stage.target.0 as usize],
-                &mut ranges,
-            )];
+        if groups[stage.target.0 as usize].join_any() {
+            stage.at = flat(stage.target, &stage.at);
         }
     }
-    for (buffer, _) in nest
-        .buffers
-        .iter_mut()
-        .zip(&flat)
-        .filter(|(_, flat)| **flat)
-    {
-        buffer.shape = vec![element_count(&buffer.shape).unwrap_or(0)];
+    for (buffer, groups) in nest.buffers.iter_mut().zip(&groups) {
+        if groups.join_any() {
+            let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
+            buffer.shape = dims.map(|n| n.unwrap_or(0)).collect();
+        }
+    }
+}
+
+/// Which dims of a buffer are put together.
+struct Groups {
+    rank: usize,
+    /// Of each dim but the last, whether the next belongs to the same group.
+    joined: Vec<bool>,
+}
+
+impl Groups {
+    fn of(shape: &[usize]) -> Groups {
+        let joins = element_count(shape) != Some(0);
+        Groups {
+            rank: shape.len(),
+            joined: vec![joins; shape.len().saturating_sub(1)],
+        }
+    }
+
+    fn join_any(&self) -> bool {
+        self.joined.contains(&true)
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        let mut start = 0;
+        (1..=self.rank).filter_map(move |end| {
+            let open = self.joined.get(end - 1) == Some(&true);
+            (!open).then(|| std::mem::replace(&mut start, end)..end)
+        })
+    }
+
+    /// Takes apart what an access does not allow to be together.
+    fn check(&mut self, at: &[Scalar], shape: &[usize], ranges: &mut Ranges) {
+        // A wrap must stay the whole index that it checks, and what is proven only by a guard on
+        // one index would not be proven of the sum.
+        let mut may = at
+            .iter()
+            .zip(shape)
+            .map(|(i, &n)| !matches!(i.kind(), Kind::Wrap(_)) && ranges.of(i).is_index_of(n));
+        let may: Vec<bool> = may.by_ref().collect();
+        for (joined, pair) in self.joined.iter_mut().zip(may.windows(2)) {
+            *joined &= pair[0] && pair[1];
+        }
+        let groups: Vec<std::ops::Range<usize>> = self.ranges().filter(|g| g.len() > 1).collect();
+        for group in groups {
+            let shape = &shape[group.clone()];
+            let offset = flat_offset(&at[group.clone()], &row_major(shape), ranges);
+            let count = element_count(shape).unwrap_or(0);
+            if !ranges.of(&offset).is_index_of(count) {
+                self.joined[group.start..group.end - 1].fill(false);
+            }
+        }
+    }
+
+    fn offsets(&self, at: &[Scalar], shape: &[usize], ranges: &mut Ranges) -> Vec<Scalar> {
+        let of_group = |group: std::ops::Range<usize>| match group.len() {
+            1 => at[group.start].clone(),
+            _ => flat_offset(&at[group.clone()], &row_major(&shape[group]), ranges),
+        };
+        self.ranges().map(of_group).collect()
     }
 }
 
@@ -106,6 +143,14 @@ fn ranges_of(stage: &Stage) -> Ranges {
 /// The position of an axis of the domain whose inner neighbour can join it: in every linear form
 /// the two occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
 fn joinable(stage: &Stage) -> Option<(usize, usize)> {
+    let mut stage = stage.clone();
+    rewrite_stage(&mut stage, &mut |x| match x.kind() {
+        Kind::Wrap(w) => Scalar::wrap(Wrap {
+            position: Vec::new(),
+            ..w.clone()
+        }),
+        _ => x,
+    });
     (1..stage.domain.len())
         .map(|inner| (inner - 1, inner))
         .find(|&(outer, inner)| {
@@ -113,10 +158,28 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
             let Ok(extent) = i64::try_from(b.extent) else {
                 return false;
             };
-            step_together(stage, a.id, b.id, extent)
+            step_together(&stage, a.id, b.id, extent)
         })
 }
 
+/// The two innermost axes, if the inner is too short for vectors and the points have indices of their own
+/// that depend on data: where they go is not known anyway.
+fn too_short(stage: &Stage) -> Option<(usize, usize)> {
+    const SHORT: usize = 8;
+    let inner = stage.domain.len().checked_sub(1)?;
+    let (a, b) = (stage.domain[inner.checked_sub(1)?], stage.domain[inner]);
+    let fits = (2..SHORT).contains(&b.extent) && a.extent > 1;
+    let mut by_point = false;
+    visit_stage(stage, &mut |x| {
+        if let Kind::Wrap(w) = x.kind() {
+            let of_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == b.id);
+            crate::rewrite::visit(&w.index, &mut |x| by_point |= of_axis(x));
+        }
+    });
+    (fits && by_point && stage.mode == Mode::Set).then_some((inner - 1, inner))
+}
+
+/// `stage` is without the positions of indices, which are computed only for messages.
 fn step_together(stage: &Stage, a: AxisId, b: AxisId, extent: i64) -> bool {
     let mut fits = true;
     // Roots of index arithmetic: every place where a whole linear form is used.

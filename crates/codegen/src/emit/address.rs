@@ -1,6 +1,6 @@
 //! Where an element lies: the indices of all dims as one sum.
 
-use super::Emitter;
+use super::{Binding, Emitter};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
 
@@ -39,6 +39,15 @@ impl<'n> Linear<'n> {
     pub(super) fn without(mut self, other: impl Fn(&Scalar) -> bool) -> Linear<'n> {
         self.terms.retain(|(leaf, _)| !other(leaf));
         self
+    }
+
+    /// Whether the terms are the same.
+    pub(super) fn differs_by_constant(&self, other: &Linear<'n>) -> bool {
+        let has = |(leaf, k): &(&Scalar, i64)| {
+            let mut others = other.terms.iter();
+            others.any(|(known, other)| known.address() == leaf.address() && other == k)
+        };
+        self.terms.len() == other.terms.len() && self.terms.iter().all(has)
     }
 
     fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
@@ -102,15 +111,23 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
         let base = self.bases[buffer.0 as usize];
         let ty = self.nest.buf(buffer).ty;
-        let mut terms: Vec<(usize, Value, i64)> = linear
-            .terms
-            .iter()
-            .filter(|(_, coefficient)| *coefficient != 0)
-            .map(|&(leaf, coefficient)| (self.depth(leaf), self.get(leaf), coefficient))
-            .collect();
+        let mut constant = linear.constant;
+        let mut terms: Vec<(usize, Value, i64)> = Vec::with_capacity(linear.terms.len());
+        for &(leaf, coefficient) in linear.terms.iter().filter(|(_, k)| *k != 0) {
+            let value = match leaf.kind() {
+                // Neighbours along an axis differ by a constant.
+                Kind::Axis(id) if self.axes.contains_key(id) => {
+                    let Binding { value, plus, .. } = self.axes[id];
+                    constant = constant.wrapping_add(plus.wrapping_mul(coefficient));
+                    value
+                }
+                _ => self.get(leaf),
+            };
+            terms.push((self.depth(leaf), value, coefficient));
+        }
         terms.sort_by_key(|(depth, ..)| *depth);
         if ty.is_packed() {
-            let mut element = self.index(linear.constant);
+            let mut element = self.index(constant);
             for (_, value, coefficient) in terms {
                 let scaled = self.builder.ins().imul_imm_s(value, coefficient);
                 element = self.builder.ins().iadd(element, scaled);
@@ -126,7 +143,7 @@ impl<'n> Emitter<'n, '_> {
                 .imul_imm_s(value, coefficient.wrapping_mul(size));
             address = self.builder.ins().iadd(address, scaled);
         }
-        let constant = linear.constant.wrapping_mul(size);
+        let constant = constant.wrapping_mul(size);
         // What lies behind it, up to a few registers, must have an offset too.
         match i32::try_from(constant)
             .ok()

@@ -25,6 +25,23 @@ pub(super) struct Loop {
 pub(super) struct Turns {
     pub(super) from: Value,
     pub(super) to: Value,
+    /// Whether there may be fewer than the axis has points.
+    is_part: bool,
+}
+
+impl Turns {
+    pub(super) fn between(from: Value, to: Value) -> Turns {
+        Turns {
+            from,
+            to,
+            is_part: true,
+        }
+    }
+
+    /// Where they begin and end, if the axis does not say so.
+    pub(super) fn part(self) -> Option<(Value, Value)> {
+        self.is_part.then_some((self.from, self.to))
+    }
 }
 
 impl Emitter<'_, '_> {
@@ -39,18 +56,43 @@ impl Emitter<'_, '_> {
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
-        Turns { from, to }
+        Turns {
+            from,
+            to,
+            is_part: true,
+        }
+    }
+
+    /// Where the last whole block of `size` turns ends; `size` is a power of two.
+    pub(super) fn whole_blocks(&mut self, turns: Turns, size: i64) -> Value {
+        let count = self.builder.ins().isub(turns.to, turns.from);
+        let whole = self.builder.ins().band_imm_s(count, -size);
+        self.builder.ins().iadd(turns.from, whole)
     }
 
     fn all_turns(&mut self, axis: Axis) -> Turns {
         let (from, to) = (self.index(0), self.index(axis.extent as i64));
-        Turns { from, to }
+        Turns {
+            from,
+            to,
+            is_part: false,
+        }
     }
 
     /// Binds an axis of one point without a loop.
     pub(super) fn bind_point(&mut self, axis: Axis) {
         let value = self.index(0);
-        self.axes.insert(axis.id, Binding { value, depth: 0 });
+        self.bind_to(axis, value);
+    }
+
+    /// Binds an axis to a value that is known outside of all loops.
+    pub(super) fn bind_to(&mut self, axis: Axis, value: Value) {
+        let binding = Binding {
+            value,
+            plus: 0,
+            depth: 0,
+        };
+        self.axes.insert(axis.id, binding);
     }
 
     /// Opens a loop over an axis, `step` points at a time. Gives `carried` as it is at the top of the
@@ -97,6 +139,7 @@ impl Emitter<'_, '_> {
             axis.id,
             Binding {
                 value: counter,
+                plus: 0,
                 depth: self.loops.len(),
             },
         );

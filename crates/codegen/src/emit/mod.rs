@@ -17,6 +17,8 @@
 
 mod address;
 mod cast;
+mod checked;
+mod copy;
 mod float;
 mod float_rem;
 mod hoist;
@@ -27,9 +29,11 @@ mod packed;
 mod scalar;
 mod stage;
 mod strip;
+mod update;
 mod vector;
 mod wrap;
 
+pub(crate) use copy::Support;
 pub(crate) use strip::{Strip, signature as strip_signature};
 pub(crate) use wrap::RawFault;
 
@@ -76,6 +80,7 @@ pub(crate) struct Around<'a> {
     pub(crate) tables: &'a [Option<DataId>],
     /// For each stage a function that may be defined for it.
     pub(crate) strip_functions: &'a [FuncId],
+    pub(crate) support: Support,
     pub(crate) isa: &'a dyn TargetIsa,
     /// What strips may consist of; `None` for no strips.
     pub(crate) target: Option<Target>,
@@ -98,6 +103,8 @@ impl Runs {
 pub(crate) struct Emitted {
     /// How each stage runs.
     pub(crate) runs: Vec<Runs>,
+    /// What else is to be said of that.
+    pub(crate) notes: Vec<String>,
     /// The strips that the function calls.
     pub(crate) strips: Vec<Strip>,
     /// Into which parts it can be cut.
@@ -113,9 +120,7 @@ pub(crate) fn kernel(
 ) -> Result<Emitted> {
     let isa = around.isa;
     func.signature = signature(isa);
-    let mut emitter = Emitter::new(nest, around.tables, isa, FunctionBuilder::new(func, shared));
-    emitter.target = around.target;
-    emitter.strip_functions = around.strip_functions;
+    let mut emitter = Emitter::new(nest, around, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
         // Half a function is left in there.
         *shared = FunctionBuilderContext::new();
@@ -123,6 +128,7 @@ pub(crate) fn kernel(
     }
     let emitted = Emitted {
         runs: std::mem::take(&mut emitter.runs),
+        notes: std::mem::take(&mut emitter.notes),
         strips: std::mem::take(&mut emitter.strips),
         parts: emitter.parts,
     };
@@ -168,6 +174,9 @@ struct Emitter<'n, 'f> {
     /// The function that the strip of each stage becomes, if it has one.
     strip_functions: &'n [FuncId],
     strips: Vec<Strip>,
+    /// What a dump says of each stage besides.
+    notes: Vec<String>,
+    support: Support,
     /// Whether stages may run by vectors.
     has_vectors: bool,
     is_x86: bool,
@@ -177,6 +186,8 @@ struct Emitter<'n, 'f> {
 #[derive(Clone, Copy)]
 struct Binding {
     value: Value,
+    /// What is added to that.
+    plus: i64,
     /// How many loops are open around its values.
     depth: usize,
 }
@@ -184,8 +195,7 @@ struct Binding {
 impl<'n, 'f> Emitter<'n, 'f> {
     fn new(
         nest: &'n Nest,
-        tables: &[Option<DataId>],
-        isa: &dyn TargetIsa,
+        around: &Around<'n>,
         mut builder: FunctionBuilder<'f>,
     ) -> Emitter<'n, 'f> {
         let entry = builder.create_block();
@@ -195,7 +205,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
         let (mut bases, mut flags) = (Vec::new(), Vec::new());
         for (b, buffer) in nest.buffers.iter().enumerate() {
-            bases.push(match tables.get(b).copied().flatten() {
+            bases.push(match around.tables.get(b).copied().flatten() {
                 Some(table) => table_base(&mut builder, table),
                 None => {
                     let once = MemFlagsData::trusted().with_readonly().with_can_move();
@@ -234,11 +244,13 @@ impl<'n, 'f> Emitter<'n, 'f> {
             ranges: Ranges::new(),
             vectors: vector::Vectors::default(),
             runs: vec![Runs::SCALAR; nest.stages.len()],
-            target: None,
-            strip_functions: &[],
+            target: around.target,
+            strip_functions: around.strip_functions,
             strips: Vec::new(),
-            has_vectors: vector::is_supported(isa),
-            is_x86: isa.name() == "x64",
+            notes: vec![String::new(); nest.stages.len()],
+            support: around.support,
+            has_vectors: vector::is_supported(around.isa),
+            is_x86: around.isa.name() == "x64",
         }
     }
 

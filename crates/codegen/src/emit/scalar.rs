@@ -1,6 +1,6 @@
 //! Scalars, from a list of tasks.
 
-use super::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 use vinelift_nest::{Axis, Binary, Kind, Scalar, Unary, Wrap};
 use vinelift_tensor::ElementType;
@@ -148,7 +148,13 @@ impl<'n> Emitter<'n, '_> {
                 self.set(x, value);
             }
             Kind::Axis(id) => match self.axes.get(id) {
-                Some(binding) => self.set(x, binding.value),
+                Some(&Binding { value, plus, .. }) => {
+                    let value = match plus {
+                        0 => value,
+                        _ => self.builder.ins().iadd_imm_s(value, plus),
+                    };
+                    self.set(x, value);
+                }
                 None => return no_primitive(format_args!("axis {}, which is not in scope", id.0)),
             },
             Kind::Load { buffer, at } => {

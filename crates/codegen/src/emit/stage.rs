@@ -1,8 +1,13 @@
 //! Stages: the loops over a domain, and the store inside.
 
+use super::checked::Checked;
+use super::copy::Copy;
+use super::strip::Ready;
+use super::update::BLOCK;
+use super::vector::Plan;
 use super::{Emitter, Result, Runs};
-use cranelift_codegen::ir::InstBuilder;
-use vinelift_nest::{Kind, Mode, Ranges, Scalar, Stage};
+use cranelift_codegen::ir::{Block, InstBuilder};
+use vinelift_nest::{Axis, Kind, Mode, Ranges, Scalar, Stage};
 
 impl<'n> Emitter<'n, '_> {
     pub(super) fn stage(&mut self, number: usize, stage: &'n Stage) -> Result {
@@ -16,44 +21,44 @@ impl<'n> Emitter<'n, '_> {
         for &axis in stage.domain.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
-        let mut strip = self.ready_strip(stage);
-        let inner = strip.as_ref().map(|strip| strip.outer);
-        let plan = match &strip {
-            Some(_) => None,
-            None => self.plan(stage),
-        };
-        self.runs[number] = match (&strip, plan) {
-            (Some(strip), _) => Runs {
-                lanes: strip.lanes,
-                bits: strip.bits,
-            },
-            (None, Some(plan)) => Runs {
-                lanes: plan.lanes,
-                bits: 128,
-            },
-            (None, None) => Runs::SCALAR,
-        };
-        let many = stage.domain.iter().filter(|axis| axis.extent > 1);
-        let last = many.clone().count().wrapping_sub(1);
-        for (k, &axis) in many.enumerate() {
+        let many: Vec<Axis> = stage
+            .domain
+            .iter()
+            .filter(|a| a.extent > 1)
+            .copied()
+            .collect();
+        let mut way = self.way(stage, &many);
+        self.runs[number] = way.runs();
+        self.notes[number] = self.note(stage, &way);
+        for (k, &axis) in many.iter().enumerate() {
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
             self.hoist(stage.at.iter().chain(value))?;
-            if inner == Some(k) {
-                break;
-            }
-            match plan {
-                Some(plan) if k == last => self.vector_loop(stage, plan)?,
+            let is_last = k + 1 == many.len();
+            match &mut way {
+                Way::Strip(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
+                    if let Some(ready) = ready.take() {
+                        self.call_strip(number, stage, ready)?;
+                    }
+                    break;
+                }
+                Way::Copy(copy) if k == copy.outermost => {
+                    self.copy(stage, *copy, &many[k..])?;
+                    break;
+                }
+                Way::Vectors(plan) if is_last => self.vector_loop(stage, *plan)?,
+                Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
                 _ => {
                     let turns = self.turns(stage, axis);
                     self.open_loop(axis, turns, 1, &[]);
+                    if is_last {
+                        self.assign(stage)?;
+                    }
                 }
             }
         }
-        match strip.take() {
-            Some(strip) => self.call_strip(number, stage, strip)?,
-            None if plan.is_none() => self.assign(stage)?,
-            None => {}
+        if many.is_empty() {
+            self.assign(stage)?;
         }
         while self.loops.len() > loops {
             self.close_loop(&[]);
@@ -62,17 +67,43 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
+    fn way(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
+        if let Some(copy) = self.copy_of(stage, many) {
+            return Way::Copy(copy);
+        }
+        if let Some(strip) = self.ready_strip(stage) {
+            return Way::Strip(Some(strip));
+        }
+        if let Some(plan) = self.plan(stage) {
+            return Way::Vectors(plan);
+        }
+        let checks = match many.last() {
+            Some(axis) if self.has_vectors && axis.extent >= BLOCK => self.checks(stage, axis.id),
+            _ => Vec::new(),
+        };
+        match checks.is_empty() {
+            true => Way::Points,
+            false => Way::Update(checks),
+        }
+    }
+
+    /// What the heading of a stage says.
+    fn note(&self, stage: &'n Stage, way: &Way<'n>) -> String {
+        match way {
+            Way::Copy(copy) => format!("copies of {} bytes", self.bytes_of(*copy, stage)),
+            Way::Vectors(plan) if !self.checks(stage, plan.axis.id).is_empty() => {
+                "indices checked by vectors".to_owned()
+            }
+            Way::Update(_) => format!("unrolled ×{BLOCK}, indices checked by vectors"),
+            Way::Vectors(_) | Way::Strip(_) | Way::Points => String::new(),
+        }
+    }
+
     /// `target[at] mode= value` at one point, or nothing if an index that reads zero is out of range.
-    fn assign(&mut self, stage: &'n Stage) -> Result {
+    pub(super) fn assign(&mut self, stage: &'n Stage) -> Result {
         let linear = self.linear(stage.target, &stage.at);
         self.compute(linear.leaves())?;
-        let after = self.all_inside(&stage.at).map(|inside| {
-            let (store, after) = (self.builder.create_block(), self.builder.create_block());
-            self.builder.ins().brif(inside, store, &[], after, &[]);
-            self.builder.switch_to_block(store);
-            self.open_scope();
-            after
-        });
+        let after = self.unless_skipped(&stage.at);
         self.compute([&stage.value])?;
         let mut value = self.get(&stage.value);
         let place = self.place(stage.target, &linear);
@@ -82,12 +113,58 @@ impl<'n> Emitter<'n, '_> {
             value = self.binary(op, ty, old, value, stage.value.as_const())?;
         }
         self.store(stage.target, ty, &place, value);
+        self.end_unless_skipped(after);
+        Ok(())
+    }
+
+    /// Opens a block for what is done only if all indices of `at`, which have been computed, are in range;
+    /// none if that is always so.
+    pub(super) fn unless_skipped(&mut self, at: &[Scalar]) -> Option<Block> {
+        let inside = self.all_inside(at)?;
+        let (store, after) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.ins().brif(inside, store, &[], after, &[]);
+        self.builder.switch_to_block(store);
+        self.open_scope();
+        Some(after)
+    }
+
+    /// Closes that block.
+    pub(super) fn end_unless_skipped(&mut self, after: Option<Block>) {
         if let Some(after) = after {
             self.close_scope();
             self.builder.ins().jump(after, &[]);
             self.builder.switch_to_block(after);
         }
-        Ok(())
+    }
+}
+
+/// How the points of a stage are done.
+enum Way<'n> {
+    /// One by one.
+    Points,
+    /// Several at once.
+    Vectors(Plan),
+    /// One by one, with the indices of several checked at once.
+    Update(Vec<Checked<'n>>),
+    /// As copies of neighbours.
+    Copy(Copy<'n>),
+    /// By a strip, until it is called.
+    Strip(Option<Ready<'n>>),
+}
+
+impl Way<'_> {
+    fn runs(&self) -> Runs {
+        match self {
+            Way::Strip(Some(Ready { lanes, bits, .. })) => Runs {
+                lanes: *lanes,
+                bits: *bits,
+            },
+            Way::Vectors(plan) => Runs {
+                lanes: plan.lanes,
+                bits: 128,
+            },
+            _ => Runs::SCALAR,
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The index as it is, as 64 bits.
-    fn found(&mut self, wrap: &Wrap) -> Value {
+    pub(super) fn found(&mut self, wrap: &Wrap) -> Value {
         let value = self.get(&wrap.index);
         self.extend(value, wrap.index.ty(), types::I64)
     }

@@ -52,7 +52,9 @@ impl<'n> Emitter<'n, '_> {
     /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
     pub(super) fn ready_strip(&mut self, stage: &'n Stage) -> Option<Ready<'n>> {
         let target = self.target?;
-        if stage.mode != Mode::Set || self.nest.buf(stage.target).ty.is_packed() {
+        let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let may_skip = stage.at.iter().any(skips);
+        if stage.mode != Mode::Set || self.nest.buf(stage.target).ty.is_packed() || may_skip {
             return None;
         }
         let axes: Vec<Axis> = stage
@@ -260,7 +262,7 @@ impl<'n> Emitter<'n, '_> {
     fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
         match argument {
             Argument::Points { less } => {
-                let Some(Turns { from, to }) = turns else {
+                let Some(Turns { from, to, .. }) = turns else {
                     return Ok(self.index(0));
                 };
                 let points = self.builder.ins().isub(to, from);

@@ -76,7 +76,7 @@ pub(super) fn vector(element: Type) -> Type {
 }
 
 /// Integers of so many bytes.
-pub(super) fn integer(width: usize) -> Type {
+pub(in crate::emit) fn integer(width: usize) -> Type {
     match width {
         1 => types::I8,
         2 => types::I16,

@@ -2,7 +2,8 @@
 //!
 //! Where the target is written element after element along the innermost axis, the loop over it steps
 //! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
-//! that there is no scalar tail: what it writes again has the same values. Each scalar that depends
+//! that there is no scalar tail: what it writes again has the same values. Where a value is combined with
+//! what the target holds, the rest is done point by point instead. Each scalar that depends
 //! on the axis becomes a list of registers ([`Lanes`]); all others stay scalars and are spread where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
@@ -14,18 +15,20 @@
 //! there is one such load in a stage; with more, the stage stays scalar.
 
 mod arithmetic;
+mod gather;
 mod lanes;
 mod plan;
 mod width;
 
 use super::address::Place;
+use super::loops::Turns;
 use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
 use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
 use lanes::Lanes;
-use vinelift_nest::{Axis, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
-pub(super) use lanes::Vectors;
+pub(super) use lanes::{Vectors, integer};
 pub(super) use plan::{Plan, is_supported};
 
 impl<'n> Emitter<'n, '_> {
@@ -34,8 +37,16 @@ impl<'n> Emitter<'n, '_> {
         let Plan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
         let turns = self.turns(stage, axis);
-        self.open_loop(axis, turns, step, &[]);
+        let fills = turns.part().is_none() && extent % step == 0;
+        // What is combined with the target may not be done twice.
+        let rest = match stage.mode {
+            Mode::Set => None,
+            Mode::Combine(_) => Some(self.whole_blocks(turns, step)),
+        };
+        let blocks = rest.map_or(turns, |middle| Turns::between(turns.from, middle));
+        self.open_loop(axis, blocks, step, &[]);
         if extent % step != 0
+            && rest.is_none()
             && let Some(binding) = self.axes.get(&axis.id).copied()
         {
             let last = self.builder.ins().iadd_imm_s(turns.to, -step);
@@ -47,7 +58,18 @@ impl<'n> Emitter<'n, '_> {
             self.axes.insert(axis.id, Binding { value, ..binding });
         }
         self.vectors.begin(axis, lanes);
-        let value = self.lanes(&stage.value)?;
+        let checks = self.checks(stage, axis.id);
+        if !checks.is_empty() {
+            let only = matches!(stage.value.kind(), Kind::Load { .. });
+            if only && stage.mode == Mode::Set && stage.value.ty() != ElementType::Boolean {
+                self.gather_copy(stage, axis, &checks)?;
+                self.vectors.end();
+                self.close_loop(&[]);
+                return Ok(());
+            }
+            self.gather_lanes(stage, axis, &checks)?;
+        }
+        let mut value = self.lanes(&stage.value)?;
         let linear = self.linear(stage.target, &stage.at);
         self.open_scope();
         self.compute(linear.leaves())?;
@@ -56,10 +78,20 @@ impl<'n> Emitter<'n, '_> {
         if let Place::Bytes { address, offset } = place {
             let ty = self.nest.buf(stage.target).ty;
             let flags = self.flags[stage.target.0 as usize];
+            if let Mode::Combine(op) = stage.mode {
+                let old = self.load_registers(ty, flags, address, offset);
+                let bits = stage.value.as_const();
+                value = self.vector_binary(op, ty, &old, &value, bits)?;
+            }
             self.store_lanes(ty, flags, address, offset, &value);
         }
         self.vectors.end();
         self.close_loop(&[]);
+        if let Some(middle) = rest.filter(|_| !fills) {
+            self.open_loop(axis, Turns::between(middle, turns.to), 1, &[]);
+            self.assign(stage)?;
+            self.close_loop(&[]);
+        }
         Ok(())
     }
 
@@ -202,15 +234,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Closes a scope for one value of the axis; what does not depend on it stays.
     fn close_lane(&mut self) {
-        let start = self.scopes.pop().unwrap_or(0);
-        let axis = self.vectors.axis();
-        for address in self.order.split_off(start) {
-            if self.facts.depends(address, axis) {
-                self.slots.remove(&address);
-            } else {
-                self.order.push(address);
-            }
-        }
+        self.close_point(self.vectors.axis());
     }
 
     fn load_lanes(
@@ -248,8 +272,8 @@ impl<'n> Emitter<'n, '_> {
         };
         let mut elements = Vec::with_capacity(self.vectors.lanes());
         for lane in 0..self.vectors.lanes() {
-            let value = self.builder.ins().iadd_imm_s(first.value, lane as i64);
-            self.axes.insert(axis, Binding { value, ..first });
+            let plus = first.plus + lane as i64;
+            self.axes.insert(axis, Binding { plus, ..first });
             self.open_scope();
             self.compute([x])?;
             elements.push(self.get(x));

@@ -5,12 +5,13 @@ use crate::emit::address::Linear;
 use crate::emit::register;
 use cranelift_codegen::isa::TargetIsa;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
+use vinelift_tensor::ElementType;
 
 /// How a stage runs by vectors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// The innermost axis.
-    pub(super) axis: Axis,
+    pub(in crate::emit) axis: Axis,
     /// How many of its points are done at once.
     pub(in crate::emit) lanes: usize,
 }
@@ -40,20 +41,33 @@ impl<'n> Emitter<'n, '_> {
         let target = self.nest.buf(stage.target);
         let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
         let fits = self.has_vectors
-            && stage.mode == Mode::Set
             && !target.ty.is_packed()
+            && (stage.mode == Mode::Set || target.ty != ElementType::Boolean)
             && !stage.at.iter().any(skips)
             && self.steps_with(axis.id, &self.linear(stage.target, &stage.at)) == Some(1);
         if !fits {
             return None;
         }
-        let widest = self.widest(stage, axis.id, register(target.ty).bytes() as usize)?;
+        let is_checked = !self.checks(stage, axis.id).is_empty();
+        let widest = self.widest(
+            stage,
+            axis.id,
+            is_checked,
+            register(target.ty).bytes() as usize,
+        )?;
         let lanes = 32 / widest;
         (axis.extent >= lanes).then_some(Plan { axis, lanes })
     }
 
-    /// The most bytes that a lane of the value takes, if all of it can be done by vectors.
-    fn widest(&mut self, stage: &'n Stage, axis: AxisId, least: usize) -> Option<usize> {
+    /// The most bytes that a lane of the value takes, if all of it can be done by vectors. `is_checked`:
+    /// whether all indices that depend on data and on the axis are checked before anything else is done.
+    fn widest(
+        &mut self,
+        stage: &'n Stage,
+        axis: AxisId,
+        is_checked: bool,
+        least: usize,
+    ) -> Option<usize> {
         let mut widest = least;
         let mut checked = 0;
         let mut open: Vec<(&Scalar, bool)> = vec![(&stage.value, false)];
@@ -81,7 +95,7 @@ impl<'n> Emitter<'n, '_> {
                         return None;
                     }
                     checked += usize::from(may_fail && varies);
-                    if checked > 1 {
+                    if checked > 1 && !is_checked {
                         return None;
                     }
                 }
