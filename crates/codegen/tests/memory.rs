@@ -153,6 +153,7 @@ fn scatter(mode: Mode, policy: Policy) -> Nest {
         mode,
         value,
         layers: vec![],
+        group: None,
     });
     nest
 }
@@ -210,6 +211,7 @@ fn a_skipped_point_evaluates_no_value() {
         mode: Mode::Set,
         value,
         layers: vec![],
+        group: None,
     });
     let x = bytes(&[5i64, 6]);
     for (indices, faults) in [([7i64, 2, 3], false), ([7, 1, 3], true)] {
@@ -278,6 +280,7 @@ fn a_packed_store_leaves_its_neighbours() {
             mode: Mode::Set,
             value,
             layers: vec![],
+            group: None,
         });
         assert_eq!(output(&nest, &[]), reference(&nest, &[]).0[0], "{ty}");
     }

@@ -243,6 +243,7 @@ impl Builder<'_> {
             mode,
             value,
             layers: vec![],
+            group: None,
         });
         self.inputs.push(y);
     }

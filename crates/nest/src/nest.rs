@@ -132,9 +132,17 @@ pub struct Stage {
     pub value: Scalar,
     /// The layers that this stage computes, its own first.
     pub layers: Vec<LayerId>,
+    /// Stages that follow each other and have the same number take turns: at each point of the
+    /// outermost axis, which is equally long for all of them, one runs after the other.
+    pub group: Option<u32>,
 }
 
 impl Stage {
+    /// Points of its outermost axis.
+    pub fn turns(&self) -> usize {
+        self.domain.first().map_or(1, |axis| axis.extent)
+    }
+
     /// The buffers that it loads from, in the order met, each once.
     pub fn loads(&self) -> Vec<BufferId> {
         crate::rewrite::loaded(self)
@@ -154,6 +162,14 @@ impl Nest {
     /// An empty nest.
     pub fn new() -> Nest {
         Nest::default()
+    }
+
+    /// The end of the run of stages that take turns with the one at `start`, or just after that one.
+    pub fn turns(&self, start: usize) -> usize {
+        let group = self.stages[start].group;
+        let rest = self.stages[start + 1..].iter();
+        let more = rest.take_while(|s| group.is_some() && s.group == group);
+        start + 1 + more.count()
     }
 
     /// Adds a buffer. A name that is taken gets a number.
@@ -249,6 +265,7 @@ impl Nest {
             mode: Mode::Set,
             value,
             layers,
+            group: None,
         });
     }
 

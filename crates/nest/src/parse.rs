@@ -77,11 +77,26 @@ impl<'a> Line<'a> {
 
     fn parse(&mut self) -> Parsed<()> {
         match self.word() {
-            "for" => self.stage(),
+            "for" => self.stage(None),
+            "turn" => {
+                let at = self.skip();
+                let group = self.extent()?;
+                let Ok(group) = u32::try_from(group) else {
+                    return fail(at, format!("{group} is too large a number of a group"));
+                };
+                let at = self.skip();
+                match self.word() {
+                    "for" => self.stage(Some(group)),
+                    _ => fail(at, "expected `for`"),
+                }
+            }
             role @ ("input" | "output" | "temporary" | "table") if self.nest.stages.is_empty() => {
                 self.buffer(role)
             }
-            _ => fail(0, "expected `for`, or a buffer before the first stage"),
+            _ => fail(
+                0,
+                "expected `for`, `turn`, or a buffer before the first stage",
+            ),
         }
     }
 
@@ -113,7 +128,7 @@ impl<'a> Line<'a> {
         self.end()
     }
 
-    fn stage(&mut self) -> Parsed<()> {
+    fn stage(&mut self, group: Option<u32>) -> Parsed<()> {
         let whole = self.text;
         if let Some(comment) = comment(whole) {
             let names = whole[comment..].strip_prefix(COMMENT).unwrap_or("");
@@ -141,6 +156,7 @@ impl<'a> Line<'a> {
             mode,
             value,
             layers,
+            group,
         });
         self.end()
     }

@@ -36,6 +36,13 @@ impl Parts {
 
     /// The largest parts that `nest` can be cut into; [`Parts::WHOLE`] if it cannot.
     pub fn of(nest: &Nest) -> Parts {
+        if let [stage] = nest.stages.as_slice()
+            && stage.group.is_some()
+        {
+            // One after the other, as its turns come.
+            let (extent, grain) = (stage.turns(), 1);
+            return Parts { extent, grain };
+        }
         cut(nest).unwrap_or(Parts::WHOLE)
     }
 
@@ -235,6 +242,7 @@ mod tests {
             mode: Mode::Combine(Binary::Add),
             value: number(1.0, F32),
             layers: vec![],
+            group: None,
         });
         nest
     }

@@ -166,6 +166,9 @@ impl<'a> Printer<'a> {
     }
 
     fn stage(&self, f: &mut Formatter<'_>, stage: &Stage) -> fmt::Result {
+        if let Some(group) = stage.group {
+            write!(f, "turn {group} ")?;
+        }
         f.write_str("for ")?;
         self.axes(f, &stage.domain)?;
         write!(f, ": {}", Name(&self.nest.buf(stage.target).name))?;
@@ -375,6 +378,7 @@ mod tests {
             mode: Mode::Combine(Binary::Add),
             value,
             layers: vec![],
+            group: None,
         });
         assert_eq!(
             nest.to_string(),

@@ -151,7 +151,9 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         }),
         _ => x,
     });
-    (1..stage.domain.len())
+    // The turns that it takes with others stay an axis.
+    let first = if stage.group.is_some() { 2 } else { 1 };
+    (first..stage.domain.len())
         .map(|inner| (inner - 1, inner))
         .find(|&(outer, inner)| {
             let (a, b) = (stage.domain[outer], stage.domain[inner]);

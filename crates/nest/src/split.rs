@@ -17,9 +17,12 @@ pub struct Kernel {
 }
 
 /// The kernels of a nest, in the order in which they run: stages of the same layer that follow each
-/// other stay together, but for those that are kernels of their own.
+/// other stay together, but for those that are kernels of their own. Those are also all that take turns.
 pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Kernel> {
-    let alone: Vec<bool> = nest.stages.iter().map(is_alone).collect();
+    let alone = nest.stages.iter();
+    let alone: Vec<bool> = alone
+        .map(|stage| stage.group.is_some() || is_alone(stage))
+        .collect();
     let mut kernels = Vec::new();
     let mut start = 0;
     for end in 1..=nest.stages.len() {

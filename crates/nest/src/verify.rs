@@ -52,6 +52,17 @@ pub fn verify(nest: &Nest) -> Result<(), Vec<VerifyError>> {
             budget: GUARDED,
         }
         .stage(stage);
+        let end = nest.turns(number);
+        if stage.group.is_some()
+            && nest.stages[number..end]
+                .iter()
+                .any(|s| s.domain.is_empty() || s.turns() != stage.turns())
+        {
+            found.push(VerifyError {
+                stage: number,
+                message: "stages that take turns differ in how many".to_owned(),
+            });
+        }
         errors.extend(found);
     }
     if errors.is_empty() {

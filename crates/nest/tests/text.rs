@@ -113,6 +113,7 @@ fn everything_that_can_be_printed_is_read_back() {
         mode,
         value: number(f64::NAN, F32),
         layers: vec![],
+        group: None,
     });
     let parsed = round_trip(&nest);
     assert_eq!(

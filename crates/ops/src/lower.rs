@@ -27,6 +27,8 @@ pub struct Lower<'a> {
     outputs: Vec<BufferId>,
     values: &'a [Option<&'a Tensor>],
     policy: IndexPolicy,
+    /// Of the stages that are being added, if they take turns.
+    group: Option<u32>,
 }
 
 impl<'a> Lower<'a> {
@@ -48,6 +50,7 @@ impl<'a> Lower<'a> {
             outputs,
             values,
             policy,
+            group: None,
         }
     }
 
@@ -176,7 +179,15 @@ impl<'a> Lower<'a> {
             mode,
             value,
             layers: vec![self.layer],
+            group: self.group,
         });
+    }
+
+    /// The stages that `f` adds take turns: at each point of their outermost axes, one after the other.
+    pub fn in_turns(&mut self, f: impl FnOnce(&mut Self)) {
+        self.group = u32::try_from(self.nest.stages.len()).ok();
+        f(self);
+        self.group = None;
     }
 
     /// `init op body(k) op …` over the points `k` of a box of `extents`, in row-major order.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::plan::{Plan, Slot};
 use crate::pool::Pool;
-use crate::steps::{Native, Work};
+use crate::steps::{Native, Step, Work};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,47 +124,80 @@ fn call(
             Slot::Absent => std::ptr::null_mut(),
         })
         .collect();
-    let lengths: Vec<usize> = plan.nest.buffers.iter().map(length).collect();
-    let mut arguments: Vec<*mut u8> = Vec::new();
-    for step in &native.steps {
-        go_on(memory.stop)?;
-        let start = times.is_some().then(Instant::now);
-        arguments.clear();
-        arguments.extend(step.kernel.buffers.iter().map(|b| pointers[b.0 as usize]));
-        let done = match &step.work {
-            Work::Code { function, shares } => {
-                let shares = memory.pool.threads().min(*shares);
-                share(
-                    &arguments,
-                    native.code.parts(*function).ranges(shares),
-                    memory.pool,
-                    |arguments, part| {
-                        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each
-                        // of them to have the bytes that the buffer takes. Inputs, constants and kept tensors are
-                        // only read: the verifier refuses a stage that writes to an input. Outputs are distinct
-                        // tensors of which `memory` is the only owner; temporaries that are alive together do not
-                        // overlap in the arena, which nothing else uses. Nobody uses them while the parts of the
-                        // kernel run.
-                        unsafe { native.code.run_part(*function, arguments, part) }
-                    },
-                )
+    let caller = Caller {
+        native,
+        pointers,
+        lengths: plan.nest.buffers.iter().map(length).collect(),
+        arena,
+        pool: memory.pool,
+    };
+    let mut start = 0;
+    while start < native.steps.len() {
+        let group = &native.steps[start..native.turns(start)];
+        let mut spent = times.is_some().then(|| vec![Duration::ZERO; group.len()]);
+        for turn in 0..group[0].turns.map_or(1, |turns| turns.count) {
+            go_on(memory.stop)?;
+            for (k, step) in group.iter().enumerate() {
+                let begin = spent.is_some().then(Instant::now);
+                caller.call(step, turn)?;
+                if let (Some(spent), Some(begin)) = (&mut spent, begin) {
+                    spent[k] += begin.elapsed();
+                }
             }
-            Work::Product(product) => {
-                let lengths = step.kernel.buffers.iter().map(|b| lengths[b.0 as usize]);
-                let addresses = arguments.iter().map(|p| p.expose_provenance());
-                let buffers: Vec<(usize, usize)> = addresses.zip(lengths).collect();
-                let scratch = arena.wrapping_add(product.scratch).expose_provenance();
-                // SAFETY: as above. Scratch memory lies in the arena as temporaries do.
-                unsafe { product.run(&buffers, scratch, memory.pool) };
-                Ok(())
-            }
-        };
-        done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))?;
-        if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
-            times.push(start.elapsed());
         }
+        if let (Some(times), Some(spent)) = (times.as_deref_mut(), spent) {
+            times.extend(spent);
+        }
+        start += group.len();
     }
     Ok(())
+}
+
+/// What steps are called with.
+struct Caller<'a> {
+    native: &'a Native,
+    /// Where each buffer of the nest is, and how many bytes it takes.
+    pointers: Vec<*mut u8>,
+    lengths: Vec<usize>,
+    arena: *mut u8,
+    pool: &'a Pool,
+}
+
+impl Caller<'_> {
+    fn call(&self, step: &Step, turn: usize) -> Result<(), Error> {
+        let buffers = step.kernel.buffers.iter().map(|b| b.0 as usize);
+        match &step.work {
+            Work::Code { function, shares } => {
+                let arguments: Vec<*mut u8> = buffers.map(|b| self.pointers[b]).collect();
+                let parts = match step.turns {
+                    Some(_) => vec![turn..turn + 1],
+                    None => {
+                        let shares = self.pool.threads().min(*shares);
+                        self.native.code.parts(*function).ranges(shares)
+                    }
+                };
+                let done = share(&arguments, parts, self.pool, |arguments, part| {
+                    // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found
+                    // each of them to have the bytes that the buffer takes. Inputs, constants and kept
+                    // tensors are only read: the verifier refuses a stage that writes to an input. Outputs
+                    // are distinct tensors of which `memory` is the only owner; temporaries that are
+                    // alive together do not overlap in the arena, which nothing else uses. Nobody uses
+                    // them while the parts of the kernel run.
+                    unsafe { self.native.code.run_part(*function, arguments, part) }
+                });
+                done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))
+            }
+            Work::Product(product) => {
+                let place = |b: usize| (self.pointers[b].expose_provenance(), self.lengths[b]);
+                let buffers: Vec<(usize, usize)> = buffers.map(place).collect();
+                let scratch = self.arena.wrapping_add(product.scratch);
+                let scratch = scratch.expose_provenance();
+                // SAFETY: as above. Scratch memory lies in the arena as temporaries do.
+                unsafe { product.run(&buffers, scratch, turn, self.pool) };
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Runs the parts of a kernel on the threads of `pool`.

@@ -22,6 +22,8 @@ pub(crate) struct Product {
     left: Operand,
     right: Operand,
     element: usize,
+    /// How far the operands and the result move from turn to turn.
+    turn: Stride,
     /// How many threads share it.
     workers: usize,
 }
@@ -52,14 +54,24 @@ impl Product {
             _ => Element::F64,
         };
         let kernel = kernels::Kernel::new(&problem(contraction, element)).ok()?;
-        let constant = |from: &Strided| {
+        let still = Stride {
+            extent: 1,
+            left: 0,
+            right: 0,
+            out: 0,
+        };
+        let turn = contraction.turn.unwrap_or(still);
+        let constant = |from: &Strided, moves: usize| {
             let buffer = step.buffers[from.buffer.0 as usize];
             match &slots[buffer.0 as usize] {
-                Slot::Constant(tensor) => tensor.bytes().get(from.base * element.bytes()..),
+                Slot::Constant(tensor) if moves == 0 => {
+                    tensor.bytes().get(from.base * element.bytes()..)
+                }
                 _ => None,
             }
         };
-        let (left, right) = (constant(&contraction.left), constant(&contraction.right));
+        let left = constant(&contraction.left, turn.left);
+        let right = constant(&contraction.right, turn.right);
         let form = |constant: &Option<&[u8]>| match constant {
             Some(_) => Form::Packed,
             None => Form::Plain,
@@ -85,6 +97,7 @@ impl Product {
                 packed: right.map(|bytes| kernel.pack_right(bytes)),
             },
             element: element.bytes(),
+            turn,
             workers,
             kernel,
             plan,
@@ -111,20 +124,27 @@ impl Product {
         self.plan.name()
     }
 
-    /// Runs it on the buffers of the step, given by address and length in bytes.
+    /// Runs a turn, the only one if it takes none, on the buffers of the step, given by address and
+    /// length in bytes.
     ///
     /// # Safety
     ///
     /// Each address is that of as many bytes as its length says, whose provenance is exposed: valid for
     /// reads, and those of the result for writes. Nothing else uses the result meanwhile, which overlaps
     /// no operand. `scratch` is the address of [`Product::scratch_bytes`] bytes that nothing else uses.
-    pub(crate) unsafe fn run(&self, buffers: &[(usize, usize)], scratch: usize, pool: &Pool) {
+    pub(crate) unsafe fn run(
+        &self,
+        buffers: &[(usize, usize)],
+        scratch: usize,
+        turn: usize,
+        pool: &Pool,
+    ) {
         let worker_bytes = self.plan.worker_bytes();
         let workers = scratch + self.plan.shared_bytes();
         self.phase(self.plan.packing_tasks(), pool, |task, _| {
             // SAFETY: the caller vouches for the memory; the plan is the kernel's.
             unsafe {
-                let memory = self.memory(buffers, scratch);
+                let memory = self.memory(buffers, scratch, turn);
                 self.kernel.run_packing_task(&self.plan, task, &memory);
             }
         });
@@ -133,7 +153,7 @@ impl Product {
             // SAFETY: as above; what the first phase packs is packed, and each worker has scratch memory
             // of its own.
             unsafe {
-                let memory = self.memory(buffers, scratch);
+                let memory = self.memory(buffers, scratch, turn);
                 self.kernel.run_task(&self.plan, task, &memory, own);
             }
         });
@@ -159,25 +179,30 @@ impl Product {
     /// # Safety
     ///
     /// That of [`Product::run`].
-    unsafe fn memory<'a>(&'a self, buffers: &[(usize, usize)], scratch: usize) -> Buffers<'a> {
-        let place = |from: &Strided| {
+    unsafe fn memory<'a>(
+        &'a self,
+        buffers: &[(usize, usize)],
+        scratch: usize,
+        turn: usize,
+    ) -> Buffers<'a> {
+        let place = |from: &Strided, step: usize| {
             let (address, length) = buffers[from.buffer.0 as usize];
-            let base = (from.base * self.element).min(length);
+            let base = ((from.base + turn * step) * self.element).min(length);
             (address + base, length - base)
         };
-        let operand = |operand: &'a Operand| match &operand.packed {
+        let operand = |operand: &'a Operand, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let (address, length) = place(&operand.from);
+                let (address, length) = place(&operand.from, step);
                 let pointer = with_exposed_provenance(address);
                 // SAFETY: the caller's.
                 kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
             }
         };
-        let (out, out_bytes) = place(&self.out);
+        let (out, out_bytes) = place(&self.out, self.turn.out);
         Buffers {
-            left: operand(&self.left),
-            right: operand(&self.right),
+            left: operand(&self.left, self.turn.left),
+            right: operand(&self.right, self.turn.right),
             out: with_exposed_provenance_mut(out),
             out_bytes,
             shared: with_exposed_provenance_mut(scratch),

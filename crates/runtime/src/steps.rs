@@ -20,6 +20,15 @@ pub(crate) struct Step {
     /// The stages, for messages and texts.
     pub(crate) kernel: Kernel,
     pub(crate) work: Work,
+    /// How often it runs, in turns with its neighbours of the same group.
+    pub(crate) turns: Option<Turns>,
+}
+
+/// That steps take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    group: u32,
+    pub(crate) count: usize,
 }
 
 /// What a step calls.
@@ -60,6 +69,13 @@ pub(crate) fn compile(
             [stage] => contraction(&kernel.nest, stage),
             _ => None,
         };
+        let first = kernel.nest.stages.first();
+        let turns = first.and_then(|stage| {
+            Some(Turns {
+                group: stage.group?,
+                count: stage.turns(),
+            })
+        });
         let product = only.and_then(|c| Product::new(&c, &kernel, slots, threads.unwrap_or(1)));
         let work = match product {
             Some(product) => Work::Product(Box::new(product)),
@@ -71,11 +87,18 @@ pub(crate) fn compile(
                 }
                 Work::Code {
                     function,
-                    shares: (kernel.nest.work() / WORTH_A_THREAD).max(1),
+                    shares: match turns {
+                        Some(_) => 1,
+                        None => (kernel.nest.work() / WORTH_A_THREAD).max(1),
+                    },
                 }
             }
         };
-        steps.push(Step { kernel, work });
+        steps.push(Step {
+            kernel,
+            work,
+            turns,
+        });
     }
     let nests: Vec<&Nest> = unique.iter().collect();
     let code = compiler.compile(&nests, options)?;
@@ -107,12 +130,29 @@ impl Native {
         }
     }
 
+    /// The end of the run of steps that take turns with the one at `start`, or just after that one.
+    pub(crate) fn turns(&self, start: usize) -> usize {
+        let turns = self.steps[start].turns;
+        let rest = self.steps[start + 1..].iter();
+        let more = rest.take_while(|s| turns.is_some() && s.turns == turns);
+        start + 1 + more.count()
+    }
+
     /// Gives every temporary and all scratch memory a place in the arena, whose size it returns, and
     /// lets go of constants that no step reads.
     pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
         let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
         let mut needed = vec![false; slots.len()];
+        let mut last = Vec::with_capacity(self.steps.len());
+        let mut first = Vec::with_capacity(self.steps.len());
+        while last.len() < self.steps.len() {
+            let (start, end) = (last.len(), self.turns(last.len()));
+            first.resize(end, start);
+            last.resize(end, end - 1);
+        }
         for (number, step) in self.steps.iter().enumerate() {
+            // What turns use lives through all of them.
+            let (first, last) = (first[number], last[number]);
             for buffer in step.needs() {
                 needed[buffer.0 as usize] = true;
                 let b = nest.buf(buffer);
@@ -122,12 +162,8 @@ impl Native {
                         .unwrap_or(usize::MAX);
                     lifetimes
                         .entry(buffer)
-                        .or_insert(Lifetime {
-                            bytes,
-                            first: number,
-                            last: number,
-                        })
-                        .last = number;
+                        .or_insert(Lifetime { bytes, first, last })
+                        .last = last;
                 }
             }
         }

@@ -37,6 +37,8 @@ pub struct Contraction {
     pub axes: Vec<Stride>,
     /// How many of the axes are the domain's.
     pub outer: usize,
+    /// The outermost axis of the domain, if the stage takes turns; it is none of `axes`.
+    pub turn: Option<Stride>,
 }
 
 /// A tensor in a buffer, from an element on.
@@ -70,7 +72,11 @@ const LEAST_WIDTH: usize = 4;
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
 pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
+    let mut group_start = (None, 0);
     for mut stage in std::mem::take(&mut nest.stages) {
+        if stage.group.is_none() || group_start.0 != stage.group {
+            group_start = (stage.group, nest.stages.len());
+        }
         split_axes(nest, &mut stage);
         let mut rest = Some(stage);
         while let Some(stage) = rest.take() {
@@ -81,7 +87,12 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
                 nest.stages.push(stage);
                 break;
             };
-            nest.stages.extend(extracted.stages);
+            // What is stored for all turns is stored before the first.
+            let stored = extracted.stored.len();
+            nest.stages
+                .splice(group_start.1..group_start.1, extracted.stored);
+            group_start.1 += stored;
+            nest.stages.push(extracted.contraction);
             rest = extracted.epilogue;
         }
     }
@@ -89,8 +100,9 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
 
 /// What has become of a stage.
 struct Extracted {
-    /// Those that store operands, and the contraction.
-    stages: Vec<Stage>,
+    /// Those that store operands.
+    stored: Vec<Stage>,
+    contraction: Stage,
     /// What is left of the stage, if it computes more than the sum.
     epilogue: Option<Stage>,
 }
@@ -115,6 +127,10 @@ impl Contraction {
             right: right_form.step(axis.id),
             out: out_form.step(axis.id),
         };
+        let (turn, domain) = match (stage.group, stage.domain.split_first()) {
+            (Some(_), Some((turn, domain))) => (Some(stride(turn)), domain),
+            _ => (None, stage.domain.as_slice()),
+        };
         let contraction = Contraction {
             ty: stage.value.ty(),
             out: Strided {
@@ -123,8 +139,9 @@ impl Contraction {
             },
             left,
             right,
-            axes: stage.domain.iter().chain(axes).map(stride).collect(),
-            outer: stage.domain.len(),
+            axes: domain.iter().chain(axes).map(stride).collect(),
+            outer: domain.len(),
+            turn,
         };
         (contraction.is_injective() && contraction.pays()).then_some(contraction)
     }
@@ -286,9 +303,11 @@ fn try_extract(
     let free = free_axes(sum);
     let mut outer = stage.domain.clone();
     outer.retain(|a| free.contains(&a.id));
+    let turn = stage.domain.first().filter(|_| stage.group.is_some());
+    outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
     let products = outer.iter().chain(axes).map(|a| a.extent);
     let products = products.fold(1usize, usize::saturating_mul);
-    let mut stages = Vec::new();
+    let mut stored = Vec::new();
     let mut factor = |nest: &mut Nest, side: &str, x: &Scalar| {
         if strided_load(nest, x).is_some() {
             return Some(x.clone());
@@ -296,12 +315,14 @@ fn try_extract(
         let operand = Operand::of(x, &outer, axes);
         // Each element should be used a few times; what is constant is stored before the first run.
         let constant = buffers_in(x).into_iter().all(is_constant);
-        if !constant && operand.elements().saturating_mul(2) > products {
+        let is_much = operand.elements().saturating_mul(2) > products;
+        let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
+        if in_turns || (!constant && is_much) {
             return None;
         }
         let name = format!("{}.{side}", nest.buf(stage.target).name);
-        let (stored, load) = operand.store(nest, &name, stage, x);
-        stages.push(stored);
+        let (store, load) = operand.store(nest, &name, stage, x);
+        stored.push(store);
         Some(load)
     };
     let left = factor(nest, "left", left)?;
@@ -318,9 +339,9 @@ fn try_extract(
             ..stage.clone()
         };
         Contraction::of(nest, &whole)?;
-        stages.push(whole);
         return Some(Extracted {
-            stages,
+            stored,
+            contraction: whole,
             epilogue: None,
         });
     }
@@ -330,22 +351,24 @@ fn try_extract(
     let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
     let load = nest.load(target, at.clone());
     let own = Stage {
-        domain: outer,
+        domain: turn.copied().into_iter().chain(outer).collect(),
         target,
         at,
         mode: Mode::Set,
         value,
         layers: stage.layers.clone(),
+        group: stage.group,
     };
     Contraction::of(nest, &own)?;
-    stages.push(with_fresh_domain(nest, own));
+    let contraction = with_fresh_domain(nest, own);
     let mut epilogue = stage.clone();
     rewrite_stage(&mut epilogue, &mut |x| match x == *sum {
         true => load.clone(),
         false => x,
     });
     Some(Extracted {
-        stages,
+        stored,
+        contraction,
         epilogue: Some(epilogue),
     })
 }
@@ -407,6 +430,9 @@ fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
             let (Some(position), Ok(c)) = (position, usize::try_from(c)) else {
                 return;
             };
+            if position == 0 && stage.group.is_some() {
+                return;
+            }
             let extent = stage.domain[position].extent;
             if c > 1 && c < extent && extent.is_multiple_of(c) {
                 found = Some((position, c));

@@ -85,6 +85,7 @@ impl Operand {
             mode: Mode::Set,
             value,
             layers: stage.layers.clone(),
+            group: None,
         };
         simplify_stage(&mut stored);
         (stored, load)

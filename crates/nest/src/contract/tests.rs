@@ -139,6 +139,7 @@ fn what_is_no_kernel_stays_a_loop() {
             mode: Mode::Set,
             value,
             layers: vec![],
+            group: None,
         };
         Contraction::of(&nest, &stage).is_none()
     };

@@ -116,6 +116,8 @@ struct Fuse<'a> {
     /// Positions of the stages that load and that write a buffer, ascending.
     readers: FxHashMap<BufferId, Vec<usize>>,
     writers: FxHashMap<BufferId, Vec<usize>>,
+    /// For each position, the last of the stages that take turns with the one there.
+    last_turns: Vec<usize>,
 }
 
 impl<'a> Fuse<'a> {
@@ -128,6 +130,11 @@ impl<'a> Fuse<'a> {
                 readers.entry(buffer).or_default().push(position);
             }
         }
+        let mut last_turns: Vec<usize> = Vec::with_capacity(nest.stages.len());
+        while last_turns.len() < nest.stages.len() {
+            let end = nest.turns(last_turns.len());
+            last_turns.resize(end, end - 1);
+        }
         let stages = std::mem::take(&mut nest.stages)
             .into_iter()
             .map(Some)
@@ -138,6 +145,7 @@ impl<'a> Fuse<'a> {
             changed: FxHashSet::default(),
             readers,
             writers,
+            last_turns,
         }
     }
 
@@ -199,6 +207,7 @@ impl<'a> Fuse<'a> {
                 .zip(&stage.domain)
                 .all(|(i, a)| matches!(i.kind(), Kind::Axis(id) if *id == a.id));
         stage.mode == Mode::Set
+            && stage.group.is_none()
             && buffer.role == Role::Temporary
             && identity
             && stage
@@ -220,7 +229,8 @@ impl<'a> Fuse<'a> {
         readers: &[usize],
         cost: Cost,
     ) -> Result<(), Reason> {
-        let last = readers.iter().copied().max().unwrap_or(position);
+        let last = readers.iter().map(|&reader| self.last_turns[reader]);
+        let last = last.max().unwrap_or(position);
         for buffer in loaded(stage) {
             let written = self.writers.get(&buffer).into_iter().flatten();
             if written.into_iter().any(|&w| w > position && w <= last) {

@@ -50,6 +50,21 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         Ok(())
     }
 
+    /// Runs at one point of the outermost axis.
+    pub(super) fn run_turn(mut self, turn: usize) -> Result<(), InterpretError> {
+        let program = self.program;
+        let Some((outermost, inner)) = program.domain.split_first() else {
+            return self.point();
+        };
+        let mut more = self.start(&program.domain);
+        self.values[outermost.node as usize] = turn as u64;
+        while more {
+            self.point()?;
+            more = self.advance(inner);
+        }
+        Ok(())
+    }
+
     fn point(&mut self) -> Result<(), InterpretError> {
         let program = self.program;
         self.evaluate(&program.at_steps)?;

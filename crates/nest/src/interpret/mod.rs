@@ -96,9 +96,24 @@ pub fn interpret(nest: &Nest, buffers: &mut [BufferBytes<'_>]) -> Result<(), Int
     }
     let nest = legalize(nest);
     let mut memory = Memory::new(&nest, buffers)?;
-    for stage in &nest.stages {
-        let program = Program::new(&nest, stage)?;
-        Machine::new(&program, &mut memory).run()?;
+    let mut start = 0;
+    while start < nest.stages.len() {
+        let end = nest.turns(start);
+        let stages = nest.stages[start..end].iter();
+        let programs: Vec<Program> = stages
+            .map(|stage| Program::new(&nest, stage))
+            .collect::<Result<_, _>>()?;
+        match programs.as_slice() {
+            [program] => Machine::new(program, &mut memory).run()?,
+            programs => {
+                for turn in 0..nest.stages[start].turns() {
+                    for program in programs {
+                        Machine::new(program, &mut memory).run_turn(turn)?;
+                    }
+                }
+            }
+        }
+        start = end;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ pub(crate) fn map<const N: usize>(
         mode: Mode::Set,
         value,
         layers: vec![],
+        group: None,
     });
     let packed: Vec<Vec<u8>> = inputs
         .iter()
@@ -360,6 +361,7 @@ fn gather(ty: ElementType, policy: Policy, scatter: bool) -> Nest {
         mode: Mode::Set,
         value,
         layers: vec![layer],
+        group: None,
     });
     nest
 }
@@ -467,6 +469,7 @@ fn combining_meets_what_is_there() {
         mode,
         value,
         layers: vec![],
+        group: None,
     });
     assert_eq!(run(&nest, &[&[1, 2, 3, 4], &[100]]).0, [90]);
 }

@@ -42,16 +42,6 @@ pub(super) enum Part {
     Hidden,
 }
 
-impl Part {
-    /// Values for each element of the hidden state.
-    pub(super) fn width(&self) -> usize {
-        match self {
-            Part::Products(gates) => gates.len(),
-            _ => 1,
-        }
-    }
-}
-
 /// What formulas are about: one element of the hidden state in one step.
 pub(super) trait Frame {
     /// `x_k`

@@ -1,8 +1,7 @@
 //! Recurrent networks: cells, which take one step, and sequences of cells.
 //!
 //! The formulas of a step stand in [`formulas`], for cells and sequences alike. A cell computes each part of
-//! them in a stage of its own; a sequence computes all parts of all steps in one stage, whose domain
-//! visits them in the order in which they need each other.
+//! them in a stage of its own, and in a sequence these stages take turns, step by step.
 //!
 //! Arithmetic is done in the type that `ElementType::compute` gives, the states are kept in it from
 //! step to step, and results are rounded once, at the end.

@@ -1,9 +1,8 @@
 //! The loop nest of a sequence.
 //!
-//! After the products of the weights with all inputs, one stage computes everything that depends on
-//! the step before, in a buffer `states[direction, sample, step, slot, h]`. Its slots are the values of
-//! the cell's parts, one after the other, so that the row-major order of the domain is the order in
-//! which they need each other. Step 0 holds the initial states.
+//! After the products of the weights with all inputs, the parts of a step take turns: a stage for each,
+//! once for every step. Hidden and cell states are kept for all steps; those of step 0 are the initial
+//! ones. Products and the state behind the reset gate are only those of the current step.
 //!
 //! A sample of length `n` takes its steps at the times `0 .. n`, or `n - 1 .. 0` in reverse. Steps
 //! past its length are computed as well, and never looked at.
@@ -23,68 +22,61 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
     let x = cx.shape("X");
     let (batch, steps, directions) = (x[0], x[1], direction.count());
     let cell = network.cell;
-    let slots = Slots::new(network);
+    let size = network.hidden_size;
+    let lengths = lengths(cx, batch, steps);
+    let inputs = inputs(network, direction, cx);
+    let of_step = |count| [directions, batch, count];
+    let of_all = [steps + 1, directions, batch, size];
+    let products = of_step(cell.gates() * size);
     let run = Run {
         network,
         direction,
         steps: extent(steps),
-        lengths: lengths(cx, batch, steps),
-        inputs: inputs(network, direction, cx),
-        states: {
-            let shape = [
-                directions,
-                batch,
-                steps + 1,
-                slots.count,
-                network.hidden_size,
-            ];
-            cx.temporary("states", wide, &shape)
+        lengths,
+        inputs,
+        hidden: cx.temporary("hidden", wide, &of_all),
+        cell: match cell.has_cell_state() {
+            true => Some(cx.temporary("cell", wide, &of_all)),
+            false => None,
         },
-        slots,
+        products: cx.temporary("products", wide, &products),
+        reset: match cell.parts().contains(&Part::Reset) {
+            true => Some(cx.temporary("reset", wide, &of_step(size))),
+            false => None,
+        },
     };
 
-    let mut initial = vec![(run.slots.hidden, "initial_hidden_state")];
-    if cell.has_cell_state() {
-        initial.push((run.slots.cell, "initial_cell_state"));
-    }
-    for (slot, name) in &initial {
-        let domain = [directions, batch, network.hidden_size];
-        cx.stage(&domain, run.states, Mode::Set, |cx, at| {
+    let mut states = vec![(run.hidden, "initial_hidden_state")];
+    states.extend(run.cell.map(|cell| (cell, "initial_cell_state")));
+    for &(states, name) in &states {
+        cx.stage(&of_step(size), states, Mode::Set, |cx, at| {
             let [d, b, h] = at else {
                 return (vec![], zero(wide));
             };
             let state = cx.load(name, &[b.clone(), d.clone(), h.clone()]);
-            let to = [d, b, &index(0), &index(*slot), h].map(Clone::clone);
+            let to = [&index(0), d, b, h].map(Clone::clone);
             (to.to_vec(), widened(state))
         });
     }
-    let domain = [
-        directions,
-        batch,
-        steps,
-        run.slots.count,
-        network.hidden_size,
-    ];
-    cx.stage(&domain, run.states, Mode::Set, |cx, at| {
-        let [d, b, step, slot, h] = at else {
-            return (vec![], zero(wide));
-        };
-        let to = [d, b, &(step + 1), slot, h].map(Clone::clone);
-        (to.to_vec(), run.value(cx, d, b, step, slot, h))
+    cx.in_turns(|cx| {
+        for part in cell.parts() {
+            run.part(cx, &part);
+        }
     });
 
     cx.define(cx.output(0), |cx, at| {
         let [b, d, t, h] = at else { return zero(ty) };
         let step = run.mirrored(cx, d, b, t) + 1;
-        let state = run.state(cx, d, b, step, run.slots.hidden, h);
+        let state = cx.load_from(run.hidden, &[step, d.clone(), b.clone(), h.clone()]);
         let length = run.length(cx, b);
         select(t.lt(length), state.cast(ty), zero(ty))
     });
-    for (k, (slot, _)) in initial.iter().enumerate() {
+    for (k, &(states, _)) in states.iter().enumerate() {
         cx.define(cx.output(k + 1), |cx, at| {
             let [b, d, h] = at else { return zero(ty) };
             let length = run.length(cx, b);
-            let state = run.state(cx, d, b, length.clone(), *slot, h);
+            let at = [length.clone(), d.clone(), b.clone(), h.clone()];
+            let state = cx.load_from(states, &at);
             select(length.gt(index(0)), state.cast(ty), zero(ty))
         });
     }
@@ -121,62 +113,20 @@ fn inputs(network: &Network, direction: Direction, cx: &mut Lower<'_>) -> Buffer
     inputs
 }
 
-/// Where the values of the parts stand.
-struct Slots {
-    /// Each part with its first slot, in order.
-    parts: Vec<(Part, i64)>,
-    count: usize,
-    hidden: i64,
-    cell: i64,
-}
-
-impl Slots {
-    fn new(network: &Network) -> Slots {
-        let mut slots = Slots {
-            parts: vec![],
-            count: 0,
-            hidden: 0,
-            cell: 0,
-        };
-        for part in network.cell.parts() {
-            let first = extent(slots.count);
-            match part {
-                Part::Hidden => slots.hidden = first,
-                Part::Cell => slots.cell = first,
-                _ => {}
-            }
-            slots.count += part.width();
-            slots.parts.push((part, first));
-        }
-        slots
-    }
-
-    /// The slot of the product of `gate`.
-    fn product(&self, gate: usize) -> i64 {
-        let of = |(part, first): &(Part, i64)| match part {
-            Part::Products(gates) if gates.contains(&gate) => {
-                Some(first + extent(gate - gates.start))
-            }
-            Part::ProductOfReset(g) if *g == gate => Some(*first),
-            _ => None,
-        };
-        self.parts.iter().find_map(of).unwrap_or(0)
-    }
-
-    fn reset(&self) -> i64 {
-        let found = self.parts.iter().find(|(part, _)| *part == Part::Reset);
-        found.map_or(0, |(_, first)| *first)
-    }
-}
-
 struct Run<'n> {
     network: &'n Network,
     direction: Direction,
     steps: i64,
-    slots: Slots,
     lengths: BufferId,
     inputs: BufferId,
-    states: BufferId,
+    /// `[step, direction, batch, h]`: the states before each step, and after the last.
+    hidden: BufferId,
+    /// As `hidden`, if there is a cell state.
+    cell: Option<BufferId>,
+    /// `[direction, batch, gate · hidden_size + h]`, of the current step.
+    products: BufferId,
+    /// `[direction, batch, h]`: the state behind the reset gate, of the current step.
+    reset: Option<BufferId>,
 }
 
 impl Run<'_> {
@@ -198,85 +148,95 @@ impl Run<'_> {
         }
     }
 
-    fn state(
-        &self,
-        cx: &Lower<'_>,
-        d: &Scalar,
-        b: &Scalar,
-        step: Scalar,
-        slot: i64,
-        h: &Scalar,
-    ) -> Scalar {
-        let at = [d.clone(), b.clone(), step, index(slot), h.clone()];
-        cx.load_from(self.states, &at)
-    }
-
-    /// The value of a slot after `step` more steps than none.
-    fn value(
-        &self,
-        cx: &mut Lower<'_>,
-        d: &Scalar,
-        b: &Scalar,
-        step: &Scalar,
-        slot: &Scalar,
-        h: &Scalar,
-    ) -> Scalar {
+    /// The stage that computes a part in every step.
+    fn part(&self, cx: &mut Lower<'_>, part: &Part) {
         let (cell, act) = (self.network.cell, &self.network.activations);
-        let size = extent(self.network.hidden_size);
-        let wide = cx.type_of(self.states);
-        let mut value: Option<Scalar> = None;
-        for (part, first) in self.slots.parts.iter().rev() {
-            // `R_gate` times the state in slot `of` after `step` steps.
-            let multiply = |cx: &mut Lower<'_>, gate: Scalar, of: i64, step: Scalar| {
-                let row = gate * size + h;
-                let extents = [self.network.hidden_size];
-                cx.sum_of_products(&extents, wide, |cx, j| {
-                    let r = cx.load("R", &[d.clone(), row, j[0].clone()]);
-                    (self.state(cx, d, b, step, of, &j[0]), widened(r))
-                })
-            };
-            let before = step.clone();
-            let this = match part {
-                Part::Products(gates) => {
-                    let gate = slot + (extent(gates.start) - first);
-                    multiply(cx, gate, self.slots.hidden, before)
-                }
-                Part::ProductOfReset(gate) => {
-                    multiply(cx, index(extent(*gate)), self.slots.reset(), step + 1)
-                }
-                Part::Reset | Part::Cell | Part::Hidden => {
+        let (hidden, wide) = (self.hidden, cx.type_of(self.hidden));
+        match part {
+            Part::Products(gates) => self.multiply(cx, gates.clone(), |at| {
+                let [step, d, b, j] = at;
+                (hidden, [step, d, b, j].map(Clone::clone).to_vec())
+            }),
+            Part::ProductOfReset(gate) => {
+                let Some(reset) = self.reset else { return };
+                self.multiply(cx, *gate..gate + 1, |[_, d, b, j]| {
+                    (reset, [d, b, j].map(Clone::clone).to_vec())
+                });
+            }
+            Part::Reset | Part::Cell | Part::Hidden => {
+                let all = cx.shape_of(hidden);
+                let domain = [all[0] - 1, all[1], all[2], all[3]];
+                let target = match part {
+                    Part::Reset => self.reset,
+                    Part::Cell => self.cell,
+                    _ => Some(hidden),
+                };
+                let Some(target) = target else { return };
+                cx.stage(&domain, target, Mode::Set, |cx, at| {
+                    let [step, d, b, h] = at else {
+                        return (vec![], zero(wide));
+                    };
                     let at = At {
                         run: self,
                         cx,
+                        step,
                         d,
                         b,
-                        step,
                         h,
                     };
-                    match part {
+                    let value = match part {
                         Part::Reset => cell.reset(act, &at),
                         Part::Cell => cell.cell(act, &at),
                         _ => cell.hidden(act, &at),
-                    }
-                }
-            };
-            let end = first + extent(part.width());
-            value = Some(match value {
-                Some(later) => select(slot.lt(index(end)), this, later),
-                None => this,
-            });
+                    };
+                    let own = [d, b, h].map(Clone::clone);
+                    let to = match part {
+                        Part::Reset => own.to_vec(),
+                        _ => [&[step + 1], &own[..]].concat(),
+                    };
+                    (to, value)
+                });
+            }
         }
-        value.unwrap_or_else(|| zero(wide))
+    }
+
+    /// The products of `gates` with the vector whose element at `[step, direction, batch, j]` `vector`
+    /// finds.
+    fn multiply(
+        &self,
+        cx: &mut Lower<'_>,
+        gates: std::ops::Range<usize>,
+        vector: impl FnOnce([&Scalar; 4]) -> (BufferId, Vec<Scalar>),
+    ) {
+        let wide = cx.type_of(self.products);
+        let all = cx.shape_of(self.hidden);
+        let size = self.network.hidden_size;
+        let domain = [all[0] - 1, all[1], all[2], gates.len() * size];
+        cx.stage(&domain, self.products, Mode::Set, |cx, at| {
+            let [step, d, b, row] = at else {
+                return (vec![], zero(wide));
+            };
+            let row = match gates.start * size {
+                0 => row.clone(),
+                first => row + extent(first),
+            };
+            let sum = cx.sum_of_products(&[size], wide, |cx, j| {
+                let (buffer, from) = vector([step, d, b, &j[0]]);
+                let r = cx.load("R", &[d.clone(), row.clone(), j[0].clone()]);
+                (cx.load_from(buffer, &from), widened(r))
+            });
+            (vec![d.clone(), b.clone(), row], sum)
+        });
     }
 }
 
-/// Element `h` of sample `b` in a step.
+/// Element `h` of sample `b` in a step in direction `d`.
 struct At<'a, 'b> {
     run: &'a Run<'a>,
     cx: &'a Lower<'b>,
+    step: &'a Scalar,
     d: &'a Scalar,
     b: &'a Scalar,
-    step: &'a Scalar,
     h: &'a Scalar,
 }
 
@@ -285,14 +245,14 @@ impl At<'_, '_> {
         self.h + extent(gate * self.run.network.hidden_size)
     }
 
-    /// What stands in a slot after `more` more steps.
-    fn slot(&self, slot: i64, more: i64) -> Scalar {
-        let step = if more == 0 {
-            self.step.clone()
-        } else {
-            self.step + more
+    /// What a buffer over all steps holds `more` steps later.
+    fn state(&self, states: BufferId, more: i64) -> Scalar {
+        let step = match more {
+            0 => self.step.clone(),
+            more => self.step + more,
         };
-        self.run.state(self.cx, self.d, self.b, step, slot, self.h)
+        let at = [&step, self.d, self.b, self.h].map(Clone::clone);
+        self.cx.load_from(states, &at)
     }
 }
 
@@ -308,18 +268,19 @@ impl Frame for At<'_, '_> {
     }
 
     fn product(&self, gate: usize) -> Scalar {
-        self.slot(self.run.slots.product(gate), 1)
+        let at = [self.d.clone(), self.b.clone(), self.row(gate)];
+        self.cx.load_from(self.run.products, &at)
     }
 
     fn hidden_before(&self) -> Scalar {
-        self.slot(self.run.slots.hidden, 0)
+        self.state(self.run.hidden, 0)
     }
 
     fn cell_before(&self) -> Scalar {
-        self.slot(self.run.slots.cell, 0)
+        self.state(self.run.cell.unwrap_or(self.run.hidden), 0)
     }
 
     fn cell(&self) -> Scalar {
-        self.slot(self.run.slots.cell, 1)
+        self.state(self.run.cell.unwrap_or(self.run.hidden), 1)
     }
 }
