@@ -23,6 +23,7 @@ pub mod build;
 mod contract;
 mod fault;
 mod fuse;
+mod interior;
 mod interpret;
 mod legalize;
 mod linear;

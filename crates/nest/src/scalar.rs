@@ -197,8 +197,9 @@ pub enum Binary {
     Shr,
     /// The high 64 bits of a product of two `u64`.
     MulHigh,
-    /// A product that is a term of a sum: the body of a fold by [`Binary::Add`] and nothing else, which
-    /// adds it in one rounding, `acc = fma(x, y, acc)`. Of integers, as [`Binary::Mul`].
+    /// A product that is a term of a sum: the body of a fold by [`Binary::Add`] or the second operand of
+    /// an [`Binary::Add`] and nothing else, which adds it in one rounding, `acc = fma(x, y, acc)`. Of
+    /// integers, as [`Binary::Mul`].
     Term,
     /// `x == y`
     Eq,
@@ -343,6 +344,15 @@ impl Scalar {
     /// Identity for memo tables that live no longer than this scalar does.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The other summand and the factors, if it is a sum with a term.
+    pub fn as_sum(&self) -> Option<[&Scalar; 3]> {
+        let Kind::Binary(Binary::Add, sum, term) = self.kind() else {
+            return None;
+        };
+        let (x, y) = term.as_term()?;
+        Some([sum, x, y])
     }
 
     /// The factors, if it is a term of a sum.

@@ -1,8 +1,10 @@
 //! Schedules: how a stage runs, decided apart from what it computes.
 //!
-//! So far: accesses become offsets into one-dimensional buffers, and neighbouring axes that only
-//! ever step together become one. A contiguous copy of any rank ends up as a single loop.
+//! So far: the middle of a domain is done apart from its borders, without the guards that only these
+//! need; accesses become offsets into one-dimensional buffers; and neighbouring axes that only ever
+//! step together become one. A contiguous copy of any rank ends up as a single loop.
 
+use crate::interior::split_interiors;
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
@@ -18,6 +20,7 @@ pub fn schedule(nest: &mut Nest) {
     for stage in &mut nest.stages {
         simplify_stage(stage);
     }
+    split_interiors(nest);
     flatten_buffers(nest);
     for i in 0..nest.stages.len() {
         let mut stage = nest.stages[i].clone();
@@ -258,6 +261,24 @@ mod tests {
                 .exp()
         });
         assert_eq!(scheduled(&mut nest), ["for i<24: y[i] = exp(x[i])"]);
+    }
+
+    #[test]
+    fn the_middle_has_no_guards() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[8], Role::Input);
+        let y = nest.buffer("y", F32, &[8], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let k = n.axis(3);
+            let i = &at[0] + Scalar::axis(k.id) - 1;
+            let guard = inside(&i, 0, 8);
+            let body = select(guard, n.load(x, vec![i]), zero(F32));
+            Scalar::reduce(crate::Binary::Add, vec![k], zero(F32), body)
+        });
+        let stages = scheduled(&mut nest);
+        assert_eq!(stages.len(), 3, "{stages:?}");
+        assert!(stages[0].contains("select") && stages[1].contains("select"));
+        assert_eq!(stages[2], "for i<6: y[(i + 1)] = add[j<3; 0.0](x[(i + j)])");
     }
 
     #[test]

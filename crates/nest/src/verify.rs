@@ -319,6 +319,7 @@ impl<'a> Check<'a> {
                 body,
                 ..
             } => Some(body.address()),
+            Kind::Binary(Binary::Add, sum, term) if sum.as_term().is_none() => Some(term.address()),
             _ => None,
         };
         let mut children = x.children();

@@ -193,13 +193,21 @@ impl<'n> Emitter<'n, '_> {
             }
             Kind::Unary(..) | Kind::Binary(..) | Kind::Cast(_) | Kind::Bitcast(_) => {
                 self.tasks.push(Task::Finish(x));
-                self.need(x.children());
+                match x.as_sum() {
+                    Some(operands) => self.need(operands),
+                    None => self.need(x.children()),
+                }
             }
         }
         Ok(())
     }
 
     fn finish(&mut self, x: &'n Scalar) -> Result {
+        if let Some([sum, a, b]) = x.as_sum() {
+            let value = self.add_term(x.ty(), self.get(sum), self.get(a), self.get(b))?;
+            self.set(x, value);
+            return Ok(());
+        }
         let value = match x.kind() {
             Kind::Load { buffer, at } => self.load_checked(*buffer, x.ty(), at),
             Kind::Wrap(wrap) => {

@@ -231,6 +231,7 @@ impl Assembly<'_> {
                 let first = self.register(a);
                 self.emit(i, first, 0, Last::Register(to));
             }
+            Form::MulAdd => self.multiply_add(i, to),
             Form::Blend => {
                 let (no, yes) = (self.register(a), self.last(b, i));
                 let mask = self.register(c);
@@ -266,6 +267,46 @@ impl Assembly<'_> {
         }
     }
 
+    /// Which form of the instruction there is depends on where the result goes.
+    fn multiply_add(&mut self, i: &Instruction, to: u8) {
+        const FIRST_THIRD: u8 = 0x98;
+        const FIRST_SECOND: u8 = 0xa8;
+        const SECOND_THIRD: u8 = 0xb8;
+        let at = |this: &Self, x: Option<Operand>| this.in_register(x);
+        let [a, b, c] = i.from;
+        // Named by which of to, the middle and the last operand are multiplied.
+        let (code, middle, last) = if at(self, c) == Some(to) {
+            match at(self, a) {
+                Some(_) => (SECOND_THIRD, a, b),
+                None => (SECOND_THIRD, b, a),
+            }
+        } else if at(self, a) == Some(to) {
+            match at(self, b) {
+                Some(_) => (FIRST_SECOND, b, c),
+                None => (FIRST_THIRD, c, b),
+            }
+        } else if at(self, b) == Some(to) {
+            match at(self, a) {
+                Some(_) => (FIRST_SECOND, a, c),
+                None => (FIRST_THIRD, c, a),
+            }
+        } else {
+            let from = self.register(c);
+            self.copy(i.bytes, to, from);
+            match at(self, a) {
+                Some(_) => (SECOND_THIRD, a, b),
+                None => (SECOND_THIRD, b, a),
+            }
+        };
+        let middle = self.register(middle);
+        let last = self.last(last, i);
+        let op = Opcode {
+            code: i.op.code | code,
+            ..i.op
+        };
+        self.emit(&Instruction { op, ..*i }, to, middle, last);
+    }
+
     fn emit(&mut self, i: &Instruction, first: u8, second: u8, last: Last) {
         if !self.evex {
             self.code
@@ -279,6 +320,17 @@ impl Assembly<'_> {
             immediate: i.immediate,
         };
         self.code.evex(i.op, i.bytes, first, second, last, extra);
+    }
+
+    fn copy(&mut self, bytes: u8, to: u8, from: u8) {
+        if to == from {
+            return;
+        }
+        let last = Last::Register(from);
+        match self.evex {
+            true => self.code.evex(MOVE, bytes, to, 0, last, Extra::default()),
+            false => self.code.vex(MOVE, bytes, to, 0, last, None),
+        }
     }
 
     /// The register that an operand is in, if it is in one.
@@ -370,6 +422,12 @@ impl Assembly<'_> {
     }
 }
 
+const MOVE: Opcode = Opcode {
+    prefix: 2,
+    map: 1,
+    wide: false,
+    code: 0x6f,
+};
 const LOAD_MASK: Opcode = Opcode {
     prefix: 0,
     map: 1,
@@ -410,7 +468,10 @@ fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
                 for (k, operand) in i.from.iter().enumerate() {
                     if let Some(Operand::Spread(spread)) = operand {
                         // The last operand may come from memory just as well.
-                        let last = matches!((i.form, k), (Form::Three | Form::Blend, 1));
+                        let last = matches!(
+                            (i.form, k),
+                            (Form::Three | Form::Blend, 1) | (Form::MulAdd, 2)
+                        );
                         let cost = if last && i.spreads != 0 { 1 } else { 3 };
                         let sum = &mut weights[*spread as usize];
                         *sum = sum.saturating_add(weight.saturating_mul(cost));

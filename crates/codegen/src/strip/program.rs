@@ -56,6 +56,8 @@ pub(crate) enum Form {
     Digit(u8),
     /// `to = op(from 0)`, with the fields the other way round.
     Back,
+    /// `to = from 0 · from 1 + from 2`
+    MulAdd,
     /// `to = mask ? from 1 : from 0`; without AVX-512 the mask is from 2.
     Blend,
     /// `to = memory`

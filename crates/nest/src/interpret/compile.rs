@@ -45,6 +45,8 @@ pub(super) enum Op {
     },
     Unary(Unary, ElementType, Id),
     Binary(Binary, ElementType, Id, Id),
+    /// A sum, and the factors of its term.
+    Sum(ElementType, [Id; 3]),
     Cast {
         from: ElementType,
         to: ElementType,
@@ -132,6 +134,7 @@ impl Op {
             Op::Load { at, .. } => at.iter().copied().for_each(f),
             Op::Unary(_, _, x) | Op::Cast { x, .. } | Op::Wrap { index: x, .. } => f(*x),
             Op::Binary(_, _, x, y) => [*x, *y].into_iter().for_each(f),
+            Op::Sum(_, operands) => operands.iter().copied().for_each(f),
             Op::Select(condition, yes, no) => {
                 f(*condition);
                 // A side that cannot fail is a blend.
@@ -270,7 +273,10 @@ impl<'n> Flattener<'n> {
                 if !arith::has_binary(*op, x.ty()) || x.ty() != y.ty() {
                     return Err(malformed(format!("{op:?} of {} and {}", x.ty(), y.ty())));
                 }
-                Op::Binary(*op, x.ty(), self.id(x), self.id(y))
+                match scalar.as_sum() {
+                    Some(operands) => Op::Sum(ty, operands.map(|x| self.id(x))),
+                    None => Op::Binary(*op, x.ty(), self.id(x), self.id(y)),
+                }
             }
             Kind::Select(condition, yes, no) => {
                 Op::Select(self.id(condition), self.id(yes), self.id(no))

@@ -136,6 +136,9 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         let value = match &node.op {
             Op::Given(value) => *value,
             Op::Unary(op, ty, x) => arith::unary(*op, *ty, self.value(*x)),
+            Op::Sum(ty, [sum, x, y]) => {
+                arith::add_term(*ty, self.value(*sum), self.value(*x), self.value(*y))
+            }
             Op::Binary(op, ty, x, y) => arith::binary(*op, *ty, self.value(*x), self.value(*y)),
             Op::Cast { from, to, x } => arith::cast(*from, *to, self.value(*x)),
             Op::Load { buffer, at } => {

@@ -40,6 +40,7 @@ impl Math {
             F32 => Some(match op {
                 Unary::Exp => single::exp(x),
                 Unary::Log => single::log(x),
+                Unary::Log1p => single::log1p(x),
                 Unary::Tanh => single::tanh(x),
                 Unary::Erf => single::erf(x),
                 _ => self.unary_f64(nest, op, &x.clone().cast(F64))?.cast(F32),

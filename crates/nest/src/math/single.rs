@@ -1,14 +1,17 @@
 //! The functions of `f32` that networks spend their time in, in `f32` itself: lanes of `f64` are
-//! half as many. Within 4 units in the last place of an `f32`, subnormal results included.
+//! half as many. Within 4 units in the last place of an `f32`, subnormal results included; `tanh` and
+//! `erf` within 6.
 
-use super::words::{clamp, polynomial};
+use super::words::{clamp, two_sum};
 use crate::build::{number, select};
-use crate::scalar::Scalar;
+use crate::scalar::{Binary, Scalar};
 use vinelift_tensor::ElementType::*;
 
 /// `e^x = 2^k e^r` with `x = k ln 2 + r` (Cody–Waite); the polynomial is that of Cephes.
 pub(super) fn exp(x: &Scalar) -> Scalar {
-    const P: [f64; 6] = [
+    const P: [f64; 8] = [
+        1.0,
+        1.0,
         5.0000001201e-1,
         1.6666665459e-1,
         4.1665795894e-2,
@@ -16,18 +19,57 @@ pub(super) fn exp(x: &Scalar) -> Scalar {
         1.3981999507e-3,
         1.9875691500e-4,
     ];
+    /// Adding it leaves no room for a fraction.
+    const MAGIC: f64 = 12_582_912.0;
     let x = clamp(x, -104.0, 89.0);
-    let (k, _) = nearest(&x * std::f64::consts::LOG2_E);
-    let r = x - &k * LN_2.0 - &k * LN_2.1;
-    let y = &r * &r * polynomial(&r, &P) + r + 1.0;
-    // In two steps, of which the first is exact: one power may be out of range.
-    let (half, half_bits) = nearest(&k * 0.5);
-    let (_, rest_bits) = nearest(k - half);
-    y * power_of_two(half_bits) * power_of_two(rest_bits)
+    let shifted = fma(&x, &c(std::f64::consts::LOG2_E), &c(MAGIC));
+    let k = &shifted - MAGIC;
+    let r = fma(&k, &c(-LN_2.1), &fma(&k, &c(-LN_2.0), &x));
+    let y = polynomial(&r, &P);
+    // By two powers of two, of which the first is a normal number and its product exact: what overflows
+    // or becomes subnormal does so by the second.
+    let is_tiny = x.lt(c(-86.0));
+    let offset = select(
+        is_tiny.clone(),
+        word((127 + 64) << 23),
+        word((127 - 1) << 23),
+    );
+    let factor = select(is_tiny, c(2f64.powi(-64)), c(2.0));
+    y * (bits(&shifted).shl(word(23)) + offset).bitcast(F32) * factor
 }
 
-/// `ln(2^k (1 + f)) = k ln 2 + f - f^2 / 2 + f^3 P(f)`; the polynomial is that of Cephes.
+/// Natural logarithm.
 pub(super) fn log(x: &Scalar) -> Scalar {
+    let subnormal = x.lt(c(f64::from(f32::MIN_POSITIVE)));
+    let normal = select(subnormal.clone(), x * 33_554_432.0, x.clone());
+    let (k, f) = split(&normal);
+    let k = k - select(subnormal, c(25.0), c(0.0));
+    special_logs(x, 0.0, log_parts(&k, &f, &c(0.0)))
+}
+
+/// `ln(1 + x)`: the logarithm of the rounded sum `u`, and the rest of the sum over `u`.
+pub(super) fn log1p(x: &Scalar) -> Scalar {
+    let (u, rest) = two_sum(&c(1.0), x);
+    let (k, f) = split(&u);
+    let value = special_logs(x, -1.0, log_parts(&k, &f, &(rest / u)));
+    // Which also keeps the sign of zero.
+    select(x.abs().lt(c(2f64.powi(-26))), x.clone(), value)
+}
+
+/// `(k, f)` with `x = 2^k (1 + f)` and `sqrt(1/2) <= 1 + f < sqrt(2)`, for a normal positive `x`.
+fn split(x: &Scalar) -> (Scalar, Scalar) {
+    const ONE: u32 = 0x3f80_0000;
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    let shifted = bits(x) + word(ONE - SQRT_HALF);
+    // An exponent in the low bits of 2^23 adds to it.
+    let k = (shifted.shr(word(23)) | word(0x4b00_0000)).bitcast(F32) - (8_388_608.0 + 127.0);
+    let f = ((shifted & word(0x007f_ffff)) + word(SQRT_HALF)).bitcast(F32) - 1.0;
+    (k, f)
+}
+
+/// `ln(2^k (1 + f)) + rest = k ln 2 + f - f^2 / 2 + f^3 P(f) + rest` for a small rest; the polynomial
+/// is that of Cephes.
+fn log_parts(k: &Scalar, f: &Scalar, rest: &Scalar) -> Scalar {
     const P: [f64; 9] = [
         3.3333331174e-1,
         -2.4999993993e-1,
@@ -39,70 +81,66 @@ pub(super) fn log(x: &Scalar) -> Scalar {
         -1.1514610310e-1,
         7.0376836292e-2,
     ];
-    const ONE: u32 = 0x3f80_0000;
-    const SQRT_HALF: u32 = 0x3f35_04f3;
-    let subnormal = x.lt(c(f64::from(f32::MIN_POSITIVE)));
-    let normal = select(subnormal.clone(), x * 33_554_432.0, x.clone());
-    let shifted = bits(&normal) + word(ONE - SQRT_HALF);
-    // An exponent in the low bits of 2^23 adds to it.
-    let k = (shifted.shr(word(23)) | word(0x4b00_0000)).bitcast(F32) - (8_388_608.0 + 127.0);
-    let k = k - select(subnormal, c(25.0), c(0.0));
-    let f = ((shifted & word(0x007f_ffff)) + word(SQRT_HALF)).bitcast(F32) - 1.0;
-    let square = &f * &f;
-    let tail = &square * &f * polynomial(&f, &P) + &k * LN_2.1;
-    let value = tail - square * 0.5 + f + k * LN_2.0;
-    let inside = x.gt(c(0.0)) & x.lt(c(f64::INFINITY));
-    let below = select(x.lt(c(0.0)), c(f64::NAN), x.clone());
-    select(
-        inside,
-        value,
-        select(x.eq(c(0.0)), c(f64::NEG_INFINITY), below),
-    )
+    let square = f * f;
+    let tail = fma(
+        &(&square * f),
+        &polynomial(f, &P),
+        &fma(k, &c(LN_2.1), rest),
+    );
+    let near = fma(&square, &c(-0.5), &tail) + f;
+    fma(k, &c(LN_2.0), &near)
 }
 
-/// `1 - 2 / (e^(2|x|) + 1)`, and `x + x^3 P(x^2)` below 0.625; the polynomial is that of Cephes.
+/// The value of a logarithm, but of the ends of its domain `zero..inf`, what is outside, and NaN.
+fn special_logs(x: &Scalar, zero: f64, value: Scalar) -> Scalar {
+    let inside = x.gt(c(zero)) & x.lt(c(f64::INFINITY));
+    let below = select(x.lt(c(zero)), c(f64::NAN), x.clone());
+    let outside = select(x.eq(c(zero)), c(f64::NEG_INFINITY), below);
+    select(inside, value, outside)
+}
+
+/// `x P(x^2) / Q(x^2)`, fitted for the least relative error; from 9.02 on it is 1.
 pub(super) fn tanh(x: &Scalar) -> Scalar {
-    const P: [f64; 5] = [
-        -3.33332819422e-1,
-        1.33314422036e-1,
-        -5.37397155531e-2,
-        2.06390887954e-2,
-        -5.70498872745e-3,
+    const P: [f64; 7] = [
+        0.9999999933,
+        0.1308315475,
+        0.003102998524,
+        1.114421557e-05,
+        -2.018374779e-08,
+        5.257647798e-11,
+        -8.435655846e-14,
     ];
-    let size = x.abs();
-    let square = x * x;
-    let small = &size + &size * &square * polynomial(&square, &P);
-    let large = c(1.0) - c(2.0) / (exp(&(&size * 2.0)) + 1.0);
-    copy_sign(&select(size.lt(c(0.625)), small, large), x)
+    const Q: [f64; 4] = [1.0, 0.4641648173, 0.02449137099, 0.0002544746394];
+    odd_quotient(x, 9.02, &P, &Q)
 }
 
-/// `1 - e^(-|x| + |x| Q(|x|))`, and `x + x P(x^2)` below 0.93; the polynomials are those of Juffa.
+/// `x P(x^2) / Q(x^2)`, fitted for the least relative error; from 3.95 on it is 1.
 pub(super) fn erf(x: &Scalar) -> Scalar {
     const P: [f64; 6] = [
-        1.28379166e-1,
-        -3.76125336e-1,
-        1.12819925e-1,
-        -2.67681349e-2,
-        4.99119423e-3,
-        -5.96761703e-4,
+        1.128379144,
+        0.1915401233,
+        0.05287387526,
+        0.003807663058,
+        0.0002846666231,
+        2.025859181e-06,
     ];
-    const Q: [f64; 7] = [
-        -1.28717512e-1,
-        -6.34846687e-1,
-        -1.06777877e-1,
-        2.42546219e-2,
-        -3.88396438e-3,
-        3.83197126e-4,
-        -1.72853470e-5,
+    const Q: [f64; 6] = [
+        1.0,
+        0.5030806932,
+        0.1145552108,
+        0.01505409907,
+        0.00117058633,
+        3.783018336e-05,
     ];
-    let size = x.abs();
-    let square = x * x;
-    let small = &size + &size * polynomial(&square, &P);
-    // From 4 on it is 1.
-    let t = clamp(&size, 0.0, 4.0);
-    let q = polynomial(&t, &Q);
-    let large = c(1.0) - exp(&(&t * q - &t));
-    copy_sign(&select(size.lt(c(0.927734375)), small, large), x)
+    odd_quotient(x, 3.95, &P, &Q)
+}
+
+/// `x p(x^2) / q(x^2)` up to `limit`, and never above 1.
+fn odd_quotient(x: &Scalar, limit: f64, p: &[f64], q: &[f64]) -> Scalar {
+    let x = clamp(x, -limit, limit);
+    let square = &x * &x;
+    let quotient = &x * polynomial(&square, p) / polynomial(&square, q);
+    clamp(&quotient, -1.0, 1.0)
 }
 
 /// ln 2 in two parts, the first of 9 bits: its products with exponents are exact.
@@ -120,17 +158,15 @@ fn bits(x: &Scalar) -> Scalar {
     x.clone().bitcast(U32)
 }
 
-fn copy_sign(magnitude: &Scalar, sign: &Scalar) -> Scalar {
-    ((bits(magnitude) & word(0x7fff_ffff)) | (bits(sign) & word(0x8000_0000))).bitcast(F32)
+/// `x · y + sum`, rounded once.
+fn fma(x: &Scalar, y: &Scalar, sum: &Scalar) -> Scalar {
+    let term = Scalar::binary(Binary::Term, x.clone(), y.clone());
+    Scalar::binary(Binary::Add, sum.clone(), term)
 }
 
-/// The integer nearest to `x`, which is below 2^22, and the integer's low bits as those of a word.
-fn nearest(x: Scalar) -> (Scalar, Scalar) {
-    const MAGIC: f64 = 12_582_912.0;
-    let shifted = x + MAGIC;
-    (&shifted - MAGIC, bits(&shifted))
-}
-
-fn power_of_two(k_bits: Scalar) -> Scalar {
-    (k_bits + word(127)).shl(word(23)).bitcast(F32)
+/// `p[0] + x (p[1] + x (p[2] + …))`, by Horner's rule.
+fn polynomial(x: &Scalar, p: &[f64]) -> Scalar {
+    let mut terms = p.iter().rev().map(|&p| c(p));
+    let last = terms.next().unwrap_or_else(|| c(0.0));
+    terms.fold(last, |sum, p| fma(&sum, x, &p))
 }

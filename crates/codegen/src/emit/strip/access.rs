@@ -39,6 +39,9 @@ impl<'n> Builder<'_, 'n, '_> {
             return self.load_spread(ty, access);
         }
         let total = (self.lanes * usize::from(width)) as u8;
+        if step == 2 && width == 4 && total == 32 && self.tail.is_none() {
+            return self.load_every_second(access);
+        }
         if step != 1 || total < 4 {
             return None;
         }
@@ -66,6 +69,31 @@ impl<'n> Builder<'_, 'n, '_> {
             Boolean => self.is_not_zero(&lanes),
             _ => lanes,
         })
+    }
+
+    /// Every second of 15 words, from two registers that overlap in one: nothing beyond is read.
+    fn load_every_second(&mut self, access: Access) -> Option<Lanes> {
+        let mut loaded = Vec::with_capacity(self.parts);
+        for part in 0..self.parts as i32 {
+            let mut halves = Vec::with_capacity(2);
+            for word in [0, 7] {
+                let op = opcodes::load(32, 4, self.target);
+                let mut i = instruction(Form::Load, op, 32);
+                i.access = Some(Access {
+                    step: 8,
+                    offset: access.offset.checked_add(64 * part + 4 * word)?,
+                    ..access
+                });
+                halves.push(Lanes::new(vec![self.give(i, Class::Vector)], 4));
+            }
+            // The even words of the first, the odd ones of the second, by halves of 128 bits; then these
+            // in order.
+            let mixed = self.three(opcodes::SHUFFLE_TWO, &halves[0], &halves[1], Some(0xd8));
+            let mut i = instruction(Form::Two, opcodes::SHUFFLE_HALVES, 32);
+            i.immediate = Some(0xd8);
+            loaded.extend(self.each(i, Class::Vector, &[&mixed]));
+        }
+        Some(Lanes::new(loaded, 4))
     }
 
     /// One element in all lanes.

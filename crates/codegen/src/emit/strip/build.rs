@@ -282,7 +282,10 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 Kind::Reduce { init, .. } => open.push((init, false)),
                 _ => {
                     let below = open.len();
-                    open.extend(x.children().map(|child| (child, false)));
+                    match x.as_sum() {
+                        Some(operands) => open.extend(operands.map(|x| (x, false))),
+                        None => open.extend(x.children().map(|child| (child, false))),
+                    }
                     open[below..].reverse();
                 }
             }
@@ -335,6 +338,10 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     fn compute(&mut self, x: &'n Scalar) -> Option<Lanes> {
         if x.ty().is_packed() {
             return None;
+        }
+        if let Some([sum, a, b]) = x.as_sum().filter(|_| opcodes::is_float(x.ty())) {
+            let (sum, a, b) = (self.lanes_of(sum)?, self.lanes_of(a)?, self.lanes_of(b)?);
+            return Some(self.multiply_add(&a, &b, &sum));
         }
         match x.kind() {
             Kind::Load { buffer, at } => self.load(x, *buffer, at),
@@ -393,6 +400,10 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         }
         let code =
             opcodes::binary(*op, ty, self.width(ty), self.target).filter(|_| ty != Boolean)?;
+        let factors = body.as_term();
+        if factors.is_some() && !opcodes::is_float(ty) {
+            return None;
+        }
         let sum = self.variables(&start)?;
         let depth = self.blocks.len();
         for axis in axes {
@@ -401,8 +412,16 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 _ => self.open(*axis)?,
             }
         }
-        let next = self.value(body)?;
-        self.accumulate(code, &sum, &next, None);
+        match factors {
+            Some((a, b)) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.accumulate_product(&sum, &a, &b);
+            }
+            None => {
+                let next = self.value(body)?;
+                self.accumulate(code, &sum, &next, None);
+            }
+        }
         while self.blocks.len() > depth {
             self.close();
         }
@@ -422,6 +441,10 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     ) -> Option<Lanes> {
         let points: usize = axes.iter().map(|axis| axis.extent).product();
         let mut sum = start;
+        let factors = body.as_term();
+        if factors.is_some() && !opcodes::is_float(ty) {
+            return None;
+        }
         for point in 0..points {
             let mut rest = point;
             for axis in axes.iter().rev() {
@@ -429,8 +452,16 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 rest /= axis.extent;
             }
             let mark = self.order.len();
-            let next = self.value(body)?;
-            sum = self.binary(op, ty, &sum, &next, None)?;
+            sum = match factors {
+                Some((a, b)) => {
+                    let (a, b) = (self.value(a)?, self.value(b)?);
+                    self.multiply_add(&a, &b, &sum)
+                }
+                None => {
+                    let next = self.value(body)?;
+                    self.binary(op, ty, &sum, &next, None)?
+                }
+            };
             for address in self.order.split_off(mark) {
                 let varies = |axis: &Axis| self.emitter.facts.depends(address, axis.id);
                 match axes.iter().any(varies) {
@@ -457,6 +488,20 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             parts.push(self.give(Instruction { from, ..i }, Class::Vector));
         }
         Some(Lanes::new(parts, width))
+    }
+
+    /// `sum = a · b + sum`
+    fn accumulate_product(&mut self, sum: &Lanes, a: &Lanes, b: &Lanes) {
+        for (part, operand) in sum.parts.iter().enumerate() {
+            let Operand::Value(to) = *operand else {
+                continue;
+            };
+            let op = opcodes::multiply_add(sum.width);
+            let mut i = instruction(Form::MulAdd, op, self.bytes(sum.width));
+            i.to = Some(to);
+            i.from = [Some(a.part(part)), Some(b.part(part)), Some(*operand)];
+            self.add(i);
+        }
     }
 
     /// `sum = op(sum, next)`, in the last part only where the mask is set.

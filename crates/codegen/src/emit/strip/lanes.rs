@@ -157,6 +157,16 @@ impl Builder<'_, '_, '_> {
         }
     }
 
+    pub(super) fn multiply_add(&mut self, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
+        let mut i = instruction(
+            Form::MulAdd,
+            opcodes::multiply_add(a.width),
+            self.bytes(a.width),
+        );
+        i.spreads = self.spreads(a.width);
+        Lanes::new(self.each(i, Class::Vector, &[a, b, c]), a.width)
+    }
+
     fn compare(&mut self, order: Order, ty: ElementType, x: &Lanes, y: &Lanes) -> Option<Lanes> {
         if x.is_spread() && !y.is_spread() {
             return self.compare(order.mirrored(), ty, y, x);

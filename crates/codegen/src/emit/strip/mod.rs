@@ -79,24 +79,31 @@ impl<'n> Emitter<'n, '_> {
         if bytes < 16 || bytes / widest < 2 {
             return None;
         }
-        let lanes = bytes / widest;
         let most = if folds { 4 } else { 1 };
-        let mut parts = most;
-        while parts > 1 && lanes * parts > lane.extent {
-            parts /= 2;
-        }
-        while parts > 0 {
-            for outer in 0..axes.len() {
-                if let Some(ready) =
-                    self.try_strip(stage, target, &axes, outer, (lanes, parts), &certain)
-                {
-                    return Some(Ready {
-                        bits: bytes * 8,
-                        ..ready
-                    });
-                }
+        // What comes with steps takes registers of 256 bits.
+        for bytes in [bytes, 32] {
+            let lanes = bytes / widest;
+            let mut parts = most;
+            while parts > 1 && lanes * parts > lane.extent {
+                parts /= 2;
             }
-            parts /= 2;
+            while parts > 0 && lanes <= lane.extent {
+                for outer in 0..axes.len() {
+                    let count = (lanes, parts);
+                    if let Some(ready) =
+                        self.try_strip(stage, target, &axes, outer, count, &certain)
+                    {
+                        return Some(Ready {
+                            bits: bytes * 8,
+                            ..ready
+                        });
+                    }
+                }
+                parts /= 2;
+            }
+            if bytes <= 32 {
+                break;
+            }
         }
         None
     }

@@ -293,6 +293,11 @@ pub(super) fn round(width: u8, target: Target) -> Opcode {
     opcode(1, 3, width == 8 && target == Target::Avx512, code)
 }
 
+/// Fused, `f32` or `f64`; the order of operands is chosen later.
+pub(super) fn multiply_add(width: u8) -> Opcode {
+    opcode(1, 2, width == 8, 0)
+}
+
 pub(super) fn absolute(width: u8, target: Target) -> Option<Opcode> {
     let code = match width {
         1 => 0x1c,
@@ -330,3 +335,9 @@ pub(super) fn spread(width: u8, target: Target) -> Opcode {
     };
     opcode(1, 2, width == 8 && target == Target::Avx512, code)
 }
+
+/// Two words of 32 bits of each operand, in each 128 bits.
+pub(super) const SHUFFLE_TWO: Opcode = opcode(0, 1, false, 0xc6);
+
+/// Words of 64 bits in another order.
+pub(super) const SHUFFLE_HALVES: Opcode = opcode(1, 3, true, 0x00);

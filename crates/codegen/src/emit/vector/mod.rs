@@ -128,7 +128,10 @@ impl<'n> Emitter<'n, '_> {
                 Kind::Reduce { init, .. } => open.push((init, false)),
                 _ => {
                     let below = open.len();
-                    open.extend(x.children().map(|child| (child, false)));
+                    match x.as_sum() {
+                        Some(operands) => open.extend(operands.map(|x| (x, false))),
+                        None => open.extend(x.children().map(|child| (child, false))),
+                    }
                     open[below..].reverse();
                 }
             }
@@ -152,6 +155,11 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes> {
+        if let Some([sum, a, b]) = x.as_sum() {
+            let sum = self.known_lanes(sum)?;
+            let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
+            return self.vector_add_term(x.ty(), &sum, &a, &b);
+        }
         match x.kind() {
             Kind::Load { buffer, at } => self.load_lanes(*buffer, x, at),
             Kind::Unary(op, a) => {
