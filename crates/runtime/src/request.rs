@@ -286,3 +286,100 @@ impl InferRequest {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Core;
+    use std::sync::Arc;
+
+    fn request() -> InferRequest {
+        let core = Core::new().unwrap();
+        let model = core.read_model_from_memory(crate::doc::GATHER.as_bytes(), Vec::new());
+        core.compile_model(&model.unwrap())
+            .unwrap()
+            .create_request()
+    }
+
+    fn set_inputs(request: &mut InferRequest, indices: &[i32]) {
+        let data = Tensor::from_slice(&[2, 2], &[1f32, 2.0, 3.0, 4.0]).unwrap();
+        request.set_input("data", data).unwrap();
+        let indices = Tensor::from_slice(&[indices.len() / 2, 2], indices).unwrap();
+        request.set_input("indices", indices).unwrap();
+    }
+
+    /// Memory whose owner can tell when it is let go of.
+    struct Lent(
+        Vec<u8>,
+        #[expect(dead_code, reason = "it is counted")] Arc<()>,
+    );
+
+    impl AsRef<[u8]> for Lent {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl AsMut<[u8]> for Lent {
+        fn as_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn outputs_are_written_to_what_is_lent_for_one_run() {
+        let mut request = request();
+        let owner = Arc::new(());
+        let lend = |shape: &[usize]| {
+            let bytes = vec![0; shape.iter().product::<usize>() * 4];
+            Tensor::from_memory(ElementType::F32, shape, Lent(bytes, owner.clone())).unwrap()
+        };
+        for (shape, is_used) in [(&[1, 2], true), (&[2, 1], false), (&[1, 2], true)] {
+            set_inputs(&mut request, &[1, 0]);
+            let memory = lend(shape);
+            let start = memory.bytes().as_ptr();
+            request.lend_output(0, memory).unwrap();
+            request.infer().unwrap();
+            let output = request.output(0).unwrap();
+            assert_eq!(*output.as_slice::<f32>().unwrap(), [3.0, 2.0]);
+            assert_eq!(output.bytes().as_ptr() == start, is_used);
+            assert_eq!(Arc::strong_count(&owner) == 2, is_used);
+            request.clear();
+            assert_eq!(Arc::strong_count(&owner), 1, "it is let go of");
+        }
+        // A run that fails lets go of it, too.
+        set_inputs(&mut request, &[1, 7]);
+        request.lend_output(0, lend(&[1, 2])).unwrap();
+        request.infer().unwrap_err();
+        assert_eq!(Arc::strong_count(&owner), 1);
+        let other = Tensor::zeros(ElementType::I32, &[1, 2]).unwrap();
+        request.lend_output(0, other.clone()).unwrap();
+        set_inputs(&mut request, &[0, 0]);
+        request.infer().unwrap();
+        assert_eq!(request.output(0).unwrap().element_type(), ElementType::F32);
+        assert_eq!(
+            request.lend_output(1, other).unwrap_err().to_string(),
+            "the model has no output 1, it has 1"
+        );
+        request.clear();
+        let missing = request.infer().unwrap_err().to_string();
+        assert!(
+            missing.starts_with("no tensor for input 'data'"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_is_an_error() {
+        let mut request = request();
+        set_inputs(&mut request, &[1, 0]);
+        for (stop, ends) in [(true, true), (false, false), (true, true)] {
+            let done = request.infer_with(RunOptions {
+                stop: Some(&AtomicBool::new(stop)),
+                times: None,
+            });
+            assert_eq!(matches!(done, Err(Error::Cancelled)), ends);
+            assert_eq!(request.outputs().is_empty(), ends);
+        }
+    }
+}
