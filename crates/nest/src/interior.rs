@@ -32,7 +32,8 @@ fn interior(stage: &Stage) -> Option<Vec<(i64, i64)>> {
         let extent = i64::try_from(axis.extent).ok().filter(|n| *n > 0)?;
         bounds.insert(axis.id, (0, extent));
     }
-    let mut order_matters = stage.mode != Mode::Set || loaded(stage).contains(&stage.target);
+    let mut order_matters =
+        stage.mode != Mode::Set || stage.group.is_some() || loaded(stage).contains(&stage.target);
     let mut conditions = Vec::new();
     visit_stage(stage, &mut |x| match x.kind() {
         Kind::Wrap(_) => order_matters = true,

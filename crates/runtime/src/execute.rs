@@ -170,7 +170,7 @@ impl Caller<'_> {
             Work::Code { function, shares } => {
                 let arguments: Vec<*mut u8> = buffers.map(|b| self.pointers[b]).collect();
                 let parts = match step.turns {
-                    Some(_) => vec![turn..turn + 1],
+                    Some(_) => std::iter::once(turn..turn + 1).collect(),
                     None => {
                         let shares = self.pool.threads().min(*shares);
                         self.native.code.parts(*function).ranges(shares)

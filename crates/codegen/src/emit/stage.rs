@@ -68,7 +68,13 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn way(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
-        if let Some(copy) = self.copy_of(stage, many) {
+        // A turn is one point of the outermost axis: it cannot be an axis of lanes or bytes.
+        let first = usize::from(stage.group.is_some() && stage.turns() > 1);
+        if first >= many.len() {
+            return Way::Points;
+        }
+        let copy = self.copy_of(stage, many);
+        if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
         }
         if let Some(strip) = self.ready_strip(stage) {

@@ -38,10 +38,6 @@ impl<'n> Emitter<'n, '_> {
     /// How `stage`, whose facts are known, runs by vectors; `None` if it does not.
     pub(in crate::emit) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
         let axis = *stage.domain.iter().rfind(|axis| axis.extent > 1)?;
-        let turn = stage.domain.first().filter(|_| stage.group.is_some());
-        if turn.is_some_and(|turn| turn.id == axis.id) {
-            return None;
-        }
         let target = self.nest.buf(stage.target);
         let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
         let fits = self.has_vectors
