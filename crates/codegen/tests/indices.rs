@@ -112,6 +112,7 @@ fn case(choices: &mut Choices) -> Case {
             mode,
             value,
             layers: vec![],
+            group: None,
         });
     } else {
         let data = nest.buffer("data", ty, &data_shape, Role::Input);
@@ -143,6 +144,7 @@ fn case(choices: &mut Choices) -> Case {
             mode: Mode::Set,
             value,
             layers: vec![],
+            group: None,
         });
     }
     Case {

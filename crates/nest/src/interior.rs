@@ -10,6 +10,7 @@ use crate::nest::{Axis, Mode, Nest, Stage};
 use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
+use crate::verify::verify;
 use rustc_hash::FxHashMap;
 
 /// Splits every stage where that pays.
@@ -17,7 +18,16 @@ pub(crate) fn split_interiors(nest: &mut Nest) {
     let stages = std::mem::take(&mut nest.stages);
     for stage in stages {
         match interior(&stage) {
-            Some(inside) => split(nest, &stage, &inside),
+            Some(inside) => {
+                let first = nest.stages.len();
+                split(nest, &stage, &inside);
+                // Where a guard is gone, what it was needed for may have become harder to prove.
+                let parts = nest.extract(first..nest.stages.len());
+                if verify(&parts.nest).is_err() {
+                    nest.stages.truncate(first);
+                    nest.stages.push(stage);
+                }
+            }
             None => nest.stages.push(stage),
         }
     }

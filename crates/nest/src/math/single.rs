@@ -135,12 +135,14 @@ pub(super) fn erf(x: &Scalar) -> Scalar {
     odd_quotient(x, 3.95, &P, &Q)
 }
 
-/// `x p(x^2) / q(x^2)` up to `limit`, and never above 1.
+/// `x p(x^2) / q(x^2)` up to `limit`, never above 1, and 1 from there on.
 fn odd_quotient(x: &Scalar, limit: f64, p: &[f64], q: &[f64]) -> Scalar {
-    let x = clamp(x, -limit, limit);
-    let square = &x * &x;
-    let quotient = &x * polynomial(&square, p) / polynomial(&square, q);
-    clamp(&quotient, -1.0, 1.0)
+    let near = clamp(x, -limit, limit);
+    let square = &near * &near;
+    let quotient = &near * polynomial(&square, p) / polynomial(&square, q);
+    let quotient = clamp(&quotient, -1.0, 1.0);
+    let quotient = select(x.ge(c(limit)), c(1.0), quotient);
+    select(x.le(c(-limit)), c(-1.0), quotient)
 }
 
 /// ln 2 in two parts, the first of 9 bits: its products with exponents are exact.
