@@ -254,3 +254,102 @@ fn large_ones() {
         weights_are_constant: true,
     });
 }
+
+/// A sequence of recurrent cells whose weights are constant, and inputs for it.
+fn sequence(core: &Core, cell: &str, gates: usize, attributes: &str) -> (Model, Vec<Tensor>) {
+    let (batch, steps, directions, input, hidden) = (3, 5, 2, 7, 24);
+    let biases = gates + usize::from(attributes.contains("linear_before_reset=\"true\""));
+    let states = [batch, directions, hidden];
+    let mut inputs = vec![
+        ("X", numbers(ElementType::F32, &[batch, steps, input], 1)),
+        ("H", numbers(ElementType::F32, &states, 2)),
+    ];
+    if cell == "LSTM" {
+        inputs.push(("C", numbers(ElementType::F32, &states, 3)));
+    }
+    inputs.push((
+        "lengths",
+        Tensor::from_slice(&[batch], &[5i32, 2, 0]).unwrap(),
+    ));
+    let count = inputs.len();
+    let rows = gates * hidden;
+    inputs.extend([
+        (
+            "W",
+            numbers(ElementType::F32, &[directions, rows, input], 4),
+        ),
+        (
+            "R",
+            numbers(ElementType::F32, &[directions, rows, hidden], 5),
+        ),
+        (
+            "B",
+            numbers(ElementType::F32, &[directions, biases * hidden], 6),
+        ),
+    ]);
+    let (mut layers, mut edges, mut bytes) = (String::new(), String::new(), Vec::new());
+    let mut ports = String::new();
+    for (id, (name, tensor)) in inputs.iter().enumerate() {
+        let (ty, shape) = (tensor.element_type(), list(tensor.shape()));
+        let (kind, place) = match id < count {
+            true => ("Parameter", String::new()),
+            false => {
+                let place = format!(
+                    " offset=\"{}\" size=\"{}\"",
+                    bytes.len(),
+                    tensor.bytes().len()
+                );
+                bytes.extend_from_slice(tensor.bytes());
+                ("Const", place)
+            }
+        };
+        layers += &format!(
+            "<layer id=\"{id}\" name=\"{name}\" type=\"{kind}\" version=\"opset1\"><data element_type=\"{ty}\" \
+             shape=\"{shape}\"{place}/><output><port id=\"0\"/></output></layer>"
+        );
+        ports += &format!("<port id=\"{id}\"/>");
+        edges += &format!(
+            "<edge from-layer=\"{id}\" from-port=\"0\" to-layer=\"20\" to-port=\"{id}\"/>"
+        );
+    }
+    let text = format!(
+        "<net name=\"g\" version=\"11\"><layers>{layers}<layer id=\"20\" name=\"sequence\" type=\"{cell}Sequence\" \
+         version=\"opset5\"><data hidden_size=\"{hidden}\" direction=\"bidirectional\" {attributes}/><input>{ports}</input>\
+         <output><port id=\"10\"/><port id=\"11\"/>{}</output></layer>\
+         <layer id=\"21\" name=\"Y\" type=\"Result\" version=\"opset1\"><input><port id=\"0\"/></input></layer>\
+         <layer id=\"22\" name=\"Ho\" type=\"Result\" version=\"opset1\"><input><port id=\"0\"/></input></layer>\
+         </layers><edges>{edges}<edge from-layer=\"20\" from-port=\"10\" to-layer=\"21\" to-port=\"0\"/>\
+         <edge from-layer=\"20\" from-port=\"11\" to-layer=\"22\" to-port=\"0\"/></edges></net>",
+        if cell == "LSTM" {
+            "<port id=\"12\"/>"
+        } else {
+            ""
+        }
+    );
+    let model = core.read_model_from_memory(text.as_bytes(), bytes).unwrap();
+    let tensors = inputs.into_iter().take(count).map(|(_, t)| t).collect();
+    (model, tensors)
+}
+
+#[test]
+fn recurrent_steps() {
+    let core = Core::new().unwrap();
+    let cells = [
+        ("RNN", 1, ""),
+        ("GRU", 3, "linear_before_reset=\"true\""),
+        ("GRU", 3, "linear_before_reset=\"false\""),
+        ("LSTM", 4, ""),
+    ];
+    for (cell, gates, attributes) in cells {
+        let (model, inputs) = sequence(&core, cell, gates, attributes);
+        let want = outputs(&core, &model, Level::Interpreted, &inputs).unwrap();
+        for level in Level::ALL {
+            let found = outputs(&core, &model, level, &inputs).unwrap();
+            let pairs = found.iter().zip(&want);
+            assert!(
+                pairs.clone().all(|(a, b)| same(a, b)),
+                "{level:?}: {cell} {attributes}"
+            );
+        }
+    }
+}

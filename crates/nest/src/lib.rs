@@ -5,7 +5,9 @@
 //!
 //! Every operator family is a choice of `at` and `value`: a layout operator is a [`Kind::Load`]
 //! through an index map, a gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a
-//! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Fusion is substitution ([`fuse`]).
+//! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Stages may take turns along their outermost
+//! axis ([`Stage::group`]): the parts of a recurrent step do. Fusion is substitution ([`fuse`]), and sums of
+//! products become stages of their own ([`contract`]), which a kernel made for them may run.
 //!
 //! Invariants:
 //! * a nest is pure data: it can be printed, parsed, verified and interpreted without a code

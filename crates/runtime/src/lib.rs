@@ -29,8 +29,8 @@
 //! * no operator is known by name here, and nothing is read or written but the files that the caller
 //!   names.
 //!
-//! The `unsafe` in this crate is one call of native code (`execute`) and the mapping of weights into
-//! memory (`weights`).
+//! The `unsafe` in this crate is the calls of native code (`execute`) and of contraction kernels
+//! (`product`), and the mapping of weights into memory (`weights`).
 
 mod arena;
 mod compiled;
