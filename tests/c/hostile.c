@@ -9,7 +9,7 @@ static uint64_t number(uint64_t below) {
 }
 
 static int64_t extent(void) {
-    static const int64_t some[] = {0, 1, 2, 3, 7, -1, INT64_MIN, INT64_MAX, (int64_t)1 << 32, (int64_t)1 << 62};
+    static const int64_t some[] = {0, 1, 2, 3, 7, -1, INT64_MIN, INT64_MAX, (int64_t)1 << 62};
     return some[number(number(3) ? 5 : sizeof some / sizeof *some)];
 }
 
@@ -18,7 +18,7 @@ static int64_t extent(void) {
 /* Handles are freed in any order. */
 static void any_order(ov_core_t *core) {
     enum { COUNT = 13 };
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 20; round++) {
         ov_core_t *own = new_core();
         ov_model_t *model = read_text(own, ADD("2"));
         ov_compiled_model_t *compiled = NULL;
@@ -86,7 +86,7 @@ static void shapes(ov_core_t *core) {
     ov_output_port_t *port = NULL;
     WORKS(ov_model_input(model, &port));
     char memory[8] = {0};
-    for (int k = 0; k < 3000; k++) {
+    for (int k = 0; k < 1000; k++) {
         int64_t dims[4];
         ov_dimension_t ranges[4];
         for (int j = 0; j < 4; j++) {
@@ -200,7 +200,7 @@ static void broken_models(ov_core_t *core, const char *folder) {
     float weights[] = {1, 2};
     int64_t two = 2;
     ov_tensor_t *tensor = floats(1, &two, weights);
-    for (size_t k = 0; k < sizeof text - 1; k += 3) {
+    for (size_t k = 0; k < sizeof text - 1; k += 11) {
         CHECK(ov_core_read_model_from_memory_buffer(core, text, k, tensor, &model) != OK);
         memcpy(changed, text, sizeof text);
         changed[number(sizeof text - 1)] = (char)number(256);
@@ -224,7 +224,7 @@ static void broken_models(ov_core_t *core, const char *folder) {
     size_t count = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     CHECK(count > 0 && count < sizeof bytes);
-    for (int k = 0; k < 300; k++) {
+    for (int k = 0; k < 60; k++) {
         size_t cut = number(count);
         if (ov_core_import_model(core, bytes, cut, "CPU", &compiled) == OK) ov_compiled_model_free(compiled);
         size_t at = number(count);
@@ -243,7 +243,7 @@ static void any_calls(ov_core_t *core) {
     ov_compiled_model_free(compiled);
     ov_tensor_t *tensors[COUNT] = {NULL};
     static float memory[COUNT * EXTENT];
-    for (int k = 0; k < 20000; k++) {
+    for (int k = 0; k < 5000; k++) {
         ov_tensor_t **one = &tensors[number(COUNT)];
         int64_t dim = (int64_t)number(EXTENT);
         ov_shape_t shape = {1, &dim};

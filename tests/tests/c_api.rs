@@ -7,6 +7,8 @@ use vinelift_tests::{c_library, succeed};
 /// Set to the folder of OpenVINO's own headers, in which there is `openvino/c/openvino.h`, to compile
 /// the programs with those, too.
 const HEADERS: &str = "VINELIFT_OPENVINO_HEADERS";
+/// Set to anything to run the programs under valgrind, which must find nothing wrong.
+const VALGRIND: &str = "VINELIFT_VALGRIND";
 
 fn compiler() -> Option<String> {
     let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
@@ -51,7 +53,26 @@ fn compile_and_run(compiler: &str, name: &str, headers: Option<&Path>) {
         c_library().parent().unwrap().display()
     ));
     succeed(&mut cc);
-    succeed(Command::new(&program).arg(folder.path()));
+    let mut run = match std::env::var_os(VALGRIND) {
+        None => Command::new(&program),
+        Some(_) => under_valgrind(&program),
+    };
+    succeed(run.arg(folder.path()));
+}
+
+/// Errors are reads and writes of memory that is not the program's, values that were never set, and memory
+/// that nothing points at any more.
+fn under_valgrind(program: &Path) -> Command {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--error-exitcode=99", "--leak-check=full"]);
+    valgrind.args([
+        "--errors-for-leak-kinds=definite",
+        "--show-leak-kinds=definite",
+    ]);
+    // Code is made anew where other code was.
+    valgrind.args(["--smc-check=all-non-file", "--fair-sched=yes"]);
+    valgrind.arg(program);
+    valgrind
 }
 
 #[test]

@@ -17,6 +17,8 @@ struct State {
     element_type: ElementType,
     shape: Shape,
     storage: Storage,
+    /// The tensor as runs read it, once one has, of this shape and storage.
+    view: Option<Tensor>,
 }
 
 #[derive(Debug)]
@@ -168,6 +170,7 @@ impl Buffer {
             element_type,
             shape,
             storage,
+            view: None,
         })))
     }
 
@@ -225,16 +228,20 @@ impl Buffer {
 
     /// The tensor as a run reads it: where its bytes are, without a copy.
     pub(crate) fn view(&self) -> Result<Tensor> {
-        let state = self.state();
+        let mut state = self.state();
+        if let Some(view) = &state.view {
+            return Ok(view.clone());
+        }
         if let Storage::Strings(strings) = &state.storage {
             return Ok(Tensor::from_strings(&state.shape, strings.clone())?);
         }
         let bytes = state.bytes()?.map_or_else(Bytes::new, Bytes::from_owner);
-        Ok(Tensor::from_shared(
-            state.element_type,
-            &state.shape,
-            bytes,
-        )?)
+        let view = Tensor::from_shared(state.element_type, &state.shape, bytes)?;
+        // Of booleans it may be a copy, in which all are 0 or 1.
+        if state.element_type != ElementType::Boolean {
+            state.view = Some(view.clone());
+        }
+        Ok(view)
     }
 
     /// Whether it shares memory with `other`.
@@ -359,6 +366,7 @@ impl State {
             }
         }
         self.shape = shape;
+        self.view = None;
         Ok(())
     }
 }

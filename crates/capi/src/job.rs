@@ -41,10 +41,18 @@ struct State {
 /// What becomes of one run.
 #[derive(Default)]
 struct Ticket {
-    result: Mutex<Option<Result<()>>>,
+    end: Mutex<End>,
     is_there: Condvar,
     /// The thread of the run, if it has its own.
     worker: OnceLock<ThreadId>,
+}
+
+/// How a run ended.
+#[derive(Default)]
+struct End {
+    result: Option<Result<()>>,
+    /// How many threads wait for it.
+    waiting: usize,
 }
 
 /// `ov_callback_t`.
@@ -291,8 +299,12 @@ impl Engine {
 
 impl Ticket {
     fn set(&self, result: Result<()>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.is_there.notify_all();
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.result = Some(result);
+        // To tell them asks the system, even if there are none.
+        if end.waiting > 0 {
+            self.is_there.notify_all();
+        }
     }
 
     /// Whether this is called by the callback of the run, or by what the run calls.
@@ -302,29 +314,31 @@ impl Ticket {
     }
 
     fn wait(&self, deadline: Option<Instant>) -> Result<()> {
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(result) = &*result {
+            if let Some(result) = &end.result {
                 return result.clone();
             }
             if self.is_of_this_thread() {
                 let text = "a callback cannot wait for the run that it is called for";
                 return Err(Failure::new(Status::RequestBusy, text));
             }
-            result = match deadline {
-                None => self
-                    .is_there
-                    .wait(result)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left == Duration::ZERO {
-                        return Err(not_ready());
-                    }
-                    let waited = self.is_there.wait_timeout(result, left);
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(not_ready());
+            }
+            end.waiting += 1;
+            end = match left {
+                None => {
+                    let waited = self.is_there.wait(end);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(left) => {
+                    let waited = self.is_there.wait_timeout(end, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            end.waiting -= 1;
         }
     }
 }

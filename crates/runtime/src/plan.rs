@@ -40,6 +40,11 @@ pub(crate) struct Call {
 }
 
 impl Plan {
+    /// Whether there is more to do for the unit after it.
+    pub(crate) fn is_followed(&self) -> bool {
+        !self.calls.is_empty() || !self.wanted.is_empty()
+    }
+
     /// The types of the tensors that it computes for others.
     pub(crate) fn computed(&self) -> impl Iterator<Item = (TensorId, TensorType)> + '_ {
         let ty = |e, shape: &Shape| TensorType::new(e, shape.as_slice().into());

@@ -257,9 +257,9 @@ impl InferRequest {
         for tensor in lent {
             run.scratch[unit.number].take_back(tensor);
         }
-        for (value, port) in results?.iter().zip(compiled.outputs()) {
+        for (value, port) in results?.into_iter().zip(compiled.outputs()) {
             self.outputs
-                .push(run.texts.decode(value, port.element_type)?);
+                .push(run.texts.decoded(value, port.element_type)?);
         }
         Ok(())
     }

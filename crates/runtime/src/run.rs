@@ -110,7 +110,7 @@ impl Run<'_> {
             go_on(self.stop)?;
             let plan = self.plan(&state)?;
             self.segment(&plan, &mut state)?;
-            if plan.calls.is_empty() && plan.wanted.is_empty() {
+            if !plan.is_followed() {
                 break plan;
             }
             for call in &plan.calls {
@@ -189,7 +189,9 @@ impl Run<'_> {
                 }
             }));
         }
-        state.known.computed.extend(plan.computed());
+        if plan.is_followed() || !state.unit.assigns.is_empty() {
+            state.known.computed.extend(plan.computed());
+        }
         for ((tensor, ..), value) in plan.outputs.iter().zip(outputs) {
             state.kept.insert(*tensor, value);
             state.own.push(*tensor);
@@ -341,8 +343,13 @@ impl<'a> Texts<'a> {
 
     /// Numbers as strings, if that is what they stand for.
     pub(crate) fn decode(&self, value: &Tensor, element: ElementType) -> Result<Tensor, Error> {
+        self.decoded(value.clone(), element)
+    }
+
+    /// As [`Texts::decode`].
+    pub(crate) fn decoded(&self, value: Tensor, element: ElementType) -> Result<Tensor, Error> {
         if element != ElementType::String {
-            return Ok(value.clone());
+            return Ok(value);
         }
         let strings = self.own.as_ref().unwrap_or(self.base);
         Ok(strings.decode(value.shape(), value.bytes())?)
