@@ -52,7 +52,9 @@ pub struct Config {
     pub level: Level,
     /// What happens to data-dependent indices that are out of range.
     pub index_policy: IndexPolicy,
-    /// The most specialisations to shapes that are kept; the least recently used goes first.
+    /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
+    /// model and for each of its sub-graphs; the least recently used goes first. Fewer are kept if they
+    /// would hold more than 256 MiB of packed constants.
     pub cache_size: NonZeroUsize,
     /// The most threads that one run uses, its caller's among them; `None`: as many as there are processors.
     pub threads: Option<NonZeroUsize>,
@@ -60,7 +62,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        const CACHE_SIZE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+        const CACHE_SIZE: NonZeroUsize = NonZeroUsize::new(256).unwrap();
         Config {
             level: Level::default(),
             index_policy: IndexPolicy::default(),

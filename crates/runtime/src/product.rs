@@ -109,6 +109,12 @@ impl Product {
         self.plan.shared_bytes() + self.plan.worker_bytes() * self.workers
     }
 
+    /// Bytes of packed operands.
+    pub(crate) fn packed_bytes(&self) -> usize {
+        let operands = [&self.left, &self.right].into_iter();
+        operands.flat_map(|o| &o.packed).map(Packed::bytes).sum()
+    }
+
     /// The buffers of the step that a run needs: not operands that are packed.
     pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
         let operands = [&self.left, &self.right].into_iter();

@@ -130,6 +130,15 @@ impl Native {
         }
     }
 
+    /// Bytes of constants that it holds beside those of the model.
+    pub(crate) fn packed_bytes(&self) -> usize {
+        let products = self.steps.iter().map(|step| match &step.work {
+            Work::Product(product) => product.packed_bytes(),
+            Work::Code { .. } => 0,
+        });
+        products.sum()
+    }
+
     /// The end of the run of steps that take turns with the one at `start`, or just after that one.
     pub(crate) fn turns(&self, start: usize) -> usize {
         let turns = self.steps[start].turns;

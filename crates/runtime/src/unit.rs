@@ -53,6 +53,9 @@ struct Key {
     values: Vec<(TensorId, Shape, Vec<u8>)>,
 }
 
+/// The bytes of packed constants that the plans of a unit may hold together, unless one alone holds more.
+const MOST_PACKED: usize = 256 << 20;
+
 impl Unit {
     /// The unit of a model and those of its sub-graphs. `strings` gets the texts of all constants, `count`
     /// is the number of units so far.
@@ -152,7 +155,13 @@ impl Unit {
         let segment = segment.map_err(|e| workshop.model.error(e))?;
         let plan = plan(&self.graph, segment, workshop)?;
         let plan = Arc::new(plan);
-        plans().put(key, plan.clone());
+        let mut plans = plans();
+        plans.put(key, plan.clone());
+        let packed = |p: &Plan| p.native.as_ref().map_or(0, |native| native.packed_bytes());
+        let mut bytes: usize = plans.iter().map(|(_, p)| packed(p)).sum();
+        while bytes > MOST_PACKED && plans.len() > 1 {
+            bytes -= plans.pop_lru().map_or(0, |(_, p)| packed(&p));
+        }
         Ok(plan)
     }
 

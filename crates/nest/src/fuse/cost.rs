@@ -14,6 +14,8 @@ pub(super) struct Cost {
     pub(super) arithmetic: usize,
     /// Whether it folds.
     pub(super) reduces: bool,
+    /// Whether it sums products, for which there are kernels.
+    pub(super) contracts: bool,
     /// Whether it can end the run with an error.
     pub(super) may_fail: bool,
 }
@@ -24,8 +26,9 @@ impl Cost {
         visit(value, &mut |x| {
             cost.nodes += weight(x);
             match x.kind() {
-                Kind::Reduce { .. } => {
+                Kind::Reduce { body, .. } => {
                     cost.reduces = true;
+                    cost.contracts |= body.as_term().is_some();
                     cost.arithmetic += 1;
                 }
                 Kind::Wrap(w) => {

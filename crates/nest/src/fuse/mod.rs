@@ -20,7 +20,7 @@ use crate::scalar::Kind;
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sites::{evaluated_axes, sites_of};
+use sites::{Site, evaluated_axes, sites_of};
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -48,6 +48,8 @@ pub enum Reason {
     },
     /// It folds, and its reader would run it inside another fold or more than once.
     ReduceInside,
+    /// It sums products, and is read where a kernel for that could not write.
+    Scattered,
     /// A buffer that it reads is written again before its reader runs.
     Overwritten,
     /// The fused stage would have too many nodes.
@@ -64,6 +66,7 @@ impl fmt::Display for Reason {
                 elements,
                 cost,
             } => write!(f, "{reads} reads of {elements} elements of cost {cost}"),
+            Reason::Scattered => f.write_str("a sum of products, not read along its dims"),
             Reason::ReduceInside => f.write_str("a fold inside another"),
             Reason::Overwritten => f.write_str("reads what is written again"),
             Reason::TooLarge => f.write_str("too large"),
@@ -273,6 +276,9 @@ impl<'a> Fuse<'a> {
             && (sites.len() != 1 || sites.iter().any(|s| s.in_reduce) || reads > elements)
         {
             return Err(Reason::ReduceInside);
+        }
+        if cost.contracts && !sites.iter().all(Site::is_strided) {
+            return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && reads > elements {
             return Err(Reason::Recomputed {

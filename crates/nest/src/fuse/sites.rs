@@ -4,7 +4,7 @@ use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Stage};
 use crate::range::Ranges;
 use crate::row_major;
-use crate::scalar::{AxisId, Kind, Scalar};
+use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::element_count;
@@ -22,6 +22,23 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Whether every index is linear in the axes, or would be if an axis were divided in two.
+    pub(super) fn is_strided(&self) -> bool {
+        let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
+        let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
+            Kind::Axis(_) => true,
+            Kind::Binary(Binary::Div | Binary::Rem, x, c) => match (x.kind(), c.as_index()) {
+                (Kind::Axis(id), Some(c @ 1..)) => {
+                    extent(*id).is_some_and(|n| n.is_multiple_of(c as usize))
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let linear = |i: &Scalar| Linear::of(i).terms.iter().all(is_linear);
+        self.at.iter().all(linear)
+    }
+
     /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
     /// number over some of the axes.
     pub(super) fn covers(&self, shape: &[usize]) -> bool {
