@@ -35,6 +35,7 @@ mod parse;
 mod parts;
 mod print;
 mod range;
+mod reuse;
 mod rewrite;
 mod scalar;
 mod schedule;

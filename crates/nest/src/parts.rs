@@ -8,6 +8,7 @@ use crate::row_major;
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// A nest that does the same in one go and part by part.
 ///
@@ -47,7 +48,7 @@ impl Parts {
     }
 
     /// At most `count` ranges that cover `0..extent`, of about the same length.
-    pub fn ranges(self, count: usize) -> Vec<std::ops::Range<usize>> {
+    pub fn ranges(self, count: usize) -> Vec<Range<usize>> {
         let Parts { extent, grain } = self;
         let count = count.min(extent / grain).max(1);
         let bound = |k: usize| match k == count {
@@ -58,8 +59,26 @@ impl Parts {
         (0..count).map(|k| bound(k)..bound(k + 1)).collect()
     }
 
+    /// A part as smaller parts, one after the other; `count` of them would be about the whole.
+    pub fn pieces(self, part: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let length = (self.extent / count.max(1)).next_multiple_of(self.grain);
+        let length = length.max(self.grain);
+        let mut start = part.start;
+        std::iter::from_fn(move || {
+            let left = part.end.checked_sub(start).filter(|left| *left > 0)?;
+            // What would be left may not be less than a part.
+            let length = if left < length + self.grain {
+                left
+            } else {
+                length
+            };
+            start += length;
+            Some(start - length..start)
+        })
+    }
+
     /// Whether `part` is one that may be run.
-    pub fn allow(self, part: &std::ops::Range<usize>) -> bool {
+    pub fn allow(self, part: &Range<usize>) -> bool {
         let whole = *part == (0..self.extent);
         let starts = part.start.is_multiple_of(self.grain);
         let ends = part.end == self.extent || part.end.is_multiple_of(self.grain);
@@ -296,6 +315,9 @@ mod tests {
         assert_eq!(parts.ranges(2), [0..256, 256..1000]);
         assert_eq!(parts.ranges(1).first(), Some(&(0..1000)));
         assert!(parts.ranges(9).iter().all(|part| parts.allow(part)));
+        let pieces: Vec<_> = parts.pieces(0..1000, 3).collect();
+        assert_eq!(pieces, [0..512, 512..1000]);
+        assert!(parts.pieces(256..1000, 99).all(|piece| parts.allow(&piece)));
         assert!(!parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
     }
 }

@@ -1,13 +1,17 @@
 //! Schedules: how a stage runs, decided apart from what it computes.
 //!
-//! So far: the middle of a domain is done apart from its borders, without the guards that only these
-//! need; accesses become offsets into one-dimensional buffers; and neighbouring axes that only ever
-//! step together become one. A contiguous copy of any rank ends up as a single loop.
+//! * The middle of a domain is done apart from its borders, without the guards that only these need.
+//! * What is copied and not used any more is changed in place.
+//! * Neighbouring dims that no data-dependent index reaches become one: accesses there are offsets.
+//! * Neighbouring axes that only ever step together become one; a contiguous copy of any rank ends up
+//!   as a single loop. So does an inner axis too short for vectors with the one around it, where the
+//!   indices of the points depend on data.
 
 use crate::interior::split_interiors;
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
+use crate::reuse::reuse;
 use crate::rewrite::{rewrite_stage, visit_stage};
 use crate::row_major;
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
@@ -17,6 +21,7 @@ use vinelift_tensor::element_count;
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
+    reuse(nest);
     for stage in &mut nest.stages {
         simplify_stage(stage);
     }

@@ -3,14 +3,14 @@
 use crate::Error;
 use crate::plan::{Plan, Slot};
 use crate::pool::Pool;
-use crate::steps::{Native, Step, Work};
+use crate::steps::{Native, Step, Work, length};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_graph::TensorId;
-use vinelift_nest::{Buffer, BufferBytes, Fault, InterpretError, Role, interpret};
-use vinelift_tensor::{ElementType, Tensor, element_count};
+use vinelift_nest::{BufferBytes, Fault, InterpretError, Role, interpret};
+use vinelift_tensor::{ElementType, Tensor};
 
 /// What a plan reads and writes; strings are numbers here.
 pub(crate) struct Memory<'a> {
@@ -167,14 +167,16 @@ impl Caller<'_> {
     fn call(&self, step: &Step, turn: usize) -> Result<(), Error> {
         let buffers = step.kernel.buffers.iter().map(|b| b.0 as usize);
         match &step.work {
-            Work::Code { function, shares } => {
+            Work::Code {
+                function,
+                shares,
+                pieces,
+            } => {
                 let arguments: Vec<*mut u8> = buffers.map(|b| self.pointers[b]).collect();
+                let whole = self.native.code.parts(*function);
                 let parts = match step.turns {
                     Some(_) => std::iter::once(turn..turn + 1).collect(),
-                    None => {
-                        let shares = self.pool.threads().min(*shares);
-                        self.native.code.parts(*function).ranges(shares)
-                    }
+                    None => whole.ranges(self.pool.threads().min(*shares)),
                 };
                 let done = share(&arguments, parts, self.pool, |arguments, part| {
                     // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found
@@ -183,7 +185,9 @@ impl Caller<'_> {
                     // are distinct tensors of which `memory` is the only owner; temporaries that are
                     // alive together do not overlap in the arena, which nothing else uses. Nobody uses
                     // them while the parts of the kernel run.
-                    unsafe { self.native.code.run_part(*function, arguments, part) }
+                    let run =
+                        |piece| unsafe { self.native.code.run_part(*function, arguments, piece) };
+                    whole.pieces(part, *pieces).try_for_each(run)
                 });
                 done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))
             }
@@ -219,12 +223,6 @@ fn share(
             .collect();
         run(&pointers, part)
     })
-}
-
-/// The bytes that a buffer takes; 0 if they cannot be counted, and then there is no memory either.
-fn length(buffer: &Buffer) -> usize {
-    let count = element_count(&buffer.shape);
-    count.and_then(|n| buffer.ty.byte_len(n)).unwrap_or(0)
 }
 
 /// An arena of at least `bytes` bytes: `arena` itself, if it is large enough.

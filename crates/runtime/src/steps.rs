@@ -6,7 +6,7 @@ use crate::plan::Slot;
 use crate::product::Product;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{BufferId, Contraction, Kernel, Nest, Role, Stage, split};
+use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Role, Stage, split};
 use vinelift_tensor::element_count;
 
 /// The kernels of a plan.
@@ -39,6 +39,9 @@ pub(crate) enum Work {
         function: usize,
         /// How many threads its work is worth.
         shares: usize,
+        /// Into how many parts it is cut even on one thread, so that what one stage leaves in the cache is still
+        /// there for the next.
+        pieces: usize,
     },
     /// A contraction kernel.
     Product(Box<Product>),
@@ -46,6 +49,24 @@ pub(crate) enum Work {
 
 /// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some ten microseconds.
 const WORTH_A_THREAD: usize = 100_000;
+
+/// What a part of a kernel may use of a cache.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Into how many parts a kernel is cut at least, as far as it can be.
+fn pieces(nest: &Nest) -> usize {
+    let bytes = nest.buffers.iter().map(length);
+    match nest.stages.len() {
+        0 | 1 => 1,
+        _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
+    }
+}
+
+/// The bytes that a buffer takes; 0 if they cannot be counted, and then there is no memory either.
+pub(crate) fn length(buffer: &Buffer) -> usize {
+    let count = element_count(&buffer.shape);
+    count.and_then(|n| buffer.ty.byte_len(n)).unwrap_or(0)
+}
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
 /// which that many may share.
@@ -91,6 +112,7 @@ pub(crate) fn compile(
                         Some(_) => 1,
                         None => (kernel.nest.work() / WORTH_A_THREAD).max(1),
                     },
+                    pieces: pieces(&kernel.nest),
                 }
             }
         };

@@ -1,7 +1,9 @@
 //! Arithmetic on `f32` and `f64`.
 
 use super::{Emitter, Result, no_primitive};
-use cranelift_codegen::ir::{InstBuilder, Value, condcodes::FloatCC};
+use cranelift_codegen::ir::{
+    Endianness, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, types,
+};
 use vinelift_nest::{Binary, Unary};
 use vinelift_tensor::ElementType;
 
@@ -44,6 +46,9 @@ impl Emitter<'_, '_> {
                 } else {
                     FloatCC::GreaterThan
                 };
+                if self.has_vectors {
+                    return Ok(self.float_choice(order, ty, x, y));
+                }
                 let first = ins.fcmp(order, x, y);
                 self.builder.ins().select(first, x, y)
             }
@@ -57,5 +62,21 @@ impl Emitter<'_, '_> {
                 return no_primitive(format_args!("{op:?} of {ty}"));
             }
         })
+    }
+
+    /// `x` if it is in this order with `y`, or else `y`: one instruction on registers of vectors, where a
+    /// select of floats would be a branch, which data make hard to predict.
+    fn float_choice(&mut self, order: FloatCC, ty: ElementType, x: Value, y: Value) -> Value {
+        let vector = match ty {
+            ElementType::F32 => types::F32X4,
+            _ => types::F64X2,
+        };
+        let x = self.builder.ins().scalar_to_vector(vector, x);
+        let y = self.builder.ins().scalar_to_vector(vector, y);
+        let first = self.builder.ins().fcmp(order, x, y);
+        let little = MemFlagsData::new().with_endianness(Endianness::Little);
+        let first = self.builder.ins().bitcast(vector, little, first);
+        let chosen = self.builder.ins().bitselect(first, x, y);
+        self.builder.ins().extractlane(chosen, 0)
     }
 }

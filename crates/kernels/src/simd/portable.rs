@@ -68,7 +68,12 @@ macro_rules! portable {
                 }
                 spread
             }
-            #[inline(always)]
+            // Calls of the C library, once for each lane, are not worth a copy in every tile.
+            #[cfg_attr(any(target_arch = "aarch64", target_feature = "fma"), inline(always))]
+            #[cfg_attr(
+                not(any(target_arch = "aarch64", target_feature = "fma")),
+                inline(never)
+            )]
             unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
                 std::array::from_fn(|lane| a[lane].mul_add(b[lane], c[lane]))
             }

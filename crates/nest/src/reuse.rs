@@ -1,0 +1,146 @@
+//! Buffers that go on as others: a copy of what nobody uses any more is no copy.
+//!
+//! An operator that changes some elements starts with a copy of its operand. If the operand is a
+//! temporary that nothing uses afterwards, whoever computes it may as well write the copy, which is then
+//! changed in place.
+
+use crate::nest::{BufferId, Mode, Nest, Role, Stage};
+use crate::rewrite::{loaded, rewrite_stage};
+use crate::scalar::{Kind, Scalar};
+
+/// Drops every stage that copies a whole temporary which no later stage uses; the stages before it write
+/// and read the target of the copy instead.
+pub(crate) fn reuse(nest: &mut Nest) {
+    let mut k = 0;
+    while k < nest.stages.len() {
+        let Some(from) = moved(nest, k) else {
+            k += 1;
+            continue;
+        };
+        let dropped = nest.stages.remove(k);
+        for stage in &mut nest.stages[..k] {
+            rename(stage, from, dropped.target);
+        }
+        let mut writers = nest.stages[..k].iter_mut().rev();
+        if let Some(writer) = writers.find(|s| s.target == dropped.target) {
+            for layer in dropped.layers {
+                if !writer.layers.contains(&layer) {
+                    writer.layers.push(layer);
+                }
+            }
+        }
+    }
+}
+
+/// The temporary that stage `k` copies whole, if nothing uses it afterwards, nor the target before.
+fn moved(nest: &Nest, k: usize) -> Option<BufferId> {
+    let stage = &nest.stages[k];
+    let Kind::Load { buffer: from, at } = stage.value.kind() else {
+        return None;
+    };
+    let (source, target) = (nest.buf(*from), nest.buf(stage.target));
+    let alike = source.ty == target.ty && source.shape == target.shape;
+    let is_copy = stage.mode == Mode::Set
+        && stage.group.is_none()
+        && stage.at == *at
+        && covers(stage, &target.shape);
+    let uses = |s: &Stage, buffer| s.target == buffer || loaded(s).contains(&buffer);
+    let (before, after) = (&nest.stages[..k], &nest.stages[k + 1..]);
+    let is_free = source.role == Role::Temporary
+        && matches!(target.role, Role::Temporary | Role::Output)
+        && before.iter().any(|s| s.target == *from)
+        && !before.iter().any(|s| uses(s, stage.target))
+        && !after.iter().any(|s| uses(s, *from));
+    (alike && is_copy && is_free).then_some(*from)
+}
+
+/// Whether the points of a stage are the elements of its target, in order.
+fn covers(stage: &Stage, shape: &[usize]) -> bool {
+    let mut axes = stage.domain.iter().filter(|axis| axis.extent != 1);
+    let dims = stage
+        .at
+        .iter()
+        .zip(shape)
+        .all(|(index, &n)| match index.kind() {
+            Kind::Axis(id) if n == 1 => stage.domain.iter().any(|a| a.id == *id && a.extent == 1),
+            Kind::Axis(id) => axes.next().is_some_and(|a| a.id == *id && a.extent == n),
+            _ => n == 1 && index.as_index() == Some(0),
+        });
+    dims && axes.next().is_none()
+}
+
+fn rename(stage: &mut Stage, from: BufferId, to: BufferId) {
+    if stage.target == from {
+        stage.target = to;
+    }
+    rewrite_stage(stage, &mut |x| match x.kind() {
+        Kind::Load { buffer, at } if *buffer == from => Scalar::load(to, at.clone(), x.ty()),
+        _ => x,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::*;
+    use crate::scalar::Binary;
+    use vinelift_tensor::ElementType::F32;
+
+    /// `t = x; t[0] += 1; y = t; y[1] += t[0]` or `… += 1`.
+    fn chain(still_used: bool) -> Nest {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[4, 1], Role::Input);
+        let t = nest.buffer("t", F32, &[4, 1], Role::Temporary);
+        let y = nest.buffer("y", F32, &[4, 1], Role::Output);
+        let layer = nest.layer("s", "Scatter, opset1");
+        let change = |nest: &mut Nest, target, source, row: i64, value: Scalar| {
+            nest.define(vec![layer], target, |n, at| n.load(source, at.to_vec()));
+            nest.stages.push(Stage {
+                domain: vec![],
+                target,
+                at: vec![index(row), index(0)],
+                mode: Mode::Combine(Binary::Add),
+                value,
+                layers: vec![layer],
+                group: None,
+            });
+        };
+        change(&mut nest, t, x, 0, number(1.0, F32));
+        let value = match still_used {
+            true => nest.load(t, vec![index(0), index(0)]),
+            false => number(1.0, F32),
+        };
+        change(&mut nest, y, t, 1, value);
+        nest
+    }
+
+    #[test]
+    fn what_nobody_uses_any_more_is_changed_in_place() {
+        let mut nest = chain(false);
+        reuse(&mut nest);
+        crate::verify(&nest).unwrap();
+        let stages: Vec<String> = nest
+            .stages
+            .iter()
+            .map(|s| nest.display_stage(s).to_string())
+            .collect();
+        assert_eq!(
+            stages,
+            [
+                "for i<4, j<1: y[i, j] = x[i, j]",
+                "for : y[0, 0] add= 1.0",
+                "for : y[1, 0] add= 1.0"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_used_later_is_copied() {
+        let mut nest = chain(true);
+        let before = nest.clone();
+        reuse(&mut nest);
+        assert_eq!(nest, before);
+        // Nor is an input ever written.
+        assert_eq!(nest.stages[0].value.kind(), before.stages[0].value.kind());
+    }
+}
