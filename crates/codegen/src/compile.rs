@@ -59,8 +59,16 @@ pub struct Compiler {
 impl Compiler {
     /// For this machine, with every instruction set extension that it has.
     pub fn new() -> Result<Compiler, CodegenError> {
+        Compiler::lacking(&[])
+    }
+
+    /// For this machine as if it lacked some instruction set extensions.
+    fn lacking(extensions: &[&str]) -> Result<Compiler, CodegenError> {
         let host = |e: &dyn std::fmt::Display| CodegenError::Host(e.to_string());
-        let builder = cranelift_native::builder().map_err(|e| host(&e))?;
+        let mut builder = cranelift_native::builder().map_err(|e| host(&e))?;
+        for extension in extensions {
+            builder.set(extension, "false").map_err(|e| host(&e))?;
+        }
         let flags = settings::Flags::new(flags().map_err(|e| host(&e))?);
         let isa = builder.finish(flags).map_err(|e| host(&e))?;
         if isa.pointer_type() != ir::types::I64 || isa.endianness() != ir::Endianness::Little {
@@ -320,10 +328,10 @@ impl Job<'_> {
     }
 }
 
-/// The run-time support function that a relocation asks for, where the machine has no instruction.
+/// The function that a relocation asks for, where the machine has no instruction and there is none here.
 fn call_out(relocation: &ModuleReloc) -> Option<ir::LibCall> {
     match relocation.name {
-        ModuleRelocTarget::LibCall(call) => Some(call),
+        ModuleRelocTarget::LibCall(call) if !support::has(call) => Some(call),
         _ => None,
     }
 }
@@ -374,5 +382,45 @@ pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenErr
             kernel,
             message: e.to_string(),
         },
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use vinelift_nest::{Binary, Scalar, build::zero};
+    use vinelift_tensor::ElementType::F32;
+
+    /// `y[j] = Σ_k x[k, j]²` is one sum of fused multiply-adds, with the instruction and without.
+    #[test]
+    fn a_machine_without_fused_multiply_add_gives_the_same() {
+        const DEPTH: usize = 9;
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[DEPTH, 6], Role::Input);
+        let y = nest.buffer("y", F32, &[6], Role::Output);
+        nest.define(vec![], y, |nest, at| {
+            let k = nest.axis(DEPTH);
+            let x = nest.load(x, vec![Scalar::axis(k.id), at[0].clone()]);
+            let term = Scalar::binary(Binary::Term, x.clone(), x);
+            Scalar::reduce(Binary::Add, vec![k], zero(F32), term)
+        });
+        let compiler = Compiler::lacking(&["has_fma"]).unwrap();
+        for vectors in [Vectors::Widest, Vectors::Bits128] {
+            let options = Options {
+                vectors,
+                ..Options::default()
+            };
+            let code = compiler.compile(&[&nest], &options).unwrap();
+            let mut x: Vec<f32> = (0..DEPTH * 6).map(|i| (i as f32 * 0.7).sin()).collect();
+            let mut y = [0f32; 6];
+            let pointers = [x.as_mut_ptr().cast(), y.as_mut_ptr().cast()];
+            // SAFETY: one pointer for each buffer, to as many bytes as it takes.
+            unsafe { code.run(0, &pointers) }.unwrap();
+            for (j, found) in y.iter().enumerate() {
+                let column = (0..DEPTH).map(|k| x[k * 6 + j]);
+                let want = column.fold(0f32, |sum, x| x.mul_add(x, sum));
+                assert_eq!(found.to_bits(), want.to_bits());
+            }
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The functions that kernels call: long copies are best left to those who know the machine.
+//! The functions that kernels call: long copies are best left to those who know the machine, and some
+//! machines have no instruction for a fused multiply-add.
 
 use crate::CodegenError;
 use crate::compile::refused;
 use crate::emit::Support;
-use cranelift_codegen::ir::{AbiParam, types};
+use cranelift_codegen::ir::{AbiParam, LibCall, types};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
 
@@ -26,8 +27,24 @@ unsafe extern "C" fn clear(to: *mut u8, bytes: usize) {
     unsafe { std::ptr::write_bytes(to, 0, bytes) }
 }
 
+extern "C" fn fma_f32(x: f32, y: f32, z: f32) -> f32 {
+    x.mul_add(y, z)
+}
+
+extern "C" fn fma_f64(x: f64, y: f64, z: f64) -> f64 {
+    x.mul_add(y, z)
+}
+
+/// Whether kernels may call this function of the run-time library.
+pub(crate) fn has(call: LibCall) -> bool {
+    matches!(call, LibCall::FmaF32 | LibCall::FmaF64)
+}
+
 /// Has a module find the functions.
 pub(crate) fn define(builder: &mut JITBuilder) {
+    let name = cranelift_module::default_libcall_names();
+    builder.symbol(name(LibCall::FmaF32), fma_f32 as *const u8);
+    builder.symbol(name(LibCall::FmaF64), fma_f64 as *const u8);
     builder.symbol(COPY, copy as *const u8);
     builder.symbol(CLEAR, clear as *const u8);
 }
