@@ -149,7 +149,7 @@ fn errors_say_where() {
         ),
         (
             "outputs",
-            "line 1, column 1: expected `for`, or a buffer before the first stage",
+            "line 1, column 1: expected `for`, `turn`, or a buffer before the first stage",
         ),
         ("for : x[] = 1.0", "line 1, column 7: no buffer `x`"),
     ] {
