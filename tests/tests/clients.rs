@@ -125,6 +125,10 @@ fn own_tests(folder: &Path) {
     let copy = folder.join("package");
     succeed(Command::new("rm").arg("-rf").arg(&copy));
     succeed(Command::new("cp").arg("-r").arg(package).arg(&copy));
+    // Below the target folder it would be taken for a part of this workspace.
+    let manifest = copy.join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(manifest, text + "\n[workspace]\n").unwrap();
     let fixtures = copy.join("tests/fixtures");
     stand_in(&fixtures, "inception", &[1, 3, 299, 299]);
     let image = fixtures.join("inception/tensor-1x3x299x299-f32.bgr");
