@@ -34,8 +34,8 @@ struct Operand {
     packed: Option<Packed>,
 }
 
-/// The floating-point operations that are worth the waking of a thread: some ten microseconds.
-const WORTH_A_THREAD: u64 = 1_000_000;
+/// The floating-point operations that are worth the waking of a thread: some thirty microseconds.
+const WORTH_A_THREAD: u64 = 8_000_000;
 
 /// The most that one contraction may use besides its operands.
 const MOST_SCRATCH: usize = 1 << 30;

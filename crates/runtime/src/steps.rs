@@ -47,8 +47,8 @@ pub(crate) enum Work {
     Product(Box<Product>),
 }
 
-/// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some ten microseconds.
-const WORTH_A_THREAD: usize = 100_000;
+/// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some fifty microseconds.
+const WORTH_A_THREAD: usize = 500_000;
 
 /// What a part of a kernel may use of a cache.
 const PIECE_BYTES: usize = 128 << 10;
