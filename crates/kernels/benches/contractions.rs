@@ -8,23 +8,14 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Kernel, Operand, peak};
 
-fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
-    Dim {
-        extent,
-        left,
-        right,
-        out,
-    }
-}
-
 /// `[batch, m, k] · [batch, k, n]`.
 fn matrices(batch: usize, m: usize, n: usize, k: usize) -> Contraction {
     Contraction {
         element: Element::F32,
-        batch: vec![dim(batch, m * k, k * n, m * n)],
-        m: vec![dim(m, k, 0, n)],
-        n: vec![dim(n, 0, 1, 1)],
-        k: vec![dim(k, 1, n, 0)],
+        batch: vec![Dim::new(batch, m * k, k * n, m * n)],
+        m: vec![Dim::new(m, k, 0, n)],
+        n: vec![Dim::new(n, 0, 1, 1)],
+        k: vec![Dim::new(k, 1, n, 0)],
     }
 }
 
@@ -40,12 +31,15 @@ fn convolution(
     Contraction {
         element: Element::F32,
         batch: vec![],
-        m: vec![dim(outputs, inputs * window * window, 0, size * size)],
-        n: vec![dim(size, 0, step * width, size), dim(size, 0, step, 1)],
+        m: vec![Dim::new(outputs, inputs * window * window, 0, size * size)],
+        n: vec![
+            Dim::new(size, 0, step * width, size),
+            Dim::new(size, 0, step, 1),
+        ],
         k: vec![
-            dim(inputs, window * window, width * width, 0),
-            dim(window, window, width, 0),
-            dim(window, 1, 1, 0),
+            Dim::new(inputs, window * window, width * width, 0),
+            Dim::new(window, window, width, 0),
+            Dim::new(window, 1, 1, 0),
         ],
     }
 }
@@ -54,7 +48,12 @@ fn convolution(
 fn depthwise(channels: usize, size: usize, window: usize, step: usize) -> Contraction {
     let width = (size - 1) * step + window;
     Contraction {
-        batch: vec![dim(channels, window * window, width * width, size * size)],
+        batch: vec![Dim::new(
+            channels,
+            window * window,
+            width * width,
+            size * size,
+        )],
         m: vec![],
         ..convolution(1, 1, size, window, step)
     }

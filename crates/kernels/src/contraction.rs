@@ -38,6 +38,18 @@ pub struct Dim {
     pub out: usize,
 }
 
+impl Dim {
+    /// With its strides in the left operand, the right one and the result.
+    pub fn new(extent: usize, left: usize, right: usize, out: usize) -> Dim {
+        Dim {
+            extent,
+            left,
+            right,
+            out,
+        }
+    }
+}
+
 /// The element type of a contraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {

@@ -37,15 +37,6 @@ impl Real for f64 {
     }
 }
 
-fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
-    Dim {
-        extent,
-        left,
-        right,
-        out,
-    }
-}
-
 /// Every point of `dims` in row-major order, as offsets in left, right and out.
 fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
     dims.iter().fold(vec![[0; 3]], |points, dim| {
@@ -212,10 +203,10 @@ fn matrices(batch: usize, m: usize, n: usize, k: usize, across: [bool; 3]) -> Co
     let (out_m, out_n) = strides(across[2], m, n);
     Contraction {
         element: Element::F32,
-        batch: vec![dim(batch, m * k, k * n, m * n)],
-        m: vec![dim(m, left_m, 0, out_m)],
-        n: vec![dim(n, 0, right_n, out_n)],
-        k: vec![dim(k, left_k, right_k, 0)],
+        batch: vec![Dim::new(batch, m * k, k * n, m * n)],
+        m: vec![Dim::new(m, left_m, 0, out_m)],
+        n: vec![Dim::new(n, 0, right_n, out_n)],
+        k: vec![Dim::new(k, left_k, right_k, 0)],
     }
 }
 
@@ -232,16 +223,26 @@ fn convolution(
     let (rows, columns) = (input(height), input(width));
     Contraction {
         element: Element::F32,
-        batch: vec![dim(2, 0, inputs * rows * columns, outputs * height * width)],
-        m: vec![dim(outputs, inputs * window * window, 0, height * width)],
+        batch: vec![Dim::new(
+            2,
+            0,
+            inputs * rows * columns,
+            outputs * height * width,
+        )],
+        m: vec![Dim::new(
+            outputs,
+            inputs * window * window,
+            0,
+            height * width,
+        )],
         n: vec![
-            dim(height, 0, step * columns, width),
-            dim(width, 0, step, 1),
+            Dim::new(height, 0, step * columns, width),
+            Dim::new(width, 0, step, 1),
         ],
         k: vec![
-            dim(inputs, window * window, rows * columns, 0),
-            dim(window, window, within * columns, 0),
-            dim(window, 1, within, 0),
+            Dim::new(inputs, window * window, rows * columns, 0),
+            Dim::new(window, window, within * columns, 0),
+            Dim::new(window, 1, within, 0),
         ],
     }
 }
@@ -253,8 +254,8 @@ fn depthwise(channels: usize, out: (usize, usize), window: usize, step: usize) -
     let image = contraction.batch[0].right;
     assert!(right <= 2 * image);
     contraction.batch = vec![
-        dim(2, 0, channels * image, channels * out / 2),
-        dim(channels, window * window, image, out / 2),
+        Dim::new(2, 0, channels * image, channels * out / 2),
+        Dim::new(channels, window * window, image, out / 2),
     ];
     contraction.m.clear();
     contraction
@@ -416,7 +417,7 @@ fn any_contraction() -> impl Strategy<Value = Contraction> {
                         extent
                     };
                     let (l, r) = (stride(any_left, dense[0]), stride(any_right, dense[1]));
-                    dims.push(dim(
+                    dims.push(Dim::new(
                         extent,
                         if left { l } else { 0 },
                         if right { r } else { 0 },

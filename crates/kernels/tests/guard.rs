@@ -38,15 +38,6 @@ impl Guarded {
     }
 }
 
-fn dim(extent: usize, left: usize, right: usize, out: usize) -> Dim {
-    Dim {
-        extent,
-        left,
-        right,
-        out,
-    }
-}
-
 /// Runs a contraction whose operands, result and scratch memory each end where memory ends.
 fn run(contraction: &Contraction) {
     for element in [Element::F32, Element::F64] {
@@ -96,9 +87,9 @@ fn product(m: usize, n: usize, k: usize, across: [bool; 3]) -> Contraction {
     Contraction {
         element: Element::F32,
         batch: vec![],
-        m: vec![dim(m, left_m, 0, out_m)],
-        n: vec![dim(n, 0, right_n, out_n)],
-        k: vec![dim(k, left_k, right_k, 0)],
+        m: vec![Dim::new(m, left_m, 0, out_m)],
+        n: vec![Dim::new(n, 0, right_n, out_n)],
+        k: vec![Dim::new(k, left_k, right_k, 0)],
     }
 }
 
@@ -136,19 +127,32 @@ fn convolutions() {
         let mut contraction = Contraction {
             element: Element::F32,
             batch: vec![],
-            m: vec![dim(outputs, channels * window * window, 0, size * size)],
-            n: vec![dim(size, 0, step * width, size), dim(size, 0, step, 1)],
+            m: vec![Dim::new(
+                outputs,
+                channels * window * window,
+                0,
+                size * size,
+            )],
+            n: vec![
+                Dim::new(size, 0, step * width, size),
+                Dim::new(size, 0, step, 1),
+            ],
             k: vec![
-                dim(channels, window * window, width * width, 0),
-                dim(window, window, width, 0),
-                dim(window, 1, 1, 0),
+                Dim::new(channels, window * window, width * width, 0),
+                Dim::new(window, window, width, 0),
+                Dim::new(window, 1, 1, 0),
             ],
         };
         run(&contraction);
         // Every channel on its own.
         contraction.m.clear();
         contraction.k.remove(0);
-        contraction.batch = vec![dim(channels, window * window, width * width, size * size)];
+        contraction.batch = vec![Dim::new(
+            channels,
+            window * window,
+            width * width,
+            size * size,
+        )];
         run(&contraction);
     }
 }

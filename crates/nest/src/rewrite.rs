@@ -24,6 +24,14 @@ pub(crate) fn rewrite_stage(stage: &mut Stage, f: &mut impl FnMut(Scalar) -> Sca
     stage.value = walk(&stage.value, f, &mut memo);
 }
 
+/// Puts scalars in place of axes, in all scalars of a stage; its domain stays.
+pub(crate) fn replace_axes(stage: &mut Stage, by_axis: &FxHashMap<AxisId, Scalar>) {
+    rewrite_stage(stage, &mut |x| match x.kind() {
+        Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
+        _ => x,
+    });
+}
+
 fn walk(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar, memo: &mut Memo) -> Scalar {
     if let Some((_, done)) = memo.get(&x.address()) {
         return done.clone();
@@ -166,13 +174,20 @@ pub(crate) fn visit_stage(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
 
 /// The buffers that a stage loads from, in the order met, each once.
 pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
+    loaded_by(stage.at.iter().chain([&stage.value]))
+}
+
+/// The buffers that scalars load from, in the order met, each once.
+pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Vec<BufferId> {
     let mut buffers = Vec::new();
-    visit_stage(stage, &mut |x| {
-        if let Kind::Load { buffer, .. } = x.kind()
-            && !buffers.contains(buffer)
-        {
-            buffers.push(*buffer);
-        }
-    });
+    for x in scalars {
+        visit(x, &mut |x| {
+            if let Kind::Load { buffer, .. } = x.kind()
+                && !buffers.contains(buffer)
+            {
+                buffers.push(*buffer);
+            }
+        });
+    }
     buffers
 }

@@ -12,7 +12,7 @@ use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
 use crate::reuse::reuse;
-use crate::rewrite::{rewrite_stage, visit_stage};
+use crate::rewrite::{replace_axes, rewrite_stage, visit, visit_stage};
 use crate::row_major;
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
@@ -159,9 +159,7 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         }),
         _ => x,
     });
-    // The turns that it takes with others stay an axis.
-    let first = if stage.group.is_some() { 2 } else { 1 };
-    (first..stage.domain.len())
+    (first_inner(&stage)..stage.domain.len())
         .map(|inner| (inner - 1, inner))
         .find(|&(outer, inner)| {
             let (a, b) = (stage.domain[outer], stage.domain[inner]);
@@ -172,18 +170,26 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         })
 }
 
+/// The first axis that may join the one around it: the turns that a stage takes with others stay an axis.
+fn first_inner(stage: &Stage) -> usize {
+    if stage.group.is_some() { 2 } else { 1 }
+}
+
 /// The two innermost axes, if the inner is too short for vectors and the points have indices of their own
 /// that depend on data: where they go is not known anyway.
 fn too_short(stage: &Stage) -> Option<(usize, usize)> {
     const SHORT: usize = 8;
     let inner = stage.domain.len().checked_sub(1)?;
-    let (a, b) = (stage.domain[inner.checked_sub(1)?], stage.domain[inner]);
+    if inner < first_inner(stage) {
+        return None;
+    }
+    let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
     let fits = (2..SHORT).contains(&b.extent) && a.extent > 1;
     let mut by_point = false;
     visit_stage(stage, &mut |x| {
         if let Kind::Wrap(w) = x.kind() {
             let of_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == b.id);
-            crate::rewrite::visit(&w.index, &mut |x| by_point |= of_axis(x));
+            visit(&w.index, &mut |x| by_point |= of_axis(x));
         }
     });
     (fits && by_point && stage.mode == Mode::Set).then_some((inner - 1, inner))
@@ -232,10 +238,7 @@ fn join(nest: &mut Nest, stage: &mut Stage, outer: usize, inner: usize) {
     ]
     .into_iter()
     .collect();
-    rewrite_stage(stage, &mut |x| match x.kind() {
-        Kind::Axis(id) => by.get(id).cloned().unwrap_or(x),
-        _ => x,
-    });
+    replace_axes(stage, &by);
     stage.domain.splice(outer..=inner, [joined]);
     simplify_stage(stage);
 }

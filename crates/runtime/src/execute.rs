@@ -42,18 +42,18 @@ pub(crate) fn execute(
     memory: &mut Memory<'_>,
     times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
-    check(plan, memory)?;
+    let lengths = check(plan, memory)?;
     match &plan.native {
-        Some(native) => call(plan, native, memory, times),
+        Some(native) => call(plan, native, memory, lengths, times),
         None => walk(plan, memory),
     }
 }
 
-/// Every buffer of the nest must find as many bytes as it takes.
-fn check(plan: &Plan, memory: &Memory<'_>) -> Result<(), Error> {
+/// Every buffer of the nest must find as many bytes as it takes, which are given back.
+fn check(plan: &Plan, memory: &Memory<'_>) -> Result<Vec<usize>, Error> {
+    let mut lengths = Vec::with_capacity(plan.slots.len());
     for (buffer, slot) in plan.nest.buffers.iter().zip(&plan.slots) {
-        let need =
-            vinelift_tensor::element_count(&buffer.shape).and_then(|n| buffer.ty.byte_len(n));
+        let need = length(buffer);
         let found = match slot {
             Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
             Slot::Constant(tensor) => Some(tensor.bytes().len()),
@@ -65,14 +65,17 @@ fn check(plan: &Plan, memory: &Memory<'_>) -> Result<(), Error> {
             }
             Slot::Absent => need,
         };
-        if found.is_none() || found != need {
-            return Err(Error::internal(format!(
-                "buffer `{}` takes {need:?} bytes, found {found:?}",
-                buffer.name
-            )));
+        match found {
+            Some(bytes) if found == need => lengths.push(bytes),
+            _ => {
+                return Err(Error::internal(format!(
+                    "buffer `{}` takes {need:?} bytes, found {found:?}",
+                    buffer.name
+                )));
+            }
         }
     }
-    Ok(())
+    Ok(lengths)
 }
 
 fn walk(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
@@ -104,6 +107,7 @@ fn call(
     plan: &Plan,
     native: &Native,
     memory: &mut Memory<'_>,
+    lengths: Vec<usize>,
     mut times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
     let arena = memory.arena.make_mut()?.as_mut_ptr();
@@ -127,7 +131,7 @@ fn call(
     let caller = Caller {
         native,
         pointers,
-        lengths: plan.nest.buffers.iter().map(length).collect(),
+        lengths,
         arena,
         pool: memory.pool,
     };

@@ -239,10 +239,5 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
 }
 
 fn dim(axis: &Stride) -> kernels::Dim {
-    kernels::Dim {
-        extent: axis.extent,
-        left: axis.left,
-        right: axis.right,
-        out: axis.out,
-    }
+    kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
 }

@@ -55,17 +55,16 @@ const PIECE_BYTES: usize = 128 << 10;
 
 /// Into how many parts a kernel is cut at least, as far as it can be.
 fn pieces(nest: &Nest) -> usize {
-    let bytes = nest.buffers.iter().map(length);
+    let bytes = nest.buffers.iter().map(|b| length(b).unwrap_or(0));
     match nest.stages.len() {
         0 | 1 => 1,
         _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
     }
 }
 
-/// The bytes that a buffer takes; 0 if they cannot be counted, and then there is no memory either.
-pub(crate) fn length(buffer: &Buffer) -> usize {
-    let count = element_count(&buffer.shape);
-    count.and_then(|n| buffer.ty.byte_len(n)).unwrap_or(0)
+/// The bytes that a buffer takes, if they can be counted.
+pub(crate) fn length(buffer: &Buffer) -> Option<usize> {
+    element_count(&buffer.shape).and_then(|n| buffer.ty.byte_len(n))
 }
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
@@ -188,9 +187,7 @@ impl Native {
                 needed[buffer.0 as usize] = true;
                 let b = nest.buf(buffer);
                 if b.role == Role::Temporary {
-                    let bytes = element_count(&b.shape)
-                        .and_then(|n| b.ty.byte_len(n))
-                        .unwrap_or(usize::MAX);
+                    let bytes = length(b).unwrap_or(usize::MAX);
                     lifetimes
                         .entry(buffer)
                         .or_insert(Lifetime { bytes, first, last })

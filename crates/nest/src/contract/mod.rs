@@ -15,7 +15,7 @@ mod tests;
 
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
-use crate::rewrite::{rewrite_stage, visit};
+use crate::rewrite::{loaded_by, replace_axes, rewrite_stage, visit};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
 use operand::{Operand, free_axes};
@@ -314,7 +314,7 @@ fn try_extract(
         }
         let operand = Operand::of(x, &outer, axes);
         // Each element should be used a few times; what is constant is stored before the first run.
-        let constant = buffers_in(x).into_iter().all(is_constant);
+        let constant = loaded_by([x]).into_iter().all(is_constant);
         let is_much = operand.elements().saturating_mul(2) > products;
         let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
         if in_turns || (!constant && is_much) {
@@ -373,17 +373,6 @@ fn try_extract(
     })
 }
 
-/// The buffers that `x` loads from.
-fn buffers_in(x: &Scalar) -> FxHashSet<BufferId> {
-    let mut buffers = FxHashSet::default();
-    visit(x, &mut |x| {
-        if let Kind::Load { buffer, .. } = x.kind() {
-            buffers.insert(*buffer);
-        }
-    });
-    buffers
-}
-
 /// The stage over axes of its own: those that it has stay with its epilogue.
 fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
     let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
@@ -392,10 +381,7 @@ fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
         by_axis.insert(axis.id, Scalar::axis(fresh.id));
         *axis = fresh;
     }
-    rewrite_stage(&mut stage, &mut |x| match x.kind() {
-        Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
-        _ => x,
-    });
+    replace_axes(&mut stage, &by_axis);
     stage
 }
 
@@ -406,10 +392,7 @@ fn split_axes(nest: &mut Nest, stage: &mut Stage) {
         let axis = stage.domain[position];
         let (outer, inner) = (nest.axis(axis.extent / c), nest.axis(c));
         let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
-        rewrite_stage(stage, &mut |x| match x.kind() {
-            Kind::Axis(id) if *id == axis.id => whole.clone(),
-            _ => x,
-        });
+        replace_axes(stage, &[(axis.id, whole)].into_iter().collect());
         stage.domain.splice(position..=position, [outer, inner]);
         simplify_stage(stage);
     }

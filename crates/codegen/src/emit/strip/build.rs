@@ -4,6 +4,7 @@ use super::access::PointerKey;
 use super::lanes::instruction;
 use super::opcodes;
 use crate::emit::address::Linear;
+use crate::emit::vector::operands_first;
 use crate::emit::{Emitter, register};
 use crate::strip::Target;
 use crate::strip::program::{Class, Form, Id, Instruction, Operand, Program, Source, Step, Turns};
@@ -261,36 +262,10 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
 
     /// What is not known yet under `root`, operands first.
     fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
-        let mut order = Vec::new();
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut open = vec![(root, false)];
-        while let Some((x, operands_done)) = open.pop() {
-            if operands_done {
-                order.push(x);
-                continue;
-            }
-            let known = self.known.contains_key(&x.address()) || self.is_invariant(x);
-            if known || !seen.insert(x.address()) {
-                continue;
-            }
-            if seen.len() > MOST_NODES {
-                return None;
-            }
-            open.push((x, true));
-            match x.kind() {
-                Kind::Load { .. } => {}
-                Kind::Reduce { init, .. } => open.push((init, false)),
-                _ => {
-                    let below = open.len();
-                    match x.as_sum() {
-                        Some(operands) => open.extend(operands.map(|x| (x, false))),
-                        None => open.extend(x.children().map(|child| (child, false))),
-                    }
-                    open[below..].reverse();
-                }
-            }
-        }
-        Some(order)
+        let order = operands_first(root, |x| {
+            self.known.contains_key(&x.address()) || self.is_invariant(x)
+        });
+        (order.len() <= MOST_NODES).then_some(order)
     }
 
     /// The lanes of a scalar that has been computed, or is the same throughout.

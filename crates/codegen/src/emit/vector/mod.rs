@@ -109,34 +109,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// What depends on the axis under `root` and has no lanes yet, operands first.
     fn in_order(&self, root: &'n Scalar) -> Vec<&'n Scalar> {
-        let mut order = Vec::new();
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut open = vec![(root, false)];
-        while let Some((x, operands_done)) = open.pop() {
-            if operands_done {
-                order.push(x);
-                continue;
-            }
-            let known = self.vectors.get(x).is_some() || !self.varies(x);
-            if known || !seen.insert(x.address()) {
-                continue;
-            }
-            open.push((x, true));
-            match x.kind() {
-                // The indices are scalars; the body of a fold has a scope of its own.
-                Kind::Load { .. } => {}
-                Kind::Reduce { init, .. } => open.push((init, false)),
-                _ => {
-                    let below = open.len();
-                    match x.as_sum() {
-                        Some(operands) => open.extend(operands.map(|x| (x, false))),
-                        None => open.extend(x.children().map(|child| (child, false))),
-                    }
-                    open[below..].reverse();
-                }
-            }
-        }
-        order
+        operands_first(root, |x| self.vectors.get(x).is_some() || !self.varies(x))
     }
 
     /// Whether a scalar depends on the axis that runs over lanes.
@@ -290,4 +263,38 @@ impl<'n> Emitter<'n, '_> {
         self.axes.insert(axis, first);
         Ok(self.gathered(ty, &elements))
     }
+}
+
+/// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
+/// scalars, and the body of a fold has a scope of its own: neither is among them.
+pub(super) fn operands_first<'n>(
+    root: &'n Scalar,
+    is_known: impl Fn(&'n Scalar) -> bool,
+) -> Vec<&'n Scalar> {
+    let mut order = Vec::new();
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut open = vec![(root, false)];
+    while let Some((x, operands_done)) = open.pop() {
+        if operands_done {
+            order.push(x);
+            continue;
+        }
+        if is_known(x) || !seen.insert(x.address()) {
+            continue;
+        }
+        open.push((x, true));
+        match x.kind() {
+            Kind::Load { .. } => {}
+            Kind::Reduce { init, .. } => open.push((init, false)),
+            _ => {
+                let below = open.len();
+                match x.as_sum() {
+                    Some(operands) => open.extend(operands.map(|x| (x, false))),
+                    None => open.extend(x.children().map(|child| (child, false))),
+                }
+                open[below..].reverse();
+            }
+        }
+    }
+    order
 }
