@@ -14,6 +14,16 @@ pub struct Code {
     _memory: Memory,
 }
 
+/// Where a buffer begins. Threads may share it: whatever is done with it needs a promise of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Pointer(pub *mut u8);
+
+// SAFETY: it is an address; only unsafe code can reach what is there.
+unsafe impl Send for Pointer {}
+// SAFETY: as above.
+unsafe impl Sync for Pointer {}
+
 /// One kernel.
 pub(crate) struct Entry {
     /// Of the function, a [`Kernel`].
@@ -27,7 +37,7 @@ pub(crate) struct Entry {
 
 /// 0 when done, 1 when the fault has been filled in.
 type Kernel = unsafe extern "C" fn(
-    buffers: *const *mut u8,
+    buffers: *const Pointer,
     fault: *mut RawFault,
     begin: usize,
     end: usize,
@@ -73,7 +83,7 @@ impl Code {
     /// # Panics
     ///
     /// If there is no such kernel.
-    pub unsafe fn run(&self, kernel: usize, buffers: &[*mut u8]) -> Result<(), Fault> {
+    pub unsafe fn run(&self, kernel: usize, buffers: &[Pointer]) -> Result<(), Fault> {
         let whole = 0..self.parts(kernel).extent;
         // SAFETY: the caller vouches for the same.
         unsafe { self.run_part(kernel, buffers, whole) }
@@ -92,7 +102,7 @@ impl Code {
     pub unsafe fn run_part(
         &self,
         kernel: usize,
-        buffers: &[*mut u8],
+        buffers: &[Pointer],
         part: Range<usize>,
     ) -> Result<(), Fault> {
         let Entry { address, parts, .. } = self.entries[kernel];

@@ -388,6 +388,7 @@ pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenErr
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use crate::Pointer;
     use vinelift_nest::{Binary, Scalar, build::zero};
     use vinelift_tensor::ElementType::F32;
 
@@ -413,7 +414,7 @@ mod tests {
             let code = compiler.compile(&[&nest], &options).unwrap();
             let mut x: Vec<f32> = (0..DEPTH * 6).map(|i| (i as f32 * 0.7).sin()).collect();
             let mut y = [0f32; 6];
-            let pointers = [x.as_mut_ptr().cast(), y.as_mut_ptr().cast()];
+            let pointers = [x.as_mut_ptr(), y.as_mut_ptr()].map(|p| Pointer(p.cast()));
             // SAFETY: one pointer for each buffer, to as many bytes as it takes.
             unsafe { code.run(0, &pointers) }.unwrap();
             for (j, found) in y.iter().enumerate() {

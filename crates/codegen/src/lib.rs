@@ -5,7 +5,7 @@
 //! [`Code::run`] calls one of them.
 //!
 //! ```
-//! use vinelift_codegen::{Compiler, Options};
+//! use vinelift_codegen::{Compiler, Options, Pointer};
 //! use vinelift_nest::{Nest, Role, build::*};
 //! use vinelift_tensor::ElementType::F32;
 //!
@@ -17,7 +17,7 @@
 //! let code = Compiler::new()?.compile(&[&nest], &Options::default())?;
 //! let (mut input, mut output) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
 //! // SAFETY: one pointer for each buffer of the nest, each to three `f32`.
-//! unsafe { code.run(0, &[input.as_mut_ptr().cast(), output.as_mut_ptr().cast()]) }.unwrap();
+//! unsafe { code.run(0, &[input.as_mut_ptr(), output.as_mut_ptr()].map(|p| Pointer(p.cast()))) }.unwrap();
 //! assert_eq!(output, [2.0, 4.0, 6.0]);
 //! # Ok::<(), vinelift_codegen::CodegenError>(())
 //! ```
@@ -47,7 +47,7 @@ mod strip;
 mod support;
 mod text;
 
-pub use code::Code;
+pub use code::{Code, Pointer};
 pub use compile::{Compiler, Options, Vectors};
 pub use error::CodegenError;
 pub use text::KernelText;

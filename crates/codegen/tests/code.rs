@@ -3,7 +3,7 @@
 mod common;
 
 use common::{COMPILER, bytes, output, pointwise, values};
-use vinelift_codegen::{Code, CodegenError, Options, Vectors};
+use vinelift_codegen::{Code, CodegenError, Options, Pointer, Vectors};
 use vinelift_nest::{Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::*;
 
@@ -26,7 +26,13 @@ fn many_kernels_in_one_code() {
     for k in 0..50 {
         let (mut x, mut y) = ([1i32, 2, 3], [0i32; 3]);
         // SAFETY: the two buffers are of three `i32` each.
-        unsafe { code.run(k, &[x.as_mut_ptr().cast(), y.as_mut_ptr().cast()]) }.unwrap();
+        unsafe {
+            code.run(
+                k,
+                &[x.as_mut_ptr(), y.as_mut_ptr()].map(|p| Pointer(p.cast())),
+            )
+        }
+        .unwrap();
         assert_eq!(y, x.map(|x| x * k as i32));
         assert!(code.code_size(k) > 0 && code.text(k).is_none());
     }

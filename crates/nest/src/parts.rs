@@ -47,16 +47,27 @@ impl Parts {
         cut(nest).unwrap_or(Parts::WHOLE)
     }
 
-    /// At most `count` ranges that cover `0..extent`, of about the same length.
-    pub fn ranges(self, count: usize) -> Vec<Range<usize>> {
+    /// Into how many parts it can be cut, `count` at most.
+    pub fn count(self, count: usize) -> usize {
+        count.min(self.extent / self.grain).max(1)
+    }
+
+    /// The `k`-th of `count` parts that cover `0..extent`, of about the same length; `count` is one that
+    /// [`Parts::count`] gave.
+    pub fn range(self, k: usize, count: usize) -> Range<usize> {
         let Parts { extent, grain } = self;
-        let count = count.min(extent / grain).max(1);
         let bound = |k: usize| match k == count {
             true => extent,
             // Not the other way round: the product may be too large.
             false => (extent / grain * k / count) * grain,
         };
-        (0..count).map(|k| bound(k)..bound(k + 1)).collect()
+        bound(k)..bound(k + 1)
+    }
+
+    /// At most `count` ranges that cover `0..extent`, of about the same length.
+    pub fn ranges(self, count: usize) -> Vec<Range<usize>> {
+        let count = self.count(count);
+        (0..count).map(|k| self.range(k, count)).collect()
     }
 
     /// A part as smaller parts, one after the other; `count` of them would be about the whole.

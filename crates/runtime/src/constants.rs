@@ -6,6 +6,7 @@ use crate::plan::{Plan, Slot};
 use crate::pool::Pool;
 use crate::steps::compile;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 use vinelift_codegen::{Compiler, Options};
 use vinelift_nest::{BufferId, Contraction, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Tensor};
@@ -65,7 +66,7 @@ pub(crate) fn fold_operands(
     part.stages = folded;
     let mut native = compile(&part, &part_slots, compiler, None, &Options::default())?;
     let arena = native.place(&part, &mut part_slots)?;
-    let plan = Plan {
+    let plan = Arc::new(Plan {
         nest: part,
         slots: part_slots,
         native: Some(native),
@@ -74,12 +75,13 @@ pub(crate) fn fold_operands(
         calls: Vec::new(),
         wanted: Vec::new(),
         arena,
-    };
+    });
     let mut memory = Memory {
         inputs: &[],
         kept: &FxHashMap::default(),
         outputs: &mut outputs,
         arena: &mut Tensor::zeros(ElementType::U8, &[arena])?,
+        call: &mut None,
         pool,
         stop: None,
     };

@@ -2,12 +2,14 @@
 
 use crate::Error;
 use crate::plan::{Plan, Slot};
-use crate::pool::Pool;
-use crate::steps::{Native, Step, Work, length};
+use crate::pool::{Pool, Round, Work as Tasks};
+use crate::product::{COMPUTING, PACKING};
+use crate::steps::{Native, Step, WORTH_WAKING, Work, length};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use vinelift_codegen::Pointer;
 use vinelift_graph::TensorId;
 use vinelift_nest::{BufferBytes, Fault, InterpretError, Role, interpret};
 use vinelift_tensor::{ElementType, Tensor};
@@ -22,6 +24,8 @@ pub(crate) struct Memory<'a> {
     pub(crate) outputs: &'a mut [Tensor],
     /// At least [`Plan::arena`] bytes of `u8`.
     pub(crate) arena: &'a mut Tensor,
+    /// What the last run was called with: the next one of the same plan uses its memory again.
+    pub(crate) call: &'a mut Option<Arc<Call>>,
     /// The threads that may be used.
     pub(crate) pool: &'a Pool,
     /// Has the run end before its next kernel.
@@ -38,47 +42,42 @@ pub(crate) fn go_on(stop: Option<&AtomicBool>) -> Result<(), Error> {
 
 /// Runs `plan`; `times`, if given, gets the time of each step.
 pub(crate) fn execute(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     memory: &mut Memory<'_>,
     times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
-    let lengths = check(plan, memory)?;
     match &plan.native {
-        Some(native) => call(plan, native, memory, lengths, times),
+        Some(native) => call(plan, native, memory, times),
         None => walk(plan, memory),
     }
 }
 
-/// Every buffer of the nest must find as many bytes as it takes, which are given back.
-fn check(plan: &Plan, memory: &Memory<'_>) -> Result<Vec<usize>, Error> {
-    let mut lengths = Vec::with_capacity(plan.slots.len());
-    for (buffer, slot) in plan.nest.buffers.iter().zip(&plan.slots) {
-        let need = length(buffer);
-        let found = match slot {
-            Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
-            Slot::Constant(tensor) => Some(tensor.bytes().len()),
-            Slot::Kept(id) => memory.kept.get(id).map(|t| t.bytes().len()),
-            Slot::Output(k) => memory.outputs.get(*k).map(|t| t.bytes().len()),
-            Slot::Arena(offset) => {
-                let end = need.and_then(|n| n.checked_add(*offset));
-                need.filter(|_| end.is_some_and(|end| end <= memory.arena.bytes().len()))
-            }
-            Slot::Absent => need,
-        };
-        match found {
-            Some(bytes) if found == need => lengths.push(bytes),
-            _ => {
-                return Err(Error::internal(format!(
-                    "buffer `{}` takes {need:?} bytes, found {found:?}",
-                    buffer.name
-                )));
-            }
+/// The length in bytes of a buffer of the nest: what is in its slot must have just that.
+fn check(plan: &Plan, memory: &Memory<'_>, buffer: usize) -> Result<usize, Error> {
+    let (buffer, slot) = (&plan.nest.buffers[buffer], &plan.slots[buffer]);
+    let need = length(buffer);
+    let found = match slot {
+        Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
+        Slot::Constant(tensor) => Some(tensor.bytes().len()),
+        Slot::Kept(id) => memory.kept.get(id).map(|t| t.bytes().len()),
+        Slot::Output(k) => memory.outputs.get(*k).map(|t| t.bytes().len()),
+        Slot::Arena(offset) => {
+            let end = need.and_then(|n| n.checked_add(*offset));
+            need.filter(|_| end.is_some_and(|end| end <= memory.arena.bytes().len()))
         }
+        Slot::Absent => need,
+    };
+    match found {
+        Some(bytes) if found == need => Ok(bytes),
+        _ => Err(Error::internal(format!(
+            "buffer `{}` takes {need:?} bytes, found {found:?}",
+            buffer.name
+        ))),
     }
-    Ok(lengths)
 }
 
 fn walk(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
+    (0..plan.slots.len()).try_for_each(|buffer| check(plan, memory, buffer).map(drop))?;
     let mut outputs: FxHashMap<usize, &mut [u8]> = FxHashMap::default();
     for (k, tensor) in memory.outputs.iter_mut().enumerate() {
         outputs.insert(k, tensor.make_mut()?);
@@ -104,46 +103,24 @@ fn walk(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
 }
 
 fn call(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     native: &Native,
     memory: &mut Memory<'_>,
-    lengths: Vec<usize>,
     mut times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
-    let arena = memory.arena.make_mut()?.as_mut_ptr();
-    let mut outputs = Vec::with_capacity(memory.outputs.len());
-    for tensor in memory.outputs.iter_mut() {
-        outputs.push(tensor.make_mut()?.as_mut_ptr());
+    let call = Call::of(plan, native, memory)?;
+    if native.shared_cost > WORTH_WAKING {
+        memory.pool.wake();
     }
-    let read = |tensor: &Tensor| tensor.bytes().as_ptr().cast_mut();
-    let pointers: Vec<*mut u8> = plan
-        .slots
-        .iter()
-        .map(|slot| match slot {
-            Slot::Parameter(k) => read(&memory.inputs[*k]),
-            Slot::Constant(tensor) => read(tensor),
-            Slot::Kept(id) => read(&memory.kept[id]),
-            Slot::Output(k) => outputs[*k],
-            Slot::Arena(offset) => arena.wrapping_add(*offset),
-            Slot::Absent => std::ptr::null_mut(),
-        })
-        .collect();
-    let caller = Caller {
-        native,
-        pointers,
-        lengths,
-        arena,
-        pool: memory.pool,
-    };
     let mut start = 0;
     while start < native.steps.len() {
         let group = &native.steps[start..native.turns(start)];
         let mut spent = times.is_some().then(|| vec![Duration::ZERO; group.len()]);
         for turn in 0..group[0].turns.map_or(1, |turns| turns.count) {
             go_on(memory.stop)?;
-            for (k, step) in group.iter().enumerate() {
+            for k in 0..group.len() {
                 let begin = spent.is_some().then(Instant::now);
-                caller.call(step, turn)?;
+                call.step(start + k, turn, memory.pool)?;
                 if let (Some(spent), Some(begin)) = (&mut spent, begin) {
                     spent[k] += begin.elapsed();
                 }
@@ -154,79 +131,156 @@ fn call(
         }
         start += group.len();
     }
+    *memory.call = Some(call);
     Ok(())
 }
 
-/// What steps are called with.
-struct Caller<'a> {
-    native: &'a Native,
+/// A run of a plan: what its steps are called with.
+///
+/// Threads that share the steps may hold it for a moment longer than the run, but do nothing with it then.
+pub(crate) struct Call {
+    plan: Arc<Plan>,
     /// Where each buffer of the nest is, and how many bytes it takes.
-    pointers: Vec<*mut u8>,
-    lengths: Vec<usize>,
-    arena: *mut u8,
-    pool: &'a Pool,
+    buffers: Vec<(Pointer, usize)>,
+    /// Where the buffers of all steps are, step after step.
+    arguments: Vec<Pointer>,
+    arena: Pointer,
+    /// The first task of the step that had a fault.
+    fault: Mutex<Option<(usize, Fault)>>,
 }
 
-impl Caller<'_> {
-    fn call(&self, step: &Step, turn: usize) -> Result<(), Error> {
-        let buffers = step.kernel.buffers.iter().map(|b| b.0 as usize);
+impl Call {
+    /// A run of `plan` on `memory`.
+    fn of(plan: &Arc<Plan>, native: &Native, memory: &mut Memory<'_>) -> Result<Arc<Call>, Error> {
+        let used = memory.call.take().and_then(Arc::into_inner);
+        let used = used.filter(|call| Arc::ptr_eq(&call.plan, plan));
+        let mut call = used.unwrap_or_else(|| Call {
+            plan: plan.clone(),
+            buffers: Vec::new(),
+            arguments: Vec::new(),
+            arena: Pointer(std::ptr::null_mut()),
+            fault: Mutex::new(None),
+        });
+        call.buffers.clear();
+        call.arguments.clear();
+        let arena = memory.arena.make_mut()?.as_mut_ptr();
+        call.arena = Pointer(arena);
+        let read = |tensor: &Tensor| tensor.bytes().as_ptr().cast_mut();
+        for (buffer, slot) in plan.slots.iter().enumerate() {
+            let bytes = check(plan, memory, buffer)?;
+            let pointer = match slot {
+                Slot::Parameter(k) => read(&memory.inputs[*k]),
+                Slot::Constant(tensor) => read(tensor),
+                Slot::Kept(id) => read(&memory.kept[id]),
+                Slot::Output(k) => memory.outputs[*k].make_mut()?.as_mut_ptr(),
+                Slot::Arena(offset) => arena.wrapping_add(*offset),
+                Slot::Absent => std::ptr::null_mut(),
+            };
+            call.buffers.push((Pointer(pointer), bytes));
+        }
+        for step in &native.steps {
+            let pointers = step.kernel.buffers.iter();
+            let pointers = pointers.map(|b| call.buffers[b.0 as usize].0);
+            call.arguments.extend(pointers);
+        }
+        Ok(Arc::new(call))
+    }
+
+    /// Runs a turn of a step, the only one if it takes none.
+    fn step(self: &Arc<Call>, number: usize, turn: usize, pool: &Pool) -> Result<(), Error> {
+        let (native, step) = self.at(number);
+        let alone = step.workers == 1 || (step.cost < WORTH_WAKING && pool.is_asleep());
+        let workers = if alone { 1 } else { step.workers };
+        let share = |phase, tasks| {
+            let round = Round {
+                step: number,
+                turn,
+                phase,
+            };
+            pool.run(self, round, tasks, workers);
+        };
         match &step.work {
-            Work::Code {
-                function,
-                shares,
-                pieces,
-            } => {
-                let arguments: Vec<*mut u8> = buffers.map(|b| self.pointers[b]).collect();
-                let whole = self.native.code.parts(*function);
-                let parts = match step.turns {
-                    Some(_) => std::iter::once(turn..turn + 1).collect(),
-                    None => whole.ranges(self.pool.threads().min(*shares)),
+            Work::Code { function, .. } => {
+                let parts = native.code.parts(*function);
+                let tasks = if step.turns.is_some() {
+                    1
+                } else {
+                    parts.count(workers)
                 };
-                let done = share(&arguments, parts, self.pool, |arguments, part| {
-                    // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found
-                    // each of them to have the bytes that the buffer takes. Inputs, constants and kept
-                    // tensors are only read: the verifier refuses a stage that writes to an input. Outputs
-                    // are distinct tensors of which `memory` is the only owner; temporaries that are
-                    // alive together do not overlap in the arena, which nothing else uses. Nobody uses
-                    // them while the parts of the kernel run.
-                    let run =
-                        |piece| unsafe { self.native.code.run_part(*function, arguments, piece) };
-                    whole.pieces(part, *pieces).try_for_each(run)
-                });
-                done.map_err(|fault| Error::Fault(fault.message(&step.kernel.nest)))
+                share(tasks, tasks);
             }
             Work::Product(product) => {
-                let place = |b: usize| (self.pointers[b].expose_provenance(), self.lengths[b]);
-                let buffers: Vec<(usize, usize)> = buffers.map(place).collect();
-                let scratch = self.arena.wrapping_add(product.scratch);
-                let scratch = scratch.expose_provenance();
-                // SAFETY: as above. Scratch memory lies in the arena as temporaries do.
-                unsafe { product.run(&buffers, scratch, turn, self.pool) };
-                Ok(())
+                share(PACKING, product.tasks(PACKING));
+                share(COMPUTING, product.tasks(COMPUTING));
+            }
+        }
+        let fault = self
+            .fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match fault {
+            Some((_, fault)) => Err(Error::Fault(fault.message(&step.kernel.nest))),
+            None => Ok(()),
+        }
+    }
+
+    fn at(&self, step: usize) -> (&Native, &Step) {
+        match &self.plan.native {
+            Some(native) => (native, &native.steps[step]),
+            None => unreachable!("plans without code are not called"),
+        }
+    }
+
+    /// Does part `task` of `count` of a kernel, or one turn.
+    fn part(
+        &self,
+        (native, step): (&Native, &Step),
+        (function, pieces): (usize, usize),
+        turn: usize,
+        task: usize,
+        count: usize,
+    ) -> Result<(), Fault> {
+        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
+        let whole = native.code.parts(function);
+        let part = match step.turns {
+            Some(_) => turn..turn + 1,
+            None => whole.range(task, count),
+        };
+        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
+        // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
+        // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
+        // owner; temporaries that are alive together do not overlap in the arena, which nothing else uses.
+        // Nobody uses them while the parts of the kernel run, and the run does not end before them.
+        let run = |piece| unsafe { native.code.run_part(function, arguments, piece) };
+        whole.pieces(part, pieces).try_for_each(run)
+    }
+}
+
+impl Tasks for Call {
+    fn task(&self, round: Round, task: usize, worker: usize) {
+        let (native, step) = self.at(round.step);
+        match &step.work {
+            Work::Code { function, pieces } => {
+                // The phase of code is the number of its parts.
+                let kernel = (*function, *pieces);
+                let done = self.part((native, step), kernel, round.turn, task, round.phase);
+                if let Err(fault) = done {
+                    let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+                    if first.as_ref().is_none_or(|(other, _)| task < *other) {
+                        *first = Some((task, fault));
+                    }
+                }
+            }
+            Work::Product(product) => {
+                let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
+                let Round { turn, phase, .. } = round;
+                // SAFETY: as in `part`. Scratch memory lies in the arena as temporaries do; the second phase
+                // is started when the first has ended.
+                unsafe { product.task(place, self.arena, turn, phase, task, worker) };
             }
         }
     }
-}
-
-/// Runs the parts of a kernel on the threads of `pool`.
-fn share(
-    arguments: &[*mut u8],
-    parts: Vec<Range<usize>>,
-    pool: &Pool,
-    run: impl Fn(&[*mut u8], Range<usize>) -> Result<(), Fault> + Sync,
-) -> Result<(), Fault> {
-    if let [whole] = parts.as_slice() {
-        return run(arguments, whole.clone());
-    }
-    // Threads share addresses, not pointers.
-    let addresses: Vec<usize> = arguments.iter().map(|p| p.expose_provenance()).collect();
-    pool.run(&parts, |part| {
-        let pointers = addresses.iter();
-        let pointers: Vec<*mut u8> = pointers
-            .map(|a| std::ptr::with_exposed_provenance_mut(*a))
-            .collect();
-        run(&pointers, part)
-    })
 }
 
 /// An arena of at least `bytes` bytes: `arena` itself, if it is large enough.

@@ -1,14 +1,39 @@
 //! The threads that share the work of a run: the caller's own and those that wait for it.
+//!
+//! Kernels are short, so handing one out must cost less than a microsecond. Work comes in rounds of numbered
+//! tasks; whoever is there takes the next number. The thread that runs the model takes numbers like the
+//! others and never waits for one that has not come yet: only for tasks that others are at. Threads that have
+//! nothing to do look for the next round for a while, and only then sleep.
 
 use std::num::NonZeroUsize;
-use std::ops::Range;
-use std::sync::OnceLock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Threads for the parts of kernels; they are started when the first part is for them.
+/// What threads share.
+pub(crate) trait Work: Send + Sync {
+    /// Does the task of a round. No two tasks run under one number of `worker` at the same time.
+    fn task(&self, round: Round, task: usize, worker: usize);
+}
+
+/// What the tasks are about; only the work itself knows what that means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The step of a plan.
+    pub(crate) step: usize,
+    /// Its turn.
+    pub(crate) turn: usize,
+    /// Its phase.
+    pub(crate) phase: usize,
+}
+
+/// Threads for the tasks of kernels; they are started when the first is for them.
 pub(crate) struct Pool {
     threads: usize,
     /// One thread less than `threads`; nothing if the system has none to give.
-    workers: OnceLock<Option<rayon::ThreadPool>>,
+    crew: OnceLock<Option<Crew>>,
 }
 
 impl Pool {
@@ -16,74 +41,350 @@ impl Pool {
     pub(crate) fn new(threads: Option<NonZeroUsize>) -> Pool {
         // A caller may ask for any number.
         const MOST: usize = 256;
-        let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Pool {
-            threads: threads.map_or_else(all, NonZeroUsize::get).min(MOST),
-            workers: OnceLock::new(),
+            threads: threads.map_or_else(processors, NonZeroUsize::get).min(MOST),
+            crew: OnceLock::new(),
         }
     }
 
-    /// How many parts can run at the same time.
+    /// How many tasks can run at the same time.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Runs `f` on every part, and gives the error of the first part that has one.
-    pub(crate) fn run<E: Send>(
-        &self,
-        parts: &[Range<usize>],
-        f: impl Fn(Range<usize>) -> Result<(), E> + Sync,
-    ) -> Result<(), E> {
-        let ([first, others @ ..], Some(workers)) = (parts, self.workers()) else {
-            return parts.iter().cloned().try_for_each(f);
-        };
-        let mut ends: Vec<Result<(), E>> = Vec::new();
-        ends.resize_with(others.len(), || Ok(()));
-        let own = workers.in_place_scope(|scope| {
-            for (part, end) in others.iter().zip(&mut ends) {
-                let f = &f;
-                scope.spawn(move |_| *end = f(part.clone()));
-            }
-            f(first.clone())
-        });
-        own.and_then(|()| ends.into_iter().collect())
+    /// Has sleeping threads look for work, as there will soon be some.
+    pub(crate) fn wake(&self) {
+        if let Some(crew) = self.crew()
+            && crew.shared.asleep.load(Ordering::Relaxed) > 0
+        {
+            crew.shared.wake();
+        }
     }
 
-    fn workers(&self) -> Option<&rayon::ThreadPool> {
+    /// Whether a thread would have to be woken for the next round.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let crew = self.crew.get().and_then(Option::as_ref);
+        crew.is_none_or(|crew| crew.shared.asleep.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Does the tasks `0..tasks` of a round of `work`, on up to `workers` threads.
+    pub(crate) fn run<W: Work + 'static>(
+        &self,
+        work: &Arc<W>,
+        round: Round,
+        tasks: usize,
+        workers: usize,
+    ) {
+        let shared = match workers.min(tasks) {
+            0 | 1 => None,
+            _ => self.crew().map(|crew| &*crew.shared),
+        };
+        // Another run that has the threads keeps them: this one goes on alone.
+        let lead = shared.and_then(|shared| Some((shared, shared.lead.try_lock().ok()?)));
+        match lead {
+            Some((shared, _lead)) if u32::try_from(tasks).is_ok() => {
+                shared.run(work.clone(), round, tasks, workers);
+            }
+            _ => (0..tasks).for_each(|task| work.task(round, task, 0)),
+        }
+    }
+
+    fn crew(&self) -> Option<&Crew> {
         let start = || {
             let others = self.threads.checked_sub(1).filter(|n| *n > 0)?;
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(others);
-            builder
-                .thread_name(|k| format!("vinelift {k}"))
-                .build()
-                .ok()
+            Crew::new(others, self.threads <= processors())
         };
-        self.workers.get_or_init(start).as_ref()
+        self.crew.get_or_init(start).as_ref()
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Threads that wait for rounds.
+struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    fn new(count: usize, looks: bool) -> Option<Crew> {
+        let shared = Arc::new(Shared::default());
+        let start = |worker| {
+            let shared = shared.clone();
+            let thread = std::thread::Builder::new().name(format!("vinelift {worker}"));
+            thread.spawn(move || shared.serve(worker, looks)).ok()
+        };
+        let threads: Vec<JoinHandle<()>> = (1..=count).map_while(start).collect();
+        (!threads.is_empty()).then_some(Crew { shared, threads })
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.shared.wake();
+        for thread in self.threads.drain(..) {
+            // A thread can only end early by a panic, which was passed on.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How long a thread looks for the next round before it sleeps: longer than most kernels that one thread
+/// runs alone, and than the time between two inferences in a row.
+const LOOK: Duration = Duration::from_micros(150);
+
+/// What the threads know of each other.
+#[derive(Default)]
+struct Shared {
+    /// Held by the run that hands out work.
+    lead: Mutex<()>,
+    /// The number of the round, and that of its next task.
+    tickets: AtomicU64,
+    job: Mutex<Job>,
+    /// How many tasks of the round are done.
+    done: AtomicUsize,
+    /// Whether a task of the round has panicked.
+    panicked: AtomicBool,
+    /// Whether the threads are to end.
+    over: AtomicBool,
+    /// How many threads sleep or are about to.
+    asleep: AtomicUsize,
+    sleep: Mutex<()>,
+    alarm: Condvar,
+}
+
+/// A round.
+#[derive(Clone, Default)]
+struct Job {
+    number: u32,
+    work: Option<Arc<dyn Work>>,
+    round: Round,
+    tasks: usize,
+    workers: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn round_of(ticket: u64) -> u32 {
+    (ticket >> 32) as u32
+}
+
+impl Shared {
+    /// Leads a round.
+    fn run(&self, work: Arc<dyn Work>, round: Round, tasks: usize, workers: usize) {
+        let number = round_of(self.tickets.load(Ordering::Relaxed)).wrapping_add(1);
+        let job = Job {
+            number,
+            work: Some(work.clone()),
+            round,
+            tasks,
+            workers,
+        };
+        *lock(&self.job) = job;
+        self.done.store(0, Ordering::Relaxed);
+        self.panicked.store(false, Ordering::Relaxed);
+        self.tickets
+            .store(u64::from(number) << 32, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+        // Ends the round even if a task panics here.
+        let end = End {
+            shared: self,
+            number,
+            tasks,
+        };
+        while let Some(task) = self.next(number, tasks) {
+            let _done = Done(&self.done);
+            work.task(round, task, 0);
+        }
+        drop(end);
+        lock(&self.job).work = None;
+        assert!(
+            !self.panicked.load(Ordering::Relaxed),
+            "a task of a kernel panicked"
+        );
+    }
+
+    /// Takes the next task of a round.
+    fn next(&self, number: u32, tasks: usize) -> Option<usize> {
+        let task = |ticket: u64| ticket as u32 as usize;
+        let taken = self
+            .tickets
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |ticket| {
+                (round_of(ticket) == number && task(ticket) < tasks).then_some(ticket + 1)
+            });
+        taken.ok().map(task)
+    }
+
+    /// What a thread of the crew does all its life.
+    fn serve(&self, worker: usize, looks: bool) {
+        let mut seen = 0;
+        while let Some(number) = self.wait(seen, looks) {
+            seen = number;
+            // It may be the job of a later round, whose tickets are not there yet: then there is no task.
+            let job = lock(&self.job).clone();
+            let Some(work) = job
+                .work
+                .filter(|_| job.number == number && worker < job.workers)
+            else {
+                continue;
+            };
+            while let Some(task) = self.next(number, job.tasks) {
+                let _done = Done(&self.done);
+                let run = || work.task(job.round, task, worker);
+                if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                    self.panicked.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The number of the next round that is not `seen`; nothing if there will be none.
+    fn wait(&self, seen: u32, looks: bool) -> Option<u32> {
+        let over = || self.over.load(Ordering::SeqCst);
+        let next = || {
+            let number = round_of(self.tickets.load(Ordering::SeqCst));
+            (number != seen || over()).then_some(number)
+        };
+        loop {
+            let start = Instant::now();
+            while looks && start.elapsed() < LOOK {
+                for _ in 0..16 {
+                    if let Some(number) = next() {
+                        return (!over()).then_some(number);
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+            let guard = lock(&self.sleep);
+            // Whoever starts a round after the next look sees that a thread is asleep, and cannot wake it
+            // before it is.
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            if next().is_none() {
+                drop(self.alarm.wait(guard));
+            }
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            if let (false, Some(number)) = (looks, next()) {
+                return (!over()).then_some(number);
+            }
+        }
+    }
+
+    fn wake(&self) {
+        let _guard = lock(&self.sleep);
+        self.alarm.notify_all();
+    }
+}
+
+/// Counts a task as done, whatever its end.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Has nobody take a task of a round any more, and waits for the tasks that were taken.
+struct End<'a> {
+    shared: &'a Shared,
+    number: u32,
+    tasks: usize,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let closed = u64::from(self.number) << 32 | u64::from(u32::MAX);
+        let taken = self.shared.tickets.swap(closed, Ordering::AcqRel) as u32 as usize;
+        let taken = taken.min(self.tasks);
+        let mut looks = 0u32;
+        while self.shared.done.load(Ordering::Acquire) < taken {
+            looks += 1;
+            match looks < 4096 {
+                true => std::hint::spin_loop(),
+                // The other thread may be waiting for this processor.
+                false => std::thread::yield_now(),
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Adds the number of each task to the sum of its round.
+    #[derive(Default)]
+    struct Sums([AtomicUsize; 3]);
+
+    impl Work for Sums {
+        fn task(&self, round: Round, task: usize, worker: usize) {
+            assert!(worker < 3, "worker {worker}");
+            assert!(round.phase != 2, "told to");
+            self.0[round.phase].fetch_add(task, Ordering::Relaxed);
+        }
+    }
 
     #[test]
-    fn the_first_part_that_fails_is_told_of() {
-        for threads in [1, 2, 3] {
+    fn every_task_is_done_once() {
+        for threads in [1, 2, 3, 5] {
             let pool = Pool::new(NonZeroUsize::new(threads));
-            let done = AtomicUsize::new(0);
-            let parts = [0..3, 3..5, 5..9, 9..10];
-            let sum = |part: Range<usize>| {
-                done.fetch_add(part.len(), Ordering::Relaxed);
-                Ok::<(), usize>(())
-            };
-            assert_eq!(pool.run(&parts, sum), Ok(()));
-            assert_eq!(done.into_inner(), 10);
-            let fail = |part: Range<usize>| match part.start {
-                0 => Ok(()),
-                start => Err(start),
-            };
-            assert_eq!(pool.run(&parts, fail), Err(3));
+            let sums = Arc::new(Sums::default());
+            let rounds = 2000;
+            for number in 0..rounds {
+                let phase = number % 2;
+                let round = Round {
+                    phase,
+                    ..Round::default()
+                };
+                pool.run(&sums, round, 11, 3);
+                // It is done when the call returns.
+                let sum = sums.0[phase].load(Ordering::Relaxed);
+                assert_eq!(sum, (number / 2 + 1) * 55);
+                if number % 400 == 0 {
+                    // Long enough for them to sleep.
+                    std::thread::sleep(2 * LOOK);
+                    pool.wake();
+                }
+            }
         }
+    }
+
+    #[test]
+    fn runs_at_the_same_time_do_not_meet() {
+        let pool = Pool::new(NonZeroUsize::new(3));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let sums = Arc::new(Sums::default());
+                    for number in 1..500 {
+                        pool.run(&sums, Round::default(), 7, 3);
+                        assert_eq!(sums.0[0].load(Ordering::Relaxed), number * 21);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_is_passed_on_and_the_threads_stay() {
+        let pool = Pool::new(NonZeroUsize::new(2));
+        let sums = Arc::new(Sums::default());
+        let panics = Round {
+            phase: 2,
+            ..Round::default()
+        };
+        for _ in 0..3 {
+            let run = || pool.run(&sums, panics, 50, 2);
+            assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        }
+        pool.run(&sums, Round::default(), 11, 2);
+        assert_eq!(sums.0[0].load(Ordering::Relaxed), 55);
     }
 }

@@ -1,12 +1,9 @@
 //! Steps that are contractions: a kernel made for them runs them, with constant operands packed before.
 
 use crate::plan::Slot;
-use crate::pool::Pool;
-use std::convert::Infallible;
-use std::ops::Range;
-use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use crate::steps::worth;
 use std::slice::from_raw_parts;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
 use vinelift_nest::{Contraction, Kernel, Stride, Strided};
@@ -25,7 +22,7 @@ pub(crate) struct Product {
     /// How far the operands and the result move from turn to turn.
     turn: Stride,
     /// How many threads share it.
-    workers: usize,
+    pub(crate) workers: usize,
 }
 
 struct Operand {
@@ -34,8 +31,12 @@ struct Operand {
     packed: Option<Packed>,
 }
 
-/// The floating-point operations that are worth the waking of a thread: some thirty microseconds.
-const WORTH_A_THREAD: u64 = 8_000_000;
+/// The floating-point operations in a nanosecond that a slow thread does, to be on the safe side.
+const FLOPS_PER_NANOSECOND: u64 = 60;
+
+/// The phase in which operands are packed, and the one after it.
+pub(crate) const PACKING: usize = 0;
+pub(crate) const COMPUTING: usize = 1;
 
 /// The most that one contraction may use besides its operands.
 const MOST_SCRATCH: usize = 1 << 30;
@@ -76,8 +77,7 @@ impl Product {
             Some(_) => Form::Packed,
             None => Form::Plain,
         };
-        let worth = usize::try_from(kernel.flops() / WORTH_A_THREAD).unwrap_or(usize::MAX);
-        let workers = worth.clamp(1, threads);
+        let workers = worth(kernel.flops() / FLOPS_PER_NANOSECOND, threads);
         // A few for each, so that a thread which is late leaves its share to others.
         let tasks = if workers == 1 { 1 } else { 4 * workers };
         let plan = kernel.plan(form(&left), form(&right), tasks);
@@ -130,77 +130,70 @@ impl Product {
         self.plan.name()
     }
 
-    /// Runs a turn, the only one if it takes none, on the buffers of the step, given by address and
-    /// length in bytes.
+    /// About how long it takes one thread, in nanoseconds.
+    pub(crate) fn cost(&self) -> u64 {
+        self.kernel.flops() / FLOPS_PER_NANOSECOND
+    }
+
+    /// How many tasks a phase has.
+    pub(crate) fn tasks(&self, phase: usize) -> usize {
+        match phase {
+            PACKING => self.plan.packing_tasks(),
+            _ => self.plan.tasks(),
+        }
+    }
+
+    /// Runs a task of a phase, of a turn, the only one if it takes none. `buffers` says where each buffer
+    /// of the step is and how many bytes it has.
     ///
     /// # Safety
     ///
-    /// Each address is that of as many bytes as its length says, whose provenance is exposed: valid for
-    /// reads, and those of the result for writes. Nothing else uses the result meanwhile, which overlaps
-    /// no operand. `scratch` is the address of [`Product::scratch_bytes`] bytes that nothing else uses.
-    pub(crate) unsafe fn run(
+    /// Each pointer is to as many bytes as its length says: valid for reads, and those of the result for
+    /// writes. Nothing but tasks of the same phase uses the result meanwhile, which overlaps no operand.
+    /// `arena` points to memory where [`Product::scratch_bytes`] bytes from `scratch` on are used by nothing
+    /// else. No other task runs under the number `worker`, and the first phase was run before the second.
+    pub(crate) unsafe fn task(
         &self,
-        buffers: &[(usize, usize)],
-        scratch: usize,
+        buffers: impl Fn(usize) -> (Pointer, usize),
+        arena: Pointer,
         turn: usize,
-        pool: &Pool,
+        phase: usize,
+        task: usize,
+        worker: usize,
     ) {
-        let worker_bytes = self.plan.worker_bytes();
-        let workers = scratch + self.plan.shared_bytes();
-        self.phase(self.plan.packing_tasks(), pool, |task, _| {
-            // SAFETY: the caller vouches for the memory; the plan is the kernel's.
-            unsafe {
-                let memory = self.memory(buffers, scratch, turn);
-                self.kernel.run_packing_task(&self.plan, task, &memory);
+        let shared = arena.0.wrapping_add(self.scratch);
+        // SAFETY: the caller vouches for the memory; the plan is the kernel's.
+        unsafe {
+            let memory = self.memory(&buffers, shared, turn);
+            if phase == PACKING {
+                return self.kernel.run_packing_task(&self.plan, task, &memory);
             }
-        });
-        self.phase(self.plan.tasks(), pool, |task, worker| {
-            let own = with_exposed_provenance_mut(workers + worker * worker_bytes);
-            // SAFETY: as above; what the first phase packs is packed, and each worker has scratch memory
-            // of its own.
-            unsafe {
-                let memory = self.memory(buffers, scratch, turn);
-                self.kernel.run_task(&self.plan, task, &memory, own);
-            }
-        });
-    }
-
-    /// Calls `f` with the number of each task and of the worker that does it.
-    fn phase(&self, tasks: usize, pool: &Pool, f: impl Fn(usize, usize) + Sync) {
-        let next = AtomicUsize::new(0);
-        let workers = 0..self.workers.min(tasks);
-        let workers: Vec<Range<usize>> = workers.map(|w| w..w + 1).collect();
-        let Ok(()) = pool.run(&workers, |worker| {
-            loop {
-                match next.fetch_add(1, Ordering::Relaxed) {
-                    task if task < tasks => f(task, worker.start),
-                    _ => return Ok::<(), Infallible>(()),
-                }
-            }
-        });
+            let own = self.plan.shared_bytes() + worker * self.plan.worker_bytes();
+            let own = shared.wrapping_add(own);
+            self.kernel.run_task(&self.plan, task, &memory, own);
+        }
     }
 
     /// The memory of a run.
     ///
     /// # Safety
     ///
-    /// That of [`Product::run`].
+    /// That of [`Product::task`].
     unsafe fn memory<'a>(
         &'a self,
-        buffers: &[(usize, usize)],
-        scratch: usize,
+        buffers: &impl Fn(usize) -> (Pointer, usize),
+        shared: *mut u8,
         turn: usize,
     ) -> Buffers<'a> {
         let place = |from: &Strided, step: usize| {
-            let (address, length) = buffers[from.buffer.0 as usize];
+            let (pointer, length) = buffers(from.buffer.0 as usize);
             let base = ((from.base + turn * step) * self.element).min(length);
-            (address + base, length - base)
+            (pointer.0.wrapping_add(base), length - base)
         };
         let operand = |operand: &'a Operand, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let (address, length) = place(&operand.from, step);
-                let pointer = with_exposed_provenance(address);
+                let (pointer, length) = place(&operand.from, step);
                 // SAFETY: the caller's.
                 kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
             }
@@ -209,9 +202,9 @@ impl Product {
         Buffers {
             left: operand(&self.left, self.turn.left),
             right: operand(&self.right, self.turn.right),
-            out: with_exposed_provenance_mut(out),
+            out,
             out_bytes,
-            shared: with_exposed_provenance_mut(scratch),
+            shared,
         }
     }
 }

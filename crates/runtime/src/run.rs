@@ -1,6 +1,6 @@
 //! One run of a unit: segment by segment, with the calls between them.
 
-use crate::execute::{Memory, execute, go_on, grow};
+use crate::execute::{Call as NativeCall, Memory, execute, go_on, grow};
 use crate::plan::{Call, Plan};
 use crate::request::KernelTime;
 use crate::unit::{Unit, Workshop};
@@ -34,6 +34,8 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Scratch {
     /// Temporaries.
     arena: Tensor,
+    /// The last call of native code.
+    call: Option<Arc<NativeCall>>,
     /// Outputs of segments, of the type and shape that they had last.
     spare: FxHashMap<TensorId, Tensor>,
     /// The plan of the last first segment, with the shapes that it is for.
@@ -44,6 +46,7 @@ impl Scratch {
     pub(crate) fn new() -> Result<Scratch, Error> {
         Ok(Scratch {
             arena: Tensor::zeros(ElementType::U8, &[0])?,
+            call: None,
             spare: FxHashMap::default(),
             first: None,
         })
@@ -160,7 +163,7 @@ impl Run<'_> {
     }
 
     /// Runs one segment; its outputs are kept afterwards.
-    fn segment(&mut self, plan: &Plan, state: &mut State<'_>) -> Result<(), Error> {
+    fn segment(&mut self, plan: &Arc<Plan>, state: &mut State<'_>) -> Result<(), Error> {
         let scratch = &mut self.scratch[state.unit.number];
         let mut outputs = Vec::with_capacity(plan.outputs.len());
         for (tensor, element, shape) in &plan.outputs {
@@ -172,6 +175,7 @@ impl Run<'_> {
             kept: &state.kept,
             outputs: &mut outputs,
             arena: &mut scratch.arena,
+            call: &mut scratch.call,
             pool: &self.workshop.pool,
             stop: self.stop,
         };

@@ -13,6 +13,8 @@ use vinelift_tensor::element_count;
 pub(crate) struct Native {
     pub(crate) code: Code,
     pub(crate) steps: Vec<Step>,
+    /// About how long the steps that threads share take one of them, in nanoseconds.
+    pub(crate) shared_cost: u64,
 }
 
 /// One call of one kernel.
@@ -22,6 +24,12 @@ pub(crate) struct Step {
     pub(crate) work: Work,
     /// How often it runs, in turns with its neighbours of the same group.
     pub(crate) turns: Option<Turns>,
+    /// Among how many threads it is shared.
+    pub(crate) workers: usize,
+    /// About how long it takes one thread, in nanoseconds.
+    pub(crate) cost: u64,
+    /// The number of buffers that the steps before it are called with.
+    pub(crate) arguments: usize,
 }
 
 /// That steps take turns.
@@ -37,8 +45,6 @@ pub(crate) enum Work {
     Code {
         /// Which one.
         function: usize,
-        /// How many threads its work is worth.
-        shares: usize,
         /// Into how many parts it is cut even on one thread, so that what one stage leaves in the cache is still
         /// there for the next.
         pieces: usize,
@@ -47,8 +53,17 @@ pub(crate) enum Work {
     Product(Box<Product>),
 }
 
-/// The work, in the unit of [`Nest::work`], that is worth the waking of a thread: some fifty microseconds.
-const WORTH_A_THREAD: usize = 500_000;
+/// The nanoseconds that are worth the handing over of a share to a thread that looks for one.
+const WORTH_A_SHARE: u64 = 4_000;
+
+/// The nanoseconds that are worth the waking of a thread that sleeps.
+pub(crate) const WORTH_WAKING: u64 = 40_000;
+
+/// How many threads work of so many nanoseconds is worth, of those there are.
+pub(crate) fn worth(cost: u64, threads: usize) -> usize {
+    let shares = usize::try_from(cost / WORTH_A_SHARE).unwrap_or(usize::MAX);
+    shares.clamp(1, threads)
+}
 
 /// What a part of a kernel may use of a cache.
 const PIECE_BYTES: usize = 128 << 10;
@@ -97,33 +112,47 @@ pub(crate) fn compile(
             })
         });
         let product = only.and_then(|c| Product::new(&c, &kernel, slots, threads.unwrap_or(1)));
-        let work = match product {
-            Some(product) => Work::Product(Box::new(product)),
+        let (work, cost, workers) = match product {
+            Some(product) => {
+                let (cost, workers) = (product.cost(), product.workers);
+                (Work::Product(Box::new(product)), cost, workers)
+            }
             None => {
                 let next = unique.len();
                 let function = *functions.entry(kernel.nest.canonical()).or_insert(next);
                 if function == next {
                     unique.push(kernel.nest.clone());
                 }
-                Work::Code {
-                    function,
-                    shares: match turns {
-                        Some(_) => 1,
-                        None => (kernel.nest.work() / WORTH_A_THREAD).max(1),
-                    },
-                    pieces: pieces(&kernel.nest),
-                }
+                let cost = kernel.nest.work() as u64 / 10;
+                let workers = match turns {
+                    Some(_) => 1,
+                    None => worth(cost, threads.unwrap_or(1)),
+                };
+                let pieces = pieces(&kernel.nest);
+                (Work::Code { function, pieces }, cost, workers)
             }
         };
+        let turned = turns.map_or(1, |turns| turns.count as u64);
+        let last: Option<&Step> = steps.last();
+        let arguments = last.map_or(0, |s| s.arguments + s.kernel.buffers.len());
         steps.push(Step {
             kernel,
             work,
             turns,
+            workers,
+            cost: cost.saturating_mul(turned),
+            arguments,
         });
     }
     let nests: Vec<&Nest> = unique.iter().collect();
     let code = compiler.compile(&nests, options)?;
-    Ok(Native { code, steps })
+    let shared = steps.iter().filter(|step| step.workers > 1);
+    let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
+    Ok(Native {
+        code,
+        steps,
+        shared_cost,
+    })
 }
 
 impl Step {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 use std::sync::LazyLock;
-use vinelift_codegen::{Code, Compiler, Options, Vectors};
+use vinelift_codegen::{Code, Compiler, Options, Pointer, Vectors};
 use vinelift_nest::{
     BufferBytes, BufferId, Fault, InterpretError, LayerId, Nest, Role, Scalar, Site, interpret,
 };
@@ -72,9 +72,9 @@ fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>
         .iter()
         .map(|bytes| [&[GUARD; BEFORE], &bytes[..], &[GUARD; 16]].concat())
         .collect();
-    let pointers: Vec<*mut u8> = memory
+    let pointers: Vec<Pointer> = memory
         .iter_mut()
-        .map(|m| m.as_mut_ptr().wrapping_add(BEFORE))
+        .map(|m| Pointer(m.as_mut_ptr().wrapping_add(BEFORE)))
         .collect();
     let mut faults = Vec::new();
     for part in parts {

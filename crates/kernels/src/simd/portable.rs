@@ -84,26 +84,36 @@ macro_rules! portable {
 portable!(V32, f32, 8);
 portable!(V64, f64, 4);
 
-engine!(
-    F32, f32_tiles, V32, pack::across, inline,
-    [1 2 3 4 5 6 7 8 9 10 11 12]
-    [1 2 3 4 5 6]
-    [1 2 3 4]
-    [1 2]
-    [1 2]
-    [1]
-    [1]
-    [1]
-);
+/// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
+/// with few.
+macro_rules! engine_of {
+    ($name:ident, $module:ident, $simd:ty) => {
+        #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+        engine!(
+            $name, $module, $simd, pack::across, inline,
+            [1 2 3 4 5 6 7 8 9 10 11 12]
+            [1 2 3 4 5 6]
+            [1 2 3 4]
+            [1 2]
+            [1 2]
+            [1]
+            [1]
+            [1]
+        );
+        #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+        engine!(
+            $name, $module, $simd, pack::across, inline,
+            [1 2 3 4]
+            [1 2]
+            [1]
+            [1]
+            [1]
+            [1]
+            [1]
+            [1]
+        );
+    };
+}
 
-engine!(
-    F64, f64_tiles, V64, pack::across, inline,
-    [1 2 3 4 5 6 7 8 9 10 11 12]
-    [1 2 3 4 5 6]
-    [1 2 3 4]
-    [1 2]
-    [1 2]
-    [1]
-    [1]
-    [1]
-);
+engine_of!(F32, f32_tiles, V32);
+engine_of!(F64, f64_tiles, V64);
