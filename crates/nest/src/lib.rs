@@ -53,7 +53,7 @@ pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
 };
 pub use parse::{ParseError, parse};
-pub use parts::{Parts, outermost};
+pub use parts::{Parts, Reach, outermost};
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
 pub use schedule::schedule;

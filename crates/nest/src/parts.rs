@@ -97,6 +97,57 @@ impl Parts {
     }
 }
 
+/// Which elements of a buffer the turns of a nest use: turn `k` some of those from `k·step + low` to
+/// `k·step + high`, in row-major order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    step: i64,
+    low: i64,
+    high: i64,
+}
+
+impl Reach {
+    /// How the turns of `nest` use `buffer`, if they move along it.
+    pub fn of(nest: &Nest, buffer: BufferId) -> Option<Reach> {
+        let extent = Parts::of(nest).extent;
+        let is_whole = extent == 1 || nest.stages.iter().any(|s| s.group.is_some());
+        let mut spans = FxHashMap::default();
+        spans.insert(buffer, Span::default());
+        (!is_whole).then(|| widen(nest, extent, &mut spans))??;
+        let (step, low, high) = spans[&buffer].known?;
+        Some(Reach { step, low, high })
+    }
+
+    /// The largest part that uses no elements of the buffer but those of `region`; `parts` are those of the
+    /// nest.
+    pub fn within(self, parts: Parts, region: &Range<usize>) -> Option<Range<usize>> {
+        let Reach { step, low, high } = self;
+        let Parts { extent, grain } = parts;
+        let (start, end) = (
+            i64::try_from(region.start).ok()?,
+            i64::try_from(region.end).ok()?,
+        );
+        // The first turn with k·step + low ≥ start, and the first with k·step + high ≥ end.
+        let first = start
+            .checked_sub(low)?
+            .checked_add(step - 1)?
+            .div_euclid(step);
+        let last = end
+            .checked_sub(high)?
+            .checked_add(step - 1)?
+            .div_euclid(step);
+        let first = usize::try_from(first.max(0)).ok()?.next_multiple_of(grain);
+        let last = usize::try_from(last.max(0)).ok()?.min(extent);
+        let last = if last == extent {
+            last
+        } else {
+            last / grain * grain
+        };
+        let part = first..last;
+        (first < last && parts.allow(&part)).then_some(part)
+    }
+}
+
 impl Nest {
     /// About how much work it is, in tenths of a nanosecond; saturates.
     pub fn work(&self) -> usize {
@@ -154,9 +205,20 @@ fn cut(nest: &Nest) -> Option<Parts> {
         }
         spans.insert(stage.target, Span::default());
     }
-    for (stage, axis) in stages.iter().zip(&outer) {
+    widen(nest, extent, &mut spans)?;
+    spans
+        .values()
+        .all(Span::is_apart)
+        .then_some(Parts { extent, grain })
+}
+
+/// Widens spans by all accesses of a nest that is cut into `extent` turns; `None` if one lies anywhere.
+fn widen(nest: &Nest, extent: usize, spans: &mut FxHashMap<BufferId, Span>) -> Option<()> {
+    let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
+    for stage in nest.stages.iter().filter(runs) {
+        let axis = outermost(stage)?;
         let turns = i64::try_from(axis.extent / extent).ok()?;
-        let mut apart = true;
+        let mut known = true;
         let mut ranges = Ranges::of_stage(stage);
         visit_stage(stage, &mut |x| {
             if let Kind::Reduce { axes, .. } = x.kind() {
@@ -167,7 +229,7 @@ fn cut(nest: &Nest) -> Option<Parts> {
             if let Some(span) = spans.get_mut(&buffer) {
                 let strides = row_major(&nest.buf(buffer).shape);
                 let offset = flat_offset(at, &strides, &mut ranges);
-                apart &= span.widen(&offset, axis.id, turns, &mut ranges).is_some();
+                known &= span.widen(&offset, axis.id, turns, &mut ranges).is_some();
             }
         };
         access(stage.target, &stage.at);
@@ -176,14 +238,11 @@ fn cut(nest: &Nest) -> Option<Parts> {
                 access(*buffer, at);
             }
         });
-        if !apart {
+        if !known {
             return None;
         }
     }
-    spans
-        .values()
-        .all(Span::is_apart)
-        .then_some(Parts { extent, grain })
+    Some(())
 }
 
 /// Whether evaluating a stage can end the run with a fault.
@@ -308,6 +367,35 @@ mod tests {
         };
         assert_eq!(shifted(0).extent, 64);
         assert_eq!(shifted(1), Parts::WHOLE);
+    }
+
+    #[test]
+    fn a_part_follows_what_it_uses() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, 300], Role::Input);
+        let y = nest.buffer("y", F32, &[32, 300], Role::Output);
+        // Turn `k` uses rows `2k` and `2k + 1`.
+        nest.define(vec![], y, |n, at| {
+            let row = &at[0] * 2;
+            let next = &row + 1;
+            n.load(x, vec![row, at[1].clone()]) + n.load(x, vec![next, at[1].clone()])
+        });
+        let parts = Parts::of(&nest);
+        assert_eq!((parts.extent, parts.grain), (32, 1));
+        let reach = Reach::of(&nest, x).unwrap();
+        let within = |rows: Range<usize>, more| {
+            reach.within(parts, &(rows.start * 300..rows.end * 300 + more))
+        };
+        assert_eq!(within(0..64, 0), Some(0..32));
+        assert_eq!(within(0..10, 0), Some(0..5));
+        assert_eq!(within(10..15, 299), Some(5..7));
+        assert_eq!(within(11..16, 0), Some(6..8));
+        assert_eq!(within(11..13, 0), None);
+        assert_eq!(within(12..13, 0), None);
+        // What is the same for all turns has no reach.
+        let z = nest.buffer("z", F32, &[300], Role::Input);
+        nest.define(vec![], y, |n, at| n.load(z, vec![at[1].clone()]));
+        assert_eq!(Reach::of(&nest, z), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::pool::{Pool, Round, Work as Tasks};
 use crate::product::{COMPUTING, PACKING};
 use crate::steps::{Native, Step, WORTH_WAKING, Work, length};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -199,20 +200,28 @@ impl Call {
             };
             pool.run(self, round, tasks, workers);
         };
-        match &step.work {
-            Work::Code { function, .. } => {
-                let parts = native.code.parts(*function);
-                let tasks = if step.turns.is_some() {
-                    1
-                } else {
-                    parts.count(workers)
-                };
-                share(tasks, tasks);
+        match (&step.work, &step.follow) {
+            // The parts before were done with the tasks of the step before.
+            (Work::Code { .. }, Some(follow)) => {
+                for part in &follow.rest {
+                    self.part(number, part.clone());
+                }
             }
-            Work::Product(product) => {
+            (Work::Code { function, .. }, None) => {
+                let parts = match step.turns {
+                    Some(_) => 1,
+                    None => native.code.parts(*function).count(workers),
+                };
+                share(parts, parts);
+            }
+            (Work::Product(product), _) => {
                 share(PACKING, product.tasks(PACKING));
                 share(COMPUTING, product.tasks(COMPUTING));
             }
+        }
+        if matches!(step.work, Work::Product(_)) {
+            // Whether the first fault is that of a part which follows is known when all are done.
+            return Ok(());
         }
         let fault = self
             .fault
@@ -232,28 +241,28 @@ impl Call {
         }
     }
 
-    /// Does part `task` of `count` of a kernel, or one turn.
-    fn part(
-        &self,
-        (native, step): (&Native, &Step),
-        (function, pieces): (usize, usize),
-        turn: usize,
-        task: usize,
-        count: usize,
-    ) -> Result<(), Fault> {
-        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
-        let whole = native.code.parts(function);
-        let part = match step.turns {
-            Some(_) => turn..turn + 1,
-            None => whole.range(task, count),
+    /// Does a part of a kernel that is code.
+    fn part(&self, number: usize, part: Range<usize>) {
+        let (native, step) = self.at(number);
+        let Work::Code { function, pieces } = &step.work else {
+            return;
         };
+        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
+        let start = part.start;
         // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
         // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
         // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
         // owner; temporaries that are alive together do not overlap in the arena, which nothing else uses.
         // Nobody uses them while the parts of the kernel run, and the run does not end before them.
-        let run = |piece| unsafe { native.code.run_part(function, arguments, piece) };
-        whole.pieces(part, pieces).try_for_each(run)
+        let run = |piece| unsafe { native.code.run_part(*function, arguments, piece) };
+        let pieces = native.code.parts(*function).pieces(part, *pieces);
+        let Err(fault) = { pieces }.try_for_each(run) else {
+            return;
+        };
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(other, _)| start < *other) {
+            *first = Some((start, fault));
+        }
     }
 }
 
@@ -261,16 +270,13 @@ impl Tasks for Call {
     fn task(&self, round: Round, task: usize, worker: usize) {
         let (native, step) = self.at(round.step);
         match &step.work {
-            Work::Code { function, pieces } => {
+            Work::Code { function, .. } => {
                 // The phase of code is the number of its parts.
-                let kernel = (*function, *pieces);
-                let done = self.part((native, step), kernel, round.turn, task, round.phase);
-                if let Err(fault) = done {
-                    let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-                    if first.as_ref().is_none_or(|(other, _)| task < *other) {
-                        *first = Some((task, fault));
-                    }
-                }
+                let part = match step.turns {
+                    Some(_) => round.turn..round.turn + 1,
+                    None => native.code.parts(*function).range(task, round.phase),
+                };
+                self.part(round.step, part);
             }
             Work::Product(product) => {
                 let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
@@ -278,6 +284,13 @@ impl Tasks for Call {
                 // SAFETY: as in `part`. Scratch memory lies in the arena as temporaries do; the second phase
                 // is started when the first has ended.
                 unsafe { product.task(place, self.arena, turn, phase, task, worker) };
+                let next = native.steps.get(round.step + 1);
+                if phase == COMPUTING
+                    && let Some(follow) = next.and_then(|next| next.follow.as_ref())
+                    && let Some(part) = &follow.parts[task]
+                {
+                    self.part(round.step + 1, part.clone());
+                }
             }
         }
     }

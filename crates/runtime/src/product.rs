@@ -1,7 +1,9 @@
 //! Steps that are contractions: a kernel made for them runs them, with constant operands packed before.
 
+use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::steps::worth;
+use std::ops::Range;
 use std::slice::from_raw_parts;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
@@ -23,6 +25,10 @@ pub(crate) struct Product {
     turn: Stride,
     /// How many threads share it.
     pub(crate) workers: usize,
+    /// About how long it takes one thread, with the kernel that follows it, in nanoseconds.
+    pub(crate) cost: u64,
+    /// Whether the results lie in the order in which the tasks' regions number them.
+    is_dense: bool,
 }
 
 struct Operand {
@@ -43,18 +49,21 @@ const MOST_SCRATCH: usize = 1 << 30;
 
 impl Product {
     /// For the only stage of `step`. `slots` says where each of its buffers is found; `threads` is how
-    /// many may share it. `None` if there is no kernel for it.
+    /// many may share it; if a kernel is to follow it task by task, `follower` is what that takes, in
+    /// nanoseconds. `None` if there is no kernel for it.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &Kernel,
         slots: &[Slot],
         threads: usize,
+        follower: Option<u64>,
     ) -> Option<Product> {
         let element = match contraction.ty {
             ElementType::F32 => Element::F32,
             _ => Element::F64,
         };
-        let kernel = kernels::Kernel::new(&problem(contraction, element)).ok()?;
+        let problem = problem(contraction, element);
+        let kernel = kernels::Kernel::new(&problem).ok()?;
         let still = Stride {
             extent: 1,
             left: 0,
@@ -77,10 +86,20 @@ impl Product {
             Some(_) => Form::Packed,
             None => Form::Plain,
         };
-        let workers = worth(kernel.flops() / FLOPS_PER_NANOSECOND, threads);
+        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(follower.unwrap_or(0));
+        let workers = worth(cost, threads);
         // A few for each, so that a thread which is late leaves its share to others.
         let tasks = if workers == 1 { 1 } else { 4 * workers };
-        let plan = kernel.plan(form(&left), form(&right), tasks);
+        let plan = |tasks| kernel.plan(form(&left), form(&right), tasks);
+        let (mut plan, fewer) =
+            match follower.map(|_| Follow::tasks(results(&problem) * element.bytes())) {
+                Some(more) if more > tasks => (plan(more), Some(plan(tasks))),
+                _ => (plan(tasks), None),
+            };
+        // Packing more at a time for more tasks is not worth it.
+        if let Some(fewer) = fewer.filter(|fewer| fewer.shared_bytes() < plan.shared_bytes()) {
+            plan = fewer;
+        }
         let scratch = plan.worker_bytes().saturating_mul(workers);
         if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {
             return None;
@@ -99,6 +118,8 @@ impl Product {
             element: element.bytes(),
             turn,
             workers,
+            cost,
+            is_dense: is_dense(&problem),
             kernel,
             plan,
         })
@@ -130,9 +151,12 @@ impl Product {
         self.plan.name()
     }
 
-    /// About how long it takes one thread, in nanoseconds.
-    pub(crate) fn cost(&self) -> u64 {
-        self.kernel.flops() / FLOPS_PER_NANOSECOND
+    /// Which elements of the buffer of the results each task of the second phase computes, if they lie
+    /// together.
+    pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {
+        let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
+        let moved = regions.map(|r| r.start + self.out.base..r.end + self.out.base);
+        (self.is_dense && self.turn.extent == 1).then(|| moved.collect())
     }
 
     /// How many tasks a phase has.
@@ -229,6 +253,28 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
     }
     problem.k.extend(inner.iter().map(dim));
     problem
+}
+
+/// How many elements the results have.
+fn results(problem: &kernels::Contraction) -> usize {
+    let dims = [&problem.batch, &problem.m, &problem.n]
+        .into_iter()
+        .flatten();
+    dims.map(|dim| dim.extent).fold(1, usize::saturating_mul)
+}
+
+/// Whether the results lie in the row-major order of the dims batch, m, n, without gaps.
+fn is_dense(problem: &kernels::Contraction) -> bool {
+    let dims = [&problem.batch, &problem.m, &problem.n]
+        .into_iter()
+        .flatten();
+    let dims: Vec<&kernels::Dim> = dims.filter(|dim| dim.extent > 1).collect();
+    let mut step = 1;
+    dims.iter().rev().all(|dim| {
+        let follows = dim.out == step;
+        step = step.saturating_mul(dim.extent);
+        follows
+    })
 }
 
 fn dim(axis: &Stride) -> kernels::Dim {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::arena::{Lifetime, place};
+use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::product::Product;
 use rustc_hash::FxHashMap;
@@ -30,6 +31,8 @@ pub(crate) struct Step {
     pub(crate) cost: u64,
     /// The number of buffers that the steps before it are called with.
     pub(crate) arguments: usize,
+    /// How it follows the step before it, if it does.
+    pub(crate) follow: Option<Follow>,
 }
 
 /// That steps take turns.
@@ -99,8 +102,9 @@ pub(crate) fn compile(
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut unique: Vec<Nest> = Vec::new();
     let mut steps = Vec::with_capacity(kernels.len());
-    for kernel in kernels {
-        let only = match kernel.nest.stages.as_slice() {
+    let mut kernels = kernels.into_iter().peekable();
+    while let Some(kernel) = kernels.next() {
+        let only = |kernel: &Kernel| match kernel.nest.stages.as_slice() {
             [stage] => contraction(&kernel.nest, stage),
             _ => None,
         };
@@ -111,10 +115,17 @@ pub(crate) fn compile(
                 count: stage.turns(),
             })
         });
-        let product = only.and_then(|c| Product::new(&c, &kernel, slots, threads.unwrap_or(1)));
+        let product = only(&kernel).and_then(|c| {
+            let next = kernels.peek().filter(|next| only(next).is_none());
+            let follows = next.is_some_and(|next| Follow::reach(&kernel, next).is_some());
+            let follower = next
+                .filter(|_| follows)
+                .map(|next| next.nest.work() as u64 / 10);
+            Product::new(&c, &kernel, slots, threads.unwrap_or(1), follower)
+        });
         let (work, cost, workers) = match product {
             Some(product) => {
-                let (cost, workers) = (product.cost(), product.workers);
+                let (cost, workers) = (product.cost, product.workers);
                 (Work::Product(Box::new(product)), cost, workers)
             }
             None => {
@@ -142,10 +153,28 @@ pub(crate) fn compile(
             workers,
             cost: cost.saturating_mul(turned),
             arguments,
+            follow: None,
         });
     }
     let nests: Vec<&Nest> = unique.iter().collect();
     let code = compiler.compile(&nests, options)?;
+    for next in 1..steps.len() {
+        let follow = match (&steps[next - 1], &steps[next].work) {
+            (
+                Step {
+                    work: Work::Product(product),
+                    kernel,
+                    ..
+                },
+                Work::Code { function, .. },
+            ) => {
+                let reach = Follow::reach(kernel, &steps[next].kernel);
+                reach.and_then(|reach| Follow::new(product, reach, code.parts(*function)))
+            }
+            _ => None,
+        };
+        steps[next].follow = follow;
+    }
     let shared = steps.iter().filter(|step| step.workers > 1);
     let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
     Ok(Native {
@@ -209,6 +238,13 @@ impl Native {
             first.resize(end, start);
             last.resize(end, end - 1);
         }
+        // What steps use that run together lives through both.
+        for (number, step) in self.steps.iter().enumerate() {
+            if step.follow.is_some() {
+                first[number] = first[number - 1];
+                last[number - 1] = last[number];
+            }
+        }
         for (number, step) in self.steps.iter().enumerate() {
             // What turns use lives through all of them.
             let (first, last) = (first[number], last[number]);
@@ -236,8 +272,8 @@ impl Native {
             if let Work::Product(product) = &step.work {
                 all.push(Lifetime {
                     bytes: product.scratch_bytes(),
-                    first: number,
-                    last: number,
+                    first: first[number],
+                    last: last[number],
                 });
             }
         }
