@@ -6,7 +6,7 @@ use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use vinelift::{Core, InferRequest, KernelTime, Shape};
+use vinelift::{Core, InferRequest, KernelTime, Peak, Shape, peak};
 
 /// Measure reading, compiling and running a model
 #[derive(clap::Args)]
@@ -49,7 +49,17 @@ struct Report {
     /// `None` where the system does not tell.
     peak_rss_mb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<Machine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<Kernel>>,
+}
+
+/// What one thread of this machine could do at best.
+#[derive(Serialize)]
+struct Machine {
+    f32_gflops: f64,
+    f64_gflops: f64,
+    copy_gbytes: f64,
 }
 
 #[derive(Serialize)]
@@ -59,6 +69,13 @@ struct Kernel {
     median_us: f64,
     /// Of all kernels' medians, from 0 to 1.
     share: f64,
+    how: String,
+    /// Billions of floating-point operations in a second, of a contraction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gflops: Option<f64>,
+    /// Billions of bytes in a second that it reads and writes, each tensor once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gbytes: Option<f64>,
 }
 
 /// What random inputs are made from.
@@ -117,10 +134,10 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         iterations: times.len(),
         threads: rayon::current_num_threads(),
         peak_rss_mb: peak_rss_mb(),
-        kernels: if args.profile {
-            Some(profile(&mut request, times.len())?)
-        } else {
-            None
+        machine: args.profile.then(|| Machine::from(peak())),
+        kernels: match args.profile {
+            true => Some(profile(&mut request, times.len())?),
+            false => None,
         },
     })
 }
@@ -168,13 +185,30 @@ fn profile(request: &mut InferRequest, iterations: usize) -> Result<Vec<Kernel>,
     };
     let medians: Vec<f64> = (0..first.len()).map(median).collect();
     let total = medians.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let kernel = |(KernelTime { name, layers, .. }, median_us): (KernelTime, f64)| Kernel {
-        name,
-        layers,
-        median_us,
-        share: median_us / total,
+    let kernel = |(kernel, median_us): (KernelTime, f64)| {
+        let rate =
+            |count: u64| (count > 0 && median_us > 0.0).then(|| count as f64 / median_us / 1e3);
+        Kernel {
+            median_us,
+            share: median_us / total,
+            gflops: rate(kernel.flops),
+            gbytes: rate(kernel.bytes),
+            name: kernel.name,
+            layers: kernel.layers,
+            how: kernel.how,
+        }
     };
     Ok(first.into_iter().zip(medians).map(kernel).collect())
+}
+
+impl From<Peak> for Machine {
+    fn from(peak: Peak) -> Machine {
+        Machine {
+            f32_gflops: peak.f32_flops / 1e9,
+            f64_gflops: peak.f64_flops / 1e9,
+            copy_gbytes: peak.bytes / 1e9,
+        }
+    }
 }
 
 impl Report {
@@ -195,18 +229,30 @@ impl Report {
         }
         let mut kernels: Vec<&Kernel> = self.kernels.iter().flatten().collect();
         kernels.sort_by(|a, b| b.median_us.total_cmp(&a.median_us));
-        for Kernel {
-            name,
-            layers,
-            median_us,
-            share,
-        } in kernels
-        {
+        if let Some(machine) = &self.machine {
             writeln!(
                 out,
-                "{:5.1} %  {median_us:10.1} µs  {name}: {}",
-                share * 100.0,
-                layers.join(", ")
+                "one thread of this machine: {:.0} GFLOP/s f32, {:.0} f64, copies {:.1} GB/s",
+                machine.f32_gflops, machine.f64_gflops, machine.copy_gbytes
+            )?;
+        }
+        for kernel in kernels {
+            let Kernel {
+                name,
+                median_us,
+                how,
+                ..
+            } = kernel;
+            let rate = match (kernel.gflops, kernel.gbytes) {
+                (Some(gflops), _) => format!("{gflops:7.1} GFLOP/s"),
+                (None, Some(gbytes)) => format!("{gbytes:7.1} GB/s   "),
+                (None, None) => format!("{:15}", ""),
+            };
+            writeln!(
+                out,
+                "{:5.1} %  {median_us:10.1} µs  {rate}  {name}: {} ({how})",
+                kernel.share * 100.0,
+                kernel.layers.join(", ")
             )?;
         }
         Ok(())

@@ -283,9 +283,11 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
         if !layer.is_none_or(of_layer) {
             continue;
         }
+        let how = step.how();
         let body = match (&step.work, native.text(step), stage) {
             (Work::Code { function, .. }, Some(code), stage) => {
-                let _ = writeln!(text, "; kernel {} = function {function}", step.name());
+                let name = step.name();
+                let _ = writeln!(text, "; kernel {name} = function {function}, {how}");
                 let KernelText { clif, vcode, asm } = code;
                 match stage {
                     Stage::Clif => clif,
@@ -293,9 +295,8 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
                     _ => asm,
                 }
             }
-            (Work::Product(product), ..) => {
-                let how = product.name();
-                let _ = writeln!(text, "; kernel {} = contraction, {how}", step.name());
+            (Work::Product(_), ..) => {
+                let _ = writeln!(text, "; kernel {} = {how}", step.name());
                 ""
             }
             _ => continue,

@@ -151,6 +151,11 @@ impl Product {
         self.plan.name()
     }
 
+    /// Its floating-point operations, in all turns.
+    pub(crate) fn flops(&self) -> u64 {
+        self.kernel.flops().saturating_mul(self.turn.extent as u64)
+    }
+
     /// Which elements of the buffer of the results each task of the second phase computes, if they lie
     /// together.
     pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {

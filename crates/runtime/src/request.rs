@@ -42,6 +42,12 @@ pub struct KernelTime {
     pub layers: Vec<String>,
     /// How long it ran.
     pub time: Duration,
+    /// How it runs: which contraction kernel, or what else.
+    pub how: String,
+    /// The floating-point operations of a contraction, two for each multiply-add; 0 for others.
+    pub flops: u64,
+    /// The bytes of all tensors that it reads or writes, each once.
+    pub bytes: u64,
 }
 
 /// What a run can be asked for besides its outputs.

@@ -184,13 +184,13 @@ impl Run<'_> {
         execute(plan, &mut memory, timed.then_some(&mut durations))?;
         if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.native) {
             let steps = native.steps.iter().zip(durations);
-            times.extend(steps.map(|(step, time)| {
-                let layers = step.kernel.nest.layers.iter();
-                KernelTime {
-                    name: step.name().to_owned(),
-                    layers: layers.map(|l| l.name.clone()).collect(),
-                    time,
-                }
+            times.extend(steps.map(|(step, time)| KernelTime {
+                name: step.name().to_owned(),
+                layers: step.layers().map(str::to_owned).collect(),
+                time,
+                how: step.how(),
+                flops: step.flops(),
+                bytes: step.bytes(),
             }));
         }
         if plan.is_followed() || !state.unit.assigns.is_empty() {
@@ -232,6 +232,9 @@ impl Run<'_> {
                 name: node.layer.name.clone(),
                 layers: vec![node.layer.name.clone()],
                 time: start.elapsed(),
+                how: "called".to_owned(),
+                flops: 0,
+                bytes: 0,
             });
         }
         for ((tensor, ty), value) in call.outputs.iter().zip(outputs) {

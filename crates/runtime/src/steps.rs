@@ -191,6 +191,41 @@ impl Step {
         nest.stages.last().map_or("", |s| &nest.buf(s.target).name)
     }
 
+    /// The names of its layers.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
+        self.kernel.nest.layers.iter().map(|l| l.name.as_str())
+    }
+
+    /// How it runs, for texts.
+    pub(crate) fn how(&self) -> String {
+        match (&self.work, &self.follow) {
+            (Work::Product(product), _) => format!("contraction, {}", product.name()),
+            (Work::Code { .. }, None) => "code".to_owned(),
+            (Work::Code { .. }, Some(_)) => {
+                "code, run with the tasks of the contraction before it".to_owned()
+            }
+        }
+    }
+
+    /// Its floating-point operations, if it is a contraction.
+    pub(crate) fn flops(&self) -> u64 {
+        match &self.work {
+            Work::Product(product) => product.flops(),
+            Work::Code { .. } => 0,
+        }
+    }
+
+    /// The bytes of all its buffers.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = self
+            .kernel
+            .nest
+            .buffers
+            .iter()
+            .map(|b| length(b).unwrap_or(0));
+        bytes.fold(0, |sum, n| sum.saturating_add(n as u64))
+    }
+
     /// The buffers of the whole nest that it needs when it runs.
     fn needs(&self) -> Vec<BufferId> {
         match &self.work {
