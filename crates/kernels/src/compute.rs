@@ -8,6 +8,12 @@ use crate::plan::{Part, Plan, Rows, Source};
 use crate::simd::Float;
 use crate::tile::{Engine, Tile};
 
+/// How far ahead what is used once is fetched: as far as memory is slow.
+const FETCH_BYTES: usize = 4 << 10;
+
+/// How far ahead anything is fetched: the second cache has to hold it.
+const FETCH_MOST: usize = 256 << 10;
+
 /// A task of the second phase.
 pub(crate) struct Run<'a, T: 'static> {
     pub(crate) kernel: &'a Kernel,
@@ -64,6 +70,7 @@ impl<T: Float> Run<'_, T> {
                     }
                     for panel in group {
                         let columns = self.columns(columns, &group[0], panel, k, count);
+                        let ahead = self.ahead(panel, block.len());
                         for tile in self.tiles(block.clone()) {
                             let (rows, rows_step) = self.rows(rows, &block, &tile, k, count);
                             // SAFETY: the tile's rows, columns and part of `out` are there.
@@ -72,6 +79,7 @@ impl<T: Float> Run<'_, T> {
                                     rows,
                                     rows_step,
                                     columns,
+                                    ahead,
                                     k,
                                     count,
                                     readable,
@@ -155,6 +163,27 @@ impl<T: Float> Run<'_, T> {
         }
     }
 
+    /// How far ahead of a tile rows and columns should be fetched: what comes next where they are packed,
+    /// if that is not the tile's own.
+    fn ahead(&self, panel: &Panel, rows: usize) -> [usize; 2] {
+        let Run { kernel, plan, .. } = self;
+        let near = FETCH_BYTES / size_of::<T>();
+        let whole = |width: usize| match width * kernel.k {
+            next if plan.k_block < kernel.k || next <= FETCH_MOST / size_of::<T>() => next,
+            _ => near,
+        };
+        let rows_ahead = match plan.rows {
+            Rows::Packed => whole(kernel.height),
+            _ => 0,
+        };
+        let columns_ahead = match rows > kernel.height {
+            true => whole(panel.vectors as usize * kernel.lanes),
+            // The only tile is as fast as memory.
+            false => near,
+        };
+        [rows_ahead, columns_ahead]
+    }
+
     /// Computes a tile.
     ///
     /// # Safety
@@ -173,6 +202,8 @@ impl<T: Float> Run<'_, T> {
             rows: at.rows,
             rows_step: at.rows_step,
             columns: at.columns,
+            rows_ahead: at.ahead[0],
+            columns_ahead: at.ahead[1],
             offsets: std::ptr::null(),
             vectors: vectors.as_ptr(),
             out: at.out,
@@ -214,6 +245,7 @@ struct At<T> {
     rows: *const T,
     rows_step: usize,
     columns: *const T,
+    ahead: [usize; 2],
     k: usize,
     count: usize,
     readable: usize,

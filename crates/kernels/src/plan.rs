@@ -77,6 +77,9 @@ pub(crate) struct Part {
 /// The bytes of packed columns that a tile should find in the first cache.
 const PANEL_BYTES: usize = 32 << 10;
 
+/// The bytes of columns that the second cache keeps while rows go by.
+const STAY_BYTES: usize = 128 << 10;
+
 /// The most rows that a task packs at a time.
 const ROW_BLOCK: usize = 1 << 10;
 
@@ -129,7 +132,12 @@ impl Kernel {
             .max()
             .unwrap_or(1)
             * self.lanes;
-        let k_block = if self.row_panels == 1 && columns != Source::Own {
+        // Many packed rows go by once, if the second cache has room for all columns.
+        let rows_stream = rows == Rows::Packed
+            && columns == Source::Plain
+            && self.columns.needed * self.element.bytes() <= STAY_BYTES
+            && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES;
+        let k_block = if rows_stream || self.row_panels == 1 && columns != Source::Own {
             self.k
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
@@ -140,6 +148,7 @@ impl Kernel {
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
             Rows::Own => ROW_BLOCK.next_multiple_of(self.height),
+            _ if rows_stream => self.height,
             _ => usize::MAX,
         };
         // Many rows make up for panels that are only in the second cache, and packing several at a time

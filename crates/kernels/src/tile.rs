@@ -34,6 +34,9 @@ pub(crate) struct Tile<T> {
     pub(crate) rows_step: usize,
     /// The column side: packed (`N` vectors for each `k`), or plain.
     pub(crate) columns: *const T,
+    /// How many elements ahead the rows, and packed columns, are fetched into the second cache.
+    pub(crate) rows_ahead: usize,
+    pub(crate) columns_ahead: usize,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
     /// `N` vectors.
@@ -80,6 +83,9 @@ pub(crate) const PACKED: u8 = 0;
 pub(crate) const PLAIN: u8 = 1;
 pub(crate) const EDGE: u8 = 2;
 
+/// The rows of a tile that leave time for fetching what comes next; lower ones are all loads.
+const LEAST_FETCHING: usize = 4;
+
 /// The micro-kernel of `H` rows and `N` vectors.
 ///
 /// # Safety
@@ -113,6 +119,9 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
             if SIDE == PACKED {
                 for j in 0..N {
                     columns[j] = S::load(packed.add(j * S::LANES));
+                    if H >= LEAST_FETCHING {
+                        S::fetch(packed.wrapping_add(j * S::LANES + tile.columns_ahead));
+                    }
                 }
                 packed = packed.add(N * S::LANES);
             } else {
@@ -125,6 +134,9 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                         S::load_first(from, vectors[j].load as usize)
                     };
                 }
+            }
+            if H >= LEAST_FETCHING {
+                S::fetch(rows.wrapping_add(tile.rows_ahead));
             }
             for i in 0..H {
                 let row = S::splat(rows.add(i));

@@ -36,6 +36,11 @@ impl Simd for V32 {
         unsafe { _mm512_storeu_ps(to, v) }
     }
     #[inline(always)]
+    unsafe fn fetch(from: *const f32) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+    #[inline(always)]
     unsafe fn load_first(from: *const f32, lanes: usize) -> __m512 {
         // SAFETY: as `zero`; lanes whose bit is not set are not read.
         unsafe { _mm512_maskz_loadu_ps(first(lanes), from) }
@@ -89,6 +94,11 @@ impl Simd for V64 {
     unsafe fn store(to: *mut f64, v: __m512d) {
         // SAFETY: as `zero`, and all lanes may be written.
         unsafe { _mm512_storeu_pd(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn fetch(from: *const f64) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const f64, lanes: usize) -> __m512d {

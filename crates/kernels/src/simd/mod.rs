@@ -117,6 +117,9 @@ pub(crate) trait Simd {
     unsafe fn splat(from: *const Self::T) -> Self::V;
     unsafe fn load(from: *const Self::T) -> Self::V;
     unsafe fn store(to: *mut Self::T, v: Self::V);
+    /// Has the second cache fetch what is at `from`, which need not be an element.
+    #[inline(always)]
+    unsafe fn fetch(_from: *const Self::T) {}
     /// The lanes after the first `lanes` are zero.
     unsafe fn load_first(from: *const Self::T, lanes: usize) -> Self::V;
     unsafe fn store_first(to: *mut Self::T, v: Self::V, lanes: usize);

@@ -308,11 +308,11 @@ fn try_extract(
     let products = outer.iter().chain(axes).map(|a| a.extent);
     let products = products.fold(1usize, usize::saturating_mul);
     let mut stored = Vec::new();
-    let mut factor = |nest: &mut Nest, side: &str, x: &Scalar| {
+    let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
         if strided_load(nest, x).is_some() {
             return Some(x.clone());
         }
-        let operand = Operand::of(x, &outer, axes);
+        let operand = Operand::of(x, other, &outer, axes);
         // Each element should be used a few times; what is constant is stored before the first run.
         let constant = loaded_by([x]).into_iter().all(is_constant);
         let is_much = operand.elements().saturating_mul(2) > products;
@@ -325,8 +325,10 @@ fn try_extract(
         stored.push(store);
         Some(load)
     };
-    let left = factor(nest, "left", left)?;
-    let right = factor(nest, "right", right)?;
+    let (left, right) = (
+        factor(nest, "left", left, right)?,
+        factor(nest, "right", right, left)?,
+    );
     let term = Scalar::binary(Binary::Term, left, right);
     let init = Scalar::constant(0, sum.ty());
     let value = Scalar::reduce(Binary::Add, axes.clone(), init, term);

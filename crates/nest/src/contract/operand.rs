@@ -23,8 +23,9 @@ struct Core {
 }
 
 impl Operand {
-    /// For the factor `x`, over axes of the domain (`outer`) and axes summed over (`inner`).
-    pub(super) fn of(x: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
+    /// For the factor `x` of a product with `other`, over axes of the domain (`outer`) and axes summed over
+    /// (`inner`).
+    pub(super) fn of(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
         let axes: FxHashMap<AxisId, Axis> = outer.iter().chain(inner).map(|a| (a.id, *a)).collect();
         let mut dims: Vec<Core> = Vec::new();
         collect(x, &axes, &mut dims, &mut FxHashSet::default());
@@ -38,14 +39,21 @@ impl Operand {
             let known = outer.iter().chain(inner).filter(|a| free.contains(&a.id));
             dims = known.map(|axis| Core::axis(*axis)).collect();
         }
-        // Axes of the domain alone, those only summed over, then what slides.
+        // First what both factors have, as batches do. Then, if the sums lie along an axis of this factor,
+        // axes that are only summed over and the domain's in its order, so that vectors of sums need vectors of
+        // the factor; otherwise axes of the domain alone, those only summed over, and what slides.
+        let both = free_axes(other);
+        let innermost = outer.iter().rfind(|a| a.extent > 1).map(|a| a.id);
+        let has_innermost = |core: &Core| core.terms.iter().any(|(a, _)| Some(a.id) == innermost);
+        let along = dims.iter().any(has_innermost);
         let position = |core: &Core| {
             let of = |a: &Axis| outer.iter().position(|o| o.id == a.id);
             let last = core.terms.iter().filter_map(|(a, _)| of(a)).max();
-            let kind = match (last, core.terms.len()) {
-                (Some(_), 1) => 0,
-                (None, _) => 1,
-                (Some(_), _) => 2,
+            let kind = match (last, core.terms.as_slice()) {
+                (Some(_), [(axis, _)]) if both.contains(&axis.id) => 0,
+                (Some(_), [_]) if !along => 1,
+                (None, _) => 2,
+                (Some(_), _) => 3,
             };
             (kind, last)
         };

@@ -25,7 +25,8 @@ impl<'n> Builder<'_, 'n, '_> {
     ) -> Option<Lanes> {
         let reads_zero = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
         let shape = &self.emitter.nest.buf(buffer).shape;
-        if buffer == self.stage.target || shape.contains(&0) || at.iter().any(reads_zero) {
+        let is_own = buffer == self.stage.target && !self.emitter.stays_apart(self.stage, at);
+        if is_own || shape.contains(&0) || at.iter().any(reads_zero) {
             return None;
         }
         // The side of a select that is not taken is read too.

@@ -125,7 +125,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether a load, with those that its indices are made of, can be done for several points at once:
-    /// none reads what the stage writes, and where a guard is around it, all lie inside their buffers
+    /// none reads what the innermost loop writes, and where a guard is around it, all lie inside their buffers
     /// without that guard, since both sides of a select are evaluated.
     fn may_run(&mut self, stage: &Stage, load: &Scalar, guarded: bool) -> bool {
         let mut open = vec![load];
@@ -135,7 +135,11 @@ impl<'n> Emitter<'n, '_> {
                 continue;
             }
             match x.kind() {
-                Kind::Load { buffer, .. } if *buffer == stage.target => return false,
+                Kind::Load { buffer, at } if *buffer == stage.target => {
+                    if x.address() != load.address() || !self.stays_apart(stage, at) {
+                        return false;
+                    }
+                }
                 Kind::Load { buffer, at } if guarded => {
                     let shape = &self.nest.buf(*buffer).shape;
                     let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
@@ -149,6 +153,28 @@ impl<'n> Emitter<'n, '_> {
             open.extend(x.children());
         }
         true
+    }
+
+    /// Whether `at` in the target of `stage` is, at every point, so far from what is written there that
+    /// the innermost loop does not read what it writes.
+    pub(in crate::emit) fn stays_apart(&self, stage: &Stage, at: &[Scalar]) -> bool {
+        let Some(axis) = stage.domain.iter().rfind(|axis| axis.extent > 1) else {
+            return false;
+        };
+        let (read, written) = (
+            self.linear(stage.target, at),
+            self.linear(stage.target, &stage.at),
+        );
+        let mut moves: Vec<(&Scalar, i64)> = read.terms().collect();
+        for (leaf, coefficient) in written.terms() {
+            match moves.iter_mut().find(|(other, _)| *other == leaf) {
+                Some((_, sum)) => *sum = sum.wrapping_sub(coefficient),
+                None => return false,
+            }
+        }
+        let distance = read.constant().wrapping_sub(written.constant());
+        let is_far = distance.unsigned_abs() >= axis.extent as u64;
+        is_far && moves.iter().all(|(_, sum)| *sum == 0)
     }
 
     /// The elements by which an offset steps along the lanes.
