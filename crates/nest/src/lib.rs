@@ -6,7 +6,8 @@
 //! Every operator family is a choice of `at` and `value`: a layout operator is a [`Kind::Load`]
 //! through an index map, a gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a
 //! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Stages may take turns along their outermost
-//! axis ([`Stage::group`]): the parts of a recurrent step do. Fusion is substitution ([`fuse`]), and sums of
+//! axis ([`Stage::group`]): the parts of a recurrent step do. Long folds along memory are partial folds that run side
+//! by side ([`partial_folds`]). Fusion is substitution ([`fuse`]), and sums of
 //! products become stages of their own ([`contract`]), which a kernel made for them may run.
 //!
 //! Invariants:
@@ -32,6 +33,7 @@ mod linear;
 mod math;
 mod nest;
 mod parse;
+mod partial;
 mod parts;
 mod print;
 mod range;
@@ -53,6 +55,7 @@ pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
 };
 pub use parse::{ParseError, parse};
+pub use partial::partial_folds;
 pub use parts::{Parts, Reach, outermost};
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};

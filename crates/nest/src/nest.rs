@@ -1,6 +1,6 @@
 //! Nests, stages and buffers.
 
-use crate::scalar::{AxisId, Binary, Policy, Scalar, Wrap};
+use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Wrap};
 use rustc_hash::FxHashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -141,6 +141,15 @@ impl Stage {
     /// Points of its outermost axis.
     pub fn turns(&self) -> usize {
         self.domain.first().map_or(1, |axis| axis.extent)
+    }
+
+    /// Whether it writes every element of its target once, each at the point of the same indices.
+    pub(crate) fn is_identity(&self, nest: &Nest) -> bool {
+        let is_axis = |(i, a): (&Scalar, &Axis)| matches!(i.kind(), Kind::Axis(id) if *id == a.id);
+        let extents = self.domain.iter().map(|a| a.extent);
+        self.at.len() == self.domain.len()
+            && self.at.iter().zip(&self.domain).all(is_axis)
+            && extents.eq(nest.buf(self.target).shape.iter().copied())
     }
 
     /// The buffers that it loads from, in the order met, each once.

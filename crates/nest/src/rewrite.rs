@@ -172,6 +172,20 @@ pub(crate) fn visit_stage(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
         .for_each(|x| visit(x, f));
 }
 
+/// The axes that `x` depends on and does not bind.
+pub(crate) fn free_axes(x: &Scalar) -> FxHashSet<AxisId> {
+    let (mut free, mut bound) = (FxHashSet::default(), FxHashSet::default());
+    visit(x, &mut |x| match x.kind() {
+        Kind::Axis(id) => {
+            free.insert(*id);
+        }
+        Kind::Reduce { axes, .. } => bound.extend(axes.iter().map(|a| a.id)),
+        _ => {}
+    });
+    free.retain(|id| !bound.contains(id));
+    free
+}
+
 /// The buffers that a stage loads from, in the order met, each once.
 pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
     loaded_by(stage.at.iter().chain([&stage.value]))

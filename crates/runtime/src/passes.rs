@@ -3,7 +3,7 @@
 use crate::plan::Slot;
 use crate::{Error, Level};
 use std::time::{Duration, Instant};
-use vinelift_nest::{Kept, Nest, contract, fuse, schedule, verify};
+use vinelift_nest::{Kept, Nest, contract, fuse, partial_folds, schedule, verify};
 
 /// What a pass did, for the trace.
 #[derive(Debug)]
@@ -38,6 +38,10 @@ pub(crate) fn optimize(
         }
     };
     record("nest", Instant::now(), Vec::new(), &nest);
+    // At every level: it defines the order in which sums are rounded.
+    let start = Instant::now();
+    partial_folds(&mut nest);
+    record("partial folds", start, Vec::new(), &nest);
     if level.fuses() {
         let start = Instant::now();
         let kept = fuse(&mut nest);

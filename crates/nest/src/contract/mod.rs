@@ -15,10 +15,10 @@ mod tests;
 
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
-use crate::rewrite::{loaded_by, replace_axes, rewrite_stage, visit};
+use crate::rewrite::{free_axes, loaded_by, replace_axes, rewrite_stage, visit};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
-use operand::{Operand, free_axes};
+use operand::Operand;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::{ElementType, element_count};
 

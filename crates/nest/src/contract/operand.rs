@@ -5,7 +5,7 @@
 
 use crate::linear::Linear;
 use crate::nest::{Axis, Mode, Nest, Role, Stage};
-use crate::rewrite::visit;
+use crate::rewrite::free_axes;
 use crate::scalar::{AxisId, Kind, Scalar};
 use crate::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -216,18 +216,4 @@ fn collect(
     if !dims.contains(&core) {
         dims.push(core);
     }
-}
-
-/// The axes that `x` depends on and does not bind.
-pub(super) fn free_axes(x: &Scalar) -> FxHashSet<AxisId> {
-    let (mut free, mut bound) = (FxHashSet::default(), FxHashSet::default());
-    visit(x, &mut |x| match x.kind() {
-        Kind::Axis(id) => {
-            free.insert(*id);
-        }
-        Kind::Reduce { axes, .. } => bound.extend(axes.iter().map(|a| a.id)),
-        _ => {}
-    });
-    free.retain(|id| !bound.contains(id));
-    free
 }

@@ -1,5 +1,6 @@
 //! What it takes to evaluate a value.
 
+use super::MOST_PLACES;
 use crate::nest::Stage;
 use crate::rewrite::{visit, visit_stage};
 use crate::scalar::{Binary, Kind, Scalar};
@@ -12,7 +13,7 @@ pub(super) struct Cost {
     pub(super) nodes: usize,
     /// Operations on values; index arithmetic, loads and widening are free.
     pub(super) arithmetic: usize,
-    /// Whether it folds.
+    /// Whether it folds, be it written out.
     pub(super) reduces: bool,
     /// Whether it sums products, for which there are kernels.
     pub(super) contracts: bool,
@@ -23,6 +24,7 @@ pub(super) struct Cost {
 impl Cost {
     pub(super) fn of(value: &Scalar) -> Cost {
         let mut cost = Cost::default();
+        let mut loads = 0;
         visit(value, &mut |x| {
             cost.nodes += weight(x);
             match x.kind() {
@@ -38,6 +40,7 @@ impl Cost {
                 Kind::Unary(op, _) if !is_index(x.ty()) => {
                     cost.arithmetic += if op.is_primitive() { 1 } else { 20 }
                 }
+                Kind::Load { .. } => loads += 1,
                 // Padding and divisions of indices do not become loads of another place.
                 Kind::Select(..) | Kind::Binary(Binary::Div | Binary::Rem, ..) => {
                     cost.arithmetic += 1
@@ -51,6 +54,7 @@ impl Cost {
                 _ => {}
             }
         });
+        cost.reduces |= loads >= MOST_PLACES;
         cost
     }
 }

@@ -16,7 +16,6 @@ mod tests;
 
 use crate::nest::{BufferId, Mode, Nest, Role, Stage};
 use crate::rewrite::{Definition, loaded};
-use crate::scalar::Kind;
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,6 +26,9 @@ use vinelift_tensor::element_count;
 /// The most primitive nodes of a fused stage, roughly: past that, code grows faster than it gains, and
 /// whoever walks an expression recursively needs too much stack.
 const MAX_NODES: usize = 600;
+
+/// Places from which it is as if an expression folded over them.
+const MOST_PLACES: usize = 16;
 
 /// Why a definition stays a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub enum Reason {
     Scattered,
     /// A buffer that it reads is written again before its reader runs.
     Overwritten,
+    /// It is computed, and read at this many places for each point: vectors of it would become scalars.
+    Apart(usize),
     /// The fused stage would have too many nodes.
     TooLarge,
 }
@@ -69,6 +73,7 @@ impl fmt::Display for Reason {
             Reason::Scattered => f.write_str("a sum of products, not read along its dims"),
             Reason::ReduceInside => f.write_str("a fold inside another"),
             Reason::Overwritten => f.write_str("reads what is written again"),
+            Reason::Apart(places) => write!(f, "{places} places for each point"),
             Reason::TooLarge => f.write_str("too large"),
             Reason::Empty => f.write_str("empty"),
         }
@@ -203,21 +208,10 @@ impl<'a> Fuse<'a> {
     /// Whether the stage is all that writes its buffer, sets every element of it, and does not read it.
     fn is_definition(&self, stage: &Stage) -> bool {
         let buffer = self.nest.buf(stage.target);
-        let identity = stage.at.len() == stage.domain.len()
-            && stage
-                .at
-                .iter()
-                .zip(&stage.domain)
-                .all(|(i, a)| matches!(i.kind(), Kind::Axis(id) if *id == a.id));
         stage.mode == Mode::Set
             && stage.group.is_none()
             && buffer.role == Role::Temporary
-            && identity
-            && stage
-                .domain
-                .iter()
-                .map(|a| a.extent)
-                .eq(buffer.shape.iter().copied())
+            && stage.is_identity(self.nest)
             && self
                 .writers
                 .get(&stage.target)
@@ -279,6 +273,9 @@ impl<'a> Fuse<'a> {
         }
         if cost.contracts && !sites.iter().all(Site::is_strided) {
             return Err(Reason::Scattered);
+        }
+        if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {
+            return Err(Reason::Apart(sites.len()));
         }
         if cost.arithmetic > 0 && reads > elements {
             return Err(Reason::Recomputed {
