@@ -268,6 +268,13 @@ impl Compiled {
 }
 
 impl Job<'_> {
+    /// The nest for machines that convert `f16`, if it has any.
+    fn with_halves(&self) -> Option<Nest> {
+        let nest = vinelift_nest::legalize_with_halves(self.original)?;
+        let fits = nest.buffers == self.nest.buffers && vinelift_nest::verify(&nest).is_ok();
+        fits.then_some(nest)
+    }
+
     fn compile(
         &self,
         context: &mut Context,
@@ -276,7 +283,12 @@ impl Job<'_> {
         let (kernel, capture) = (self.kernel, self.options.capture_text);
         context.clear();
         context.set_disasm(capture);
-        let emitted = emit::kernel(self.nest, &self.around, &mut context.func, shared);
+        let halves = self.around.target.and_then(|_| self.with_halves());
+        let nests = emit::Nests {
+            legal: self.nest,
+            halves: halves.as_ref(),
+        };
+        let emitted = emit::kernel(nests, &self.around, &mut context.func, shared);
         let emitted = emitted.map_err(|e| match e {
             emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
             emit::Refusal::TooLarge => CodegenError::TooLarge {

@@ -5,45 +5,64 @@
 //! all of them hold, whatever the folds' axes are, and one for each border around it. The boxes cover
 //! the domain, each point once, so the same values are written.
 
-use crate::linear::Linear;
+use crate::linear::{self, Linear};
 use crate::nest::{Axis, Mode, Nest, Stage};
 use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
+use crate::scan::Scan;
 use crate::simplify::simplify_stage;
+use crate::trim::trim_folds;
 use crate::verify::verify;
 use rustc_hash::FxHashMap;
 
 /// Splits every stage where that pays.
 pub(crate) fn split_interiors(nest: &mut Nest) {
-    let stages = std::mem::take(&mut nest.stages);
-    for stage in stages {
-        match interior(&stage) {
-            Some(inside) => {
-                let first = nest.stages.len();
-                split(nest, &stage, &inside);
-                // Where a guard is gone, what it was needed for may have become harder to prove.
-                let parts = nest.extract(first..nest.stages.len());
-                if verify(&parts.nest).is_err() {
-                    nest.stages.truncate(first);
-                    nest.stages.push(stage);
-                }
-            }
-            None => nest.stages.push(stage),
+    for stage in std::mem::take(&mut nest.stages) {
+        let (first, next_axis) = (nest.stages.len(), nest.next_axis);
+        append(nest, stage.clone());
+        // Where a guard is gone, what it was needed for may have become harder to prove.
+        let parts = nest.extract(first..nest.stages.len());
+        if nest.stages[first..] != [stage.clone()] && verify(&parts.nest).is_err() {
+            nest.stages.truncate(first);
+            nest.stages.push(stage);
+            nest.next_axis = next_axis;
         }
     }
 }
 
+/// Appends a stage, its borders apart.
+fn append(nest: &mut Nest, mut stage: Stage) {
+    trim_folds(nest, &mut stage);
+    let Some(inside) = interior(nest, &stage) else {
+        nest.stages.push(stage);
+        return;
+    };
+    let (mut borders, middle) = split(nest, &stage, &inside);
+    // What others go on from must have been written before.
+    if borders.iter().any(|b| loaded(b).contains(&b.target)) {
+        nest.stages.push(stage);
+        return;
+    }
+    for border in borders.drain(..) {
+        append(nest, border);
+    }
+    append(nest, middle);
+}
+
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards,
 /// or hardly anything would be left.
-fn interior(stage: &Stage) -> Option<Vec<(i64, i64)>> {
+fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
     for axis in &stage.domain {
         let extent = i64::try_from(axis.extent).ok().filter(|n| *n > 0)?;
         bounds.insert(axis.id, (0, extent));
     }
-    let mut order_matters =
-        stage.mode != Mode::Set || stage.group.is_some() || loaded(stage).contains(&stage.target);
+    let mut order_matters = stage.mode != Mode::Set || stage.group.is_some();
+    let scan = match loaded(stage).contains(&stage.target) {
+        true => Some(Scan::of(nest, stage)?),
+        false => None,
+    };
     let mut conditions = Vec::new();
     visit_stage(stage, &mut |x| match x.kind() {
         Kind::Wrap(_) => order_matters = true,
@@ -75,7 +94,13 @@ fn interior(stage: &Stage) -> Option<Vec<(i64, i64)>> {
         if high - low < axis.extent as i64 / 2 {
             return None;
         }
-        narrower |= high - low < axis.extent as i64;
+        let is_whole = high - low == axis.extent as i64;
+        // What the first points have written is there before the others go on from it.
+        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent as i64;
+        if !is_whole && scan.as_ref().is_some_and(|scan| !is_rest(scan)) {
+            return None;
+        }
+        narrower |= !is_whole;
         inside.push((low, high));
     }
     narrower.then_some(inside)
@@ -89,19 +114,7 @@ fn narrow(
     bounds: &mut FxHashMap<AxisId, (i64, i64)>,
     extents: &FxHashMap<AxisId, i64>,
 ) -> Option<()> {
-    // As `form >= 0`.
-    let difference = |x: &Scalar, y: &Scalar, less: i64| {
-        let mut form = Linear::of(x).plus(&Linear::of(y), -1);
-        form.constant = form.constant.checked_sub(less)?;
-        Some(form)
-    };
-    let form = match op {
-        Binary::Ge => difference(a, b, 0)?,
-        Binary::Gt => difference(a, b, 1)?,
-        Binary::Le => difference(b, a, 0)?,
-        Binary::Lt => difference(b, a, 1)?,
-        _ => return None,
-    };
+    let form = Linear::of_comparison(op, a, b)?;
     let mut least = form.constant;
     let mut along = None;
     for (atom, factor) in &form.terms {
@@ -118,45 +131,47 @@ fn narrow(
         }
     }
     let (id, factor) = along?;
-    let (low, high) = bounds.get_mut(&id)?;
-    if factor > 0 {
-        // factor · a >= -least
-        *low = (*low).max(
-            least.checked_neg()?.div_euclid(factor)
-                + i64::from(least.checked_neg()?.rem_euclid(factor) != 0),
-        );
-    } else {
-        // -factor · a <= least
-        *high = (*high).min(least.div_euclid(factor.checked_neg()?).checked_add(1)?);
-    }
-    Some(())
+    linear::narrow(factor, least, bounds.get_mut(&id)?)
 }
 
-/// Puts the borders and the middle into the nest.
-fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) {
-    let whole: Vec<(i64, i64)> = stage
+/// The borders of a stage, and its middle.
+fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, Stage) {
+    let mut rest: Vec<(i64, i64)> = stage
         .domain
         .iter()
         .map(|axis| (0, axis.extent as i64))
         .collect();
-    let mut boxes = Vec::new();
-    let mut rest = whole;
+    let mut borders = Vec::new();
     for (d, &(low, high)) in inside.iter().enumerate() {
-        for border in [(rest[d].0, low), (high, rest[d].1)] {
-            if border.0 < border.1 {
+        for (from, to) in [(rest[d].0, low), (high, rest[d].1)] {
+            let mut of = |points: (i64, i64)| {
                 let mut around = rest.clone();
-                around[d] = border;
-                boxes.push(around);
+                around[d] = points;
+                borders.push(within(nest, stage, &around));
+            };
+            // Of a single point it is known which points of a fold are left out.
+            match to - from <= FEW && folds_with_guards(stage) {
+                true => (from..to).for_each(|k| of((k, k + 1))),
+                false if from < to => of((from, to)),
+                false => {}
             }
         }
         rest[d] = (low, high);
     }
-    boxes.push(rest);
-    for part in boxes {
-        let mut stage = within(nest, stage, &part);
-        simplify_stage(&mut stage);
-        nest.stages.push(stage);
-    }
+    (borders, within(nest, stage, &rest))
+}
+
+/// Points of a border that are done one by one.
+const FEW: i64 = 3;
+
+fn folds_with_guards(stage: &Stage) -> bool {
+    let mut found = false;
+    visit_stage(stage, &mut |x| {
+        if let Kind::Reduce { body, .. } = x.kind() {
+            found |= matches!(body.kind(), Kind::Select(..));
+        }
+    });
+    found
 }
 
 /// The stage over a part of its domain, with axes of its own.
@@ -187,5 +202,6 @@ fn within(nest: &mut Nest, stage: &Stage, part: &[(i64, i64)]) -> Stage {
         Kind::Axis(id) => values.get(id).cloned().unwrap_or(x),
         _ => rebound(x, &new_axes),
     });
+    simplify_stage(&mut stage);
     stage
 }

@@ -13,14 +13,27 @@ use crate::math::Math;
 use crate::nest::{Mode, Nest};
 use crate::scalar::{Binary, Kind, Scalar};
 use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType;
 
 /// The same nest in primitive scalars. What was shared stays shared; buffers keep their ids, tables
 /// may be added behind them. A nest of primitives stays as it is.
 pub fn legalize(nest: &Nest) -> Nest {
+    with(nest, Math::default())
+}
+
+/// As [`legalize`], for machines that convert between `f16` and `f32`: such casts are primitive too. They
+/// round to nearest even, and a NaN becomes a quiet one that keeps its upper bits, as the definitions
+/// say. `None` if the nest has no `f16`.
+pub fn legalize_with_halves(nest: &Nest) -> Option<Nest> {
+    let has_halves = nest.buffers.iter().any(|b| b.ty == ElementType::F16);
+    has_halves.then(|| with(nest, Math::with_halves()))
+}
+
+fn with(nest: &Nest, math: Math) -> Nest {
     let mut legal = nest.clone();
     let mut rewrite = Rewrite {
         done: FxHashMap::default(),
-        math: Math::default(),
+        math,
     };
     for (k, stage) in nest.stages.iter().enumerate() {
         let at: Vec<Scalar> = stage

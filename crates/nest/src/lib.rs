@@ -40,9 +40,11 @@ mod range;
 mod reuse;
 mod rewrite;
 mod scalar;
+mod scan;
 mod schedule;
 mod simplify;
 mod split;
+mod trim;
 mod verify;
 
 pub use bound::{Bound, bound};
@@ -50,7 +52,7 @@ pub use contract::{Contraction, Stride, Strided, contract};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};
-pub use legalize::legalize;
+pub use legalize::{legalize, legalize_with_halves};
 pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
 };
@@ -59,6 +61,7 @@ pub use partial::partial_folds;
 pub use parts::{Parts, Reach, outermost};
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
+pub use scan::Scan;
 pub use schedule::schedule;
 pub use simplify::simplify;
 pub use split::{Kernel, split};

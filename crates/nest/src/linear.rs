@@ -58,6 +58,20 @@ impl Linear {
         self
     }
 
+    /// The form that is not negative where `a op b` holds.
+    pub(crate) fn of_comparison(op: Binary, a: &Scalar, b: &Scalar) -> Option<Linear> {
+        let (more, less, by) = match op {
+            Binary::Ge => (a, b, 0),
+            Binary::Gt => (a, b, 1),
+            Binary::Le => (b, a, 0),
+            Binary::Lt => (b, a, 1),
+            _ => return None,
+        };
+        let mut form = Linear::of(more).plus(&Linear::of(less), -1);
+        form.constant = form.constant.checked_sub(by)?;
+        Some(form)
+    }
+
     /// How many times all atoms of this form are in `other`, if they are equally often.
     pub(crate) fn factor_in(&self, other: &Linear) -> Option<i64> {
         let of = |atom: &Scalar| other.terms.iter().find(|(a, _)| a == atom).map(|(_, k)| *k);
@@ -127,6 +141,21 @@ impl Linear {
         }
         self
     }
+}
+
+/// Takes from `low..high` where `factor · a + constant` is negative.
+pub(crate) fn narrow(factor: i64, constant: i64, (low, high): &mut (i64, i64)) -> Option<()> {
+    if factor > 0 {
+        // factor · a >= -constant
+        let least = constant.checked_neg()?;
+        let rounds_up = i64::from(least.rem_euclid(factor) != 0);
+        *low = (*low).max(least.div_euclid(factor) + rounds_up);
+    } else {
+        // -factor · a <= constant
+        let most = constant.div_euclid(factor.checked_neg()?);
+        *high = (*high).min(most.checked_add(1)?);
+    }
+    Some(())
 }
 
 /// `x / c` in a simpler form, if it has one; `c > 0`.

@@ -8,6 +8,7 @@ use super::{Emitter, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Stage};
+use vinelift_tensor::ElementType;
 
 /// About each scalar of a stage, by address.
 #[derive(Default)]
@@ -21,6 +22,8 @@ struct Fact {
     free: Rc<[AxisId]>,
     /// Whether it reads memory, can fault or loops.
     effect: bool,
+    /// Whether it converts from or to `f16`, which only strips can.
+    halves: bool,
 }
 
 impl Facts {
@@ -55,10 +58,13 @@ impl Facts {
             x.kind(),
             Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
         );
+        let is_half = |x: &Scalar| x.ty() == ElementType::F16;
+        let mut halves = matches!(x.kind(), Kind::Cast(from) if is_half(x) || is_half(from));
         for child in x.children() {
             let child = &self.known[&child.address()];
             free = union(&free, &child.free);
             effect |= child.effect;
+            halves |= child.halves;
         }
         match x.kind() {
             Kind::Axis(id) => free = Rc::new([*id]),
@@ -70,7 +76,11 @@ impl Facts {
             }
             _ => {}
         }
-        Fact { free, effect }
+        Fact {
+            free,
+            effect,
+            halves,
+        }
     }
 
     pub(super) fn free(&self, x: &Scalar) -> &[AxisId] {
@@ -81,6 +91,10 @@ impl Facts {
     pub(super) fn depends(&self, address: usize, axis: AxisId) -> bool {
         let fact = self.known.get(&address);
         fact.is_none_or(|fact| fact.free.contains(&axis))
+    }
+
+    pub(super) fn converts_halves(&self, x: &Scalar) -> bool {
+        self.known.get(&x.address()).is_none_or(|fact| fact.halves)
     }
 
     pub(super) fn has_effect(&self, x: &Scalar) -> bool {
@@ -118,6 +132,7 @@ impl<'n> Emitter<'n, '_> {
                 .free(x)
                 .iter()
                 .all(|id| self.axes.contains_key(id) && *id != lanes)
+                && !self.facts.converts_halves(x)
         })
     }
 

@@ -27,6 +27,7 @@ mod loops;
 mod memory;
 mod packed;
 mod scalar;
+mod scan;
 mod stage;
 mod strip;
 mod update;
@@ -111,16 +112,24 @@ pub(crate) struct Emitted {
     pub(crate) parts: Parts,
 }
 
+/// The nest of a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Nests<'n> {
+    pub(crate) legal: &'n Nest,
+    /// The same with casts between `f16` and `f32`, which strips have instructions for.
+    pub(crate) halves: Option<&'n Nest>,
+}
+
 /// Fills `func`, which is empty.
 pub(crate) fn kernel(
-    nest: &Nest,
+    nests: Nests<'_>,
     around: &Around<'_>,
     func: &mut Function,
     shared: &mut FunctionBuilderContext,
 ) -> Result<Emitted> {
     let isa = around.isa;
     func.signature = signature(isa);
-    let mut emitter = Emitter::new(nest, around, FunctionBuilder::new(func, shared));
+    let mut emitter = Emitter::new(nests, around, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
         // Half a function is left in there.
         *shared = FunctionBuilderContext::new();
@@ -138,6 +147,8 @@ pub(crate) fn kernel(
 
 struct Emitter<'n, 'f> {
     nest: &'n Nest,
+    /// The same with casts of `f16`.
+    halves: Option<&'n Nest>,
     builder: FunctionBuilder<'f>,
     /// Where each buffer begins.
     bases: Vec<Value>,
@@ -194,7 +205,10 @@ struct Binding {
 
 impl<'n, 'f> Emitter<'n, 'f> {
     fn new(
-        nest: &'n Nest,
+        Nests {
+            legal: nest,
+            halves,
+        }: Nests<'n>,
         around: &Around<'n>,
         mut builder: FunctionBuilder<'f>,
     ) -> Emitter<'n, 'f> {
@@ -227,6 +241,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
         Emitter {
             nest,
+            halves,
             builder,
             bases,
             flags,

@@ -2,6 +2,7 @@
 
 use super::checked::Checked;
 use super::copy::Copy;
+use super::scan::Rows;
 use super::strip::Ready;
 use super::update::BLOCK;
 use super::vector::Plan;
@@ -14,19 +15,19 @@ impl<'n> Emitter<'n, '_> {
         if stage.domain.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        self.facts.of_stage(stage);
-        self.ranges = Ranges::of_stage(stage);
-        self.open_scope();
-        let loops = self.loops.len();
-        for &axis in stage.domain.iter().filter(|axis| axis.extent == 1) {
-            self.bind_point(axis);
-        }
         let many: Vec<Axis> = stage
             .domain
             .iter()
             .filter(|a| a.extent > 1)
             .copied()
             .collect();
+        let stage = self.with_halves(number, stage, &many).unwrap_or(stage);
+        self.know(stage);
+        self.open_scope();
+        let loops = self.loops.len();
+        for &axis in stage.domain.iter().filter(|axis| axis.extent == 1) {
+            self.bind_point(axis);
+        }
         let mut way = self.way(stage, &many);
         self.runs[number] = way.runs();
         self.notes[number] = self.note(stage, &way);
@@ -44,6 +45,10 @@ impl<'n> Emitter<'n, '_> {
                 }
                 Way::Copy(copy) if k == copy.outermost => {
                     self.copy(stage, *copy, &many[k..])?;
+                    break;
+                }
+                Way::Rows(rows) if k == rows.outermost => {
+                    self.rows(stage, rows, &many[k..])?;
                     break;
                 }
                 Way::Vectors(plan) if is_last => self.vector_loop(stage, *plan)?,
@@ -67,9 +72,22 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
+    fn know(&mut self, stage: &'n Stage) {
+        self.facts.of_stage(stage);
+        self.ranges = Ranges::of_stage(stage);
+    }
+
+    /// The stage of that number with casts of `f16`, if it has any and becomes a strip: nothing else has
+    /// instructions for them.
+    fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
+        let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
+        self.know(halves);
+        let fits = first_inner(stage) < many.len() && self.ready_strip(halves).is_some();
+        fits.then_some(halves)
+    }
+
     fn way(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
-        // A turn is one point of the outermost axis: it cannot be an axis of lanes or bytes.
-        let first = usize::from(stage.group.is_some() && stage.turns() > 1);
+        let first = first_inner(stage);
         if first >= many.len() {
             return Way::Points;
         }
@@ -82,6 +100,9 @@ impl<'n> Emitter<'n, '_> {
         }
         if let Some(plan) = self.plan(stage) {
             return Way::Vectors(plan);
+        }
+        if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
+            return Way::Rows(rows);
         }
         let checks = match many.last() {
             Some(axis) if self.has_vectors && axis.extent >= BLOCK => self.checks(stage, axis.id),
@@ -101,7 +122,8 @@ impl<'n> Emitter<'n, '_> {
                 "indices checked by vectors".to_owned()
             }
             Way::Update(_) => format!("unrolled ×{BLOCK}, indices checked by vectors"),
-            Way::Vectors(_) | Way::Strip(_) | Way::Points => String::new(),
+            Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
+            Way::Rows(_) | Way::Vectors(_) | Way::Strip(_) | Way::Points => String::new(),
         }
     }
 
@@ -144,6 +166,12 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
+/// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
+/// outermost axis.
+fn first_inner(stage: &Stage) -> usize {
+    usize::from(stage.group.is_some() && stage.turns() > 1)
+}
+
 /// How the points of a stage are done.
 enum Way<'n> {
     /// One by one.
@@ -152,6 +180,8 @@ enum Way<'n> {
     Vectors(Plan),
     /// One by one, with the indices of several checked at once.
     Update(Vec<Checked<'n>>),
+    /// One by one, each from the one before.
+    Rows(Rows<'n>),
     /// As copies of neighbours.
     Copy(Copy<'n>),
     /// By a strip, until it is called.

@@ -3,7 +3,7 @@
 use super::Target;
 use super::allocate::{Registers, allocate};
 use super::encode::{Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI};
-use super::program::{Access, Form, Instruction, Operand, Program, Source, Step, Turns};
+use super::program::{Access, Form, Instruction, Operand, Program, Source, Spread, Step, Turns};
 use rustc_hash::FxHashMap;
 
 /// Registers that hold pointers and counters; those from the eighth on belong to the caller.
@@ -362,7 +362,7 @@ impl Assembly<'_> {
             let spread = self.program.spreads[number as usize];
             let constant = match spread.source {
                 Source::Constant(bits) => Some(bits),
-                Source::Argument(_) => None,
+                Source::Whole(_) | Source::Argument(_) => None,
             };
             if self.evex && i.spreads == spread.width {
                 return Last::Spread(self.spread_memory(number));
@@ -381,14 +381,23 @@ impl Assembly<'_> {
         let spread = self.program.spreads[number as usize];
         match spread.source {
             Source::Constant(bits) => Memory::Pool(self.constant(bits, spread.width, 1)),
+            Source::Whole(words) => {
+                let start = self.pool.len().next_multiple_of(64);
+                self.pool.resize(start, 0);
+                self.pool.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+                Memory::Pool(start as u32)
+            }
             Source::Argument(argument) => argument_at(argument),
         }
     }
 
     fn spread_to(&mut self, number: u32, register: u8) {
-        let width = self.program.spreads[number as usize].width;
+        let Spread { source, width } = self.program.spreads[number as usize];
         let last = Last::Memory(self.spread_memory(number));
-        let op = spread_opcode(width, self.evex);
+        let op = match source {
+            Source::Whole(_) => MOVE,
+            _ => spread_opcode(width, self.evex),
+        };
         match self.evex {
             true => self.code.evex(op, 64, register, 0, last, Extra::default()),
             false => self.code.vex(op, 32, register, 0, last, None),

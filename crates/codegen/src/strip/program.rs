@@ -31,6 +31,8 @@ pub(crate) struct Spread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Constant(u64),
+    /// Not the same in all lanes after all: 64 bytes that fill a register, by words of 8.
+    Whole(&'static [u64; 8]),
     /// An argument, by its number.
     Argument(u32),
 }

@@ -186,7 +186,12 @@ impl Format {
         let finite = Scalar::select(wide.lt(bits(1 << 23)), subnormal.bitcast(U32), normal);
         let infinity = bits(((1 << self.exponent_bits) - 1) << self.mantissa_bits);
         let absolute = match self.top {
-            Top::Infinity => Scalar::select(magnitude.ge(infinity), wide | bits(INFINITY), finite),
+            Top::Infinity => {
+                // A NaN becomes a quiet one.
+                let is_nan = magnitude.gt(infinity.clone());
+                let top = Scalar::select(is_nan, bits(QUIET_NAN), bits(INFINITY));
+                Scalar::select(magnitude.ge(infinity), wide | top, finite)
+            }
             Top::Nan => Scalar::select(magnitude.eq(bits(self.largest())), bits(QUIET_NAN), finite),
             Top::Number => finite,
         };
@@ -216,9 +221,11 @@ impl Format {
         let code = match self.top {
             Top::Infinity => {
                 let infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits;
+                // A NaN becomes a quiet one that keeps its upper bits.
                 let quiet = infinity | 1 << (self.mantissa_bits - 1);
-                let special =
-                    Scalar::select(magnitude.gt(bits(INFINITY)), bits(quiet), bits(infinity));
+                let kept = magnitude.shr(bits(shift)) & bits((1 << self.mantissa_bits) - 1);
+                let nan = kept | bits(quiet);
+                let special = Scalar::select(magnitude.gt(bits(INFINITY)), nan, bits(infinity));
                 let too_large = bits((127 + (1 << self.exponent_bits) - 1 - self.bias) << 23);
                 Scalar::select(magnitude.ge(too_large), special, finite)
             }

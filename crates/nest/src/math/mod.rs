@@ -27,11 +27,21 @@ use vinelift_tensor::ElementType::{self, *};
 /// The definitions, and the tables that they have added to a nest.
 #[derive(Default)]
 pub(crate) struct Math {
+    /// Whether casts between `f16` and `f32` are primitive.
+    has_halves: bool,
     nf4: Option<BufferId>,
     two_over_pi: Option<BufferId>,
 }
 
 impl Math {
+    /// Of a machine that casts between `f16` and `f32`.
+    pub(crate) fn with_halves() -> Math {
+        Math {
+            has_halves: true,
+            ..Math::default()
+        }
+    }
+
     /// The definition of `op(x)`, if it is not primitive.
     pub(crate) fn unary(&mut self, nest: &mut Nest, op: Unary, x: &Scalar) -> Option<Scalar> {
         match x.ty() {
@@ -70,7 +80,9 @@ impl Math {
             true => self.decode(nest, x),
             false => x.clone(),
         };
-        Some(if storage(to) {
+        Some(if self.has_halves && to == F16 {
+            convert::narrow_to_f32(x).cast(F16)
+        } else if storage(to) {
             convert::encode(convert::narrow_to_f32(x), to)
         } else {
             x.cast(to)
@@ -102,6 +114,9 @@ impl Math {
     }
 
     fn decode(&mut self, nest: &mut Nest, x: &Scalar) -> Scalar {
+        if self.has_halves && x.ty() == F16 {
+            return x.clone().cast(F32);
+        }
         if x.ty() != NF4 {
             return convert::decode(x);
         }

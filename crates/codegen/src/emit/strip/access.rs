@@ -3,7 +3,7 @@
 use super::build::{Argument, Builder, Lanes};
 use super::lanes::instruction;
 use super::opcodes;
-use crate::strip::program::{Access, Class, Form, Turns};
+use crate::strip::program::{Access, Class, Form, Source, Turns};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
@@ -15,6 +15,9 @@ pub(super) struct PointerKey {
     moves: Vec<(usize, i64)>,
     each: i64,
 }
+
+/// Words of 64 bits.
+const EVEN_THEN_ODD: [u64; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 
 impl<'n> Builder<'_, 'n, '_> {
     pub(super) fn load(
@@ -40,7 +43,7 @@ impl<'n> Builder<'_, 'n, '_> {
             return self.load_spread(ty, access);
         }
         let total = (self.lanes * usize::from(width)) as u8;
-        if step == 2 && width == 4 && total == 32 && self.tail.is_none() {
+        if step == 2 && width == 4 && total >= 32 && self.tail.is_none() {
             return self.load_every_second(access);
         }
         if step != 1 || total < 4 {
@@ -72,24 +75,32 @@ impl<'n> Builder<'_, 'n, '_> {
         })
     }
 
-    /// Every second of 15 words, from two registers that overlap in one: nothing beyond is read.
+    /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
     fn load_every_second(&mut self, access: Access) -> Option<Lanes> {
+        let bytes = self.bytes(4);
+        let lanes = self.lanes as i32;
         let mut loaded = Vec::with_capacity(self.parts);
         for part in 0..self.parts as i32 {
             let mut halves = Vec::with_capacity(2);
-            for word in [0, 7] {
-                let op = opcodes::load(32, 4, self.target);
-                let mut i = instruction(Form::Load, op, 32);
+            for word in [0, lanes - 1] {
+                let op = opcodes::load(bytes, 4, self.target);
+                let mut i = instruction(Form::Load, op, bytes);
                 i.access = Some(Access {
                     step: 8,
-                    offset: access.offset.checked_add(64 * part + 4 * word)?,
+                    offset: access.offset.checked_add(8 * lanes * part + 4 * word)?,
                     ..access
                 });
                 halves.push(Lanes::new(vec![self.give(i, Class::Vector)], 4));
             }
-            // The even words of the first, the odd ones of the second, by halves of 128 bits; then these
+            // The even words of the first, the odd ones of the second, by units of 128 bits; then these
             // in order.
             let mixed = self.three(opcodes::SHUFFLE_TWO, &halves[0], &halves[1], Some(0xd8));
+            if bytes == 64 {
+                let order = self.program.spread(Source::Whole(&EVEN_THEN_ODD), 64);
+                let order = Lanes::new(vec![order], 4);
+                loaded.extend(self.three(opcodes::SHUFFLE_BY, &order, &mixed, None).parts);
+                continue;
+            }
             let mut i = instruction(Form::Two, opcodes::SHUFFLE_HALVES, 32);
             i.immediate = Some(0xd8);
             loaded.extend(self.each(i, Class::Vector, &[&mixed]));

@@ -241,10 +241,12 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 
-    /// Whether a scalar is the same throughout the strip.
+    /// Whether a scalar is the same throughout the strip, and can be computed before it.
     pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
         let free = self.emitter.facts.free(x);
-        self.depth(x) == 0 && !free.iter().any(|axis| self.fixed.contains_key(axis))
+        self.depth(x) == 0
+            && !free.iter().any(|axis| self.fixed.contains_key(axis))
+            && !self.emitter.facts.converts_halves(x)
     }
 
     /// The lanes of a scalar.

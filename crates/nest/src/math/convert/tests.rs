@@ -137,13 +137,8 @@ fn f16_and_bf16_round_as_half_does() {
         .chain([65519.996, 65520.0, f32::INFINITY, f32::MAX])
         .collect();
     for (x, got) in xs.iter().zip(encoded(F16, &xs)) {
-        assert!(
-            same(
-                f16::from_bits(got as u16).to_f32(),
-                f16::from_f32(*x).to_f32()
-            ),
-            "{x:e} becomes {got:#x}"
-        );
+        let want = f16::from_f32(*x).to_bits();
+        assert_eq!(got, u64::from(want), "{x:e} becomes {got:#x}");
     }
     for (x, got) in xs.iter().zip(encoded(BF16, &xs)) {
         assert!(
@@ -152,6 +147,26 @@ fn f16_and_bf16_round_as_half_does() {
                 bf16::from_f32(*x).to_f32()
             ),
             "{x:e} becomes {got:#x}"
+        );
+    }
+}
+
+/// NaNs become quiet and keep their upper bits, as with the instructions of machines.
+#[test]
+fn nan_of_f16_is_as_with_half() {
+    let codes: Vec<u64> = (0..=u16::MAX).map(u64::from).collect();
+    let values = map([(F16, &codes)], |[x]| x.cast(F32));
+    for (code, got) in codes.iter().zip(values) {
+        let want = f16::from_bits(*code as u16).to_f32().to_bits();
+        assert_eq!(got, u64::from(want), "{code:#x}");
+    }
+    let nans = [0x7f80_0001u32, 0xffa0_2000, 0x7fc0_0000, 0xffff_ffff].map(f32::from_bits);
+    for (x, got) in nans.iter().zip(encoded(F16, &nans)) {
+        assert_eq!(
+            got,
+            u64::from(f16::from_f32(*x).to_bits()),
+            "{:#x}",
+            x.to_bits()
         );
     }
 }
