@@ -20,6 +20,9 @@ use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Scan, Stage, outermost};
 use vinelift_tensor::ElementType::Boolean;
 
+/// Values of so many scalars are chains that keep a register waiting.
+const LONG: usize = 16;
+
 /// The code of a strip.
 pub(crate) struct Strip {
     /// The function that it becomes.
@@ -71,7 +74,7 @@ impl<'n> Emitter<'n, '_> {
         let widest = self
             .widest_of(&stage.value)
             .max(self.width_of(stage.target));
-        let folds = self.has_fold(&stage.value);
+        let (nodes, folds) = self.size_of(&stage.value);
         let mut bytes = target.bytes();
         while bytes / widest > lane.extent {
             bytes /= 2;
@@ -79,15 +82,20 @@ impl<'n> Emitter<'n, '_> {
         if bytes < 16 || bytes / widest < 2 {
             return None;
         }
-        let most = if folds { 4 } else { 1 };
+        // Registers done side by side hide how long each takes, most of all in what is a long chain.
+        let most = if folds || nodes >= LONG { 4 } else { 2 };
         // What comes with steps takes registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
             let mut parts = most;
-            while parts > 1 && lanes * parts > lane.extent {
-                parts /= 2;
-            }
             while parts > 0 && lanes <= lane.extent {
+                // The last turn overlaps the one before: too much must not be done twice.
+                let turns = |lanes: usize| lane.extent.div_ceil(lanes);
+                let done = turns(lanes * parts) * parts;
+                if lanes * parts > lane.extent || done * 8 > turns(lanes) * 9 {
+                    parts /= 2;
+                    continue;
+                }
                 for outer in 0..axes.len() {
                     let count = (lanes, parts);
                     if let Some(ready) =
@@ -161,18 +169,18 @@ impl<'n> Emitter<'n, '_> {
         widest
     }
 
-    fn has_fold(&self, value: &Scalar) -> bool {
+    /// How many scalars a value is made of, and whether it folds.
+    fn size_of(&self, value: &Scalar) -> (usize, bool) {
+        let mut folds = false;
         let mut seen = FxHashSet::default();
         let mut open = vec![value];
         while let Some(x) = open.pop() {
-            if matches!(x.kind(), Kind::Reduce { .. }) {
-                return true;
-            }
+            folds |= matches!(x.kind(), Kind::Reduce { .. });
             if seen.insert(x.address()) && !matches!(x.kind(), Kind::Load { .. }) {
                 open.extend(x.children());
             }
         }
-        false
+        (seen.len(), folds)
     }
 
     /// The scalars that may be evaluated whatever the data are: those that no select guards, and loads

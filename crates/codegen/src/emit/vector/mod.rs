@@ -286,6 +286,8 @@ pub(super) fn operands_first<'n>(
         match x.kind() {
             Kind::Load { .. } => {}
             Kind::Reduce { init, .. } => open.push((init, false)),
+            // The condition last: masks are few.
+            Kind::Select(c, yes, no) => open.extend([c, no, yes].map(|x| (x, false))),
             _ => {
                 let below = open.len();
                 match x.as_sum() {
