@@ -79,7 +79,7 @@ impl Rewrite {
                 }
                 Visit::Leave(scalar) => {
                     let new = scalar.with_children(|child| self.done[&child.address()].clone());
-                    let new = self.node(nest, new);
+                    let new = self.node(nest, new, scalar);
                     self.done.insert(scalar.address(), new);
                 }
             }
@@ -87,10 +87,13 @@ impl Rewrite {
         self.done[&root.address()].clone()
     }
 
-    /// Rewrites a scalar whose children are primitive.
-    fn node(&mut self, nest: &mut Nest, scalar: Scalar) -> Scalar {
+    /// Rewrites a scalar whose children are primitive; `original` has those that it had.
+    fn node(&mut self, nest: &mut Nest, scalar: Scalar, original: &Scalar) -> Scalar {
         let definition = match scalar.kind() {
-            Kind::Unary(op, x) => self.math.unary(nest, *op, x),
+            Kind::Unary(op, x) => match self.math.log1p_of_part(original, x) {
+                Some(shorter) => Some(shorter),
+                None => self.math.unary(nest, *op, x),
+            },
             Kind::Binary(op, x, y) => self.math.binary(*op, x, y),
             Kind::Cast(x) => self.math.cast(nest, x, scalar.ty()),
             _ => None,

@@ -21,7 +21,7 @@ mod trigonometric;
 mod words;
 
 use crate::nest::{BufferId, Nest};
-use crate::scalar::{Binary, Scalar, Unary};
+use crate::scalar::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
 /// The definitions, and the tables that they have added to a nest.
@@ -57,6 +57,18 @@ impl Math {
             }),
             _ => None,
         }
+    }
+
+    /// A shorter definition of `ln(1 + x)` where `whole`, which that is, says that `x` is from 0 to 1.
+    pub(crate) fn log1p_of_part(&self, whole: &Scalar, x: &Scalar) -> Option<Scalar> {
+        let argument = |x: &Scalar, of: Unary| match x.kind() {
+            Kind::Unary(op, x) if *op == of => Some(x.clone()),
+            _ => None,
+        };
+        let power = argument(whole, Unary::Log1p).filter(|_| x.ty() == F32)?;
+        let negative = argument(&power, Unary::Exp)?;
+        argument(&argument(&negative, Unary::Neg)?, Unary::Abs)?;
+        Some(single::log1p_of_part(x))
     }
 
     /// The definition of `op(x, y)`, if it is not primitive.

@@ -56,6 +56,21 @@ pub(super) fn log1p(x: &Scalar) -> Scalar {
     select(x.abs().lt(c(2f64.powi(-26))), x.clone(), value)
 }
 
+/// `ln(1 + x)` for `0 <= x <= 1`: `2 atanh(s)` with `s = x / (2 + x)`; the polynomial in `s^2 <= 1/9` is fitted
+/// for the least relative error.
+pub(super) fn log1p_of_part(x: &Scalar) -> Scalar {
+    const P: [f64; 4] = [
+        0.3333320656131912,
+        0.20010849856439186,
+        0.1399956465684846,
+        0.1401226076399823,
+    ];
+    let s = x / (x + 2.0);
+    let square = &s * &s;
+    let double = &s + s.clone();
+    fma(&(&double * &square), &polynomial(&square, &P), &double)
+}
+
 /// `(k, f)` with `x = 2^k (1 + f)` and `sqrt(1/2) <= 1 + f < sqrt(2)`, for a normal positive `x`.
 fn split(x: &Scalar) -> (Scalar, Scalar) {
     const ONE: u32 = 0x3f80_0000;

@@ -357,3 +357,25 @@ fn powers_of_integers() {
         [729 % 256, 0, 255]
     );
 }
+
+/// `ln(1 + e^-|x|)`, whose argument is from 0 to 1.
+#[test]
+fn a_logarithm_of_one_and_a_part_has_a_shorter_definition() {
+    let xs: Vec<f32> = samples().into_iter().map(|x| x as f32).collect();
+    let bits: Vec<u64> = xs.iter().map(|x| x.to_bits().into()).collect();
+    let found = map([(F32, &bits)], |[x]| {
+        Scalar::unary(Unary::Log1p, (-x.abs()).exp())
+    });
+    for (x, got) in xs.iter().zip(found) {
+        let got = f64::from(f32::from_bits(got as u32));
+        let power = (-f64::from(*x).abs()).exp();
+        let want = power.ln_1p();
+        // Of the power and of the logarithm.
+        let allowed = (want * 6.0 * f64::from(f32::EPSILON)).max(f64::from(f32::from_bits(2)));
+        let near = (got - want).abs() <= allowed;
+        assert!(
+            near || got.is_nan() && want.is_nan(),
+            "of {x:e}: {got:e}, not {want:e}"
+        );
+    }
+}
