@@ -68,8 +68,8 @@ fn text_names_stages_and_layers() {
         .unwrap();
     let text = code.text(0).unwrap();
     let lines = [
-        "stage 0 of double: for i<3: t[i] = (x[i] * 2.0)",
-        "stage 1 of more: for i<3: y[i] = (t[i] + 1.0)",
+        "stage 0 of double, point by point: the innermost axis is short: for i<3: t[i] = (x[i] * 2.0)",
+        "stage 1 of more, point by point: the innermost axis is short: for i<3: y[i] = (t[i] + 1.0)",
     ];
     for (stage, line) in lines.iter().enumerate() {
         assert!(

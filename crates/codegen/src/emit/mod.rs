@@ -32,6 +32,7 @@ mod stage;
 mod strip;
 mod update;
 mod vector;
+mod why;
 mod wrap;
 
 pub(crate) use copy::Support;

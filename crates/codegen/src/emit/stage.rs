@@ -30,7 +30,7 @@ impl<'n> Emitter<'n, '_> {
         }
         let mut way = self.way(stage, &many);
         self.runs[number] = way.runs();
-        self.notes[number] = self.note(stage, &way);
+        self.notes[number] = self.note(stage, &way, &many);
         for (k, &axis) in many.iter().enumerate() {
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
@@ -115,15 +115,23 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// What the heading of a stage says.
-    fn note(&self, stage: &'n Stage, way: &Way<'n>) -> String {
+    fn note(&self, stage: &'n Stage, way: &Way<'n>, many: &[Axis]) -> String {
         match way {
-            Way::Copy(copy) => format!("copies of {} bytes", self.bytes_of(*copy, stage)),
+            Way::Copy(copy) => {
+                let bytes = self.bytes_of(*copy, stage);
+                let why = self.why_copied(stage).map(|why| format!(", {why}"));
+                format!("copies of {bytes} bytes{}", why.unwrap_or_default())
+            }
             Way::Vectors(plan) if !self.checks(stage, plan.axis.id).is_empty() => {
                 "indices checked by vectors".to_owned()
             }
             Way::Update(_) => format!("unrolled ×{BLOCK}, indices checked by vectors"),
             Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
-            Way::Rows(_) | Way::Vectors(_) | Way::Strip(_) | Way::Points => String::new(),
+            Way::Points | Way::Rows(_) => match self.why_points(stage, many) {
+                Some(why) => format!("point by point: {why}"),
+                None => String::new(),
+            },
+            Way::Vectors(_) | Way::Strip(_) => String::new(),
         }
     }
 
@@ -168,7 +176,7 @@ impl<'n> Emitter<'n, '_> {
 
 /// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
 /// outermost axis.
-fn first_inner(stage: &Stage) -> usize {
+pub(super) fn first_inner(stage: &Stage) -> usize {
     usize::from(stage.group.is_some() && stage.turns() > 1)
 }
 
