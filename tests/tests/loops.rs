@@ -73,7 +73,7 @@ impl Case {
             match i % 89 {
                 7 if self.from.is_float() => f32::NAN,
                 11 => -0.0,
-                31 if i % 4 == 0 => f32::INFINITY,
+                31 if i.is_multiple_of(4) => f32::INFINITY,
                 _ => x * [1.0, 0.01, 30.0, 0.5][i % 4],
             }
         };
@@ -163,6 +163,9 @@ prop_compose! {
     }
 }
 
+/// A dim of a window: its extent, that of the window, the step, and the padding before and after.
+type Space = (usize, usize, usize, usize, usize);
+
 prop_compose! {
     fn window()(
         from in element(),
@@ -172,21 +175,19 @@ prop_compose! {
         space in prop::collection::vec((1usize..40, 1usize..6, 1usize..4, 0usize..3, 0usize..3), 1..3),
         exclude in any::<bool>(),
     ) -> Case {
-        let of = |f: &dyn Fn(&(usize, usize, usize, usize, usize)) -> usize| -> Vec<usize> {
-            space.iter().map(f).collect()
-        };
+        let of = |f: fn(&Space) -> usize| -> Vec<usize> { space.iter().map(f).collect() };
         let list = |values: Vec<usize>| -> String {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             values.join(",")
         };
         let attributes = format!(
             "strides=\"{}\" pads_begin=\"{}\" pads_end=\"{}\" kernel=\"{}\" rounding_type=\"floor\" auto_pad=\"explicit\"",
-            list(of(&|s| s.2)),
-            list(of(&|s| s.3.min(s.1 - 1))),
-            list(of(&|s| s.4.min(s.1 - 1))),
-            list(of(&|s| s.1))
+            list(of(|s| s.2)),
+            list(of(|s| s.3.min(s.1 - 1))),
+            list(of(|s| s.4.min(s.1 - 1))),
+            list(of(|s| s.1))
         );
-        let size = of(&|s| s.0 + s.1);
+        let size = of(|s| s.0 + s.1);
         Case {
             operator: if is_max { "MaxPool" } else { "AvgPool" },
             version: "opset1",

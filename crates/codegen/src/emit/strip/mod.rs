@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::FuncId;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Scan, Stage, outermost};
+use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage, outermost};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of so many scalars are chains that keep a register waiting.

@@ -135,10 +135,11 @@ impl<'n> Emitter<'n, '_> {
                 continue;
             }
             match x.kind() {
-                Kind::Load { buffer, at } if *buffer == stage.target => {
-                    if x.address() != load.address() || !self.stays_apart(stage, at) {
-                        return false;
-                    }
+                Kind::Load { buffer, at }
+                    if *buffer == stage.target
+                        && (x.address() != load.address() || !self.stays_apart(stage, at)) =>
+                {
+                    return false;
                 }
                 Kind::Load { buffer, at } if guarded => {
                     let shape = &self.nest.buf(*buffer).shape;
