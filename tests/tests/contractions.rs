@@ -255,6 +255,33 @@ fn large_ones() {
     });
 }
 
+/// Results that no cache holds at once: what is added to them follows in parts, which the tasks of the
+/// contraction need not divide evenly.
+#[test]
+fn what_follows_in_parts() {
+    check(&Case {
+        operator: "MatMul",
+        attributes: "transpose_b=\"true\"".to_owned(),
+        ty: ElementType::F32,
+        data: vec![517, 40],
+        weights: vec![303, 40],
+        bias: vec![303],
+        weights_are_constant: true,
+    });
+    for (channels, height) in [(12, 150), (5, 257)] {
+        check(&Case {
+            operator: "Convolution",
+            attributes: "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"1,1\" pads_end=\"1,1\""
+                .to_owned(),
+            ty: ElementType::F32,
+            data: vec![1, 4, height, 150],
+            weights: vec![channels, 4, 3, 3],
+            bias: vec![1, channels, 1, 1],
+            weights_are_constant: true,
+        });
+    }
+}
+
 /// A sequence of recurrent cells whose weights are constant, and inputs for it.
 fn sequence(core: &Core, cell: &str, gates: usize, attributes: &str) -> (Model, Vec<Tensor>) {
     let (batch, steps, directions, input, hidden) = (3, 5, 2, 7, 24);
