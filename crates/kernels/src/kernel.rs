@@ -43,6 +43,8 @@ pub struct Kernel {
     pub(crate) row_out: Box<[u32]>,
     /// How many elements of `out` there must be.
     pub(crate) out_needed: usize,
+    /// Whether they lie in the order of the batch, the rows and the columns, without gaps.
+    pub(crate) dense: bool,
     /// The extents of the caller's `m` and `n`.
     pub(crate) m: usize,
     pub(crate) n: usize,
@@ -156,6 +158,7 @@ impl Kernel {
             width(height, vectors, &tallest)
         });
         let out_last = rows.last(1) + columns.last(1) + batch.last(2);
+        let dense = is_dense(&batch, rows, columns);
         Ok(Kernel {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             element,
@@ -172,6 +175,7 @@ impl Kernel {
             plain,
             scatter: (!contiguous).then_some(column_out),
             row_out,
+            dense,
             out_needed: if empty { 0 } else { out_last + 1 },
             m: left.points(),
             n: right.points(),
@@ -278,6 +282,21 @@ fn batch_axes(batch: &[Dim], exchanged: bool) -> Result<Axes<5>, Refused> {
     }
     axes.reverse();
     Axes::new(axes)
+}
+
+/// Whether `out` has the points of the batch, the rows and the columns in row-major order, without gaps.
+fn is_dense(batch: &Axes<5>, rows: &Axes<2>, columns: &Axes<2>) -> bool {
+    let sides = rows.axes().iter().chain(columns.axes());
+    let outer = batch.axes().iter().map(|a| (a.extent, a.strides[2]));
+    let dims: Vec<(usize, usize)> = outer
+        .chain(sides.map(|a| (a.extent, a.strides[1])))
+        .collect();
+    let mut step = 1usize;
+    dims.iter().rev().all(|&(extent, stride)| {
+        let follows = stride == step;
+        step = step.saturating_mul(extent);
+        follows
+    })
 }
 
 /// No dim moves in an operand that its group is not part of.

@@ -70,8 +70,8 @@ pub(crate) struct Part {
     pub(crate) batch: Range<usize>,
     pub(crate) rows: Range<usize>,
     pub(crate) panels: Range<usize>,
-    /// The elements of `out`, numbered in the order of the caller's dims.
-    region: Range<usize>,
+    /// The elements of `out`, if they lie together.
+    region: Option<Range<usize>>,
 }
 
 /// The bytes of packed columns that a tile should find in the first cache.
@@ -102,7 +102,7 @@ impl Kernel {
             Form::Plain if self.plain_pays() => Source::Plain,
             Form::Plain => Source::Own,
         };
-        let parts = self.parts(self.columns_of(columns), tasks.max(1));
+        let parts = self.parts(columns, tasks.max(1));
         let bytes = self
             .packed_columns()
             .checked_mul(self.columns.copies * self.element.bytes());
@@ -221,8 +221,10 @@ impl Kernel {
         more <= packing
     }
 
-    /// Divides the batch, then the caller's `m`, then its `n`.
-    fn parts(&self, columns: &Columns, tasks: usize) -> Vec<Part> {
+    /// Divides the batch, then the rows, unless there are too few of them or each task packs the columns
+    /// that it takes: then those.
+    fn parts(&self, source: Source, tasks: usize) -> Vec<Part> {
+        let columns = self.columns_of(source);
         let (batch, rows, panels) = (
             self.batch.points(),
             self.rows.points.len(),
@@ -232,20 +234,12 @@ impl Kernel {
             return Vec::new();
         }
         let part = |batch: Range<usize>, rows: Range<usize>, panels: Range<usize>| {
-            let (first, last) = (columns.panels[panels.start], columns.panels[panels.end - 1]);
-            let from = first.first_column as usize..(last.first_column + last.columns) as usize;
-            let (m, n) = if self.exchanged {
-                (&from, &rows)
-            } else {
-                (&rows, &from)
-            };
-            let first = (batch.start * self.m + m.start) * self.n + n.start;
-            let last = ((batch.end - 1) * self.m + m.end - 1) * self.n + n.end;
+            let region = self.region(columns, &batch, &rows, &panels);
             Part {
                 batch,
                 rows,
                 panels,
-                region: first..last,
+                region,
             }
         };
         if tasks <= batch && (batch % tasks == 0 || batch >= 4 * tasks) {
@@ -258,36 +252,54 @@ impl Kernel {
         } else {
             tasks.div_ceil(batch)
         };
+        let of_columns = source == Source::Own && panels >= each;
+        let row_parts = match of_columns {
+            true => 1,
+            false if panels >= each && self.row_panels < each => 1,
+            false => each.min(self.row_panels),
+        };
+        let column_parts = each.div_ceil(row_parts).min(panels);
+        let row_start = |part| {
+            part_start(
+                rows,
+                self.row_panels,
+                part_start(self.row_panels, row_parts, part),
+            )
+        };
         let mut divided = Vec::new();
         for at in 0..batch {
-            let batch = at..at + 1;
-            if self.exchanged {
-                let count = each.min(panels);
-                divided.extend(
-                    parts(panels, count).map(|panels| part(batch.clone(), 0..rows, panels)),
-                );
-                continue;
-            }
-            let row_panels = self.row_panels;
-            let row_parts = each.min(rows);
             for number in 0..row_parts {
-                let start = |part| match row_panels >= 4 * row_parts {
-                    true => part_start(rows, row_panels, part_start(row_panels, row_parts, part)),
-                    false => part_start(rows, row_parts, part),
-                };
-                let rows = start(number)..start(number + 1);
-                let column_parts = if rows.len() == 1 && row_parts < each {
-                    each.div_ceil(row_parts).min(panels)
-                } else {
-                    1
-                };
-                divided.extend(
-                    parts(panels, column_parts)
-                        .map(|panels| part(batch.clone(), rows.clone(), panels)),
-                );
+                let rows = row_start(number)..row_start(number + 1);
+                for panels in parts(panels, column_parts) {
+                    divided.push(part(at..at + 1, rows.clone(), panels));
+                }
             }
         }
         divided
+    }
+
+    /// The elements of `out` that a part writes, if they lie together.
+    fn region(
+        &self,
+        columns: &Columns,
+        batch: &Range<usize>,
+        rows: &Range<usize>,
+        panels: &Range<usize>,
+    ) -> Option<Range<usize>> {
+        let whole_rows = panels.len() == columns.panels.len();
+        let whole_batch = whole_rows && rows.len() == self.rows.points.len();
+        if !self.dense || !(rows.len() == 1 || whole_rows) || !(batch.len() == 1 || whole_batch) {
+            return None;
+        }
+        let (first, last) = (columns.panels[panels.start], columns.panels[panels.end - 1]);
+        let row = |batch: usize, row: usize| {
+            (batch * self.rows.points.len() + row) * self.columns.points.len()
+        };
+        let end = (last.first_column + last.columns) as usize;
+        Some(
+            row(batch.start, rows.start) + first.first_column as usize
+                ..row(batch.end - 1, rows.end - 1) + end,
+        )
     }
 
     fn describe(&self, rows: Rows, columns: Source) -> String {
@@ -337,10 +349,8 @@ impl Plan {
         self.parts.len()
     }
 
-    /// Which elements of `out` a task of the second phase writes, as a range of numbers in the
-    /// row-major order of the dims batch, `m`, `n`. The tasks' regions follow each other and cover
-    /// all.
-    pub fn region(&self, task: usize) -> Range<usize> {
+    /// Which elements of `out` a task of the second phase writes, if they lie together.
+    pub fn region(&self, task: usize) -> Option<Range<usize>> {
         self.parts[task].region.clone()
     }
 

@@ -51,8 +51,8 @@ impl Kernel {
         }
     }
 
-    /// Runs a task of the second phase, which needs that all of the first are done. It writes the
-    /// elements of [`Plan::region`] and no others.
+    /// Runs a task of the second phase, which needs that all of the first are done. No two tasks write
+    /// the same elements of `out`.
     ///
     /// # Panics
     /// if an operand or `out` is too small, or an operand not in the form that the plan is for, or
@@ -60,7 +60,7 @@ impl Kernel {
     ///
     /// # Safety
     /// `buffers.out` points to `out_bytes` bytes that may be read and
-    /// written, outside of the operands, and nothing else uses the elements of the task's region
+    /// written, outside of the operands, and nothing else uses the elements that the task writes
     /// meanwhile; `buffers.shared` is what the first phase wrote; `worker` points to
     /// [`Plan::worker_bytes`] bytes that may be written and which nothing else uses meanwhile.
     pub unsafe fn run_task(&self, plan: &Plan, task: usize, buffers: &Buffers, worker: *mut u8) {

@@ -27,8 +27,6 @@ pub(crate) struct Product {
     pub(crate) workers: usize,
     /// About how long it takes one thread, with the kernel that follows it, in nanoseconds.
     pub(crate) cost: u64,
-    /// Whether the results lie in the order in which the tasks' regions number them.
-    is_dense: bool,
 }
 
 struct Operand {
@@ -119,7 +117,6 @@ impl Product {
             turn,
             workers,
             cost,
-            is_dense: is_dense(&problem),
             kernel,
             plan,
         })
@@ -156,12 +153,12 @@ impl Product {
         self.kernel.flops().saturating_mul(self.turn.extent as u64)
     }
 
-    /// Which elements of the buffer of the results each task of the second phase computes, if they lie
-    /// together.
+    /// Which elements of the buffer of the results each task of the second phase computes, if those of
+    /// each lie together.
     pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let moved = regions.map(|r| r.start + self.out.base..r.end + self.out.base);
-        (self.is_dense && self.turn.extent == 1).then(|| moved.collect())
+        let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
+        (self.turn.extent == 1).then(|| moved.collect())?
     }
 
     /// How many tasks a phase has.
@@ -266,20 +263,6 @@ fn results(problem: &kernels::Contraction) -> usize {
         .into_iter()
         .flatten();
     dims.map(|dim| dim.extent).fold(1, usize::saturating_mul)
-}
-
-/// Whether the results lie in the row-major order of the dims batch, m, n, without gaps.
-fn is_dense(problem: &kernels::Contraction) -> bool {
-    let dims = [&problem.batch, &problem.m, &problem.n]
-        .into_iter()
-        .flatten();
-    let dims: Vec<&kernels::Dim> = dims.filter(|dim| dim.extent > 1).collect();
-    let mut step = 1;
-    dims.iter().rev().all(|dim| {
-        let follows = dim.out == step;
-        step = step.saturating_mul(dim.extent);
-        follows
-    })
 }
 
 fn dim(axis: &Stride) -> kernels::Dim {
