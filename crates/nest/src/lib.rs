@@ -43,6 +43,7 @@ mod scalar;
 mod scan;
 mod schedule;
 mod simplify;
+mod skip;
 mod split;
 mod trim;
 mod verify;

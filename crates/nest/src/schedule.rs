@@ -1,5 +1,6 @@
 //! Schedules: how a stage runs, decided apart from what it computes.
 //!
+//! * What guards a load that can read zero becomes part of its index.
 //! * The middle of a domain is done apart from its borders, without the guards that only these need.
 //! * What is copied and not used any more is changed in place.
 //! * Neighbouring dims that no data-dependent index reaches become one: accesses there are offsets.
@@ -16,14 +17,18 @@ use crate::rewrite::{replace_axes, rewrite_stage, visit, visit_stage};
 use crate::row_major;
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
+use crate::skip::skip_by_index;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::element_count;
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
     reuse(nest);
-    for stage in &mut nest.stages {
-        simplify_stage(stage);
+    for i in 0..nest.stages.len() {
+        let mut stage = nest.stages[i].clone();
+        simplify_stage(&mut stage);
+        skip_by_index(nest, &mut stage);
+        nest.stages[i] = stage;
     }
     split_interiors(nest);
     flatten_buffers(nest);
@@ -138,7 +143,7 @@ impl Groups {
 }
 
 /// The ranges of all axes of a stage, those of folds included.
-fn ranges_of(stage: &Stage) -> Ranges {
+pub(crate) fn ranges_of(stage: &Stage) -> Ranges {
     let mut ranges = Ranges::of_stage(stage);
     visit_stage(stage, &mut |x| {
         if let Kind::Reduce { axes, .. } = x.kind() {
