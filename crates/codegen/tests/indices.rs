@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{random, reference, run, same, site};
+use common::{COMPILER, random, reference, run, same, site};
+use vinelift_codegen::Options;
 use vinelift_nest::{
     Binary, BufferId, Fault, Mode, Nest, Policy, Role, Scalar, Stage, build::*, schedule, verify,
 };
@@ -35,7 +36,13 @@ struct Case {
 /// `out` over `outer`, `inner`: the indices vary with the last axis, with the one before, or with both.
 fn case(choices: &mut Choices) -> Case {
     let mut nest = Nest::new();
-    let (outer, inner) = (choices.of(&EXTENTS), choices.of(&EXTENTS));
+    let (mut outer, mut inner) = (choices.of(&EXTENTS), choices.of(&EXTENTS));
+    // More than a block that is collected at once.
+    match choices.below(24) {
+        0 => inner = 300,
+        1 => outer = 300,
+        _ => {}
+    }
     let (ty, index_ty) = (choices.of(&DATA), choices.of(&INDICES));
     let policy = Policy {
         negative: choices.below(2) == 0,
@@ -61,19 +68,23 @@ fn case(choices: &mut Choices) -> Case {
     // What the data have besides: the row, the column, or nothing.
     let with_row = choices.below(2) == 0;
     let with_column = by_row || choices.below(2) == 0;
+    let row_last = with_row && choices.below(3) == 0;
     let mut data_shape = Vec::new();
-    if with_row {
+    if with_row && !row_last {
         data_shape.push(outer);
     }
     data_shape.extend(&dims);
     if with_column {
         data_shape.push(inner);
     }
+    if row_last {
+        data_shape.push(outer);
+    }
     let domain = nest.axes(&[outer, inner]);
     let (i, j) = (Scalar::axis(domain[0].id), Scalar::axis(domain[1].id));
     let site = site(&mut nest);
     let mut at = Vec::new();
-    if with_row {
+    if with_row && !row_last {
         at.push(i.clone());
     }
     for (d, &extent) in dims.iter().enumerate() {
@@ -90,6 +101,9 @@ fn case(choices: &mut Choices) -> Case {
     }
     if with_column {
         at.push(j.clone());
+    }
+    if row_last {
+        at.push(i.clone());
     }
     let whole = vec![i, j];
     let scatter = choices.below(2) == 0;
@@ -118,7 +132,7 @@ fn case(choices: &mut Choices) -> Case {
         let data = nest.buffer("data", ty, &data_shape, Role::Input);
         let out = nest.buffer("out", ty, &[outer, inner], Role::Output);
         let mut value = nest.load(data, at);
-        if matches!(ty, F32 | I32 | I64) && choices.below(2) == 0 {
+        if matches!(ty, F32 | I32 | I64 | U8 | F64) && choices.below(3) != 0 {
             // Something that uses it, and another gather.
             let bias = nest.buffer("bias", ty, &[inner], Role::Input);
             let bias = nest.load(bias, vec![whole[1].clone()]);
@@ -159,6 +173,15 @@ fn little_endian(value: i64, ty: ElementType) -> Vec<u8> {
 
 #[test]
 fn every_way_gives_what_the_interpreter_gives() {
+    const WAYS: [&str; 6] = [
+        "collected in blocks of 16 × ",
+        "collected in blocks of 8 × ",
+        "collected in blocks of 70:",
+        "collected in blocks of 160:",
+        "unrolled ×8, indices checked by vectors",
+        "copies of",
+    ];
+    let mut met = [0; WAYS.len()];
     for seed in 0..600 {
         let mut choices = Choices(Box::new(random(seed)));
         let Case { nest, extents } = case(&mut choices);
@@ -209,10 +232,38 @@ fn every_way_gives_what_the_interpreter_gives() {
         let mut scheduled = nest.clone();
         schedule(&mut scheduled);
         assert_eq!(verify(&scheduled), Ok(()), "seed {seed}\n{scheduled}");
+        let headings = headings(&scheduled);
+        for (met, way) in met.iter_mut().zip(WAYS) {
+            *met += usize::from(headings.contains(way));
+        }
         for nest in [nest, scheduled] {
             compare(seed, &nest, &inputs, &expected, &expected_result);
         }
     }
+    if has_strips() {
+        let ways: Vec<(&str, usize)> = WAYS.into_iter().zip(met).collect();
+        assert!(met.iter().all(|n| *n > 0), "{ways:?}");
+    }
+}
+
+/// Whether this machine does things in all the ways that are counted.
+fn has_strips() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512bw");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// How the stages of a nest run.
+fn headings(nest: &Nest) -> std::string::String {
+    let options = Options {
+        capture_text: true,
+        ..Options::default()
+    };
+    let code = COMPILER.compile(&[nest], &options).unwrap();
+    let text = &code.text(0).unwrap().clif;
+    let headings = text.lines().take_while(|line| line.starts_with(';'));
+    headings.collect::<Vec<_>>().join("\n")
 }
 
 fn compare(
@@ -233,5 +284,44 @@ fn compare(
             "seed {seed}: `{}` is {found:?}, expected {expected:?}\n{nest}",
             b.name
         );
+    }
+}
+
+/// More rows than the cache holds, of which each point has its own: blocks of columns are done one after the
+/// other, and yet the first fault is that of the first point.
+#[test]
+fn columns_in_blocks() {
+    const ROWS: usize = 4100;
+    const OUTER: usize = 1030;
+    const INNER: usize = 40;
+    let mut nest = Nest::new();
+    let data = nest.buffer("data", F32, &[ROWS, INNER], Role::Input);
+    let indices = nest.buffer("indices", I32, &[OUTER, INNER], Role::Input);
+    let out = nest.buffer("out", F32, &[OUTER, INNER], Role::Output);
+    let site = site(&mut nest);
+    nest.define(vec![], out, |nest, at| {
+        let found = nest.load(indices, at.to_vec());
+        let row = nest.wrap(found, ROWS, Policy::WRAP, site, at.to_vec());
+        nest.load(data, vec![row, at[1].clone()])
+    });
+    assert!(headings(&nest).contains("16 columns at a time") || !has_strips());
+    let of_data: Vec<u8> = (0..ROWS * INNER)
+        .flat_map(|k| (k as f32).to_le_bytes())
+        .collect();
+    let good: Vec<i32> = (0..OUTER * INNER)
+        .map(|k| (k * 7919 % ROWS) as i32)
+        .collect();
+    for changes in [
+        &[][..],
+        &[(12_345, -1), (70, -4100)],
+        &[(900, 4100), (800, -4101), (30, -5)],
+    ] {
+        let mut found = good.clone();
+        changes.iter().for_each(|&(at, index)| found[at] = index);
+        let found: Vec<u8> = found.iter().flat_map(|k| k.to_le_bytes()).collect();
+        let inputs = [of_data.clone(), found];
+        let (expected, result) = reference(&nest, &inputs);
+        assert_eq!(result.is_err(), changes.len() == 3);
+        compare(0, &nest, &inputs, &expected, &result);
     }
 }

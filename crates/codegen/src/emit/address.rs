@@ -51,11 +51,11 @@ impl<'n> Linear<'n> {
     }
 
     fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
-        match self
-            .terms
-            .iter_mut()
-            .find(|(known, _)| known.address() == leaf.address())
-        {
+        let same = |known: &Scalar| match (known.kind(), leaf.kind()) {
+            (Kind::Axis(a), Kind::Axis(b)) => a == b,
+            _ => known.address() == leaf.address(),
+        };
+        match self.terms.iter_mut().find(|(known, _)| same(known)) {
             Some((_, known)) => *known = known.wrapping_add(coefficient),
             None => self.terms.push((leaf, coefficient)),
         }

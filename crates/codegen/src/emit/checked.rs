@@ -401,7 +401,7 @@ impl<'n> Emitter<'n, '_> {
         count: usize,
         mut f: impl FnMut(&mut Self, Value) -> Result,
     ) -> Result<ColdBlocks> {
-        let blocks = ColdBlocks(self.builder.func.dfg.num_blocks());
+        let blocks = self.cold_from_here();
         self.builder.switch_to_block(ways.cold);
         let Some(first) = self.axes.get(&axis.id).copied() else {
             return super::no_primitive("an axis that is not in scope");
@@ -415,6 +415,11 @@ impl<'n> Emitter<'n, '_> {
         self.close_loop(&[]);
         self.axes.insert(axis.id, first);
         Ok(blocks)
+    }
+
+    /// What comes from here on is seldom run.
+    pub(super) fn cold_from_here(&self) -> ColdBlocks {
+        ColdBlocks(self.builder.func.dfg.num_blocks())
     }
 }
 

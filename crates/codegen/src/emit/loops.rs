@@ -48,6 +48,9 @@ impl Emitter<'_, '_> {
     /// All points of an axis or, if it is the outermost loop of a nest that can be cut, those of the part
     /// that the kernel was asked for.
     pub(super) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
+        if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
+            return turns;
+        }
         let outer = outermost(stage).filter(|outer| outer.id == axis.id);
         let Some(outer) = outer.filter(|_| self.parts.extent > 1) else {
             return self.all_turns(axis);
@@ -68,6 +71,29 @@ impl Emitter<'_, '_> {
         let count = self.builder.ins().isub(turns.to, turns.from);
         let whole = self.builder.ins().band_imm_s(count, -size);
         self.builder.ins().iadd(turns.from, whole)
+    }
+
+    /// Makes sure that no part has less than `points` of an axis.
+    pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
+        if outermost(stage).is_some_and(|outer| outer.id == axis.id) {
+            let each = axis.extent / self.parts.extent;
+            self.parts.grain = self.parts.grain.max(points.div_ceil(each));
+        }
+    }
+
+    /// Moves an axis back that stands where fewer than `size` turns are left.
+    pub(super) fn stay_before(&mut self, axis: Axis, turns: Turns, size: usize) {
+        let fills = !turns.is_part && axis.extent.is_multiple_of(size);
+        let Some(binding) = self.axes.get(&axis.id).copied().filter(|_| !fills) else {
+            return;
+        };
+        let last = self.builder.ins().iadd_imm_s(turns.to, -(size as i64));
+        let beyond = self
+            .builder
+            .ins()
+            .icmp(IntCC::SignedGreaterThan, binding.value, last);
+        let value = self.builder.ins().select(beyond, last, binding.value);
+        self.axes.insert(axis.id, Binding { value, ..binding });
     }
 
     fn all_turns(&mut self, axis: Axis) -> Turns {

@@ -18,6 +18,7 @@
 mod address;
 mod cast;
 mod checked;
+mod collect;
 mod copy;
 mod float;
 mod float_rem;
@@ -25,6 +26,7 @@ mod hoist;
 mod integer;
 mod loops;
 mod memory;
+mod order;
 mod packed;
 mod scalar;
 mod scan;
@@ -42,14 +44,14 @@ pub(crate) use wrap::RawFault;
 use crate::strip::Target;
 use crate::text;
 use cranelift_codegen::ir::{
-    self, AbiParam, AliasRegionData, ExternalName, Function, GlobalValueData, InstBuilder,
-    MemFlagsData, Signature, Type, UserExternalName, Value, types,
+    self, AbiParam, AliasRegionData, Block, ExternalName, Function, GlobalValueData, InstBuilder,
+    MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value, types,
 };
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataId, FuncId};
 use hoist::Facts;
-use loops::Loop;
+use loops::{Loop, Turns};
 use rustc_hash::FxHashMap;
 use scalar::{Slot, Task};
 use vinelift_nest::{AxisId, Nest, Parts, Ranges, Scalar};
@@ -181,6 +183,12 @@ struct Emitter<'n, 'f> {
     vectors: vector::Vectors,
     /// How each stage runs.
     runs: Vec<Runs>,
+    /// Memory for what the current stage collects, a piece for each load.
+    collected: Vec<StackSlot>,
+    /// Where an index that is wrong leads to, if it is not to be reported at once.
+    instead_of_faults: Option<Block>,
+    /// The axis that has only some of its points for now, and which.
+    narrowed: Option<(AxisId, Turns)>,
     /// What strips may consist of.
     target: Option<Target>,
     /// The function that the strip of each stage becomes, if it has one.
@@ -260,6 +268,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
             ranges: Ranges::new(),
             vectors: vector::Vectors::default(),
             runs: vec![Runs::SCALAR; nest.stages.len()],
+            collected: Vec::new(),
+            instead_of_faults: None,
+            narrowed: None,
             target: around.target,
             strip_functions: around.strip_functions,
             strips: Vec::new(),

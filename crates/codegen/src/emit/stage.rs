@@ -3,7 +3,7 @@
 use super::checked::Checked;
 use super::copy::Copy;
 use super::scan::Rows;
-use super::strip::Ready;
+use super::strip::{Collected, Ready};
 use super::update::BLOCK;
 use super::vector::Plan;
 use super::{Emitter, Result, Runs};
@@ -29,9 +29,17 @@ impl<'n> Emitter<'n, '_> {
             self.bind_point(axis);
         }
         let mut way = self.way(stage, &many);
+        let columns = self.columns_of(stage, &many, &way);
+        let mut exact = None;
         self.runs[number] = way.runs();
-        self.notes[number] = self.note(stage, &way, &many);
+        self.notes[number] = self.note(stage, &way, &many, columns);
         for (k, &axis) in many.iter().enumerate() {
+            if let Some(count) = columns.filter(|_| k + 2 == many.len()) {
+                exact = Some((
+                    self.loops.len(),
+                    self.open_columns(stage, many[k + 1], count),
+                ));
+            }
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
             self.hoist(stage.at.iter().chain(value))?;
@@ -40,6 +48,14 @@ impl<'n> Emitter<'n, '_> {
                 Way::Strip(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
                     if let Some(ready) = ready.take() {
                         self.call_strip(number, stage, ready)?;
+                    }
+                    break;
+                }
+                Way::Collected(collected)
+                    if collected.as_ref().map(|c| c.ready.outer) == Some(k) =>
+                {
+                    if let Some(collected) = collected.take() {
+                        self.collected_loops(number, stage, *collected, &many[k..])?;
                     }
                     break;
                 }
@@ -65,6 +81,13 @@ impl<'n> Emitter<'n, '_> {
         if many.is_empty() {
             self.assign(stage)?;
         }
+        if let Some((depth, exact)) = exact {
+            while self.loops.len() > depth {
+                self.close_loop(&[]);
+            }
+            (self.narrowed, self.instead_of_faults) = (None, None);
+            self.point_by_point(stage, exact, &many[many.len() - 2..])?;
+        }
         while self.loops.len() > loops {
             self.close_loop(&[]);
         }
@@ -82,7 +105,10 @@ impl<'n> Emitter<'n, '_> {
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
         self.know(halves);
-        let fits = first_inner(stage) < many.len() && self.ready_strip(halves).is_some();
+        let first = first_inner(stage);
+        let fits = first < many.len()
+            && (self.ready_strip(halves).is_some()
+                || self.collected_strip(halves, many, first).is_some());
         fits.then_some(halves)
     }
 
@@ -97,6 +123,9 @@ impl<'n> Emitter<'n, '_> {
         }
         if let Some(strip) = self.ready_strip(stage) {
             return Way::Strip(Some(strip));
+        }
+        if let Some(collected) = self.collected_strip(stage, many, first) {
+            return Way::Collected(Some(Box::new(collected)));
         }
         if let Some(plan) = self.plan(stage) {
             return Way::Vectors(plan);
@@ -114,13 +143,31 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
+    /// How many points of the innermost axis are done before the next, if not all.
+    fn columns_of(&self, stage: &'n Stage, many: &[Axis], way: &Way<'n>) -> Option<usize> {
+        match (many, way) {
+            ([.., rows, _], Way::Vectors(plan)) => self.columns(stage, *rows, *plan),
+            _ => None,
+        }
+    }
+
     /// What the heading of a stage says.
-    fn note(&self, stage: &'n Stage, way: &Way<'n>, many: &[Axis]) -> String {
+    fn note(
+        &self,
+        stage: &'n Stage,
+        way: &Way<'n>,
+        many: &[Axis],
+        columns: Option<usize>,
+    ) -> String {
         match way {
             Way::Copy(copy) => {
                 let bytes = self.bytes_of(*copy, stage);
                 let why = self.why_copied(stage).map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
+            }
+            Way::Vectors(_) if columns.is_some() => {
+                let columns = columns.unwrap_or_default();
+                format!("indices checked by vectors, {columns} columns at a time")
             }
             Way::Vectors(plan) if !self.checks(stage, plan.axis.id).is_empty() => {
                 "indices checked by vectors".to_owned()
@@ -131,7 +178,12 @@ impl<'n> Emitter<'n, '_> {
                 Some(why) => format!("point by point: {why}"),
                 None => String::new(),
             },
-            Way::Vectors(_) | Way::Strip(_) => String::new(),
+            Way::Collected(Some(collected)) => {
+                let (lane, rows) = (collected.lane.1, collected.rows);
+                let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
+                format!("collected in blocks of {rows}{lane}")
+            }
+            Way::Vectors(_) | Way::Strip(_) | Way::Collected(None) => String::new(),
         }
     }
 
@@ -194,15 +246,19 @@ enum Way<'n> {
     Copy(Copy<'n>),
     /// By a strip, until it is called.
     Strip(Option<Ready<'n>>),
+    /// By a strip over blocks for which something is collected, until it is called.
+    Collected(Option<Box<Collected<'n>>>),
 }
 
 impl Way<'_> {
     fn runs(&self) -> Runs {
+        let of = |ready: &Ready| Runs {
+            lanes: ready.lanes,
+            bits: ready.bits,
+        };
         match self {
-            Way::Strip(Some(Ready { lanes, bits, .. })) => Runs {
-                lanes: *lanes,
-                bits: *bits,
-            },
+            Way::Strip(Some(ready)) => of(ready),
+            Way::Collected(Some(collected)) => of(&collected.ready),
             Way::Vectors(plan) => Runs {
                 lanes: plan.lanes,
                 bits: 128,
@@ -212,6 +268,6 @@ impl Way<'_> {
     }
 }
 
-fn reads_zero(index: &Scalar) -> bool {
+pub(super) fn reads_zero(index: &Scalar) -> bool {
     matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
 }

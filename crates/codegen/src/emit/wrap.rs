@@ -54,6 +54,13 @@ impl<'n> Emitter<'n, '_> {
             self.builder
                 .ins()
                 .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, index, extent);
+        if let Some(instead) = self.instead_of_faults {
+            let resume = self.builder.create_block();
+            self.builder.ins().brif(outside, instead, &[], resume, &[]);
+            self.builder.switch_to_block(resume);
+            self.set(whole, index);
+            return;
+        }
         let (resume, cold) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(cold);
         self.builder.ins().brif(outside, cold, &[], resume, &[]);

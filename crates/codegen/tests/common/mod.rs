@@ -26,12 +26,16 @@ const BEFORE: usize = 17;
 type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
 
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
-/// is written starts as zeros. It must end in the same way part by part, and by vectors of any width.
+/// is written starts as zeros. It must end in the same way part by part, and by vectors of any width; what
+/// has been written when it faults may differ.
 pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
     let (bytes, result) = run_by(nest, inputs, Vectors::Bits128);
     for vectors in [Vectors::Bits256, Vectors::Widest] {
         let (wide, wide_result) = run_by(nest, inputs, vectors);
         assert_eq!(wide_result, result, "{vectors:?}\n{nest}");
+        if result.is_err() {
+            continue;
+        }
         for (b, (wide, bytes)) in nest.buffers.iter().zip(wide.iter().zip(&bytes)) {
             assert!(
                 same(b.ty, wide, bytes),

@@ -3,6 +3,7 @@
 use super::build::{Argument, Builder, Lanes};
 use super::lanes::instruction;
 use super::opcodes;
+use crate::emit::stage::reads_zero;
 use crate::strip::program::{Access, Class, Form, Source, Turns};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -26,27 +27,51 @@ impl<'n> Builder<'_, 'n, '_> {
         buffer: BufferId,
         at: &'n [Scalar],
     ) -> Option<Lanes> {
-        let reads_zero = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let ty = x.ty();
+        let loaded = match self.is_collected(x) {
+            true => {
+                let access = self.collected(x)?;
+                self.load_neighbours(ty, access)?
+            }
+            false => self.load_in_place(x, buffer, at)?,
+        };
+        Some(match ty {
+            Boolean => self.is_not_zero(&loaded),
+            _ => loaded,
+        })
+    }
+
+    fn load_in_place(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Lanes> {
+        let skips = |i: &Scalar| reads_zero(i) && !self.is_invariant(i);
         let shape = &self.emitter.nest.buf(buffer).shape;
         let is_own = buffer == self.stage.target && !self.emitter.stays_apart(self.stage, at);
-        if is_own || shape.contains(&0) || at.iter().any(reads_zero) {
+        if is_own || shape.contains(&0) || at.iter().any(skips) {
             return None;
         }
         // The side of a select that is not taken is read too.
         if !self.certain.contains(&x.address()) {
             return None;
         }
-        let ty = x.ty();
-        let width = self.width(ty);
         let (access, step) = self.access(buffer, at)?;
-        if step == 0 {
-            return self.load_spread(ty, access);
-        }
+        let loaded = match step {
+            0 => self.load_spread(x.ty(), access),
+            1 => self.load_neighbours(x.ty(), access),
+            2 => self.load_every_second(x.ty(), access),
+            _ => None,
+        }?;
+        self.where_inside(at, loaded)
+    }
+
+    /// Lanes that lie side by side; of booleans, their bytes.
+    fn load_neighbours(&mut self, ty: ElementType, access: Access) -> Option<Lanes> {
+        let width = self.width(ty);
         let total = (self.lanes * usize::from(width)) as u8;
-        if step == 2 && width == 4 && total >= 32 && self.tail.is_none() {
-            return self.load_every_second(access);
-        }
-        if step != 1 || total < 4 {
+        if total < 4 {
             return None;
         }
         let parts = self.parts;
@@ -68,15 +93,14 @@ impl<'n> Builder<'_, 'n, '_> {
             i.zeroing = masked.is_some();
             loaded.push(self.give(i, Class::Vector));
         }
-        let lanes = Lanes::new(loaded, width);
-        Some(match ty {
-            Boolean => self.is_not_zero(&lanes),
-            _ => lanes,
-        })
+        Some(Lanes::new(loaded, width))
     }
 
     /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
-    fn load_every_second(&mut self, access: Access) -> Option<Lanes> {
+    fn load_every_second(&mut self, ty: ElementType, access: Access) -> Option<Lanes> {
+        if self.width(ty) != 4 || self.lanes < 8 || self.tail.is_some() {
+            return None;
+        }
         let bytes = self.bytes(4);
         let lanes = self.lanes as i32;
         let mut loaded = Vec::with_capacity(self.parts);
@@ -114,11 +138,7 @@ impl<'n> Builder<'_, 'n, '_> {
         let op = opcodes::spread(width, self.target);
         let mut i = instruction(Form::Load, op, self.bytes(width));
         i.access = Some(Access { step: 0, ..access });
-        let lanes = Lanes::new(vec![self.give(i, Class::Vector)], width);
-        Some(match ty {
-            Boolean => self.is_not_zero(&lanes),
-            _ => lanes,
-        })
+        Some(Lanes::new(vec![self.give(i, Class::Vector)], width))
     }
 
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
@@ -155,7 +175,10 @@ impl<'n> Builder<'_, 'n, '_> {
                 moves.push((block, coefficient.checked_mul(width)?));
             }
         }
-        let invariant = linear.without(|leaf| !self.is_invariant(leaf));
+        // What an axis of a block comes to where the block begins, the kernel adds.
+        let blocked = &self.blocked;
+        let begins = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if blocked.contains(id));
+        let invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
         let offset = invariant
             .constant()
             .checked_add(offset)?
@@ -163,7 +186,10 @@ impl<'n> Builder<'_, 'n, '_> {
         let invariant = invariant.at_zero();
         let mut terms: Vec<(usize, i64)> = invariant
             .terms()
-            .map(|(leaf, c)| (leaf.address(), c))
+            .map(|(leaf, c)| match leaf.kind() {
+                Kind::Axis(id) => (usize::MAX - id.0 as usize, c),
+                _ => (leaf.address(), c),
+            })
             .collect();
         terms.sort_unstable();
         moves.sort_unstable();

@@ -52,6 +52,10 @@ pub(super) enum Argument<'n> {
     Points { less: i64 },
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
+    /// Where the kernel puts what it collects, by number.
+    Collected(usize),
+    /// All bits, if those of these indices that read zero are in range; else none.
+    Inside(&'n [Scalar]),
 }
 
 /// A loop, or the code around all loops.
@@ -60,6 +64,8 @@ pub(super) struct Block {
     steps: Vec<Step>,
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) turns: Option<Turns>,
+    /// Points of the axis.
+    pub(super) length: usize,
 }
 
 pub(super) struct Builder<'b, 'n, 'f> {
@@ -81,6 +87,10 @@ pub(super) struct Builder<'b, 'n, 'f> {
     at: usize,
     /// The axis that is cut into parts.
     pub(super) cut: Option<AxisId>,
+    /// Axes of which it does a block: from where they stand in the kernel on.
+    pub(super) blocked: Vec<AxisId>,
+    /// Loads that the kernel has collected.
+    pub(super) collected: Vec<&'n Scalar>,
     /// Axes that have one value for now.
     pub(super) fixed: FxHashMap<AxisId, i64>,
     known: FxHashMap<usize, (usize, Lanes)>,
@@ -120,9 +130,12 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 steps: Vec::new(),
                 moves: Vec::new(),
                 turns: None,
+                length: 1,
             }],
             at: 0,
             cut: None,
+            blocked: Vec::new(),
+            collected: Vec::new(),
             fixed: FxHashMap::default(),
             known: FxHashMap::default(),
             order: Vec::new(),
@@ -159,7 +172,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                     step,
                 },
             };
-            self.push(Some(lane.id), Some(turns));
+            self.push(lane, turns);
             self.lane = Some(lane.id);
         }
         let value = self.value(&self.stage.value)?;
@@ -176,7 +189,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             true => Turns::Argument(self.points(0)),
             false => Turns::Count(i32::try_from(axis.extent).ok()?),
         };
-        self.push(Some(axis.id), Some(turns));
+        self.push(axis, turns);
         Some(())
     }
 
@@ -185,12 +198,13 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         self.arguments.len() as u32 - 1
     }
 
-    fn push(&mut self, axis: Option<AxisId>, turns: Option<Turns>) {
+    fn push(&mut self, axis: Axis, turns: Turns) {
         self.blocks.push(Block {
-            axis,
+            axis: Some(axis.id),
             steps: Vec::new(),
             moves: Vec::new(),
-            turns,
+            turns: Some(turns),
+            length: axis.extent,
         });
         self.at = self.blocks.len() - 1;
     }

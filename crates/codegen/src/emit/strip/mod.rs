@@ -2,14 +2,17 @@
 
 mod access;
 mod build;
+mod collected;
 mod lanes;
 mod opcodes;
 
 use super::address::Place;
 use super::loops::Turns;
+use super::stage::reads_zero;
 use super::{Emitter, Result};
 use crate::strip::{Assembled, Target, assemble};
 use build::{Argument, Builder};
+pub(super) use collected::Collected;
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
     UserExternalName, Value, types,
@@ -55,11 +58,6 @@ impl<'n> Emitter<'n, '_> {
     /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
     pub(super) fn ready_strip(&mut self, stage: &'n Stage) -> Option<Ready<'n>> {
         let target = self.target?;
-        let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
-        let may_skip = stage.at.iter().any(skips);
-        if stage.mode != Mode::Set || self.nest.buf(stage.target).ty.is_packed() || may_skip {
-            return None;
-        }
         let axes: Vec<Axis> = stage
             .domain
             .iter()
@@ -67,7 +65,7 @@ impl<'n> Emitter<'n, '_> {
             .filter(|a| a.extent > 1)
             .collect();
         let lane = *axes.last()?;
-        if self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) != Some(1) {
+        if !self.may_be_strip(stage, lane) {
             return None;
         }
         let certain = self.certain_loads(stage);
@@ -114,6 +112,14 @@ impl<'n> Emitter<'n, '_> {
             }
         }
         None
+    }
+
+    /// Whether a stage writes elements that lie side by side along its innermost axis, `lane`.
+    fn may_be_strip(&self, stage: &'n Stage, lane: Axis) -> bool {
+        stage.mode == Mode::Set
+            && !self.nest.buf(stage.target).ty.is_packed()
+            && !stage.at.iter().any(reads_zero)
+            && self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) == Some(1)
     }
 
     fn try_strip(
@@ -302,6 +308,19 @@ impl<'n> Emitter<'n, '_> {
                     }
                     None => Ok(address),
                 }
+            }
+            Argument::Collected(number) => {
+                let slot = self.collected[*number];
+                Ok(self.builder.ins().stack_addr(types::I64, slot, 0))
+            }
+            Argument::Inside(at) => {
+                self.compute(at.iter().filter(|i| reads_zero(i)))?;
+                let inside = match self.all_inside(at) {
+                    Some(inside) => inside,
+                    None => self.builder.ins().iconst(types::I8, 1),
+                };
+                let wide = self.builder.ins().uextend(types::I64, inside);
+                Ok(self.builder.ins().ineg(wide))
             }
             Argument::Scalar(x) => {
                 self.compute([*x])?;

@@ -115,21 +115,43 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// The lanes if a condition holds, which is the same for all, else zeros.
+    pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes) -> Lanes {
+        let all = self.builder.ins().uextend(types::I64, condition);
+        let all = self.builder.ins().ineg(all);
+        let all = self.builder.ins().splat(types::I64X2, all);
+        let mut registers = Vec::with_capacity(lanes.registers.len());
+        for &register in &lanes.registers {
+            let ty = self.builder.func.dfg.value_type(register);
+            let mask = self.cast_register(all, ty);
+            registers.push(self.builder.ins().band(register, mask));
+        }
+        Lanes {
+            registers,
+            width: lanes.width,
+        }
+    }
+
+    /// A register, or the low part of one, full of scalars.
+    pub(in crate::emit) fn one_register(&mut self, register: Type, elements: &[Value]) -> Value {
+        let ins = self.builder.ins();
+        let mut filled = match register.bytes() {
+            1 | 2 => ins.splat(vector(register), elements[0]),
+            _ => ins.scalar_to_vector(vector(register), elements[0]),
+        };
+        for (lane, &element) in elements.iter().enumerate().skip(1) {
+            filled = self.builder.ins().insertlane(filled, element, lane as u8);
+        }
+        filled
+    }
+
     /// One scalar for each lane.
     pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes {
         let register = register(ty);
         let (width, each) = (register.bytes() as usize, 16 / register.bytes() as usize);
         let mut registers = Vec::new();
         for part in elements.chunks(each) {
-            let ins = self.builder.ins();
-            let mut filled = match width {
-                1 | 2 => ins.splat(vector(register), part[0]),
-                _ => ins.scalar_to_vector(vector(register), part[0]),
-            };
-            for (lane, &element) in part.iter().enumerate().skip(1) {
-                filled = self.builder.ins().insertlane(filled, element, lane as u8);
-            }
-            registers.push(filled);
+            registers.push(self.one_register(register, part));
         }
         let lanes = Lanes { registers, width };
         match ty {

@@ -23,7 +23,6 @@ mod width;
 use super::address::Place;
 use super::loops::Turns;
 use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
-use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
 use lanes::Lanes;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
@@ -45,17 +44,8 @@ impl<'n> Emitter<'n, '_> {
         };
         let blocks = rest.map_or(turns, |middle| Turns::between(turns.from, middle));
         self.open_loop(axis, blocks, step, &[]);
-        if extent % step != 0
-            && rest.is_none()
-            && let Some(binding) = self.axes.get(&axis.id).copied()
-        {
-            let last = self.builder.ins().iadd_imm_s(turns.to, -step);
-            let beyond = self
-                .builder
-                .ins()
-                .icmp(IntCC::SignedGreaterThan, binding.value, last);
-            let value = self.builder.ins().select(beyond, last, binding.value);
-            self.axes.insert(axis.id, Binding { value, ..binding });
+        if rest.is_none() {
+            self.stay_before(axis, turns, lanes);
         }
         self.vectors.begin(axis, lanes);
         let checks = self.checks(stage, axis.id);
@@ -237,12 +227,7 @@ impl<'n> Emitter<'n, '_> {
                 let flags = self.flags[buffer.0 as usize];
                 let lanes = self.load_registers(ty, flags, address, offset);
                 return Ok(match self.all_inside(at) {
-                    Some(inside) => {
-                        let inside = self.spread(inside, ElementType::Boolean);
-                        let zero = self.zero(ty);
-                        let zero = self.spread(zero, ty);
-                        self.vector_select(&inside, ty, &lanes, &zero)
-                    }
+                    Some(inside) => self.lanes_if(inside, &lanes),
                     None => lanes,
                 });
             }

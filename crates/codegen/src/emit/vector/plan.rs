@@ -55,8 +55,38 @@ impl<'n> Emitter<'n, '_> {
             is_checked,
             register(target.ty).bytes() as usize,
         )?;
-        let lanes = 32 / widest;
-        (axis.extent >= lanes).then_some(Plan { axis, lanes })
+        // An index that is checked in a fold is checked once for all lanes.
+        let most = if self.checks_in_fold(&stage.value) {
+            128
+        } else {
+            32
+        };
+        let fits = |bytes: &usize| axis.extent >= bytes / widest;
+        let bytes = [128, 64, 32]
+            .into_iter()
+            .filter(|n| *n <= most)
+            .find(fits)?;
+        let lanes = bytes / widest;
+        Some(Plan { axis, lanes })
+    }
+
+    /// Whether a fold evaluates an index that depends on data and on its axes.
+    fn checks_in_fold(&self, value: &Scalar) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut open: Vec<(&Scalar, &[Axis])> = vec![(value, &[])];
+        while let Some((x, folded)) = open.pop() {
+            if !seen.insert((x.address(), folded.len())) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Wrap(_) if folded.iter().any(|a| self.facts.free(x).contains(&a.id)) => {
+                    return true;
+                }
+                Kind::Reduce { axes, body, .. } => open.push((body, axes)),
+                _ => open.extend(x.children().map(|child| (child, folded))),
+            }
+        }
+        false
     }
 
     /// The most bytes that a lane of the value takes, if all of it can be done by vectors. `is_checked`:

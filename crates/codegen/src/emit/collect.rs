@@ -1,0 +1,225 @@
+//! What a strip cannot load is collected first, a block of points at a time.
+//!
+//! Elements whose indices depend on data, or that lie the other way round, are put side by side on the
+//! stack; the strip for the block finds them there. They are collected along the axis on which most of
+//! them, and of their indices, are neighbours in memory.
+
+use super::checked::Checked;
+use super::loops::Turns;
+use super::strip::Collected;
+use super::update::BLOCK;
+use super::{Emitter, Result, register};
+use cranelift_codegen::ir::{
+    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+};
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+
+/// Where the elements of a load go while one column, or row, of a block is collected.
+struct Place<'n> {
+    x: &'n Scalar,
+    /// Of the first.
+    address: Value,
+    /// Bytes from one to the next.
+    step: i64,
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// The loops over the blocks of a stage; `inner` are all that are left to open.
+    pub(super) fn collected_loops(
+        &mut self,
+        number: usize,
+        stage: &'n Stage,
+        collected: Collected<'n>,
+        inner: &[Axis],
+    ) -> Result {
+        let Collected {
+            ready,
+            loads,
+            lane,
+            rows,
+        } = collected;
+        let points = lane.1 * rows.map_or(1, |(_, count)| count);
+        self.collected.clear();
+        for x in &loads {
+            let bytes = points as u32 * register(x.ty()).bytes();
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 6);
+            let slot = self.builder.create_sized_stack_slot(data);
+            self.collected.push(slot);
+        }
+        let exact = rows.is_some().then(|| self.builder.create_block());
+        if let Some((axis, count)) = rows {
+            self.part_at_least(stage, axis, count);
+        }
+        let depth = self.loops.len();
+        for (axis, count) in rows.into_iter().chain([lane]) {
+            let turns = self.turns(stage, axis);
+            self.open_loop(axis, turns, count as i64, &[]);
+            self.stay_before(axis, turns, count);
+        }
+        self.instead_of_faults = exact;
+        let done = self.collect(stage, &loads, lane, rows);
+        self.instead_of_faults = None;
+        done?;
+        self.call_strip(number, stage, ready)?;
+        while self.loops.len() > depth {
+            self.close_loop(&[]);
+        }
+        match exact {
+            Some(exact) => self.point_by_point(stage, exact, inner),
+            None => Ok(()),
+        }
+    }
+
+    /// Collects the elements of a block; the axes stand where it begins.
+    fn collect(
+        &mut self,
+        stage: &'n Stage,
+        loads: &[&'n Scalar],
+        lane: (Axis, usize),
+        rows: Option<(Axis, usize)>,
+    ) -> Result {
+        let (inner, count) = rows.unwrap_or(lane);
+        let Some(start) = self.axes.remove(&inner.id) else {
+            return super::no_primitive("an axis that is not in scope");
+        };
+        let first = self.axes.get(&lane.0.id).copied();
+        let mut column = None;
+        if let Some(first) = first {
+            let to = self.builder.ins().iadd_imm_s(first.value, lane.1 as i64);
+            self.open_loop(lane.0, Turns::between(first.value, to), 1, &[]);
+            // What does not depend on the row, which is not in scope.
+            self.hoist(loads.iter().copied())?;
+            let now = self.axes[&lane.0.id].value;
+            column = Some(self.builder.ins().isub(now, first.value));
+        }
+        let mut places = Vec::with_capacity(loads.len());
+        for (k, &x) in loads.iter().enumerate() {
+            let size = i64::from(register(x.ty()).bytes());
+            let slot = self.collected[k];
+            let mut address = self.builder.ins().stack_addr(types::I64, slot, 0);
+            if let Some(column) = column {
+                let offset = self.builder.ins().imul_imm_s(column, size);
+                address = self.builder.ins().iadd(address, offset);
+            }
+            let step = size * column.map_or(1, |_| lane.1 as i64);
+            places.push(Place { x, address, step });
+        }
+        let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
+        let turns = Turns::between(start.value, to);
+        let checks = self.checks(stage, inner.id);
+        let faults = loads.iter().any(|x| self.has_wrap(x, inner.id));
+        if faults && checks.is_empty() {
+            self.open_loop(inner, turns, 1, &[]);
+            let point = self
+                .builder
+                .ins()
+                .isub(self.axes[&inner.id].value, start.value);
+            self.collect_point(&places, point)?;
+        } else {
+            self.open_loop(inner, turns, BLOCK as i64, &[]);
+            if !count.is_multiple_of(BLOCK) {
+                self.stay_before(inner, turns, BLOCK);
+            }
+            let point = self
+                .builder
+                .ins()
+                .isub(self.axes[&inner.id].value, start.value);
+            self.collect_points(inner, &checks, &places, point)?;
+        }
+        self.close_loop(&[]);
+        if let Some(first) = first {
+            self.close_loop(&[]);
+            self.axes.insert(lane.0.id, first);
+        }
+        self.axes.insert(inner.id, start);
+        Ok(())
+    }
+
+    /// Collects the elements of [`BLOCK`] points from where the axis stands on, the first of which is number
+    /// `point`.
+    fn collect_points(
+        &mut self,
+        axis: Axis,
+        checks: &[Checked<'n>],
+        places: &[Place<'n>],
+        point: Value,
+    ) -> Result {
+        let ways = match checks.is_empty() {
+            true => None,
+            false => Some(self.check(checks, axis, BLOCK)?),
+        };
+        for place in places {
+            let register = register(place.x.ty());
+            let each = match place.step == i64::from(register.bytes()) && register.bytes() >= 4 {
+                true => 16 / register.bytes() as usize,
+                false => 1,
+            };
+            let offset = self.builder.ins().imul_imm_s(point, place.step);
+            let address = self.builder.ins().iadd(place.address, offset);
+            for first in (0..BLOCK).step_by(each) {
+                let mut elements = Vec::with_capacity(each);
+                for k in first..first + each {
+                    let load = |this: &mut Self| {
+                        this.compute([place.x])?;
+                        Ok(this.get(place.x))
+                    };
+                    elements.push(match &ways {
+                        Some(ways) => self.in_range(ways, axis.id, k, load)?,
+                        None => self.at_point(axis.id, k, load)?,
+                    });
+                }
+                let value = match elements[..] {
+                    [one] => one,
+                    _ => self.one_register(register, &elements),
+                };
+                let offset = (first as i64 * place.step) as i32;
+                self.store_collected(value, address, offset);
+            }
+        }
+        if let Some(ways) = &ways {
+            let join = self.builder.create_block();
+            self.builder.ins().jump(join, &[]);
+            let cold = self.one_by_one(ways, axis, BLOCK, |this, k| {
+                let point = this.builder.ins().iadd(point, k);
+                this.collect_point(places, point)
+            })?;
+            self.builder.ins().jump(join, &[]);
+            cold.end(self);
+            self.builder.switch_to_block(join);
+        }
+        Ok(())
+    }
+
+    /// Collects the elements of one point, with exact code.
+    fn collect_point(&mut self, places: &[Place<'n>], point: Value) -> Result {
+        self.compute(places.iter().map(|place| place.x))?;
+        for place in places {
+            let offset = self.builder.ins().imul_imm_s(point, place.step);
+            let address = self.builder.ins().iadd(place.address, offset);
+            let value = self.get(place.x);
+            self.store_collected(value, address, 0);
+        }
+        Ok(())
+    }
+
+    fn store_collected(&mut self, value: Value, address: Value, offset: i32) {
+        let flags = MemFlagsData::new().with_notrap();
+        self.builder.ins().store(flags, value, address, offset);
+    }
+
+    /// Whether an index under `x` depends on data and on the axis.
+    fn has_wrap(&self, x: &Scalar, axis: AxisId) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut open = vec![x];
+        while let Some(x) = open.pop() {
+            if self.facts.free(x).contains(&axis) && seen.insert(x.address()) {
+                if matches!(x.kind(), Kind::Wrap(_)) {
+                    return true;
+                }
+                open.extend(x.children());
+            }
+        }
+        false
+    }
+}

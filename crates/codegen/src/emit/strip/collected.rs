@@ -1,0 +1,256 @@
+//! Strips over a block of points for which the kernel has collected what does not lie side by side.
+
+use super::build::{Argument, Builder, Lanes};
+use super::{Ready, opcodes};
+use crate::emit::stage::reads_zero;
+use crate::emit::{Emitter, register};
+use crate::strip::program::{Access, Source};
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
+use vinelift_tensor::ElementType;
+
+/// A strip over a block of points, and what is collected for it.
+pub(in crate::emit) struct Collected<'n> {
+    pub(in crate::emit) ready: Ready<'n>,
+    /// The loads whose elements are collected, in order of evaluation.
+    pub(in crate::emit) loads: Vec<&'n Scalar>,
+    /// The innermost axis, and how many points of it a block has.
+    pub(in crate::emit) lane: (Axis, usize),
+    /// The same of the axis around it, if a block has several points of that.
+    pub(in crate::emit) rows: Option<(Axis, usize)>,
+}
+
+/// Points of a block: what is collected for them stays in the innermost cache, and no part of a loop that
+/// threads share is shorter.
+const MOST_POINTS: usize = 256;
+/// Rows of a block: as many words fill a line of the cache.
+const MOST_ROWS: usize = 16;
+/// Fewer points, or rows, are not worth it.
+const LEAST_POINTS: usize = 16;
+const LEAST_ROWS: usize = 8;
+/// Bytes of the stack for what is collected.
+const MOST_BYTES: usize = 1 << 15;
+/// Elements further apart than this are not in the same line of the cache for long.
+const NEAR: u64 = 16;
+
+impl<'n> Emitter<'n, '_> {
+    /// The strip for a stage whose facts are known, of which some loads do not step with the innermost
+    /// axis: because their indices depend on data, or because they lie the other way round.
+    pub(in crate::emit) fn collected_strip(
+        &mut self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        first: usize,
+    ) -> Option<Collected<'n>> {
+        let (lane, around) = axes.split_last()?;
+        if !self.may_be_strip(stage, *lane) || lane.extent < LEAST_POINTS {
+            return None;
+        }
+        let certain = self.certain_loads(stage);
+        let loads = self.to_collect(stage, lane.id, &certain)?;
+        let rows = around.last().filter(|_| around.len() > first);
+        let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
+        if let Some(rows) = rows {
+            let count = even(rows.extent, MOST_ROWS, LEAST_ROWS);
+            let collected =
+                self.try_collected(stage, axes, &loads, *lane, Some((*rows, count)), &certain);
+            if collected.is_some() {
+                return collected;
+            }
+        }
+        // A load alone has nothing to gain.
+        match stage.value.kind() {
+            Kind::Load { .. } => None,
+            _ => self.try_collected(stage, axes, &loads, *lane, None, &certain),
+        }
+    }
+
+    fn try_collected(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        loads: &[&'n Scalar],
+        lane: Axis,
+        rows: Option<(Axis, usize)>,
+        certain: &FxHashSet<usize>,
+    ) -> Option<Collected<'n>> {
+        let target = self.target?;
+        let widest = self
+            .widest_of(&stage.value)
+            .max(self.width_of(stage.target));
+        let each: usize = loads
+            .iter()
+            .map(|x| register(x.ty()).bytes() as usize)
+            .sum();
+        let count = rows.map_or(1, |(_, count)| count);
+        let most = MOST_POINTS.min(MOST_BYTES / (each * count));
+        let length = even(lane.extent, most, LEAST_POINTS);
+        for bytes in [target.bytes(), 32, 16] {
+            let lanes = bytes / widest;
+            if lanes < 2 || lanes > length || bytes > target.bytes() {
+                continue;
+            }
+            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            builder.collected = loads.to_vec();
+            builder.blocked = rows.iter().map(|(axis, _)| axis.id).collect();
+            builder.blocked.push(lane.id);
+            let of = |axis: Axis, extent| Axis { extent, ..axis };
+            let outer: Vec<Axis> = rows.iter().map(|(axis, n)| of(*axis, *n)).collect();
+            let built = builder.stage(&outer, Some(of(lane, length)), None);
+            let code = built.and_then(|()| crate::strip::assemble(&builder.program, target));
+            let Some(code) = code else {
+                continue;
+            };
+            let ready = Ready {
+                code,
+                arguments: builder.arguments,
+                outer: axes.len() - 1 - outer.len(),
+                lanes,
+                bits: bytes * 8,
+            };
+            return Some(Collected {
+                ready,
+                loads: loads.to_vec(),
+                lane: (lane, length),
+                rows,
+            });
+        }
+        None
+    }
+
+    /// The loads that a strip along `lane` cannot do, in order of evaluation; `None` if there are none, or one
+    /// cannot be done ahead either.
+    fn to_collect(
+        &self,
+        stage: &'n Stage,
+        lane: AxisId,
+        certain: &FxHashSet<usize>,
+    ) -> Option<Vec<&'n Scalar>> {
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut open = vec![&stage.value];
+        while let Some(x) = open.pop() {
+            let free = self.facts.free(x);
+            if !free.contains(&lane) || !seen.insert(x.address()) {
+                continue;
+            }
+            let below = open.len();
+            match x.kind() {
+                Kind::Load { buffer, .. } if *buffer == stage.target => return None,
+                Kind::Load { buffer, at } => {
+                    let step = self.steps_with(lane, &self.linear(*buffer, at));
+                    let skips = |i: &Scalar| reads_zero(i) && self.facts.free(i).contains(&lane);
+                    if step == Some(1) && !at.iter().any(skips) {
+                        continue;
+                    }
+                    let bound = |id: &AxisId| stage.domain.iter().all(|axis| axis.id != *id);
+                    let ahead = certain.contains(&x.address()) && !free.iter().any(bound);
+                    if !ahead || x.ty().is_packed() || self.reads(x, stage.target) {
+                        return None;
+                    }
+                    found.push(x);
+                }
+                _ => open.extend(x.children()),
+            }
+            open[below..].reverse();
+        }
+        let each = |x: &&Scalar| register(x.ty()).bytes() as usize;
+        let fits = found.iter().map(each).sum::<usize>() * MOST_POINTS <= MOST_BYTES;
+        (!found.is_empty() && fits).then_some(found)
+    }
+
+    /// Whether what is collected is cheaper to go through along the axis `rows` than along `lane`, and the
+    /// points may be done in another order.
+    fn runs_better_along(
+        &self,
+        rows: AxisId,
+        lane: AxisId,
+        stage: &'n Stage,
+        loads: &[&'n Scalar],
+    ) -> bool {
+        let Some(axis) = stage.domain.iter().find(|axis| axis.id == rows) else {
+            return false;
+        };
+        let cost = |axis| -> usize { loads.iter().map(|x| self.cost_along(x, axis)).sum() };
+        axis.extent >= LEAST_ROWS && cost(rows) < cost(lane) && self.is_injective(stage)
+    }
+
+    /// What it costs to go on along the axis, for the loads under `x`, itself included: some lead far away,
+    /// some indices must be checked again.
+    fn cost_along(&self, x: &'n Scalar, axis: AxisId) -> usize {
+        let mut cost = 0;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![x];
+        while let Some(x) = open.pop() {
+            if !self.facts.free(x).contains(&axis) || !seen.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Load { buffer, at } => {
+                    let linear = self.linear(*buffer, at);
+                    let size = u64::from(register(x.ty()).bytes());
+                    let leads = |(leaf, k): (&Scalar, i64)| {
+                        let along = matches!(leaf.kind(), Kind::Axis(id) if *id == axis);
+                        along && k.unsigned_abs().saturating_mul(size) > NEAR
+                    };
+                    cost += 2 * usize::from(linear.terms().any(leads));
+                }
+                Kind::Wrap(_) => cost += 1,
+                _ => {}
+            }
+            open.extend(x.children());
+        }
+        cost
+    }
+}
+
+/// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
+/// of `unit`, unless there are fewer points.
+fn even(extent: usize, most: usize, unit: usize) -> usize {
+    let blocks = extent.div_ceil(most).max(1);
+    let length = extent.div_ceil(blocks).next_multiple_of(unit);
+    length.min(extent).min(most)
+}
+
+impl<'n> Builder<'_, 'n, '_> {
+    pub(super) fn is_collected(&self, x: &Scalar) -> bool {
+        self.collected.iter().any(|c| c.address() == x.address())
+    }
+
+    /// Where the elements of a load that has been collected lie: by row, and side by side.
+    pub(super) fn collected(&mut self, x: &Scalar) -> Option<Access> {
+        let number = self
+            .collected
+            .iter()
+            .position(|c| c.address() == x.address())?;
+        let argument = self.arguments.len() as u32;
+        self.arguments.push(Argument::Collected(number));
+        self.program.pointers.push(argument);
+        let (lane, rows) = self.blocked.split_last()?;
+        let length = self.blocks.iter().find(|b| b.axis == Some(*lane))?.length;
+        let row = i32::try_from(length * usize::from(self.width(x.ty()))).ok()?;
+        for block in &mut self.blocks {
+            if block.axis.is_some_and(|axis| rows.contains(&axis)) {
+                block.moves.push((argument, row));
+            }
+        }
+        Some(Access {
+            pointer: argument,
+            step: 0,
+            offset: 0,
+        })
+    }
+
+    /// What has been loaded through indices that are the same throughout: zero, if one that reads zero is
+    /// out of range.
+    pub(super) fn where_inside(&mut self, at: &'n [Scalar], loaded: Lanes) -> Option<Lanes> {
+        if !at.iter().any(reads_zero) {
+            return Some(loaded);
+        }
+        self.arguments.push(Argument::Inside(at));
+        let all = Source::Argument(self.arguments.len() as u32 - 1);
+        let all = Lanes::new(vec![self.program.spread(all, loaded.width)], loaded.width);
+        let and = opcodes::binary(Binary::And, ElementType::U64, loaded.width, self.target)?;
+        Some(self.three(and, &loaded, &all, None))
+    }
+}
