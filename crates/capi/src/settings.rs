@@ -212,6 +212,7 @@ impl Settings {
             } else {
                 IndexPolicy::Spec
             },
+            vectors: initial.vectors,
             threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }

@@ -1,9 +1,9 @@
 //! `vinelift dump`: the text of a stage.
 
 use crate::failure::Failure;
-use crate::options::{ModelArgs, ShapeArgs, named};
+use crate::options::{ModelArgs, ShapeArgs, VectorArgs, named};
 use std::io::Write;
-use vinelift::{Core, Stage};
+use vinelift::{Config, Core, Stage};
 
 /// Print a stage of a model's way to machine code
 #[derive(clap::Args)]
@@ -21,6 +21,8 @@ pub(crate) struct Args {
     layer: Option<String>,
     #[command(flatten)]
     shapes: ShapeArgs,
+    #[command(flatten)]
+    vectors: VectorArgs,
     /// Print what each pass did first: stages, time, what was not fused and why
     #[arg(long)]
     trace: bool,
@@ -42,7 +44,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         };
         return Ok(out.write_all(text.as_bytes())?);
     }
-    let compiled = core.compile_model(&model)?;
+    let config = Config {
+        vectors: args.vectors.vectors,
+        ..Config::default()
+    };
+    let compiled = core.compile_model_with(&model, config)?;
     let shapes = args.shapes.by_position(compiled.inputs())?;
     if args.trace {
         out.write_all(compiled.trace(&shapes)?.as_bytes())?;

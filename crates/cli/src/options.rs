@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape};
+use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape, Vectors};
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
@@ -31,6 +31,8 @@ pub(crate) struct CompileArgs {
     /// How much is done to the loops before they run; the results are the same
     #[arg(long, value_parser = level_parser(), default_value = "scheduled")]
     level: Level,
+    #[command(flatten)]
+    vectors: VectorArgs,
     /// What becomes of indices in tensors that are out of range: what the operator's specification
     /// says, an error, or zero
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = "spec")]
@@ -49,11 +51,23 @@ impl CompileArgs {
     pub(crate) fn config(&self) -> Config {
         Config {
             level: self.level,
+            vectors: self.vectors.vectors,
             index_policy: self.index_policy,
             threads: self.threads.and_then(|n| NonZeroUsize::new(n.into())),
             ..Config::default()
         }
     }
+}
+
+#[derive(Args)]
+pub(crate) struct VectorArgs {
+    /// The most bits of the vectors in the code; the results are the same
+    #[arg(long, value_name = "BITS", value_parser = vectors_parser(), default_value = "widest")]
+    pub(crate) vectors: Vectors,
+}
+
+fn vectors_parser() -> impl TypedValueParser<Value = Vectors> {
+    named(Vectors::ALL, Vectors::name)
 }
 
 /// Starts `count` threads for compiling. May be called once.

@@ -324,6 +324,32 @@ fn stages_are_printed() {
 }
 
 #[test]
+fn vectors_are_no_wider_than_asked_for() {
+    let port = |id: u32| format!(r#"<port id="{id}" precision="FP32"><dim>64</dim></port>"#);
+    let (one, two) = (port(0), port(1));
+    let xml = format!(
+        r#"<net name="m" version="11"><layers>
+        <layer id="0" name="x" type="Parameter" version="opset1"><data shape="64" element_type="f32"/><output>{one}</output></layer>
+        <layer id="1" name="relu" type="ReLU" version="opset1"><input>{one}</input><output>{two}</output></layer>
+        <layer id="2" name="r" type="Result" version="opset1"><input>{one}</input></layer></layers>
+        <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"#
+    );
+    let (_dir, path) = model(&xml);
+    for (bits, wider) in [
+        ("128", ["256 bits", "512 bits"]),
+        ("256", ["512 bits", "?"]),
+    ] {
+        let (status, out, error) = run(&["dump", &path, "--stage", "asm", "--vectors", bits]);
+        assert_eq!((status, error.as_str()), (0, ""));
+        assert!(out.starts_with(&format!("; vectors: {bits}\n")), "{out}");
+        assert!(!wider.iter().any(|w| out.contains(w)), "{out}");
+    }
+    let (status, out, _) = run(&["bench", &path, "--vectors", "64"]);
+    assert_eq!((status, out.as_str()), (2, ""));
+}
+
+#[test]
 fn info_works_for_what_is_unsupported() {
     let (_dir, path) = model(&GATHER.replace("\"GatherElements\"", "\"Quux\""));
     let (status, out, error) = run(&["info", &path, "--json"]);

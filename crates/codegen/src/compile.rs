@@ -42,6 +42,18 @@ pub enum Vectors {
 }
 
 impl Vectors {
+    /// All, the widest first.
+    pub const ALL: [Vectors; 3] = [Vectors::Widest, Vectors::Bits256, Vectors::Bits128];
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vectors::Widest => "widest",
+            Vectors::Bits256 => "256",
+            Vectors::Bits128 => "128",
+        }
+    }
+
     fn target(self) -> Option<Target> {
         match self {
             Vectors::Widest => Target::of_host(),

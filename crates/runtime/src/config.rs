@@ -1,6 +1,7 @@
 //! How a model is compiled and run.
 
 use std::num::NonZeroUsize;
+use vinelift_codegen::Vectors;
 use vinelift_ops::IndexPolicy;
 
 /// How much is done to a nest before it runs. The results are the same.
@@ -50,6 +51,8 @@ impl Level {
 pub struct Config {
     /// How much is optimised.
     pub level: Level,
+    /// How wide vectors may be: what a machine without wider ones does can be looked at and timed.
+    pub vectors: Vectors,
     /// What happens to data-dependent indices that are out of range.
     pub index_policy: IndexPolicy,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
@@ -65,6 +68,7 @@ impl Default for Config {
         const CACHE_SIZE: NonZeroUsize = NonZeroUsize::new(256).unwrap();
         Config {
             level: Level::default(),
+            vectors: Vectors::default(),
             index_policy: IndexPolicy::default(),
             cache_size: CACHE_SIZE,
             threads: None,

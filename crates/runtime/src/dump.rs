@@ -75,7 +75,7 @@ impl CompiledModel {
     /// with `layer`, only what that layer is part of.
     ///
     /// Where later shapes depend on values that only a run can give, the text ends with a line that
-    /// says which.
+    /// says which. That of code begins with how wide its vectors may be.
     pub fn dump(
         &self,
         stage: Stage,
@@ -105,7 +105,7 @@ impl CompiledModel {
                     } else {
                         let options = Options {
                             capture_text: true,
-                            ..Options::default()
+                            vectors: self.config().vectors,
                         };
                         let native = self.compile(nest, piece.slots, &options)?;
                         code_text(&native, stage, layer)
@@ -115,6 +115,9 @@ impl CompiledModel {
                         text += &body;
                     }
                     text += &piece.waiting;
+                }
+                if matches!(stage, Stage::Clif | Stage::Vcode | Stage::Asm) && !text.is_empty() {
+                    text = format!("; vectors: {}\n{text}", self.config().vectors.name());
                 }
                 Ok(text)
             }

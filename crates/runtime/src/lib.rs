@@ -65,6 +65,7 @@ pub use error::Error;
 pub use model::{Model, Port};
 pub use request::{InferRequest, KernelTime, RunOptions};
 pub use summary::{SubGraph, Summary};
+pub use vinelift_codegen::Vectors;
 pub use vinelift_kernels::{Peak, peak};
 pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};
 pub use vinelift_tensor::{

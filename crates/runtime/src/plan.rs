@@ -100,7 +100,11 @@ pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Resu
         if threads.is_some() {
             fold_operands(&mut nest, &mut slots, compiler, pool)?;
         }
-        let mut code = compile(&nest, &slots, compiler, threads, &Options::default())?;
+        let options = Options {
+            vectors: config.vectors,
+            ..Options::default()
+        };
+        let mut code = compile(&nest, &slots, compiler, threads, &options)?;
         arena = code.place(&nest, &mut slots)?;
         native = Some(code);
     }
