@@ -15,6 +15,7 @@ use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{boolean, index, inside, select, zero};
+use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::{Dim, PartialShape};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
@@ -143,51 +144,138 @@ impl Op for Backprop {
                 self.begin(d, data[2 + d], kernel[d], asked).unwrap_or(0)
             })
             .collect();
-        let reach = |d: usize| (extent(kernel[d]) - 1).max(0) * self.attrs.dilations[d];
-        let spread = cx.temporary("spread", ty, &{
-            let along = |d: usize| out[2 + d].saturating_add(reach(d).unsigned_abs() as usize);
-            let space: Vec<usize> = (0..kernel.len()).map(along).collect();
-            [&data[..2], &space].concat()
-        });
-        cx.define(spread, |cx, at| {
-            let (mut from, mut guard) = (at[..2].to_vec(), boolean(true));
-            for (d, place) in at[2..].iter().enumerate() {
-                let stride = self.attrs.strides[d];
-                let ahead = place + (begin[d] - reach(d));
-                let end = (extent(data[2 + d]) - 1).saturating_mul(stride) + 1;
-                guard = guard & inside(&ahead, 0, end);
-                if stride == 1 {
-                    from.push(ahead);
-                } else {
-                    guard = guard & ahead.rem(index(stride)).eq(index(0));
-                    from.push(ahead / stride);
-                }
-            }
-            select(guard, cx.load("data", &from), zero(ty))
-        });
-        let box_of = [&[inputs], kernel].concat();
+        let dims: Vec<Steps> = (0..kernel.len())
+            .map(|d| Steps {
+                stride: self.attrs.strides[d],
+                dilation: self.attrs.dilations[d],
+                begin: begin[d],
+                kernel: extent(kernel[d]),
+                data: extent(data[2 + d]),
+                out: extent(out[2 + d]),
+            })
+            .collect();
+        let spread = match dims.iter().all(Steps::divides) {
+            true => None,
+            false => Some(spread(cx, &dims)),
+        };
+        let taps: Vec<usize> = match spread {
+            Some(_) => kernel.to_vec(),
+            None => dims.iter().map(Steps::taps).collect(),
+        };
+        let box_of = [&[inputs][..], &taps].concat();
         cx.define(cx.output(0), |cx, at| {
             let sum = cx.sum_of_products(&box_of, ty.compute(), |cx, k| {
-                let (mut from, mut taps) = (vec![at[0].clone()], vec![]);
+                let (mut from, mut tap) = (vec![at[0].clone()], vec![]);
                 if self.grouped {
                     let group = &at[1] / each;
                     from.push(&group * extent(inputs) + &k[0]);
-                    taps.extend([group, k[0].clone(), at[1].rem(index(each))]);
+                    tap.extend([group, k[0].clone(), at[1].rem(index(each))]);
                 } else {
                     from.push(k[0].clone());
-                    taps.extend([k[0].clone(), at[1].clone()]);
+                    tap.extend([k[0].clone(), at[1].clone()]);
                 }
-                // The last tap first: it meets the first of the elements.
-                for (d, k) in k[1..].iter().enumerate() {
-                    from.push(&at[2 + d] + k * self.attrs.dilations[d]);
-                    taps.push(index(extent(kernel[d]) - 1) - k);
+                let (mut has_x, mut has_w) = (boolean(true), boolean(true));
+                for (d, (k, dim)) in k[1..].iter().zip(&dims).enumerate() {
+                    let (x, w) = match spread {
+                        Some(_) => dim.in_spread(&at[2 + d], k),
+                        None => dim.meets(&at[2 + d], k),
+                    };
+                    if spread.is_none() {
+                        has_x = has_x & inside(&x, 0, dim.data);
+                        has_w = has_w & inside(&w, 0, dim.kernel);
+                    }
+                    from.push(x);
+                    tap.push(w);
                 }
-                let x = cx.load_from(spread, &from);
-                (widened(x), widened(cx.load("filters", &taps)))
+                let x = match spread {
+                    Some(spread) => cx.load_from(spread, &from),
+                    None => select(has_x, cx.load("data", &from), zero(ty)),
+                };
+                let w = select(has_w, cx.load("filters", &tap), zero(ty));
+                (widened(x), widened(w))
             });
             sum.cast(ty)
         });
     }
+}
+
+/// How element `i` and tap `k` of one spatial dim meet at `o + begin = stride · i + dilation · k`.
+struct Steps {
+    stride: i64,
+    dilation: i64,
+    begin: i64,
+    kernel: i64,
+    data: i64,
+    out: i64,
+}
+
+impl Steps {
+    /// Whether `o = stride · q + r` can be told apart into axes `q` and `r`, where each `r` has taps of its
+    /// own.
+    fn divides(&self) -> bool {
+        let split = self.dilation == 1 && self.out > 0 && self.out % self.stride == 0;
+        self.stride == 1 || split
+    }
+
+    /// How many taps an element of the output has, at most.
+    fn taps(&self) -> usize {
+        let taps = match self.stride {
+            1 => self.kernel,
+            stride => self.kernel / stride + i64::from(self.kernel % stride != 0),
+        };
+        usize::try_from(taps).unwrap_or(0)
+    }
+
+    /// The element and the tap that meet at `o`, the `t`-th of them; the last tap first: it meets the first
+    /// of the elements. Either may lie outside.
+    fn meets(&self, o: &Scalar, t: &Scalar) -> (Scalar, Scalar) {
+        let Steps { stride, begin, .. } = *self;
+        let t = index(self.taps() as i64 - 1) - t;
+        if stride == 1 {
+            return (o + begin - &t * self.dilation, t);
+        }
+        let (q, r) = (o / stride, o.rem(index(stride)));
+        let shifted = r + begin.rem_euclid(stride);
+        let i = q + begin.div_euclid(stride) + &shifted / stride - &t;
+        (i, shifted.rem(index(stride)) + t * stride)
+    }
+
+    /// The element of the spread input and the tap that meet at `o`.
+    fn in_spread(&self, o: &Scalar, k: &Scalar) -> (Scalar, Scalar) {
+        (o + k * self.dilation, index(self.kernel - 1) - k)
+    }
+
+    fn reach(&self) -> i64 {
+        (self.kernel - 1).max(0) * self.dilation
+    }
+}
+
+/// The input with `stride - 1` zeros between its elements, and zeros around it.
+fn spread(cx: &mut Lower<'_>, dims: &[Steps]) -> BufferId {
+    let (data, ty) = (cx.shape("data"), cx.element("data"));
+    let along = |dim: &Steps| dim.out.saturating_add(dim.reach());
+    let space = dims
+        .iter()
+        .map(|dim| usize::try_from(along(dim)).unwrap_or(0));
+    let shape: Vec<usize> = data[..2].iter().copied().chain(space).collect();
+    let spread = cx.temporary("spread", ty, &shape);
+    cx.define(spread, |cx, at| {
+        let (mut from, mut guard) = (at[..2].to_vec(), boolean(true));
+        for (place, dim) in at[2..].iter().zip(dims) {
+            let Steps { stride, .. } = *dim;
+            let ahead = place + (dim.begin - dim.reach());
+            let end = (dim.data - 1).saturating_mul(stride) + 1;
+            guard = guard & inside(&ahead, 0, end);
+            if stride == 1 {
+                from.push(ahead);
+            } else {
+                guard = guard & ahead.rem(index(stride)).eq(index(0));
+                from.push(ahead / stride);
+            }
+        }
+        select(guard, cx.load("data", &from), zero(ty))
+    });
+    spread
 }
 
 impl Backprop {
