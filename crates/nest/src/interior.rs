@@ -7,6 +7,7 @@
 
 use crate::linear::{self, Linear};
 use crate::nest::{Axis, Mode, Nest, Stage};
+use crate::pad::padded;
 use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::scan::Scan;
@@ -19,12 +20,14 @@ use rustc_hash::FxHashMap;
 pub(crate) fn split_interiors(nest: &mut Nest) {
     for stage in std::mem::take(&mut nest.stages) {
         let (first, next_axis) = (nest.stages.len(), nest.next_axis);
+        let buffers = nest.buffers.len();
         append(nest, stage.clone());
         // Where a guard is gone, what it was needed for may have become harder to prove.
         let parts = nest.extract(first..nest.stages.len());
         if nest.stages[first..] != [stage.clone()] && verify(&parts.nest).is_err() {
             nest.stages.truncate(first);
             nest.stages.push(stage);
+            nest.truncate_buffers(buffers);
             nest.next_axis = next_axis;
         }
     }
@@ -37,6 +40,17 @@ fn append(nest: &mut Nest, mut stage: Stage) {
         nest.stages.push(stage);
         return;
     };
+    if let Some((copy, whole)) = padded(nest, &stage, &inside) {
+        append(nest, copy);
+        append(nest, whole);
+        return;
+    }
+    // A border is worth a stage of its own if it is small.
+    let is_small = |(axis, (low, high)): (&Axis, &(i64, i64))| high - low < axis.extent as i64 / 2;
+    if stage.domain.iter().zip(&inside).any(is_small) {
+        nest.stages.push(stage);
+        return;
+    }
     let (mut borders, middle) = split(nest, &stage, &inside);
     // What others go on from must have been written before.
     if borders.iter().any(|b| loaded(b).contains(&b.target)) {
@@ -49,8 +63,8 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     append(nest, middle);
 }
 
-/// For each axis of the domain, from where to where all guards hold; `None` if there are no guards,
-/// or hardly anything would be left.
+/// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
+/// say so.
 fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
@@ -90,10 +104,6 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut narrower = false;
     for axis in &stage.domain {
         let (low, high) = bounds[&axis.id];
-        // A border is worth a stage of its own if it is small.
-        if high - low < axis.extent as i64 / 2 {
-            return None;
-        }
         let is_whole = high - low == axis.extent as i64;
         // What the first points have written is there before the others go on from it.
         let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent as i64;

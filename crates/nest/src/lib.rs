@@ -32,6 +32,7 @@ mod legalize;
 mod linear;
 mod math;
 mod nest;
+mod pad;
 mod parse;
 mod partial;
 mod parts;

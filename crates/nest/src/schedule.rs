@@ -279,12 +279,12 @@ mod tests {
     #[test]
     fn the_middle_has_no_guards() {
         let mut nest = Nest::new();
-        let x = nest.buffer("x", F32, &[8], Role::Input);
-        let y = nest.buffer("y", F32, &[8], Role::Output);
+        let x = nest.buffer("x", F32, &[80], Role::Input);
+        let y = nest.buffer("y", F32, &[80], Role::Output);
         nest.define(vec![], y, |n, at| {
             let k = n.axis(3);
             let i = &at[0] + Scalar::axis(k.id) - 1;
-            let guard = inside(&i, 0, 8);
+            let guard = inside(&i, 0, 80);
             let body = select(guard, n.load(x, vec![i]), zero(F32));
             Scalar::reduce(crate::Binary::Add, vec![k], zero(F32), body)
         });
@@ -292,8 +292,8 @@ mod tests {
             scheduled(&mut nest),
             [
                 "for i<1: y[0] = add[j<2; 0.0](x[j])",
-                "for i<1: y[7] = add[j<2; 0.0](x[(j + 6)])",
-                "for i<6: y[(i + 1)] = add[j<3; 0.0](x[(i + j)])",
+                "for i<1: y[79] = add[j<2; 0.0](x[(j + 78)])",
+                "for i<78: y[(i + 1)] = add[j<3; 0.0](x[(i + j)])",
             ]
         );
     }

@@ -9,7 +9,7 @@
 //! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
 //! it may give a stage that [`Contraction::of`] describes to a kernel made for that.
 
-mod operand;
+pub(crate) mod operand;
 #[cfg(test)]
 mod tests;
 

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType;
 
 /// The dims of a tensor that holds all values of a factor.
-pub(super) struct Operand {
+pub(crate) struct Operand {
     dims: Vec<Core>,
 }
 
@@ -25,7 +25,7 @@ struct Core {
 impl Operand {
     /// For the factor `x` of a product with `other`, over axes of the domain (`outer`) and axes summed over
     /// (`inner`).
-    pub(super) fn of(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
+    pub(crate) fn of(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
         let axes: FxHashMap<AxisId, Axis> = outer.iter().chain(inner).map(|a| (a.id, *a)).collect();
         let mut dims: Vec<Core> = Vec::new();
         collect(x, &axes, &mut dims, &mut FxHashSet::default());
@@ -61,13 +61,13 @@ impl Operand {
         Operand { dims }
     }
 
-    pub(super) fn elements(&self) -> usize {
+    pub(crate) fn elements(&self) -> usize {
         let extents = self.dims.iter().map(Core::extent);
         extents.fold(1usize, usize::saturating_mul)
     }
 
     /// The stage that stores `x` in a new buffer, and the load that stands for `x`.
-    pub(super) fn store(
+    pub(crate) fn store(
         &self,
         nest: &mut Nest,
         name: &str,

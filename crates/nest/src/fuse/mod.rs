@@ -28,7 +28,7 @@ use vinelift_tensor::element_count;
 const MAX_NODES: usize = 600;
 
 /// Places from which it is as if an expression folded over them.
-const MOST_PLACES: usize = 16;
+const MOST_PLACES: usize = 8;
 
 /// Why a definition stays a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@
 //!
 //! 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`, and these take in every
 //! 16 of the points that are left over. 16 lanes are folded by halves: lane `l` with lane `l + 8`, then `l + 4`,
-//! `l + 2`, `l + 1`. The last points, fewer than 16, are taken in one by one.
+//! `l + 2`, `l + 1`; so are 8, from the second step on. The last points, fewer than those lanes, are taken in one by
+//! one.
 //!
 //! Sums of products stay as they are: there are kernels for them. So do folds of turns, and those under which
 //! something can go wrong.
@@ -28,14 +29,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Into how many partial folds a fold over `points` neighbours is divided; `None` if it is too short.
 fn lanes(points: usize) -> Option<usize> {
     match points {
-        0..32 => None,
-        32..256 => Some(LEAST_LANES),
+        0..24 => None,
+        24..96 => Some(8),
+        96..256 => Some(FEW_LANES),
         _ => Some(MOST_LANES),
     }
 }
 
 const MOST_LANES: usize = 64;
-const LEAST_LANES: usize = 16;
+const FEW_LANES: usize = 16;
 
 /// Divides every fold that is long enough.
 pub fn partial_folds(nest: &mut Nest) {
@@ -168,26 +170,27 @@ impl Fold {
             let k = Scalar::axis(turn.id) * lanes as i64 + at.lane.clone();
             fold.over(nest, turn, k, start.clone(), at)
         });
-        if lanes > LEAST_LANES {
+        if lanes > FEW_LANES {
             let wide = parts;
-            let more = left / LEAST_LANES;
+            let more = left / FEW_LANES;
             let from = (self.points - left) as i64;
-            left %= LEAST_LANES;
-            parts = self.part(nest, stage, "folded", LEAST_LANES, |nest, fold, at| {
-                let lane = |k: usize| &at.lane + (k * LEAST_LANES) as i64;
+            left %= FEW_LANES;
+            parts = self.part(nest, stage, "folded", FEW_LANES, |nest, fold, at| {
+                let lane = |k: usize| &at.lane + (k * FEW_LANES) as i64;
                 let load = |k| nest.load(wide, [at.outer.clone(), vec![lane(k)]].concat());
-                let four = halves((0..lanes / LEAST_LANES).map(load).collect(), op);
+                let four = halves((0..lanes / FEW_LANES).map(load).collect(), op);
                 if more == 0 {
                     return four;
                 }
                 let turn = nest.axis(more);
-                let k = Scalar::axis(turn.id) * LEAST_LANES as i64 + at.lane.clone() + from;
+                let k = Scalar::axis(turn.id) * FEW_LANES as i64 + at.lane.clone() + from;
                 fold.over(nest, turn, k, four, at)
             });
         }
         let outer: Vec<Scalar> = self.outer.iter().map(|a| Scalar::axis(a.id)).collect();
         let load = |l| nest.load(parts, [outer.clone(), vec![build::index(l)]].concat());
-        let mut result = halves((0..LEAST_LANES as i64).map(load).collect(), op);
+        let last = lanes.min(FEW_LANES) as i64;
+        let mut result = halves((0..last).map(load).collect(), op);
         if start != self.init {
             result = Scalar::binary(op, self.init.clone(), result);
         }

@@ -45,19 +45,17 @@ fn run(nest: &Nest, x: &[f32]) -> Vec<f32> {
 }
 
 #[test]
-fn a_short_row_has_sixteen_parts() {
-    let mut nest = rows(Binary::Add, [3, 1, 35]);
+fn a_short_row_has_eight_parts() {
+    let mut nest = rows(Binary::Add, [3, 1, 27]);
     partial_folds(&mut nest);
     verify(&nest).unwrap();
-    let tree = "((((y.lanes[i, 0] + y.lanes[i, 8]) + (y.lanes[i, 4] + y.lanes[i, 12])) \
-                + ((y.lanes[i, 2] + y.lanes[i, 10]) + (y.lanes[i, 6] + y.lanes[i, 14]))) \
-                + (((y.lanes[i, 1] + y.lanes[i, 9]) + (y.lanes[i, 5] + y.lanes[i, 13])) \
-                + ((y.lanes[i, 3] + y.lanes[i, 11]) + (y.lanes[i, 7] + y.lanes[i, 15]))))";
+    let tree = "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + y.lanes[i, 6])) \
+                + ((y.lanes[i, 1] + y.lanes[i, 5]) + (y.lanes[i, 3] + y.lanes[i, 7])))";
     assert_eq!(
         texts(&nest),
         [
-            "for i<3, j<16: y.lanes[i, j] = add[k<2; 0.0](x[i, 0, ((k * 16) + j)])".to_owned(),
-            format!("for i<3: y[i] = add[j<3; {tree}](x[i, 0, (j + 32)])"),
+            "for i<3, j<8: y.lanes[i, j] = add[k<3; 0.0](x[i, 0, ((k * 8) + j)])".to_owned(),
+            format!("for i<3: y[i] = add[j<3; {tree}](x[i, 0, (j + 24)])"),
         ]
     );
 }
@@ -92,18 +90,19 @@ fn a_long_row_has_sixty_four_parts() {
 /// The definition in the module's documentation, written out.
 #[test]
 fn every_point_is_taken_in_once() {
-    for points in [31usize, 32, 47, 255, 256, 300, 321, 1000] {
+    for points in [23usize, 24, 47, 96, 255, 256, 300, 321, 1000] {
         let x: Vec<f32> = (0..2 * points).map(|k| (k as f32 * 0.7).sin()).collect();
         let mut nest = rows(Binary::Add, [2, 1, points]);
         let plain = nest.clone();
         partial_folds(&mut nest);
         verify(&nest).unwrap();
-        assert_eq!(nest == plain, points < 32);
+        assert_eq!(nest == plain, points < 24);
         let found = run(&nest, &x);
         for (row, found) in x.chunks_exact(points).zip(found) {
             let lanes = match points {
-                0..32 => 0,
-                32..256 => 16,
+                0..24 => 0,
+                24..96 => 8,
+                96..256 => 16,
                 _ => 64,
             };
             let whole = row.len().checked_div(lanes).unwrap_or(0) * lanes;

@@ -365,6 +365,11 @@ impl Builder<'_, '_, '_> {
         if (from, to) == (F32, F16) {
             return Some(self.back(opcodes::TO_HALF, x, 2, Some(0)));
         }
+        // The low byte is 0 from 2^31 on, as it is of what stands for what has no `i32`.
+        if from == F32 && matches!(to, I8 | U8) {
+            let words = self.cast(x, F32, I32)?;
+            return self.resized(&words, 1, true);
+        }
         // All narrower integers are exact in `i32`.
         let (x, from) = match whole(from) && x.width < 4 {
             true => (&self.resized(x, 4, from.is_signed_integer())?, I32),

@@ -1,0 +1,127 @@
+//! Folds over windows that reach beyond what they read: read from a copy with the borders filled in.
+//!
+//! > `y[i] = max_k select(0 <= i + k - 2 < n, x[i + k - 2], -inf)` is `max_k t[i + k]`, where
+//! > `t[j] = select(0 <= j - 2 < n, x[j - 2], -inf)`
+//!
+//! The columns near the edges of an image are no vectors. Where there are so many of them that the copy is
+//! less work, rows are whole with it.
+
+use crate::build::zero;
+use crate::contract::operand::Operand;
+use crate::nest::{Nest, Stage};
+use crate::rewrite::{rewrite_stage, visit_stage};
+use crate::scalar::{AxisId, Kind, Scalar};
+use rustc_hash::FxHashSet;
+
+/// The stage that stores the copy, and the one that reads it, if that pays. `inside` is the box of the domain
+/// in which all guards hold.
+pub(crate) fn padded(
+    nest: &mut Nest,
+    stage: &Stage,
+    inside: &[(i64, i64)],
+) -> Option<(Stage, Stage)> {
+    let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
+    let columns = stage.domain[innermost];
+    let (low, high) = inside.get(innermost)?;
+    let borders = columns.extent - usize::try_from((high - low).max(0)).ok()?;
+    let mut folds = Vec::new();
+    visit_stage(stage, &mut |x| {
+        if matches!(x.kind(), Kind::Reduce { .. }) {
+            folds.push(x.clone());
+        }
+    });
+    let [fold] = &folds[..] else { return None };
+    let Kind::Reduce { axes, body, .. } = fold.kind() else {
+        return None;
+    };
+    if !matches!(body.kind(), Kind::Select(..)) || computes_with(stage, columns.id, body) {
+        return None;
+    }
+    let others = stage.domain.iter().filter(|a| a.id != columns.id);
+    let extents = others.chain(axes).map(|a| a.extent);
+    let one_by_one = extents.fold(borders, usize::saturating_mul);
+    let operand = Operand::of(body, &zero(body.ty()), &stage.domain, axes);
+    if one_by_one < operand.elements() / 2 {
+        return None;
+    }
+    let name = format!("{}.padded", nest.buf(stage.target).name);
+    let (stored, load) = operand.store(nest, &name, stage, body);
+    let mut whole = stage.clone();
+    rewrite_stage(&mut whole, &mut |x| match x == *body {
+        true => load.clone(),
+        false => x,
+    });
+    Some((stored, whole))
+}
+
+/// Whether an axis is part of a stage's value outside of `body` and of indices.
+fn computes_with(stage: &Stage, axis: AxisId, body: &Scalar) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![&stage.value];
+    while let Some(x) = open.pop() {
+        match x.kind() {
+            Kind::Axis(id) if *id == axis => return true,
+            Kind::Load { .. } => {}
+            _ if x.address() != body.address() && seen.insert(x.address()) => {
+                open.extend(x.children());
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::*;
+    use crate::nest::Role;
+    use crate::{Binary, schedule, verify};
+    use vinelift_tensor::ElementType::F32;
+
+    /// `y[i, j] = max_{k, l} x[i + k - pad, j + l - pad]`
+    fn window(extent: usize, kernel: usize) -> Vec<String> {
+        let mut nest = Nest::new();
+        let pad = (kernel / 2) as i64;
+        let x = nest.buffer("x", F32, &[extent, extent], Role::Input);
+        let y = nest.buffer("y", F32, &[extent, extent], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[kernel, kernel]);
+            let place = |d: usize| &at[d] + Scalar::axis(axes[d].id) - pad;
+            let (i, j) = (place(0), place(1));
+            let n_ = extent as i64;
+            let guard = inside(&i, 0, n_) & inside(&j, 0, n_);
+            let body = select(guard, n.load(x, vec![i, j]), lowest(F32));
+            Scalar::reduce(Binary::Max, axes, lowest(F32), body)
+        });
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let stages = nest.stages.iter();
+        stages.map(|s| nest.display_stage(s).to_string()).collect()
+    }
+
+    #[test]
+    fn a_large_window_reads_a_copy() {
+        let stages = window(20, 5);
+        let last = stages.last().unwrap();
+        assert_eq!(
+            last,
+            "for i<20, j<20: y[((i * 20) + j)] = max[k<5, l<5; -inf](y.padded[((((i * 24) + (k * 24)) + j) + l)])"
+        );
+        // The middle of the copy is a copy of rows.
+        let middle = "for i<20, j<20: y.padded[(((i * 24) + j) + 50)] = x[((i * 20) + j)]";
+        assert!(stages.iter().any(|s| s == middle), "{stages:#?}");
+        // Even if no point has its whole window inside.
+        let last = window(6, 13).pop().unwrap();
+        assert!(
+            last.starts_with("for i<6, j<6: y") && last.contains("padded"),
+            "{last}"
+        );
+    }
+
+    #[test]
+    fn a_small_one_does_not() {
+        let stages = window(100, 3);
+        assert!(!stages.iter().any(|s| s.contains("padded")), "{stages:#?}");
+    }
+}
