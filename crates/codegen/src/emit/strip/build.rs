@@ -101,8 +101,11 @@ pub(super) struct Builder<'b, 'n, 'f> {
     scalars: FxHashMap<usize, u32>,
 }
 
-/// Folds over at most so many points have no loop.
+/// Folds over at most so many points have no loop; of what is hardly more than a load, over so many registers.
 const MOST_UNROLLED: usize = 16;
+const MOST_SMALL_UNROLLED: usize = 50;
+/// Scalars in what is hardly more than a load.
+const SMALL: usize = 4;
 /// More than this is not worth a strip's registers.
 const MOST_NODES: usize = 2000;
 
@@ -386,7 +389,11 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         }
         let ty = x.ty();
         let points: usize = axes.iter().map(|axis| axis.extent).product();
-        if points <= MOST_UNROLLED {
+        let most = match operands_first(body, |_| false).len() <= SMALL {
+            true => MOST_SMALL_UNROLLED,
+            false => MOST_UNROLLED,
+        };
+        if points <= MOST_UNROLLED || points * self.parts <= most {
             return self.fold_unrolled(*op, ty, axes, start, body);
         }
         let code =
