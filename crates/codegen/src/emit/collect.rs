@@ -47,7 +47,8 @@ impl<'n> Emitter<'n, '_> {
             let slot = self.builder.create_sized_stack_slot(data);
             self.collected.push(slot);
         }
-        let exact = rows.is_some().then(|| self.builder.create_block());
+        let may_fault = rows.is_some() && loads.iter().any(|x| has_checks(x));
+        let exact = may_fault.then(|| self.builder.create_block());
         if let Some((axis, count)) = rows {
             self.part_at_least(stage, axis, count);
         }
@@ -222,4 +223,19 @@ impl<'n> Emitter<'n, '_> {
         }
         false
     }
+}
+
+/// Whether an index under `x` is checked.
+pub(super) fn has_checks(x: &Scalar) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![x];
+    while let Some(x) = open.pop() {
+        if matches!(x.kind(), Kind::Wrap(_)) {
+            return true;
+        }
+        if seen.insert(x.address()) {
+            open.extend(x.children());
+        }
+    }
+    false
 }

@@ -1,6 +1,7 @@
 //! Stages: the loops over a domain, and the store inside.
 
 use super::checked::Checked;
+use super::collect::has_checks;
 use super::copy::Copy;
 use super::scan::Rows;
 use super::strip::{Collected, Ready};
@@ -106,9 +107,19 @@ impl<'n> Emitter<'n, '_> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
         self.know(halves);
         let first = first_inner(stage);
-        let fits = first < many.len()
-            && (self.ready_strip(halves).is_some()
-                || self.collected_strip(halves, many, first).is_some());
+        if first >= many.len() {
+            return None;
+        }
+        if self.ready_strip(halves).is_some() {
+            return Some(halves);
+        }
+        // What is collected, and the exact way that is left for wrong indices, are no strips.
+        let collected = self.collected_strip(halves, many, first)?;
+        let mut loads = collected.loads.iter();
+        let fits = loads.all(|x| {
+            let is_exact = collected.rows.is_none() || !has_checks(x);
+            is_exact && !self.facts.converts_halves(x)
+        });
         fits.then_some(halves)
     }
 
