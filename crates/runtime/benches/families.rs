@@ -1,4 +1,4 @@
-//! Gathers, scatters and a chain behind a gather, beside plain loops and `memcpy`.
+//! Gathers, scatters, sums and running sums, beside plain loops and `memcpy`.
 //!
 //! `cargo bench -p vinelift --bench families`, with a part of a name to choose. The loops check what ours check:
 //! an index out of range ends them.
@@ -85,7 +85,8 @@ fn request(
     request
 }
 
-/// One family: ours beside a loop, and beside a copy of as many bytes as come out.
+/// One family: ours beside a loop, and beside a copy of as many bytes as come out, or as are read if those are
+/// what takes time.
 fn family(
     c: &mut Criterion,
     name: &str,
@@ -98,14 +99,19 @@ fn family(
     let mut out = vec![0f32; expected.len()];
     plain(&mut out);
     assert!(out == expected, "{name} {case}");
+    let from = match name {
+        "sums" => ours.input(0).unwrap().as_slice::<f32>().unwrap().to_vec(),
+        _ => expected,
+    };
+    let mut to = vec![0f32; from.len()];
     let mut group = c.benchmark_group(name);
-    group.throughput(Throughput::Elements(out.len() as u64));
+    group.throughput(Throughput::Elements(from.len() as u64));
     group.bench_function(BenchmarkId::new("ours", case), |b| b.iter(|| ours.infer()));
     group.bench_function(BenchmarkId::new("loop", case), |b| {
         b.iter(|| plain(black_box(&mut out)));
     });
     group.bench_function(BenchmarkId::new("memcpy", case), |b| {
-        b.iter(|| black_box(&mut out).copy_from_slice(black_box(&expected)));
+        b.iter(|| black_box(&mut to).copy_from_slice(black_box(&from)));
     });
     group.finish();
 }
@@ -210,5 +216,56 @@ fn scatters(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, gather_elements, slices, scatters);
+/// Of whole numbers, whose sums are exact in any order.
+fn sums(c: &mut Criterion) {
+    for (rows, columns) in [(64, 1000), (512, 384), (4096, 32)] {
+        let case = format!("{rows}x{columns}");
+        let data = floats(&[rows, columns]);
+        let x = values(&data);
+        let ours = request(
+            "ReduceSum",
+            "opset1",
+            r#"keep_dims="false""#,
+            vec![data],
+            Some(1),
+        );
+        family(c, "sums", &case, ours, |out| {
+            for (to, row) in out.iter_mut().zip(x.chunks_exact(columns)) {
+                *to = row.iter().sum();
+            }
+        });
+    }
+}
+
+/// As [`sums`].
+fn running_sums(c: &mut Criterion) {
+    let (rows, columns) = (64, 1000);
+    for axis in [0, 1] {
+        let data = floats(&[rows, columns]);
+        let x = values(&data);
+        let attributes = r#"exclusive="false" reverse="false""#;
+        let ours = request("CumSum", "opset3", attributes, vec![data], Some(axis));
+        let case = format!("{rows}x{columns} axis {axis}");
+        let back = if axis == 0 { columns } else { 1 };
+        family(c, "running_sums", &case, ours, |out| {
+            for k in 0..x.len() {
+                let is_first = if axis == 0 {
+                    k < columns
+                } else {
+                    k % columns == 0
+                };
+                out[k] = if is_first { x[k] } else { out[k - back] + x[k] };
+            }
+        });
+    }
+}
+
+criterion_group!(
+    benches,
+    gather_elements,
+    slices,
+    scatters,
+    sums,
+    running_sums
+);
 criterion_main!(benches);
