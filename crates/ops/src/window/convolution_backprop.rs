@@ -187,11 +187,14 @@ impl Op for Backprop {
                     from.push(x);
                     tap.push(w);
                 }
-                let x = match spread {
-                    Some(spread) => cx.load_from(spread, &from),
-                    None => select(has_x, cx.load("data", &from), zero(ty)),
+                let w = cx.load("filters", &tap);
+                let (x, w) = match spread {
+                    Some(spread) => (cx.load_from(spread, &from), w),
+                    None => (
+                        select(has_x, cx.load("data", &from), zero(ty)),
+                        select(has_w, w, zero(ty)),
+                    ),
                 };
-                let w = select(has_w, cx.load("filters", &tap), zero(ty));
                 (widened(x), widened(w))
             });
             sum.cast(ty)
