@@ -20,6 +20,10 @@ pub(in crate::emit) struct Collected<'n> {
     pub(in crate::emit) rows: Option<(Axis, usize)>,
 }
 
+/// Lines that a row may come from and still be in the innermost cache for the next; fewer are no vectors.
+const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
+/// Bytes from line to line with which these do not.
+const COLLIDES: u64 = 1024;
 /// Points of a block: what is collected for them stays in the innermost cache, and no part of a loop that
 /// threads share is shorter.
 const MOST_POINTS: usize = 256;
@@ -48,6 +52,9 @@ impl<'n> Emitter<'n, '_> {
         }
         let certain = self.certain_loads(stage);
         let loads = self.to_collect(stage, lane.id, &certain)?;
+        if self.stays_cached(stage, *lane) {
+            return None;
+        }
         let rows = around.last().filter(|_| around.len() > first);
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
         if let Some(rows) = rows {
@@ -63,6 +70,19 @@ impl<'n> Emitter<'n, '_> {
             Kind::Load { .. } => None,
             _ => self.try_collected(stage, axes, &loads, *lane, None, &certain),
         }
+    }
+
+    /// Whether a stage only moves elements from so few lines for each row that the cache still has them for the
+    /// next rows: nothing is gained by another order then.
+    fn stays_cached(&self, stage: &'n Stage, lane: Axis) -> bool {
+        let Kind::Load { buffer, at } = stage.value.kind() else {
+            return false;
+        };
+        let size = u64::from(register(stage.value.ty()).bytes());
+        let step = self.steps_with(lane.id, &self.linear(*buffer, at));
+        // Such steps lead to the same few places in the cache.
+        let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
+        CACHED_LINES.contains(&lane.extent) && step.is_some_and(|step| !collides(step))
     }
 
     fn try_collected(
