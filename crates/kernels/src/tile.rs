@@ -264,7 +264,7 @@ pub(crate) unsafe fn chains<S: Simd>(steps: usize) -> S::T {
 /// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
 /// numbers of rows that its registers are enough for.
 macro_rules! engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $feature:meta, $([$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
@@ -314,8 +314,8 @@ macro_rules! engine {
 
         pub(super) static $name: Engine<<$simd as Simd>::T> = Engine {
             lanes: <$simd as Simd>::LANES,
-            packed: tile::tiles!($module packed [] $([$($h)+])+),
-            plain: tile::tiles!($module plain [] $([$($h)+])+),
+            packed: &[$(tile::tiles!($module packed $n [$($h)+])),+],
+            plain: &[$(tile::tiles!($module plain $n [$($h)+])),+],
             edge: tile::edges!($module $([$($h)+])+),
             along: $module::along,
             across: $across,
@@ -324,21 +324,9 @@ macro_rules! engine {
     };
 }
 
-/// The table of micro-kernels: a row for each number of vectors.
+/// The micro-kernels of `n` vectors.
 macro_rules! tiles {
-    ($module:ident $f:ident [] [$($a:literal)+] [$($b:literal)+] [$($c:literal)+] [$($d:literal)+]
-     [$($e:literal)+] [$($g:literal)+] [$($h:literal)+] [$($i:literal)+]) => {
-        &[
-            &[$($module::$f::<$a, 1>),+],
-            &[$($module::$f::<$b, 2>),+],
-            &[$($module::$f::<$c, 3>),+],
-            &[$($module::$f::<$d, 4>),+],
-            &[$($module::$f::<$e, 5>),+],
-            &[$($module::$f::<$g, 6>),+],
-            &[$($module::$f::<$h, 7>),+],
-            &[$($module::$f::<$i, 8>),+],
-        ]
-    };
+    ($module:ident $f:ident $n:literal [$($h:literal)+]) => { &[$($module::$f::<$h, $n>),+] };
 }
 
 /// The table of micro-kernels of one vector.

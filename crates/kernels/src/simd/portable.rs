@@ -91,26 +91,21 @@ macro_rules! engine_of {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         engine!(
             $name, $module, $simd, pack::across, inline,
-            [1 2 3 4 5 6 7 8 9 10 11 12]
-            [1 2 3 4 5 6]
-            [1 2 3 4]
-            [1 2]
-            [1 2]
-            [1]
-            [1]
-            [1]
+            1 [1 2 3 4 5 6 7 8 9 10 11 12]
+            2 [1 2 3 4 5 6]
+            3 [1 2 3 4]
+            4 [1 2]
+            5 [1 2]
+            6 [1]
+            7 [1]
+            8 [1]
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         engine!(
             $name, $module, $simd, pack::across, inline,
-            [1 2 3 4]
-            [1 2]
-            [1]
-            [1]
-            [1]
-            [1]
-            [1]
-            [1]
+            1 [1 2 3 4]
+            2 [1 2]
+            3 [1]
         );
     };
 }
