@@ -1,6 +1,7 @@
 //! The primitive functions, over values as bits in the low end of a `u64`.
 
 use crate::scalar::{Binary, Unary};
+use half::f16;
 use vinelift_tensor::ElementType::{self, *};
 
 /// Whether `op` is defined on `ty`.
@@ -89,6 +90,8 @@ pub(super) fn cast(from: ElementType, to: ElementType, x: u64) -> u64 {
     match (from, to) {
         (F32, F64) => f64::from(f32::from_bits(x as u32)).to_bits(),
         (F64, F32) => u64::from((f64::from_bits(x) as f32).to_bits()),
+        (F16, F32) => u64::from(f16::from_bits(x as u16).to_f32().to_bits()),
+        (F32, F16) => u64::from(f16::from_f32(f32::from_bits(x as u32)).to_bits()),
         (F32, F32) | (F64, F64) => x,
         (F32, _) => float_to_integer(f64::from(f32::from_bits(x as u32)), to),
         (F64, _) => float_to_integer(f64::from_bits(x), to),

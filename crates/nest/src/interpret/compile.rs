@@ -282,7 +282,9 @@ impl<'n> Flattener<'n> {
                 Op::Select(self.id(condition), self.id(yes), self.id(no))
             }
             Kind::Cast(x) => {
-                if !castable(x.ty()) || !castable(ty) {
+                let halves = [ElementType::F16, ElementType::F32];
+                let converts = halves.contains(&x.ty()) && halves.contains(&ty);
+                if !converts && !(castable(x.ty()) && castable(ty)) {
                     return Err(malformed(format!("cast from {} to {ty}", x.ty())));
                 }
                 Op::Cast {

@@ -1,7 +1,8 @@
 //! The reference semantics of a nest, and the constant folder.
 //!
 //! The interpreter shares nothing with a code generator but [`legalize`](crate::legalize): it says
-//! what a nest means, one point after another, as plainly as its speed allows.
+//! what a nest means, one point after another, as plainly as its speed allows. Conversions of `f16` are
+//! those of the crate `half`.
 //!
 //! For each point of a stage's domain, in row-major order: the indices of the target are evaluated;
 //! if one is out of range by [`Policy::zero`](crate::Policy::zero) the point ends there; otherwise
@@ -19,7 +20,7 @@ mod machine;
 mod memory;
 
 use crate::fault::Fault;
-use crate::legalize::legalize;
+use crate::legalize::{legalize, legalize_with_halves};
 use crate::nest::Nest;
 use compile::Program;
 use machine::Machine;
@@ -94,7 +95,7 @@ pub fn interpret(nest: &Nest, buffers: &mut [BufferBytes<'_>]) -> Result<(), Int
             found: buffers.len(),
         });
     }
-    let nest = legalize(nest);
+    let nest = legalize_with_halves(nest).unwrap_or_else(|| legalize(nest));
     let mut memory = Memory::new(&nest, buffers)?;
     let mut start = 0;
     while start < nest.stages.len() {
