@@ -283,8 +283,8 @@ impl<'n> Flattener<'n> {
             }
             Kind::Cast(x) => {
                 let halves = [ElementType::F16, ElementType::F32];
-                let converts = halves.contains(&x.ty()) && halves.contains(&ty);
-                if !converts && !(castable(x.ty()) && castable(ty)) {
+                let are = |known: &dyn Fn(ElementType) -> bool| known(x.ty()) && known(ty);
+                if !(are(&castable) || are(&|ty| halves.contains(&ty))) {
                     return Err(malformed(format!("cast from {} to {ty}", x.ty())));
                 }
                 Op::Cast {
