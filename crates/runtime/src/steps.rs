@@ -60,7 +60,7 @@ pub(crate) enum Work {
 const WORTH_A_SHARE: u64 = 4_000;
 
 /// The nanoseconds that are worth the waking of a thread that sleeps.
-pub(crate) const WORTH_WAKING: u64 = 40_000;
+pub(crate) const WORTH_WAKING: u64 = 16_000;
 
 /// How many threads work of so many nanoseconds is worth, of those there are.
 pub(crate) fn worth(cost: u64, threads: usize) -> usize {
