@@ -28,7 +28,9 @@
 //!   run on over the padding between two rows of its input, or over every second element.
 //!
 //! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Blocks of `k`
-//! keep a panel of columns in the first cache.
+//! keep a panel of columns in the first cache. Where a packed operand goes by once, as the weights of a
+//! network do, tiles have the second cache fetch what comes next: with 30 MB of weights in turn, 24×1536 ·
+//! weights 1536×384 runs at 230 GFLOP/s instead of 155, and 18×1024 · weights 1024×8210 at 235 instead of 120.
 //!
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (21 November 2026; `cargo bench -p vinelift-kernels`
