@@ -8,11 +8,10 @@ use super::checked::Checked;
 use super::loops::Turns;
 use super::strip::Collected;
 use super::update::BLOCK;
-use super::{Emitter, Result, register};
+use super::{Emitter, Result, any_under, register};
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
-use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
 
 /// Where the elements of a load go while one column, or row, of a block is collected.
@@ -210,32 +209,14 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether an index under `x` depends on data and on the axis.
-    fn has_wrap(&self, x: &Scalar, axis: AxisId) -> bool {
-        let mut seen = FxHashSet::default();
-        let mut open = vec![x];
-        while let Some(x) = open.pop() {
-            if self.facts.free(x).contains(&axis) && seen.insert(x.address()) {
-                if matches!(x.kind(), Kind::Wrap(_)) {
-                    return true;
-                }
-                open.extend(x.children());
-            }
-        }
-        false
+    pub(super) fn has_wrap(&self, x: &Scalar, axis: AxisId) -> bool {
+        any_under(x, |x| {
+            matches!(x.kind(), Kind::Wrap(_)) && self.facts.free(x).contains(&axis)
+        })
     }
 }
 
 /// Whether an index under `x` is checked.
 pub(super) fn has_checks(x: &Scalar) -> bool {
-    let mut seen = FxHashSet::default();
-    let mut open = vec![x];
-    while let Some(x) = open.pop() {
-        if matches!(x.kind(), Kind::Wrap(_)) {
-            return true;
-        }
-        if seen.insert(x.address()) {
-            open.extend(x.children());
-        }
-    }
-    false
+    any_under(x, |x| matches!(x.kind(), Kind::Wrap(_)))
 }

@@ -52,7 +52,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataId, FuncId};
 use hoist::Facts;
 use loops::{Loop, Turns};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use scalar::{Slot, Task};
 use vinelift_nest::{AxisId, Nest, Parts, Ranges, Scalar};
 use vinelift_tensor::ElementType;
@@ -354,6 +354,22 @@ fn table_base(builder: &mut FunctionBuilder, table: DataId) -> Value {
         tls: false,
     });
     builder.ins().symbol_value(types::I64, symbol)
+}
+
+/// Whether `is` holds for `x` or something that it is made of.
+fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![x];
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        if is(x) {
+            return true;
+        }
+        open.extend(x.children());
+    }
+    false
 }
 
 /// How a value is held in a register: floats of 32 and 64 bits as such, all else as its bits with

@@ -6,11 +6,11 @@
 //! Where an index is wrong, the first that is found need not be the first in the order of points. It is not
 //! reported, then: all points are done again, one by one in their order.
 
-use super::Emitter;
 use super::Result;
 use super::address::Linear;
 use super::loops::Turns;
 use super::vector::Plan;
+use super::{Emitter, any_under};
 use cranelift_codegen::ir::{Block, InstBuilder};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
@@ -112,17 +112,10 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether anything under `x` is loaded from a buffer.
     pub(super) fn reads(&self, x: &Scalar, from: vinelift_nest::BufferId) -> bool {
-        let mut seen = FxHashSet::default();
-        let mut open = vec![x];
-        while let Some(x) = open.pop() {
-            if seen.insert(x.address()) {
-                if matches!(x.kind(), Kind::Load { buffer, .. } if *buffer == from) {
-                    return true;
-                }
-                open.extend(x.children());
-            }
-        }
-        false
+        any_under(
+            x,
+            |x| matches!(x.kind(), Kind::Load { buffer, .. } if *buffer == from),
+        )
     }
 
     /// Whether no two points write the same element.

@@ -138,7 +138,11 @@ impl<'n> Emitter<'n, '_> {
             }
             let below = open.len();
             match x.kind() {
-                Kind::Load { at, .. } if at.iter().any(|i| self.is_checked(i)) => found.push(x),
+                Kind::Load { at, .. }
+                    if at.iter().any(|i| self.has_wrap(i, self.vectors.axis())) =>
+                {
+                    found.push(x)
+                }
                 Kind::Load { .. } => {}
                 Kind::Reduce { init, .. } => open.push(init),
                 _ => open.extend(x.children()),
@@ -146,20 +150,6 @@ impl<'n> Emitter<'n, '_> {
             open[below..].reverse();
         }
         found
-    }
-
-    fn is_checked(&self, index: &Scalar) -> bool {
-        let mut open = vec![index];
-        let mut seen = FxHashSet::default();
-        while let Some(x) = open.pop() {
-            if self.varies(x) && seen.insert(x.address()) {
-                if matches!(x.kind(), Kind::Wrap(_)) {
-                    return true;
-                }
-                open.extend(x.children());
-            }
-        }
-        false
     }
 
     /// Memory for all lanes of a type.

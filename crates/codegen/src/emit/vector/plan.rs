@@ -2,7 +2,7 @@
 
 use crate::emit::Emitter;
 use crate::emit::address::Linear;
-use crate::emit::register;
+use crate::emit::{any_under, register};
 use cranelift_codegen::isa::TargetIsa;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
@@ -229,16 +229,8 @@ impl<'n> Emitter<'n, '_> {
 
 /// Whether evaluating an index can end the run with an error.
 fn may_fail(index: &Scalar) -> bool {
-    let mut open = vec![index];
-    let mut seen = rustc_hash::FxHashSet::default();
-    while let Some(x) = open.pop() {
-        if !seen.insert(x.address()) {
-            continue;
-        }
-        if matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero) {
-            return true;
-        }
-        open.extend(x.children());
-    }
-    false
+    any_under(
+        index,
+        |x| matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero),
+    )
 }
