@@ -89,11 +89,12 @@ impl Product {
         // A few for each, so that a thread which is late leaves its share to others.
         let tasks = if workers == 1 { 1 } else { 4 * workers };
         let plan = |tasks| kernel.plan(form(&left), form(&right), tasks);
-        let (mut plan, fewer) =
-            match follower.map(|_| Follow::tasks(results(&problem) * element.bytes())) {
-                Some(more) if more > tasks => (plan(more), Some(plan(tasks))),
-                _ => (plan(tasks), None),
-            };
+        let (mut plan, fewer) = match follower
+            .map(|_| Follow::tasks(results(&problem).saturating_mul(element.bytes())))
+        {
+            Some(more) if more > tasks => (plan(more), Some(plan(tasks))),
+            _ => (plan(tasks), None),
+        };
         // Packing more at a time for more tasks is not worth it.
         if let Some(fewer) = fewer.filter(|fewer| fewer.shared_bytes() < plan.shared_bytes()) {
             plan = fewer;

@@ -7,7 +7,7 @@ use crate::plan::Slot;
 use crate::product::Product;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Role, Stage, split};
+use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
 use vinelift_tensor::element_count;
 
 /// The kernels of a plan.
@@ -68,6 +68,11 @@ pub(crate) fn worth(cost: u64, threads: usize) -> usize {
     shares.clamp(1, threads)
 }
 
+/// About how long a nest takes one thread.
+fn nanoseconds(nest: &Nest) -> u64 {
+    nest.work() as u64 / 10
+}
+
 /// What a part of a kernel may use of a cache.
 const PIECE_BYTES: usize = 128 << 10;
 
@@ -101,13 +106,22 @@ pub(crate) fn compile(
     let kernels = split(nest, |stage| contraction(nest, stage).is_some());
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut unique: Vec<Nest> = Vec::new();
-    let mut steps = Vec::with_capacity(kernels.len());
-    let mut kernels = kernels.into_iter().peekable();
-    while let Some(kernel) = kernels.next() {
-        let only = |kernel: &Kernel| match kernel.nest.stages.as_slice() {
-            [stage] => contraction(&kernel.nest, stage),
-            _ => None,
-        };
+    let mut steps: Vec<Step> = Vec::with_capacity(kernels.len());
+    let mut kernels = kernels
+        .into_iter()
+        .map(|kernel| {
+            let only = match kernel.nest.stages.as_slice() {
+                [stage] => contraction(&kernel.nest, stage),
+                _ => None,
+            };
+            (kernel, only)
+        })
+        .peekable();
+    // How each step uses what the step before it computes, if that is a contraction.
+    let mut reaches: Vec<Option<Reach>> = Vec::with_capacity(steps.capacity());
+    let mut reach = None;
+    while let Some((kernel, only)) = kernels.next() {
+        reaches.push(reach.take());
         let first = kernel.nest.stages.first();
         let turns = first.and_then(|stage| {
             Some(Turns {
@@ -115,12 +129,11 @@ pub(crate) fn compile(
                 count: stage.turns(),
             })
         });
-        let product = only(&kernel).and_then(|c| {
-            let next = kernels.peek().filter(|next| only(next).is_none());
-            let follows = next.is_some_and(|next| Follow::reach(&kernel, next).is_some());
-            let follower = next
-                .filter(|_| follows)
-                .map(|next| next.nest.work() as u64 / 10);
+        let product = only.and_then(|c| {
+            let next = kernels.peek().filter(|(_, only)| only.is_none());
+            reach = next.and_then(|(next, _)| Follow::reach(&kernel, next));
+            let next = next.filter(|_| reach.is_some());
+            let follower = next.map(|(next, _)| nanoseconds(&next.nest));
             Product::new(&c, &kernel, slots, threads.unwrap_or(1), follower)
         });
         let (work, cost, workers) = match product {
@@ -134,7 +147,7 @@ pub(crate) fn compile(
                 if function == next {
                     unique.push(kernel.nest.clone());
                 }
-                let cost = kernel.nest.work() as u64 / 10;
+                let cost = nanoseconds(&kernel.nest);
                 let workers = match turns {
                     Some(_) => 1,
                     None => worth(cost, threads.unwrap_or(1)),
@@ -144,8 +157,9 @@ pub(crate) fn compile(
             }
         };
         let turned = turns.map_or(1, |turns| turns.count as u64);
-        let last: Option<&Step> = steps.last();
-        let arguments = last.map_or(0, |s| s.arguments + s.kernel.buffers.len());
+        let arguments = steps
+            .last()
+            .map_or(0, |s| s.arguments + s.kernel.buffers.len());
         steps.push(Step {
             kernel,
             work,
@@ -158,22 +172,13 @@ pub(crate) fn compile(
     }
     let nests: Vec<&Nest> = unique.iter().collect();
     let code = compiler.compile(&nests, options)?;
-    for next in 1..steps.len() {
-        let follow = match (&steps[next - 1], &steps[next].work) {
-            (
-                Step {
-                    work: Work::Product(product),
-                    kernel,
-                    ..
-                },
-                Work::Code { function, .. },
-            ) => {
-                let reach = Follow::reach(kernel, &steps[next].kernel);
-                reach.and_then(|reach| Follow::new(product, reach, code.parts(*function)))
-            }
-            _ => None,
-        };
-        steps[next].follow = follow;
+    for (next, reach) in reaches.into_iter().enumerate() {
+        let Some(reach) = reach else { continue };
+        if let (Work::Product(product), Work::Code { function, .. }) =
+            (&steps[next - 1].work, &steps[next].work)
+        {
+            steps[next].follow = Follow::new(product, reach, code.parts(*function));
+        }
     }
     let shared = steps.iter().filter(|step| step.workers > 1);
     let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
