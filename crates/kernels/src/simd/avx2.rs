@@ -277,28 +277,23 @@ unsafe fn across(block: &Block<f32>) {
     }
 }
 
-engine!(
-    F32, f32_tiles, V32, across,
-    target_feature(enable = "avx2,fma,bmi1,bmi2"),
-    1 [1 2 3 4 5 6 7 8 9 10 11 12]
-    2 [1 2 3 4 5 6]
-    3 [1 2 3]
-    4 [1 2]
-    5 [1 2]
-    6 [1]
-    7 [1]
-    8 [1]
-);
+/// The engine of one element type, with the tiles that 16 registers are enough for.
+macro_rules! engine_of {
+    ($name:ident, $module:ident, $simd:ty, $across:path) => {
+        engine!(
+            $name, $module, $simd, $across,
+            target_feature(enable = "avx2,fma,bmi1,bmi2"),
+            1 [1 2 3 4 5 6 7 8 9 10 11 12]
+            2 [1 2 3 4 5 6]
+            3 [1 2 3]
+            4 [1 2]
+            5 [1 2]
+            6 [1]
+            7 [1]
+            8 [1]
+        );
+    };
+}
 
-engine!(
-    F64, f64_tiles, V64, pack::across,
-    target_feature(enable = "avx2,fma,bmi1,bmi2"),
-    1 [1 2 3 4 5 6 7 8 9 10 11 12]
-    2 [1 2 3 4 5 6]
-    3 [1 2 3]
-    4 [1 2]
-    5 [1 2]
-    6 [1]
-    7 [1]
-    8 [1]
-);
+engine_of!(F32, f32_tiles, V32, across);
+engine_of!(F64, f64_tiles, V64, pack::across);
