@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Kernel, Operand, peak};
+use vinelift_kernels::{Code, Coding, Contraction, Dim, Element, Form, Isa, Kernel, Operand, peak};
 
 /// `[batch, m, k] · [batch, k, n]`.
 fn matrices(batch: usize, m: usize, n: usize, k: usize) -> Contraction {
@@ -60,7 +60,7 @@ fn depthwise(channels: usize, size: usize, window: usize, step: usize) -> Contra
 }
 
 fn contractions(criterion: &mut Criterion) {
-    use Form::{Packed, Plain};
+    use Form::{Coded, Packed, Plain};
     let peak = peak();
     eprintln!(
         "peak of one thread: {:.1} GFLOP/s (f32), {:.1} GFLOP/s (f64), {:.1} GB/s",
@@ -162,7 +162,47 @@ fn contractions(criterion: &mut Criterion) {
             Plain,
         ),
     ];
-    for (name, contraction, left_form, right_form) in cases {
+    let in_bytes = |contraction: Contraction| Contraction {
+        element: Element::U8I8,
+        ..contraction
+    };
+    let more = [
+        (
+            "bytes/400x384x1536",
+            in_bytes(matrices(1, 400, 1536, 384)),
+            Plain,
+            Packed,
+        ),
+        (
+            "bytes/6x400x64x400",
+            in_bytes(matrices(6, 400, 400, 64)),
+            Plain,
+            Plain,
+        ),
+        (
+            "bytes/convolution 64-64 28x28 3x3",
+            Contraction {
+                element: Element::I8U8,
+                ..convolution(64, 64, 28, 3, 1)
+            },
+            Packed,
+            Plain,
+        ),
+        (
+            "coded/400x384x1536",
+            matrices(1, 400, 1536, 384),
+            Plain,
+            Coded,
+        ),
+        (
+            "coded/24x1536x384",
+            matrices(1, 24, 384, 1536),
+            Plain,
+            Coded,
+        ),
+        ("coded/1x1536x384", matrices(1, 1, 384, 1536), Plain, Coded),
+    ];
+    for (name, contraction, left_form, right_form) in cases.into_iter().chain(more) {
         let mut group = criterion.benchmark_group(name);
         group
             .warm_up_time(Duration::from_millis(50))
@@ -175,13 +215,20 @@ fn contractions(criterion: &mut Criterion) {
             let kernel = Kernel::with_isa(&contraction, isa).expect("a contraction");
             let [left, right, mut out] = kernel.elements().map(|count| vec![0u8; count * 4]);
             let (packed_left, packed_right) = (kernel.pack_left(&left), kernel.pack_right(&right));
+            let coding = Coding {
+                code: Code::I8,
+                zero: None,
+                scale: None,
+            };
+            let coded = kernel.pack_right_coded(&right, &coding);
             let left = match left_form {
-                Plain => Operand::Plain(&left),
+                Plain | Coded => Operand::Plain(&left),
                 Packed => Operand::Packed(&packed_left),
             };
-            let right = match right_form {
-                Plain => Operand::Plain(&right),
-                Packed => Operand::Packed(&packed_right),
+            let right = match (right_form, &coded) {
+                (Plain, _) => Operand::Plain(&right),
+                (Coded, Some(coded)) => Operand::Packed(coded),
+                _ => Operand::Packed(&packed_right),
             };
             let plan = kernel.plan(left_form, right_form, 1);
             let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];

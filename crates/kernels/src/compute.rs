@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use crate::Kernel;
+use crate::coded::{Coded, Decode};
 use crate::geometry::Panel;
 use crate::plan::{Part, Plan, Rows, Source};
-use crate::simd::Float;
+use crate::simd::Number;
 use crate::tile::{Engine, Tile};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
@@ -15,16 +16,19 @@ const FETCH_BYTES: usize = 4 << 10;
 const FETCH_MOST: usize = 256 << 10;
 
 /// A task of the second phase.
-pub(crate) struct Run<'a, T: 'static> {
+pub(crate) struct Run<'a, T: Number> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) plan: &'a Plan,
     pub(crate) part: &'a Part,
     pub(crate) engine: &'static Engine<T>,
+    /// How the sides are coded, if they are.
+    pub(crate) row_code: Option<&'a Coded>,
+    pub(crate) column_code: Option<&'a Coded>,
     pub(crate) own_rows: *mut T,
     pub(crate) own_columns: *mut T,
 }
 
-impl<T: Float> Run<'_, T> {
+impl<T: Number> Run<'_, T> {
     /// Computes the task's part of one batch, whose operands and `out` start at the given places. Of
     /// a plain column side, `readable` elements follow.
     ///
@@ -32,8 +36,8 @@ impl<T: Float> Run<'_, T> {
     /// as [`Kernel::run_task`].
     pub(crate) unsafe fn batch(
         &self,
-        rows: *const T,
-        columns: *const T,
+        rows: *const u8,
+        columns: *const u8,
         readable: usize,
         out: *mut T,
     ) {
@@ -51,21 +55,29 @@ impl<T: Float> Run<'_, T> {
             let mut k = 0;
             loop {
                 let count = plan.k_block.min(kernel.k - k);
-                if plan.rows == Rows::Own {
+                if plan.rows.are_own() {
                     for tile in self.tiles(block.clone()) {
                         // SAFETY: `own_rows` has room for a block of rows and of `k`.
                         unsafe {
                             let to = self.own_rows.add((tile.start - block.start) * count);
-                            kernel.pack_rows(engine, rows, to, tile, k, count);
+                            match self.row_code {
+                                Some(code) => self.decode_rows(code, rows, to, tile, k, count),
+                                None => kernel.pack_rows(engine, rows.cast(), to, tile, k, count),
+                            }
                         }
                     }
                 }
                 for group in panels.chunks(plan.group) {
-                    if plan.columns == Source::Own {
+                    if plan.columns.is_own() {
                         // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
                         unsafe {
                             let to = self.own_columns;
-                            kernel.pack_columns(engine, columns, to, group, k, count);
+                            match self.column_code {
+                                Some(code) => self.decode_columns(code, columns, group, k, count),
+                                None => {
+                                    kernel.pack_columns(engine, columns.cast(), to, group, k, count)
+                                }
+                            }
                         }
                     }
                     for panel in group {
@@ -99,6 +111,70 @@ impl<T: Float> Run<'_, T> {
         }
     }
 
+    /// Makes `count` lines of a tile's rows, from number `k` on.
+    ///
+    /// # Safety
+    /// `rows` is the row side of one batch; `to` has room for the lines.
+    unsafe fn decode_rows(
+        &self,
+        code: &Coded,
+        rows: *const u8,
+        to: *mut T,
+        tile: Range<usize>,
+        k: usize,
+        count: usize,
+    ) {
+        let (start, height) = self.kernel.row_panel(tile.start);
+        let place = start * self.kernel.k + k * height + (tile.start - start);
+        let lines = Decode {
+            to,
+            width: tile.len(),
+            k: count,
+            ..code.lines(rows, place, height, tile.start)
+        };
+        // SAFETY: the rows lie there; the caller vouches for the rest.
+        unsafe { self.decode(&lines) }
+    }
+
+    /// Makes `count` lines of the columns of `panels`, from number `k` on.
+    ///
+    /// # Safety
+    /// `columns` is the column side of one batch; `own_columns` has room for the lines.
+    unsafe fn decode_columns(
+        &self,
+        code: &Coded,
+        columns: *const u8,
+        panels: &[Panel],
+        k: usize,
+        count: usize,
+    ) {
+        let kernel = self.kernel;
+        for panel in panels {
+            let width = panel.vectors as usize * kernel.lanes;
+            let place = kernel.packed_place(panel, kernel.k) + k * width;
+            let own = kernel.packed_place(panel, count) - kernel.packed_place(&panels[0], count);
+            let first = panel.first_vector as usize * kernel.lanes;
+            let lines = Decode {
+                to: self.own_columns.wrapping_add(own),
+                width,
+                k: count,
+                ..code.lines(columns, place, width, first)
+            };
+            // SAFETY: as in `decode_rows`.
+            unsafe { self.decode(&lines) }
+        }
+    }
+
+    /// # Safety
+    /// as [`crate::coded::decode`].
+    unsafe fn decode(&self, lines: &Decode<T>) {
+        let Some(decode) = self.engine.decode else {
+            unreachable!("only elements of `f32` are coded");
+        };
+        // SAFETY: the caller's, and the engine is of this machine.
+        unsafe { decode(lines) }
+    }
+
     /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
     fn tiles(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let mut start = block.start;
@@ -116,26 +192,26 @@ impl<T: Float> Run<'_, T> {
     /// Where the rows of a tile are, and how far it is from one `k` to the next.
     fn rows(
         &self,
-        rows: *const T,
+        rows: *const u8,
         block: &Range<usize>,
         tile: &Range<usize>,
         k: usize,
         count: usize,
     ) -> (*const T, usize) {
         match self.plan.rows {
-            Rows::Own => {
+            Rows::Own | Rows::Coded => {
                 let place = (tile.start - block.start) * count;
                 (self.own_rows.wrapping_add(place).cast_const(), tile.len())
             }
             Rows::Direct { step } => {
                 let row = self.kernel.rows.points[tile.start] as usize;
-                (rows.wrapping_add(row + k * step), step)
+                (rows.cast::<T>().wrapping_add(row + k * step), step)
             }
             Rows::Packed => {
                 // The panel may start before the tile.
                 let (start, height) = self.kernel.row_panel(tile.start);
                 let place = start * self.kernel.k + k * height + (tile.start - start);
-                (rows.wrapping_add(place), height)
+                (rows.cast::<T>().wrapping_add(place), height)
             }
         }
     }
@@ -143,7 +219,7 @@ impl<T: Float> Run<'_, T> {
     /// Where the columns of a panel are, which is in the group that starts with `first`.
     fn columns(
         &self,
-        columns: *const T,
+        columns: *const u8,
         first: &Panel,
         panel: &Panel,
         k: usize,
@@ -151,12 +227,13 @@ impl<T: Float> Run<'_, T> {
     ) -> *const T {
         let place = |panel, count| self.kernel.packed_place(panel, count);
         match self.plan.columns {
-            Source::Plain => columns,
+            Source::Plain => columns.cast(),
             Source::Packed | Source::Shared => {
                 let width = panel.vectors as usize * self.kernel.lanes;
-                columns.wrapping_add(place(panel, self.kernel.k) + k * width)
+                let place = place(panel, self.kernel.k) + k * width;
+                columns.cast::<T>().wrapping_add(place)
             }
-            Source::Own => self
+            Source::Own | Source::Coded => self
                 .own_columns
                 .wrapping_add(place(panel, count) - place(first, count))
                 .cast_const(),

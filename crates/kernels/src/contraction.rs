@@ -7,13 +7,15 @@
 /// the `k` in row-major order of the `k` dims, each by one fused multiply-add:
 /// `acc = fma(left, right, acc)`. A NaN's payload is not specified.
 ///
+/// Sums of products of bytes are exact instead, and wrap around: in any order they are the same.
+///
 /// A product of matrices has one dim in each of `m`, `n` and `k`. A convolution whose input has been
 /// padded before needs no copy either: `m` is the output channel, `n` the position with the strides
 /// of the window's step in the input, and `k` is the input channel and the position in the window.
 /// A depthwise one has the channel in `batch`, and nothing in `m`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contraction {
-    /// The type of all three operands.
+    /// The types of the three operands.
     pub element: Element,
     /// Dims of all three operands.
     pub batch: Vec<Dim>,
@@ -50,21 +52,33 @@ impl Dim {
     }
 }
 
-/// The element type of a contraction.
+/// The element types of a contraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// `f32`.
     F32,
     /// `f64`.
     F64,
+    /// `u8` on the left and `i8` on the right, with sums of `i32`.
+    U8I8,
+    /// `i8` on the left and `u8` on the right, with sums of `i32`.
+    I8U8,
 }
 
 impl Element {
-    /// The size of an element in bytes.
+    /// The size of a sum in bytes.
     pub fn bytes(self) -> usize {
         match self {
-            Element::F32 => 4,
+            Element::F32 | Element::U8I8 | Element::I8U8 => 4,
             Element::F64 => 8,
+        }
+    }
+
+    /// The size of an element of the operands in bytes.
+    pub fn operand_bytes(self) -> usize {
+        match self {
+            Element::F32 | Element::F64 => self.bytes(),
+            Element::U8I8 | Element::I8U8 => 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::pack::each_run;
 use crate::tile::Vector;
 
 /// The columns as vectors, and the vectors as panels.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub(crate) vectors: Box<[Vector]>,
     pub(crate) panels: Box<[Panel]>,

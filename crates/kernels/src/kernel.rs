@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::{Axes, Axis};
 use crate::geometry::{Columns, shape, width};
-use crate::simd::Float;
+use crate::simd::Number;
+use crate::tile::Engine;
 use crate::{Contraction, Dim, Element, Isa, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
@@ -25,8 +26,9 @@ pub struct Kernel {
     pub(crate) batch: Axes<5>,
     pub(crate) rows: Side,
     pub(crate) columns: Side,
-    /// How many `k`.
+    /// How many steps the sums take, and how many `k` each has.
     pub(crate) k: usize,
+    pub(crate) group: usize,
     /// The height of the highest row panel.
     pub(crate) height: usize,
     /// How many row panels there are; how many of them are one row higher than the others, and how
@@ -55,6 +57,8 @@ pub struct Kernel {
 pub(crate) struct Side {
     /// The offset of each point.
     pub(crate) points: Box<[u32]>,
+    /// Whether its bytes have signs.
+    pub(crate) signed: bool,
     /// The offset of each `k`.
     pub(crate) offsets: Box<[u32]>,
     /// The largest of them, and whether they never decrease.
@@ -85,9 +89,14 @@ impl Kernel {
         }
         check_groups(contraction)?;
         check_overlap(contraction)?;
-        let (lanes, tallest) = match contraction.element {
-            Element::F32 => registers::<f32>(isa),
-            Element::F64 => registers::<f64>(isa),
+        let Registers {
+            lanes,
+            group,
+            tallest,
+        } = match contraction.element {
+            Element::F32 => Registers::of::<f32>(isa),
+            Element::F64 => Registers::of::<f64>(isa),
+            Element::U8I8 | Element::I8U8 => Registers::of::<i32>(isa),
         };
         let Contraction {
             element,
@@ -132,10 +141,12 @@ impl Kernel {
         };
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let empty = batch.points() == 0 || rows.points() == 0 || columns.points() == 0;
+        let signed_rows = exchanged == (element == Element::U8I8);
         let side = |axes: &Axes<2>, which: usize| -> Result<Side, Refused> {
             let last = axes.last(0) + sum.last(which) + batch.last(which);
             let offsets = sum.table(which)?;
             Ok(Side {
+                signed: signed_rows == (which == 0),
                 points: axes.table(0)?,
                 largest: sum.last(which) as u32,
                 ordered: offsets.is_sorted(),
@@ -154,9 +165,12 @@ impl Kernel {
         let (height, most) = shape(rows.points(), columns.points().div_ceil(lanes), &tallest);
         let row_panels = rows.points().div_ceil(height);
         let (packed, contiguous) = Columns::packed(&column_out, lanes, most);
-        let plain = Columns::plain(&column_side.points, &column_out, lanes, |vectors| {
-            width(height, vectors, &tallest)
-        });
+        let plain = match group {
+            1 => Columns::plain(&column_side.points, &column_out, lanes, |vectors| {
+                width(height, vectors, &tallest)
+            }),
+            _ => Columns::default(),
+        };
         let out_last = rows.last(1) + columns.last(1) + batch.last(2);
         let dense = is_dense(&batch, rows, columns);
         Ok(Kernel {
@@ -165,7 +179,8 @@ impl Kernel {
             isa,
             exchanged,
             batch,
-            k: sum.points(),
+            k: sum.points().div_ceil(group),
+            group,
             height,
             row_panels,
             higher: rows.points() % row_panels.max(1),
@@ -184,9 +199,9 @@ impl Kernel {
         })
     }
 
-    /// How many floating-point operations a run does: two for each multiply-add.
+    /// How many operations a run does: two for each multiply-add.
     pub fn flops(&self) -> u64 {
-        [self.batch.points(), self.m, self.n, self.k]
+        [self.batch.points(), self.m, self.n, self.rows.offsets.len()]
             .iter()
             .fold(2, |flops: u64, &extent| flops.saturating_mul(extent as u64))
     }
@@ -226,6 +241,11 @@ impl Kernel {
         }
     }
 
+    /// The engine it runs with.
+    pub(crate) fn engine<T: Number>(&self) -> &'static Engine<T> {
+        T::engine(self.isa, self.rows.signed)
+    }
+
     /// How many elements the packed columns of one batch have.
     pub(crate) fn packed_columns(&self) -> usize {
         self.packed.vectors.len() * self.lanes * self.k
@@ -237,13 +257,25 @@ impl Kernel {
     }
 }
 
-/// The lanes of a vector, and the tallest tile of each number of vectors.
-fn registers<T: Float>(isa: Isa) -> (usize, Vec<usize>) {
-    let engine = T::engine(isa);
-    (
-        engine.lanes,
-        engine.packed.iter().map(|tiles| tiles.len()).collect(),
-    )
+/// What the registers of an engine are enough for.
+struct Registers {
+    /// The lanes of a vector.
+    lanes: usize,
+    /// How many `k` a step takes.
+    group: usize,
+    /// The tallest tile of each number of vectors.
+    tallest: Vec<usize>,
+}
+
+impl Registers {
+    fn of<T: Number>(isa: Isa) -> Registers {
+        let engine = T::engine(isa, false);
+        Registers {
+            lanes: engine.lanes,
+            group: engine.group,
+            tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
+        }
+    }
 }
 
 fn axis<const N: usize>(dim: &Dim, strides: [usize; N]) -> Axis<N> {

@@ -55,6 +55,7 @@
 //! | depthwise convolution 24, 128×128, window 3×3 | 64 | 43 | |
 
 mod axes;
+mod coded;
 mod compute;
 mod contraction;
 mod geometry;
@@ -68,6 +69,7 @@ mod run;
 mod simd;
 mod tile;
 
+pub use coded::{Code, Coding};
 pub use contraction::{Contraction, Dim, Element, Refused};
 pub use kernel::Kernel;
 pub use packed::Packed;

@@ -1,28 +1,47 @@
 //! Laying an operand out as the micro-kernel reads it.
 //!
 //! A panel is `k` lines of `width` elements; line `k` holds the elements of `width` points (rows or
-//! columns) at that `k`. Lanes past the last point are zero.
+//! columns) at that `k`. Lanes past the last point are zero. Of bytes, a line holds words of several
+//! `k`, as many as one step of the micro-kernel takes, with zeros past the last `k`.
 
 use std::mem::MaybeUninit;
 
-use crate::simd::{Float, Simd};
+use crate::simd::{Number, Simd};
 use crate::tile::{Engine, Vector};
 
 /// The most points that are packed at a time; a panel has at most half as many.
 pub(crate) const MOST_POINTS: usize = 256;
 
 /// A panel to be packed.
-pub(crate) struct Block<'a, T> {
-    pub(crate) from: *const T,
+pub(crate) struct Block<'a, T: Number> {
+    pub(crate) from: *const T::Item,
     pub(crate) to: *mut T,
     pub(crate) width: usize,
     /// The offset of each point, at most `width` of them and more than `width` minus a vector.
     pub(crate) points: &'a [u32],
-    /// How many lines, and the offset of each.
+    /// How many lines.
     pub(crate) k: usize,
+    /// The offset of each `k`: of each line, or of each element of its words.
     pub(crate) offsets: &'a [u32],
-    /// Whether the offset of each line is its number.
+    /// Whether each offset is its number.
     pub(crate) unit: bool,
+    /// Whether bytes have signs.
+    pub(crate) signed: bool,
+}
+
+/// How an engine packs.
+pub(crate) enum Packing<T: Number> {
+    /// Each element is one of the operand's.
+    Elements {
+        /// [`along`].
+        along: unsafe fn(&Block<T>, &[Vector]),
+        /// [`across`].
+        across: unsafe fn(&Block<T>),
+        /// [`scattered`].
+        scattered: unsafe fn(&Block<T>),
+    },
+    /// Each element is a word of several of the operand's: [`words`].
+    Words(unsafe fn(&Block<T>)),
 }
 
 /// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
@@ -30,12 +49,31 @@ pub(crate) struct Block<'a, T> {
 ///
 /// # Safety
 /// The engine is of this machine; every point of every line may be read, and all lines written.
-pub(crate) unsafe fn pack<T: Float>(
+pub(crate) unsafe fn pack<T: Number>(
     engine: &Engine<T>,
     block: &Block<T>,
     panels: usize,
     stride: usize,
 ) {
+    let each = |pack: &dyn Fn(&Block<T>)| {
+        for panel in 0..panels {
+            let width = block.points.len() / panels;
+            pack(&Block {
+                points: &block.points[panel * width..(panel + 1) * width],
+                to: block.to.wrapping_add(panel * stride),
+                ..*block
+            });
+        }
+    };
+    let (in_runs, in_lines, one_by_one) = match engine.packing {
+        Packing::Elements {
+            along,
+            across,
+            scattered,
+        } => (along, across, scattered),
+        // SAFETY: the caller's contract, for each panel.
+        Packing::Words(words) => return each(&|block| unsafe { words(block) }),
+    };
     let mut runs = [const { MaybeUninit::<Vector>::uninit() }; MOST_POINTS];
     let mut count = 0;
     for panel in 0..panels {
@@ -54,24 +92,15 @@ pub(crate) unsafe fn pack<T: Float>(
     // SAFETY: the caller's contract. The runs cover the points and nothing beyond the last.
     unsafe {
         if along || points == 1 && !block.unit {
-            return (engine.along)(block, runs);
-        }
-        for panel in 0..panels {
-            let width = points / panels;
-            let to = block.to.add(panel * stride);
-            let points = &block.points[panel * width..(panel + 1) * width];
-            let block = Block {
-                points,
-                to,
-                ..*block
-            };
-            if block.unit {
-                (engine.across)(&block)
-            } else {
-                scattered(&block)
-            }
+            return in_runs(block, runs);
         }
     }
+    each(&|block| match block.unit {
+        // SAFETY: the caller's contract, for each panel.
+        true => unsafe { in_lines(block) },
+        // SAFETY: as above.
+        false => unsafe { one_by_one(block) },
+    });
 }
 
 /// Splits `points` into vectors of at most `lanes` lanes, so that the elements of each lie within
@@ -117,7 +146,10 @@ pub(crate) fn each_run(
 /// # Safety
 /// as [`pack`]; the machine has the instructions.
 #[inline(always)]
-pub(crate) unsafe fn along<S: Simd>(block: &Block<S::T>, runs: &[Vector]) {
+pub(crate) unsafe fn along<S: Simd>(block: &Block<S::T>, runs: &[Vector])
+where
+    S::T: Number<Item = S::T>,
+{
     let padding = block.points.len()..block.width;
     for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
         // SAFETY: by the caller's contract; a run loads no lane after its last point.
@@ -139,7 +171,7 @@ pub(crate) unsafe fn along<S: Simd>(block: &Block<S::T>, runs: &[Vector]) {
 ///
 /// # Safety
 /// as [`pack`].
-pub(crate) unsafe fn across<T: Float>(block: &Block<T>) {
+pub(crate) unsafe fn across<T: Number<Item = T>>(block: &Block<T>) {
     const TILE: usize = 16;
     for start in (0..block.k).step_by(TILE) {
         let depth = (block.k - start).min(TILE);
@@ -165,7 +197,7 @@ pub(crate) unsafe fn across<T: Float>(block: &Block<T>) {
 ///
 /// # Safety
 /// as [`pack`].
-unsafe fn scattered<T: Float>(block: &Block<T>) {
+pub(crate) unsafe fn scattered<T: Number<Item = T>>(block: &Block<T>) {
     for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
         // SAFETY: by the caller's contract.
         unsafe {
@@ -184,9 +216,111 @@ unsafe fn scattered<T: Float>(block: &Block<T>) {
     }
 }
 
+/// Packs words of `GROUP` bytes, 2 as numbers of 16 bits, or 4 as they are.
+///
+/// # Safety
+/// as [`pack`]; the machine has the instructions.
+#[inline(always)]
+pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
+    // The lanes before which a run of consecutive points ends.
+    let mut ends = [0u16; MOST_POINTS];
+    let mut runs = 0;
+    for lane in 1..=block.points.len() {
+        if block.points.get(lane) != Some(&(block.points[lane - 1] + 1)) {
+            ends[runs] = lane as u16;
+            runs += 1;
+        }
+    }
+    let ends = match 3 * runs <= block.points.len() {
+        true => &ends[..runs],
+        false => &[],
+    };
+    for (line, offsets) in block.offsets.chunks(GROUP).take(block.k).enumerate() {
+        // SAFETY: by the caller's contract: every point of every `k` may be read, and all lines written.
+        unsafe {
+            let to = block.to.add(line * block.width);
+            match <&[u32; GROUP]>::try_from(offsets) {
+                Ok(offsets) if !ends.is_empty() => {
+                    let mut lane = 0;
+                    for &end in ends {
+                        let point = block.points[lane] as usize;
+                        let from = offsets.map(|offset| block.from.add(offset as usize + point));
+                        let (to, lanes) = (to.add(lane), end as usize - lane);
+                        // Apart for the compiler to make vectors of each.
+                        match block.signed {
+                            true => pack_line(to, from, lanes, word::<GROUP, true>),
+                            false => pack_line(to, from, lanes, word::<GROUP, false>),
+                        }
+                        lane = end as usize;
+                    }
+                }
+                _ => {
+                    for (lane, &point) in block.points.iter().enumerate() {
+                        let mut bytes = [0; GROUP];
+                        for (byte, &offset) in bytes.iter_mut().zip(offsets) {
+                            *byte = block.from.add(offset as usize + point as usize).read();
+                        }
+                        let word = match block.signed {
+                            true => word::<GROUP, true>(bytes),
+                            false => word::<GROUP, false>(bytes),
+                        };
+                        to.add(lane).write_unaligned(word);
+                    }
+                }
+            }
+            for lane in block.points.len()..block.width {
+                to.add(lane).write_unaligned(0);
+            }
+        }
+    }
+}
+
+/// Packs words of consecutive bytes of each of several lines.
+///
+/// # Safety
+/// `lanes` bytes may be read of each, and as many words written.
+#[inline(always)]
+unsafe fn pack_line<const GROUP: usize>(
+    to: *mut i32,
+    from: [*const u8; GROUP],
+    lanes: usize,
+    word: impl Fn([u8; GROUP]) -> i32,
+) {
+    for lane in 0..lanes {
+        // SAFETY: the caller's.
+        unsafe {
+            let bytes = from.map(|from| from.add(lane).read());
+            to.add(lane).write_unaligned(word(bytes));
+        }
+    }
+}
+
+/// A word of four bytes, or of two numbers of 16 bits.
+#[inline(always)]
+fn word<const GROUP: usize, const SIGNED: bool>(bytes: [u8; GROUP]) -> i32 {
+    let bits = 32 / GROUP as u32;
+    let wide = |byte: u8| match SIGNED {
+        true => byte as i8 as i32 as u32,
+        false => u32::from(byte),
+    };
+    let mask = u32::MAX >> (32 - bits);
+    let mut word = 0;
+    for (at, byte) in (0..).zip(bytes) {
+        word |= (wide(byte) & mask) << (at * bits);
+    }
+    word as i32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_hold_bytes_or_halves() {
+        assert_eq!(word::<4, true>([1, 2, 3, 0xff]), 0xff03_0201_u32 as i32);
+        assert_eq!(word::<2, true>([0xff, 3]), 0x0003_ffff);
+        assert_eq!(word::<2, false>([0xff, 3]), 0x0003_00ff);
+    }
 
     fn runs(points: &[u32], lanes: usize) -> Vec<(u32, u32, u16, u8)> {
         let mut runs = Vec::new();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::Isa;
-use crate::simd::Float;
+use crate::simd::Number;
 use crate::tile::CHAINS;
 
 /// What one thread of this machine could do at best.
@@ -27,8 +27,8 @@ pub fn peak() -> Peak {
     }
 }
 
-fn flops<T: Float>() -> f64 {
-    let engine = T::engine(Isa::best());
+fn flops<T: Number>() -> f64 {
+    let engine = T::engine(Isa::best(), false);
     // Without such instructions a step is a hundred times slower: look how long a few take.
     let time = |steps| {
         let start = Instant::now();

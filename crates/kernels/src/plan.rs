@@ -13,6 +13,8 @@ pub enum Form {
     Plain,
     /// Packed before: see [`Kernel::pack_left`].
     Packed,
+    /// Packed before as it is coded: see [`Kernel::pack_left_coded`].
+    Coded,
 }
 
 /// How the runs of a [`Kernel`] are divided into tasks.
@@ -50,6 +52,8 @@ pub(crate) enum Rows {
     },
     /// Each task packs its own.
     Own,
+    /// Each task makes its own of coded ones.
+    Coded,
 }
 
 /// Where a tile's columns come from.
@@ -62,6 +66,22 @@ pub(crate) enum Source {
     Shared,
     /// Each task packs its own, panel by panel.
     Own,
+    /// Each task makes its own of coded ones, panel by panel.
+    Coded,
+}
+
+impl Rows {
+    /// Whether a task has memory for them.
+    pub(crate) fn are_own(self) -> bool {
+        matches!(self, Rows::Own | Rows::Coded)
+    }
+}
+
+impl Source {
+    /// Whether a task has memory for them.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Source::Own | Source::Coded)
+    }
 }
 
 /// What a task computes: ranges of the batch, of the rows, and of the column panels.
@@ -99,6 +119,7 @@ impl Kernel {
         };
         let columns = match columns {
             Form::Packed => Source::Packed,
+            Form::Coded => Source::Coded,
             Form::Plain if self.plain_pays() => Source::Plain,
             Form::Plain => Source::Own,
         };
@@ -117,12 +138,14 @@ impl Kernel {
         };
         let panels = &self.columns_of(columns).panels;
         let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
+            _ if self.group > 1 => None,
             (1, _, Some(step)) => Some(step),
             (_, Some(1), Some(step)) if panels.len() <= 4 => Some(step),
             _ => None,
         };
         let rows = match (rows, direct) {
             (Form::Packed, _) => Rows::Packed,
+            (Form::Coded, _) => Rows::Coded,
             (Form::Plain, Some(step)) => Rows::Direct { step },
             (Form::Plain, None) => Rows::Own,
         };
@@ -137,7 +160,7 @@ impl Kernel {
             && columns == Source::Plain
             && self.columns.needed * self.element.bytes() <= STAY_BYTES
             && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES;
-        let k_block = if rows_stream || self.row_panels == 1 && columns != Source::Own {
+        let k_block = if rows_stream || self.row_panels == 1 && !columns.is_own() {
             self.k
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
@@ -147,13 +170,13 @@ impl Kernel {
         };
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
-            Rows::Own => ROW_BLOCK.next_multiple_of(self.height),
+            Rows::Own | Rows::Coded => ROW_BLOCK.next_multiple_of(self.height),
             _ if rows_stream => self.height,
             _ => usize::MAX,
         };
         // Many rows make up for panels that are only in the second cache, and packing several at a time
         // reads more of each line.
-        let group = if self.row_panels > 3 {
+        let group = if self.row_panels > 3 && columns != Source::Coded {
             (MOST_POINTS / width).max(1)
         } else {
             1
@@ -175,12 +198,12 @@ impl Kernel {
                 Source::Shared => self.packed_columns() * self.columns.copies,
                 _ => 0,
             },
-            worker_rows: if rows == Rows::Own {
+            worker_rows: if rows.are_own() {
                 most_rows.min(row_block) * k_block
             } else {
                 0
             },
-            worker_columns: if columns == Source::Own {
+            worker_columns: if columns.is_own() {
                 width * k_block * group.min(panels.len())
             } else {
                 0
@@ -195,14 +218,14 @@ impl Kernel {
     pub(crate) fn columns_of(&self, source: Source) -> &Columns {
         match source {
             Source::Plain => &self.plain,
-            Source::Packed | Source::Shared | Source::Own => &self.packed,
+            Source::Packed | Source::Shared | Source::Own | Source::Coded => &self.packed,
         }
     }
 
     /// Whether it is cheaper to compute from the columns as they are than to pack them.
     fn plain_pays(&self) -> bool {
         let (plain, packed) = (self.plain.vectors.len(), self.packed.vectors.len());
-        if self.scatter.is_some() {
+        if self.scatter.is_some() || self.group > 1 {
             return false;
         }
         // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
@@ -252,7 +275,7 @@ impl Kernel {
         } else {
             tasks.div_ceil(batch)
         };
-        let of_columns = source == Source::Own && panels >= each;
+        let of_columns = source.is_own() && panels >= each;
         let row_parts = match of_columns {
             true => 1,
             false if panels >= each && self.row_panels < each => 1,
@@ -319,12 +342,14 @@ impl Kernel {
             Rows::Packed => "packed",
             Rows::Direct { .. } => "direct",
             Rows::Own => "packed in tasks",
+            Rows::Coded => "decoded in tasks",
         };
         let columns = match columns {
             Source::Packed => "packed",
             Source::Plain => "direct",
             Source::Shared => "packed first",
             Source::Own => "packed in tasks",
+            Source::Coded => "decoded in tasks",
         };
         let scatter = if self.scatter.is_some() {
             ", scattered"

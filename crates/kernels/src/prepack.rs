@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use crate::geometry::{Panel, parts};
+use crate::kernel::Side;
 use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
 use crate::run::elements;
-use crate::simd::Float;
+use crate::simd::Number;
 use crate::tile::Engine;
 use crate::{Element, Kernel};
 
@@ -31,13 +32,14 @@ impl Kernel {
         match self.element {
             Element::F32 => self.pack_elements::<f32>(bytes, columns),
             Element::F64 => self.pack_elements::<f64>(bytes, columns),
+            Element::U8I8 | Element::I8U8 => self.pack_elements::<i32>(bytes, columns),
         }
     }
 
-    fn pack_elements<T: Float>(&self, bytes: &[u8], columns: bool) -> Packed {
+    fn pack_elements<T: Number>(&self, bytes: &[u8], columns: bool) -> Packed {
         let side = if columns { &self.columns } else { &self.rows };
-        let from = elements::<T>(bytes, side.needed);
-        let engine = T::engine(self.isa);
+        let from = elements::<T::Item>(bytes, side.needed);
+        let engine = self.engine::<T>();
         let one = if columns {
             self.packed_columns()
         } else {
@@ -78,17 +80,16 @@ impl Kernel {
     ///
     /// # Safety
     /// `from` is the column side of one batch, and `to` has room for the panels.
-    pub(crate) unsafe fn pack_columns<T: Float>(
+    pub(crate) unsafe fn pack_columns<T: Number>(
         &self,
         engine: &Engine<T>,
-        from: *const T,
+        from: *const T::Item,
         to: *mut T,
         panels: &[Panel],
         k: usize,
         count: usize,
     ) {
-        let unit = self.columns.k_line == Some(1);
-        let lines = if unit { 0..count } else { k..k + count };
+        let (from, offsets) = self.columns.lines(from, self.group, k, count);
         let mut rest = panels;
         while let [panel, ..] = rest {
             // Full panels of the same width are packed together, so that lines are read further.
@@ -105,15 +106,15 @@ impl Kernel {
             let columns: u32 = rest[..group].iter().map(|panel| panel.columns).sum();
             let place = self.packed_place(panel, count) - self.packed_place(&panels[0], count);
             let block = Block {
-                // SAFETY: where lines follow each other, line `k` is `k` elements from the first.
-                from: if unit { unsafe { from.add(k) } } else { from },
+                from,
                 // SAFETY: `to` has room for all panels.
                 to: unsafe { to.add(place) },
                 width,
                 points: &self.columns.points[first..first + columns as usize],
                 k: count,
-                offsets: &self.columns.offsets[lines.clone()],
-                unit,
+                offsets,
+                unit: self.columns.k_line == Some(1),
+                signed: self.columns.signed,
             };
             // SAFETY: the caller's, and the engine is of this machine.
             unsafe { pack(engine, &block, group, stride) }
@@ -123,31 +124,41 @@ impl Kernel {
 
     /// # Safety
     /// `from` is the row side of one batch, and `to` has room for `k` lines of the rows.
-    pub(crate) unsafe fn pack_rows<T: Float>(
+    pub(crate) unsafe fn pack_rows<T: Number>(
         &self,
         engine: &Engine<T>,
-        from: *const T,
+        from: *const T::Item,
         to: *mut T,
         rows: Range<usize>,
         k: usize,
         count: usize,
     ) {
-        let unit = self.rows.k_line == Some(1);
+        let (from, offsets) = self.rows.lines(from, self.group, k, count);
         let block = Block {
-            // SAFETY: as in `pack_columns`.
-            from: if unit { unsafe { from.add(k) } } else { from },
+            from,
             to,
             width: rows.len(),
             points: &self.rows.points[rows],
             k: count,
-            offsets: if unit {
-                &self.rows.offsets[..count]
-            } else {
-                &self.rows.offsets[k..k + count]
-            },
-            unit,
+            offsets,
+            unit: self.rows.k_line == Some(1),
+            signed: self.rows.signed,
         };
         // SAFETY: the caller's, and the engine is of this machine.
         unsafe { pack(engine, &block, 1, 0) }
+    }
+}
+
+impl Side {
+    /// Where `count` lines of `group` elements each start, from number `k` on, and the offsets of their
+    /// elements from there.
+    fn lines<I>(&self, from: *const I, group: usize, k: usize, count: usize) -> (*const I, &[u32]) {
+        let first = k * group;
+        let last = (first + count * group).min(self.offsets.len());
+        match self.k_line {
+            // The offset of an element is its number.
+            Some(1) => (from.wrapping_add(first), &self.offsets[..last - first]),
+            _ => (from, &self.offsets[first..last]),
+        }
     }
 }

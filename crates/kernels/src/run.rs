@@ -1,10 +1,11 @@
 //! Runs: packing and computing.
 
+use crate::coded::Coded;
 use crate::compute::Run;
 use crate::geometry::part_start;
 use crate::packed::Packed;
-use crate::plan::{LINE, Plan, Rows, Source};
-use crate::simd::Float;
+use crate::plan::{Form, LINE, Plan, Rows, Source};
+use crate::simd::Number;
 use crate::{Element, Kernel};
 
 /// An operand of a run.
@@ -12,8 +13,7 @@ use crate::{Element, Kernel};
 pub enum Operand<'a> {
     /// The elements where the strides of the contraction say. They need no alignment.
     Plain(&'a [u8]),
-    /// The elements as [`Kernel::pack_left`] or [`Kernel::pack_right`] of the same kernel laid them
-    /// out.
+    /// The elements as [`Kernel::pack_left`] or the like of the same kernel laid them out.
     Packed(&'a Packed),
 }
 
@@ -48,6 +48,10 @@ impl Kernel {
             Element::F32 => unsafe { self.packing_task::<f32>(plan, task, buffers) },
             // SAFETY: the caller's.
             Element::F64 => unsafe { self.packing_task::<f64>(plan, task, buffers) },
+            // SAFETY: the caller's.
+            Element::U8I8 | Element::I8U8 => unsafe {
+                self.packing_task::<i32>(plan, task, buffers)
+            },
         }
     }
 
@@ -69,6 +73,10 @@ impl Kernel {
             Element::F32 => unsafe { self.task::<f32>(plan, task, buffers, worker) },
             // SAFETY: the caller's.
             Element::F64 => unsafe { self.task::<f64>(plan, task, buffers, worker) },
+            // SAFETY: the caller's.
+            Element::U8I8 | Element::I8U8 => unsafe {
+                self.task::<i32>(plan, task, buffers, worker)
+            },
         }
     }
 
@@ -110,11 +118,12 @@ impl Kernel {
 
     /// # Safety
     /// as [`run_packing_task`](Kernel::run_packing_task).
-    unsafe fn packing_task<T: Float>(&self, plan: &Plan, task: usize, buffers: &Buffers) {
+    unsafe fn packing_task<T: Number>(&self, plan: &Plan, task: usize, buffers: &Buffers) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         assert!(task < plan.packing, "no such task");
-        let from = self.columns_operand::<T>(plan, buffers);
-        let engine = T::engine(self.isa);
+        let (from, _) = self.columns_operand::<T>(plan, buffers);
+        let from: *const T::Item = from.cast();
+        let engine = self.engine::<T>();
         let panels = &self.packed.panels;
         let start = |task| part_start(self.columns.copies * panels.len(), plan.packing, task);
         // SAFETY: `shared` has room for all copies of the packed columns; an operand's elements are
@@ -151,47 +160,79 @@ impl Kernel {
             .sum()
     }
 
-    /// The column side, if it is plain.
-    fn columns_operand<T>(&self, plan: &Plan, buffers: &Buffers) -> *const T {
+    /// The column side, and how it is coded.
+    fn columns_operand<'a, T: Number>(
+        &self,
+        plan: &Plan,
+        buffers: &Buffers<'a>,
+    ) -> (*const u8, Option<&'a Coded>) {
         let operand = if self.exchanged {
             buffers.left
         } else {
             buffers.right
         };
-        match (operand, plan.columns) {
-            (Operand::Packed(packed), Source::Packed) => {
-                let one = self.packed_columns() * self.columns.copies;
-                packed.elements(if self.columns.needed == 0 { 0 } else { one }, true)
-            }
-            (Operand::Plain(bytes), Source::Plain | Source::Shared | Source::Own) => {
-                elements(bytes, self.columns.needed)
-            }
-            _ => panic!("the column side is not in the form that was planned for"),
-        }
+        let form = match plan.columns {
+            Source::Packed => Form::Packed,
+            Source::Coded => Form::Coded,
+            Source::Plain | Source::Shared | Source::Own => Form::Plain,
+        };
+        self.operand::<T>(operand, form, true)
     }
 
-    /// The row side.
-    fn rows_operand<T>(&self, plan: &Plan, buffers: &Buffers) -> *const T {
+    /// The row side, and how it is coded.
+    fn rows_operand<'a, T: Number>(
+        &self,
+        plan: &Plan,
+        buffers: &Buffers<'a>,
+    ) -> (*const u8, Option<&'a Coded>) {
         let operand = if self.exchanged {
             buffers.right
         } else {
             buffers.left
         };
-        match (operand, plan.rows) {
-            (Operand::Packed(packed), Rows::Packed) => {
-                let one = self.packed_rows() * self.rows.copies;
-                packed.elements(if self.rows.needed == 0 { 0 } else { one }, false)
+        let form = match plan.rows {
+            Rows::Packed => Form::Packed,
+            Rows::Coded => Form::Coded,
+            Rows::Own | Rows::Direct { .. } => Form::Plain,
+        };
+        self.operand::<T>(operand, form, false)
+    }
+
+    /// The first byte of an operand that comes in the given form.
+    fn operand<'a, T: Number>(
+        &self,
+        operand: Operand<'a>,
+        form: Form,
+        columns: bool,
+    ) -> (*const u8, Option<&'a Coded>) {
+        let (side, one) = match columns {
+            true => (&self.columns, self.packed_columns()),
+            false => (&self.rows, self.packed_rows()),
+        };
+        let count = match side.needed {
+            0 => 0,
+            _ => one * side.copies,
+        };
+        match (operand, form) {
+            (Operand::Plain(bytes), Form::Plain) => {
+                (elements::<T::Item>(bytes, side.needed).cast(), None)
             }
-            (Operand::Plain(bytes), Rows::Own | Rows::Direct { .. }) => {
-                elements(bytes, self.rows.needed)
+            (Operand::Packed(packed), Form::Packed | Form::Coded) => {
+                let code = packed.code();
+                assert!(
+                    code.is_some() == (form == Form::Coded),
+                    "the packed operand is not in the form that was planned for"
+                );
+                let size = code.map_or(size_of::<T>(), |code| code.code.bytes());
+                (packed.elements(count, size, columns), code)
             }
-            _ => panic!("the row side is not in the form that was planned for"),
+            _ => panic!("an operand is not in the form that was planned for"),
         }
     }
 
     /// # Safety
     /// as [`run_task`](Kernel::run_task).
-    unsafe fn task<T: Float>(&self, plan: &Plan, task: usize, buffers: &Buffers, worker: *mut u8) {
+    unsafe fn task<T: Number>(&self, plan: &Plan, task: usize, buffers: &Buffers, worker: *mut u8) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let part = &plan.parts[task];
         let bytes = self.out_needed * size_of::<T>();
@@ -200,31 +241,36 @@ impl Kernel {
             "`out` has {} bytes of {bytes}",
             buffers.out_bytes
         );
-        let rows: *const T = self.rows_operand(plan, buffers);
-        let columns: *const T = match plan.columns {
-            Source::Shared => aligned(buffers.shared).cast(),
-            _ => self.columns_operand(plan, buffers),
+        let (rows, row_code) = self.rows_operand::<T>(plan, buffers);
+        let (columns, column_code) = match plan.columns {
+            Source::Shared => (aligned(buffers.shared).cast_const(), None),
+            _ => self.columns_operand::<T>(plan, buffers),
         };
         let worker = aligned(worker);
         let run = Run {
             kernel: self,
             plan,
             part,
-            engine: T::engine(self.isa),
+            engine: self.engine::<T>(),
+            row_code,
+            column_code,
             own_rows: worker.cast(),
             own_columns: worker.wrapping_add(plan.rows_bytes()).cast(),
         };
+        let packed = |code: Option<&Coded>| code.map_or(size_of::<T>(), |code| code.code.bytes());
         for batch in part.batch.clone() {
             let [row, column, out, row_copy, column_copy] = self.batch.at(batch);
             // Pointers are only followed where `k` is not empty; then the operands have all elements
             // that these offsets lead to.
             let rows = rows.wrapping_add(match plan.rows {
-                Rows::Packed => row_copy * self.packed_rows(),
-                Rows::Direct { .. } | Rows::Own => row,
+                Rows::Packed | Rows::Coded => row_copy * self.packed_rows() * packed(row_code),
+                Rows::Direct { .. } | Rows::Own => row * size_of::<T::Item>(),
             });
             let columns = columns.wrapping_add(match plan.columns {
-                Source::Packed | Source::Shared => column_copy * self.packed_columns(),
-                Source::Plain | Source::Own => column,
+                Source::Packed | Source::Shared | Source::Coded => {
+                    column_copy * self.packed_columns() * packed(column_code)
+                }
+                Source::Plain | Source::Own => column * size_of::<T::Item>(),
             });
             // SAFETY: the operands were checked to have all elements, and `out` too; the caller
             // promises the rest.

@@ -1,6 +1,6 @@
 //! The micro-kernel: a tile of `H` rows by `N` vectors of `out`, kept in registers over all `k`.
 //!
-//! For each `k` it loads `N` vectors of the column side and, for each of the `H` rows, spreads one
+//! For each `k` (or word of several) it loads `N` vectors of the column side and, for each of the `H` rows, spreads one
 //! element of the row side over a register, then does `H · N` fused multiply-adds. Each lane is one
 //! element of `out`, so that its sum is taken in the order of `k` whatever the tile.
 
@@ -9,8 +9,9 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::pack::Block;
-use crate::simd::{Float, Simd};
+use crate::coded::Decode;
+use crate::pack::Packing;
+use crate::simd::{Number, Simd};
 
 /// Where a vector's lanes are: in the column side from `from` on, of which the first `load` lanes may
 /// be read; of those the ones with a bit in `valid` are elements of `out`, one after another from
@@ -62,18 +63,19 @@ pub(crate) struct Tile<T> {
 /// only the first `load`.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
-/// What one instruction set offers for one element type. `packed[n - 1][h - 1]` and
+/// What one instruction set offers for one type of sums. `packed[n - 1][h - 1]` and
 /// `plain[n - 1][h - 1]` are the micro-kernels of `n` vectors and `h` rows, `edge[h - 1]` those of one
-/// plain vector of which only `load` lanes may be read.
-pub(crate) struct Engine<T: 'static> {
+/// plain vector of which only `load` lanes may be read. Words are always packed.
+pub(crate) struct Engine<T: Number> {
     pub(crate) lanes: usize,
+    /// How many `k` a step takes: several where an element of the packed operands is a word.
+    pub(crate) group: usize,
     pub(crate) packed: &'static [&'static [TileFn<T>]],
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
-    /// [`crate::pack::along`].
-    pub(crate) along: unsafe fn(&Block<T>, &[Vector]),
-    /// [`crate::pack::across`].
-    pub(crate) across: unsafe fn(&Block<T>),
+    pub(crate) packing: Packing<T>,
+    /// [`crate::coded::decode`], if elements can be coded.
+    pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
     /// [`chains`].
     pub(crate) chains: unsafe fn(usize) -> T,
 }
@@ -264,7 +266,7 @@ pub(crate) unsafe fn chains<S: Simd>(steps: usize) -> S::T {
 /// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
 /// numbers of rows that its registers are enough for.
 macro_rules! engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr, $feature:meta, $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
@@ -314,11 +316,52 @@ macro_rules! engine {
 
         pub(super) static $name: Engine<<$simd as Simd>::T> = Engine {
             lanes: <$simd as Simd>::LANES,
+            group: 1,
             packed: &[$(tile::tiles!($module packed $n [$($h)+])),+],
             plain: &[$(tile::tiles!($module plain $n [$($h)+])),+],
             edge: tile::edges!($module $([$($h)+])+),
-            along: $module::along,
-            across: $across,
+            packing: Packing::Elements {
+                along: $module::along,
+                across: $across,
+                scattered: pack::scattered::<<$simd as Simd>::T>,
+            },
+            decode: $decode,
+            chains: $module::chains,
+        };
+    };
+}
+
+/// Defines the [`Engine`] of an instruction set for bytes, of which a step takes so many `k`.
+macro_rules! byte_engine {
+    ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+        mod $module {
+            use super::*;
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn packed<const H: usize, const N: usize>(t: &Tile<i32>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t) }
+            }
+
+            /// # Safety
+            /// as [`tile::chains`].
+            #[$feature]
+            pub(super) unsafe fn chains(steps: usize) -> i32 {
+                // SAFETY: the caller's.
+                unsafe { tile::chains::<$simd>(steps) }
+            }
+        }
+
+        pub(super) static $name: Engine<i32> = Engine {
+            lanes: <$simd as Simd>::LANES,
+            group: $group,
+            packed: &[$(tile::tiles!($module packed $n [$($h)+])),+],
+            plain: &[],
+            edge: &[],
+            packing: Packing::Words($words),
+            decode: None,
             chains: $module::chains,
         };
     };
@@ -334,4 +377,4 @@ macro_rules! edges {
     ($module:ident [$($a:literal)+] $($rest:tt)*) => { &[$($module::edge::<$a>),+] };
 }
 
-pub(crate) use {edges, engine, tiles};
+pub(crate) use {byte_engine, edges, engine, tiles};

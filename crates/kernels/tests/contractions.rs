@@ -2,42 +2,81 @@
 
 use proptest::prelude::*;
 use vinelift_kernels::{
-    Buffers, Contraction, Dim, Element, Form, Isa, Kernel, Operand, Plan, Refused,
+    Buffers, Code, Coding, Contraction, Dim, Element, Form, Isa, Kernel, Operand, Plan, Refused,
 };
 
-/// A float type with what the tests need.
-trait Real: bytemuck::Pod + PartialEq + std::fmt::Debug {
+/// Element types with what the tests need.
+trait Numbers {
     const ELEMENT: Element;
-    fn of(value: f64) -> Self;
-    fn fma(self, right: Self, sum: Self) -> Self;
-    fn same(self, other: Self) -> bool;
+    type Left: bytemuck::Pod;
+    type Right: bytemuck::Pod;
+    type Sum: bytemuck::Pod + PartialEq + std::fmt::Debug;
+    fn left(value: f64) -> Self::Left;
+    fn right(value: f64) -> Self::Right;
+    fn sum(value: f64) -> Self::Sum;
+    fn add(left: Self::Left, right: Self::Right, sum: Self::Sum) -> Self::Sum;
+    fn same(a: Self::Sum, b: Self::Sum) -> bool;
 }
 
-impl Real for f32 {
-    const ELEMENT: Element = Element::F32;
-    fn of(value: f64) -> f32 {
-        value as f32
-    }
-    fn fma(self, right: f32, sum: f32) -> f32 {
-        self.mul_add(right, sum)
-    }
-    fn same(self, other: f32) -> bool {
-        self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
-    }
+macro_rules! floats {
+    ($t:ident, $element:ident) => {
+        impl Numbers for $t {
+            const ELEMENT: Element = Element::$element;
+            type Left = $t;
+            type Right = $t;
+            type Sum = $t;
+            fn left(value: f64) -> $t {
+                value as $t
+            }
+            fn right(value: f64) -> $t {
+                value as $t
+            }
+            fn sum(value: f64) -> $t {
+                value as $t
+            }
+            fn add(left: $t, right: $t, sum: $t) -> $t {
+                left.mul_add(right, sum)
+            }
+            fn same(a: $t, b: $t) -> bool {
+                a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+            }
+        }
+    };
 }
 
-impl Real for f64 {
-    const ELEMENT: Element = Element::F64;
-    fn of(value: f64) -> f64 {
-        value
-    }
-    fn fma(self, right: f64, sum: f64) -> f64 {
-        self.mul_add(right, sum)
-    }
-    fn same(self, other: f64) -> bool {
-        self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
-    }
+floats!(f32, F32);
+floats!(f64, F64);
+
+macro_rules! bytes {
+    ($name:ident, $left:ident, $right:ident) => {
+        struct $name;
+
+        impl Numbers for $name {
+            const ELEMENT: Element = Element::$name;
+            type Left = $left;
+            type Right = $right;
+            type Sum = i32;
+            fn left(value: f64) -> $left {
+                (value * 1e6) as i64 as $left
+            }
+            fn right(value: f64) -> $right {
+                (value * 1e6) as i64 as $right
+            }
+            fn sum(value: f64) -> i32 {
+                value as i32
+            }
+            fn add(left: $left, right: $right, sum: i32) -> i32 {
+                sum + i32::from(left) * i32::from(right)
+            }
+            fn same(a: i32, b: i32) -> bool {
+                a == b
+            }
+        }
+    };
 }
+
+bytes!(U8I8, u8, i8);
+bytes!(I8U8, i8, u8);
 
 /// Every point of `dims` in row-major order, as offsets in left, right and out.
 fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
@@ -56,7 +95,12 @@ fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
 }
 
 /// The loop of the definition.
-fn naive<T: Real>(contraction: &Contraction, left: &[T], right: &[T], out: &mut [T]) {
+fn naive<T: Numbers>(
+    contraction: &Contraction,
+    left: &[T::Left],
+    right: &[T::Right],
+    out: &mut [T::Sum],
+) {
     let (ms, ns, ks) = (
         points(&contraction.m),
         points(&contraction.n),
@@ -65,8 +109,8 @@ fn naive<T: Real>(contraction: &Contraction, left: &[T], right: &[T], out: &mut 
     for b in points(&contraction.batch) {
         for m in &ms {
             for n in &ns {
-                let sum = ks.iter().fold(T::of(0.0), |sum, k| {
-                    left[b[0] + m[0] + k[0]].fma(right[b[1] + n[1] + k[1]], sum)
+                let sum = ks.iter().fold(T::sum(0.0), |sum, k| {
+                    T::add(left[b[0] + m[0] + k[0]], right[b[1] + n[1] + k[1]], sum)
                 });
                 out[b[2] + m[2] + n[2]] = sum;
             }
@@ -97,14 +141,14 @@ fn lengths(c: &Contraction) -> [usize; 3] {
 }
 
 /// Runs the contraction in every way and compares.
-fn check<T: Real>(contraction: &Contraction, seed: u64) {
+fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     let contraction = Contraction {
         element: T::ELEMENT,
         ..contraction.clone()
     };
     let [left, right, out] = lengths(&contraction);
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut values = |count: usize| -> Vec<T> {
+    let mut value = || {
         let special = [
             f64::NAN,
             f64::INFINITY,
@@ -113,18 +157,17 @@ fn check<T: Real>(contraction: &Contraction, seed: u64) {
             1e-310,
             1e300,
         ];
-        (0..count)
-            .map(|_| match random.usize(..400) {
-                special_one @ 0..6 if seed.is_multiple_of(4) => T::of(special[special_one]),
-                _ => T::of(random.f64() * 2.0 - 1.0),
-            })
-            .collect()
+        match random.usize(..400) {
+            special_one @ 0..6 if seed.is_multiple_of(4) => special[special_one],
+            _ => random.f64() * 2.0 - 1.0,
+        }
     };
-    let (left, right) = (values(left), values(right));
+    let left: Vec<T::Left> = (0..left).map(|_| T::left(value())).collect();
+    let right: Vec<T::Right> = (0..right).map(|_| T::right(value())).collect();
     // What is between the elements of `out` stays as it is.
-    let before = T::of(123.5);
+    let before = T::sum(123.5);
     let mut expected = vec![before; out];
-    naive(&contraction, &left, &right, &mut expected);
+    naive::<T>(&contraction, &left, &right, &mut expected);
     for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512]
         .into_iter()
         .filter(|isa| isa.available())
@@ -149,25 +192,25 @@ fn check<T: Real>(contraction: &Contraction, seed: u64) {
                 let plan = kernel.plan(left_form, right_form, tasks);
                 let left = match left_form {
                     Form::Plain => Operand::Plain(left),
-                    Form::Packed => Operand::Packed(&packed_left),
+                    Form::Packed | Form::Coded => Operand::Packed(&packed_left),
                 };
                 let right = match right_form {
                     Form::Plain => Operand::Plain(right),
-                    Form::Packed => Operand::Packed(&packed_right),
+                    Form::Packed | Form::Coded => Operand::Packed(&packed_right),
                 };
                 let mut result = vec![before; out];
                 // Exactly as much as is asked for, with NaNs in it.
                 let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
                 let bytes = bytemuck::cast_slice_mut(&mut result);
                 kernel.run(&plan, left, right, bytes, &mut scratch);
-                let wrong = (0..out).find(|&at| !result[at].same(expected[at]));
+                let wrong = (0..out).find(|&at| !T::same(result[at], expected[at]));
                 assert_eq!(
                     wrong.map(|at| (at, result[at], expected[at])),
                     None,
                     "{} in {tasks} tasks, of {contraction:?}",
                     plan.name()
                 );
-                check_regions(&kernel, &plan, left, right, out * size_of::<T>());
+                check_regions(&kernel, &plan, left, right, out * size_of::<T::Sum>());
             }
         }
     }
@@ -217,9 +260,99 @@ fn check_regions(kernel: &Kernel, plan: &Plan, left: Operand, right: Operand, by
     assert_eq!(next, needed);
 }
 
-fn check_both(contraction: &Contraction, seed: u64) {
+fn check_all(contraction: &Contraction, seed: u64) {
     check::<f32>(contraction, seed);
     check::<f64>(contraction, seed);
+    check::<U8I8>(contraction, seed);
+    check::<I8U8>(contraction, seed);
+    for code in [Code::I8, Code::U8, Code::F16] {
+        check_coded(contraction, code, seed);
+    }
+}
+
+/// Runs the contraction with one operand in numbers that are coded, and then the other, and compares with
+/// the elements that these numbers stand for.
+fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
+    let [left, right, out] = lengths(contraction);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let plain: Vec<f32> = (0..left.max(right)).map(|_| random.f32() - 0.5).collect();
+    let coded: Vec<u8> = (0..left.max(right) * code.bytes())
+        .map(|_| random.u8(..))
+        .collect();
+    let number = |at: usize| match code {
+        Code::I8 => f32::from(coded[at] as i8),
+        Code::U8 => f32::from(coded[at]),
+        Code::F16 => f32::from(half::f16::from_bits(u16::from_le_bytes([
+            coded[2 * at],
+            coded[2 * at + 1],
+        ]))),
+    };
+    for of_left in [true, false] {
+        let (own, other) = match of_left {
+            true => (&contraction.m, &contraction.n),
+            false => (&contraction.n, &contraction.m),
+        };
+        let (own, other) = (points(own), points(other));
+        let mut factors = || (0..own.len()).map(|_| random.f32() * 3.0).collect();
+        let coding = Coding {
+            code,
+            zero: (!seed.is_multiple_of(3)).then(&mut factors),
+            scale: (!seed.is_multiple_of(5)).then(&mut factors),
+        };
+        let side = usize::from(!of_left);
+        let mut expected = vec![7.0f32; out];
+        for b in points(&contraction.batch) {
+            for (at, p) in own.iter().enumerate() {
+                let zero = coding.zero.as_ref().map_or(0.0, |zero| zero[at]);
+                let scale = coding.scale.as_ref().map_or(1.0, |scale| scale[at]);
+                for q in &other {
+                    let sum = points(&contraction.k).iter().fold(0.0f32, |sum, k| {
+                        let number = number(b[side] + p[side] + k[side]);
+                        let other = plain[b[1 - side] + q[1 - side] + k[1 - side]];
+                        ((number - zero) * scale).mul_add(other, sum)
+                    });
+                    expected[b[2] + p[2] + q[2]] = sum;
+                }
+            }
+        }
+        for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512]
+            .into_iter()
+            .filter(|isa| isa.available())
+        {
+            let kernel = Kernel::with_isa(contraction, isa).unwrap();
+            let packed = match of_left {
+                true => kernel.pack_left_coded(&coded, &coding),
+                false => kernel.pack_right_coded(&coded, &coding),
+            };
+            // Factors are for `m` or `n` alone.
+            let Some(packed) = packed else { continue };
+            let plain = Operand::Plain(bytemuck::cast_slice(&plain));
+            for tasks in [1, 3] {
+                let (plan, left, right) = match of_left {
+                    true => {
+                        let plan = kernel.plan(Form::Coded, Form::Plain, tasks);
+                        (plan, Operand::Packed(&packed), plain)
+                    }
+                    false => {
+                        let plan = kernel.plan(Form::Plain, Form::Coded, tasks);
+                        (plan, plain, Operand::Packed(&packed))
+                    }
+                };
+                let mut result = vec![7.0f32; out];
+                let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
+                let bytes = bytemuck::cast_slice_mut(&mut result);
+                kernel.run(&plan, left, right, bytes, &mut scratch);
+                let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                let wrong = (0..out).find(|&at| !same(result[at], expected[at]));
+                assert_eq!(
+                    wrong.map(|at| (at, result[at], expected[at])),
+                    None,
+                    "{} in {tasks} tasks, {code:?}, of {contraction:?}",
+                    plan.name()
+                );
+            }
+        }
+    }
 }
 
 /// `[batch, m, k] · [batch, k, n]`, where `across` says which operands are stored transposed.
@@ -308,31 +441,31 @@ fn products_of_matrices() {
     {
         for across in 0..8 {
             let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];
-            check_both(&matrices(2, m, n, k, across), number as u64);
+            check_all(&matrices(2, m, n, k, across), number as u64);
         }
     }
 }
 
 #[test]
 fn long_sums_go_on_from_block_to_block() {
-    check_both(&matrices(1, 30, 40, 1500, [false, true, false]), 1);
-    check_both(&matrices(1, 30, 40, 1500, [true, false, true]), 2);
+    check_all(&matrices(1, 30, 40, 1500, [false, true, false]), 1);
+    check_all(&matrices(1, 30, 40, 1500, [true, false, true]), 2);
 }
 
 #[test]
 fn convolutions() {
-    check_both(&convolution((3, 17), (7, 7), 3, 1, 1), 1);
-    check_both(&convolution((5, 4), (9, 30), 3, 2, 1), 2);
-    check_both(&convolution((2, 30), (6, 14), 5, 1, 2), 3);
-    check_both(&convolution((20, 33), (5, 6), 1, 1, 1), 4);
-    check_both(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
+    check_all(&convolution((3, 17), (7, 7), 3, 1, 1), 1);
+    check_all(&convolution((5, 4), (9, 30), 3, 2, 1), 2);
+    check_all(&convolution((2, 30), (6, 14), 5, 1, 2), 3);
+    check_all(&convolution((20, 33), (5, 6), 1, 1, 1), 4);
+    check_all(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
 }
 
 #[test]
 fn depthwise_convolutions() {
-    check_both(&depthwise(3, (14, 14), 3, 1), 1);
-    check_both(&depthwise(5, (9, 30), 5, 2), 2);
-    check_both(&depthwise(2, (3, 3), 3, 1), 3);
+    check_all(&depthwise(3, (14, 14), 3, 1), 1);
+    check_all(&depthwise(5, (9, 30), 5, 2), 2);
+    check_all(&depthwise(2, (3, 3), 3, 1), 3);
 }
 
 #[test]
@@ -388,7 +521,7 @@ fn tasks_run_at_the_same_time() {
     let left: Vec<f32> = (0..left).map(|at| (at % 97) as f32 / 50.0 - 1.0).collect();
     let right: Vec<f32> = (0..right).map(|at| (at % 89) as f32 / 40.0 - 1.0).collect();
     let mut expected = vec![0.0; out];
-    naive(&contraction, &left, &right, &mut expected);
+    naive::<f32>(&contraction, &left, &right, &mut expected);
     let kernel = Kernel::new(&contraction).unwrap();
     let plan = kernel.plan(Form::Plain, Form::Plain, 7);
     assert!(plan.tasks() >= 4 && plan.packing_tasks() > 1, "{plan:?}");
@@ -495,6 +628,6 @@ proptest! {
         let work: usize = [&contraction.batch, &contraction.m, &contraction.n, &contraction.k]
             .into_iter().flatten().map(|dim| dim.extent.max(1)).product();
         prop_assume!(work < 300_000);
-        check_both(&contraction, seed);
+        check_all(&contraction, seed);
     }
 }

@@ -40,7 +40,7 @@ impl Guarded {
 
 /// Runs a contraction whose operands, result and scratch memory each end where memory ends.
 fn run(contraction: &Contraction) {
-    for element in [Element::F32, Element::F64] {
+    for element in [Element::F32, Element::F64, Element::U8I8, Element::I8U8] {
         let contraction = Contraction {
             element,
             ..contraction.clone()
@@ -50,8 +50,10 @@ fn run(contraction: &Contraction) {
                 continue;
             }
             let kernel = Kernel::with_isa(&contraction, isa).unwrap();
-            let bytes = |count: usize| Guarded::new(count * element.bytes());
-            let [left, right, mut out] = kernel.elements().map(bytes);
+            let [left, right, out] = kernel.elements();
+            let operand = |count: usize| Guarded::new(count * element.operand_bytes());
+            let (left, right) = (operand(left), operand(right));
+            let mut out = Guarded::new(out * element.bytes());
             let packed_left = kernel.pack_left(left.bytes());
             let packed_right = kernel.pack_right(right.bytes());
             for (left_form, right_form) in [
@@ -63,11 +65,11 @@ fn run(contraction: &Contraction) {
                     let plan = kernel.plan(left_form, right_form, tasks);
                     let left = match left_form {
                         Form::Plain => Operand::Plain(left.bytes()),
-                        Form::Packed => Operand::Packed(&packed_left),
+                        Form::Packed | Form::Coded => Operand::Packed(&packed_left),
                     };
                     let right = match right_form {
                         Form::Plain => Operand::Plain(right.bytes()),
-                        Form::Packed => Operand::Packed(&packed_right),
+                        Form::Packed | Form::Coded => Operand::Packed(&packed_right),
                     };
                     let mut scratch = Guarded::new(plan.shared_bytes() + plan.worker_bytes());
                     kernel.run(&plan, left, right, out.bytes_mut(), scratch.bytes_mut());

@@ -4,8 +4,9 @@
 use std::arch::x86_64::*;
 
 use super::Simd;
-use crate::pack::{self, Block};
-use crate::tile::{self, Engine, Tile, engine};
+use crate::coded::{self, Codes, Decode};
+use crate::pack::{self, Block, Packing};
+use crate::tile::{self, Engine, Tile, byte_engine, engine};
 
 /// 8 lanes of `f32`.
 pub(super) struct V32;
@@ -64,6 +65,34 @@ impl Simd for V32 {
     unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
         // SAFETY: as `zero`.
         unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+}
+
+impl Codes for V32 {
+    #[inline(always)]
+    unsafe fn i8(from: *const u8) -> __m256 {
+        // SAFETY: the caller's machine has the instructions, and all lanes may be read.
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn u8(from: *const u8) -> __m256 {
+        // SAFETY: as `i8`.
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn f16(from: *const u8) -> __m256 {
+        // SAFETY: as `i8`.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: as `i8`.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: __m256, b: __m256) -> __m256 {
+        // SAFETY: as `i8`.
+        unsafe { _mm256_mul_ps(a, b) }
     }
 }
 
@@ -136,6 +165,66 @@ impl Simd for V64 {
     unsafe fn fma(a: __m256d, b: __m256d, c: __m256d) -> __m256d {
         // SAFETY: as `zero`.
         unsafe { _mm256_fmadd_pd(a, b, c) }
+    }
+}
+
+/// 8 words of two numbers of 16 bits each.
+pub(super) struct Halves;
+
+impl Simd for Halves {
+    type T = i32;
+    type V = __m256i;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256i {
+        // SAFETY: the caller's machine has the instruction.
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const i32) -> __m256i {
+        // SAFETY: as `zero`, and `from` may be read.
+        unsafe { _mm256_set1_epi32(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const i32) -> __m256i {
+        // SAFETY: as `zero`, and all lanes may be read.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut i32, v: __m256i) {
+        // SAFETY: as `zero`, and all lanes may be written.
+        unsafe { _mm256_storeu_si256(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn fetch(from: *const i32) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(from: *const i32, lanes: usize) -> __m256i {
+        // SAFETY: as `zero`; lanes whose mask is not set are not read.
+        unsafe { _mm256_maskload_epi32(from, first(lanes)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(to: *mut i32, v: __m256i, lanes: usize) {
+        // SAFETY: as `zero`; lanes whose mask is not set are not written.
+        unsafe { _mm256_maskstore_epi32(to, first(lanes), v) }
+    }
+    #[inline(always)]
+    unsafe fn compress(v: __m256i, valid: u16) -> __m256i {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_permutevar8x32_epi32(v, moves(&COMPRESS, valid)) }
+    }
+    #[inline(always)]
+    unsafe fn expand(v: __m256i, valid: u16) -> __m256i {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_permutevar8x32_epi32(v, moves(&EXPAND, valid)) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+        // SAFETY: as `zero`.
+        unsafe { _mm256_add_epi32(c, _mm256_madd_epi16(a, b)) }
     }
 }
 
@@ -277,11 +366,25 @@ unsafe fn across(block: &Block<f32>) {
     }
 }
 
+/// [`coded::decode`].
+#[target_feature(enable = "avx2,f16c,fma,bmi1,bmi2")]
+unsafe fn decode(lines: &Decode<f32>) {
+    // SAFETY: the caller's.
+    unsafe { coded::decode::<V32>(lines) }
+}
+
+/// [`pack::words`] of two numbers of 16 bits.
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+unsafe fn words(block: &Block<i32>) {
+    // SAFETY: the caller's.
+    unsafe { pack::words::<2>(block) }
+}
+
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $across:path) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr) => {
         engine!(
-            $name, $module, $simd, $across,
+            $name, $module, $simd, $across, $decode,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
@@ -295,5 +398,14 @@ macro_rules! engine_of {
     };
 }
 
-engine_of!(F32, f32_tiles, V32, across);
-engine_of!(F64, f64_tiles, V64, pack::across);
+engine_of!(F32, f32_tiles, V32, across, Some(decode));
+engine_of!(F64, f64_tiles, V64, pack::across, None);
+
+byte_engine!(
+    BYTES, byte_tiles, Halves, 2, words,
+    target_feature(enable = "avx2,fma,bmi1,bmi2"),
+    1 [1 2 3 4 5 6 7 8 9 10 11 12]
+    2 [1 2 3 4 5 6]
+    3 [1 2]
+    4 [1 2]
+);

@@ -3,9 +3,10 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
-use crate::pack::{self, Block};
-use crate::tile::{self, Engine, Tile, engine};
+use super::{Number, Simd};
+use crate::coded::{self, Codes, Decode};
+use crate::pack::{self, Block, Packing};
+use crate::tile::{self, Engine, Tile, byte_engine, engine};
 
 /// 16 lanes of `f32`.
 pub(super) struct V32;
@@ -64,6 +65,34 @@ impl Simd for V32 {
     unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: as `zero`.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+}
+
+impl Codes for V32 {
+    #[inline(always)]
+    unsafe fn i8(from: *const u8) -> __m512 {
+        // SAFETY: the caller's machine has the instructions, and all lanes may be read.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn u8(from: *const u8) -> __m512 {
+        // SAFETY: as `i8`.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn f16(from: *const u8) -> __m512 {
+        // SAFETY: as `i8`.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: as `i8`.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: as `i8`.
+        unsafe { _mm512_mul_ps(a, b) }
     }
 }
 
@@ -127,6 +156,74 @@ impl Simd for V64 {
     }
 }
 
+/// 16 words of four bytes each. `SIGNED_ROWS`: those of the row side have signs, otherwise those of the
+/// column side.
+pub(super) struct Bytes<const SIGNED_ROWS: bool>;
+
+impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
+    type T = i32;
+    type V = __m512i;
+    const LANES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512i {
+        // SAFETY: the caller's machine has the instruction.
+        unsafe { _mm512_setzero_si512() }
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const i32) -> __m512i {
+        // SAFETY: as `zero`, and `from` may be read.
+        unsafe { _mm512_set1_epi32(from.read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const i32) -> __m512i {
+        // SAFETY: as `zero`, and all lanes may be read.
+        unsafe { _mm512_loadu_epi32(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut i32, v: __m512i) {
+        // SAFETY: as `zero`, and all lanes may be written.
+        unsafe { _mm512_storeu_epi32(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn fetch(from: *const i32) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(from: *const i32, lanes: usize) -> __m512i {
+        // SAFETY: as `zero`; lanes whose bit is not set are not read.
+        unsafe { _mm512_maskz_loadu_epi32(first(lanes), from) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(to: *mut i32, v: __m512i, lanes: usize) {
+        // SAFETY: as `zero`; lanes whose bit is not set are not written.
+        unsafe { _mm512_mask_storeu_epi32(to, first(lanes), v) }
+    }
+    #[inline(always)]
+    unsafe fn compress(v: __m512i, valid: u16) -> __m512i {
+        // SAFETY: as `zero`.
+        unsafe { _mm512_maskz_compress_epi32(valid, v) }
+    }
+    #[inline(always)]
+    unsafe fn expand(v: __m512i, valid: u16) -> __m512i {
+        // SAFETY: as `zero`.
+        unsafe { _mm512_maskz_expand_epi32(valid, v) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+        // The first factor has no signs, the second has.
+        let (unsigned, signed) = if SIGNED_ROWS { (b, a) } else { (a, b) };
+        // SAFETY: as `zero`; engines of bytes are for machines with `has_byte_products`.
+        unsafe { _mm512_dpbusd_epi32(c, unsigned, signed) }
+    }
+}
+
+/// Whether the machine multiplies bytes.
+pub(super) fn has_byte_products() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+}
+
 /// A mask of the first `lanes` lanes, at most 16.
 #[inline(always)]
 fn first(lanes: usize) -> __mmask16 {
@@ -178,18 +275,53 @@ const AHEAD: usize = 64;
 /// [`pack::across`], 16 by 16.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
 unsafe fn across(block: &Block<f32>) {
-    // SAFETY: the caller keeps the contract of `pack::across`: the first `width` lanes of each of
-    // the `k` lines may be written, and `k` elements may be read from each point on.
+    // SAFETY: the caller's.
+    unsafe { lay_across::<f32>(block, block.from, block.k) }
+}
+
+/// [`pack::words`] of four bytes; where these follow each other, 16 by 16.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
+unsafe fn words(block: &Block<i32>) {
+    let whole = if block.unit {
+        block.offsets.len() / 4
+    } else {
+        0
+    };
+    // SAFETY: the caller's, for the lines of whole words and for the rest.
+    unsafe {
+        lay_across::<i32>(block, block.from, whole);
+        pack::words::<4>(&Block {
+            k: block.k - whole,
+            offsets: &block.offsets[4 * whole..],
+            to: block.to.add(whole * block.width),
+            ..*block
+        });
+    }
+}
+
+/// The first `count` lines of a block of 32-bit elements that follow each other in the operand.
+///
+/// # Safety
+/// as [`pack::across`]: the first `width` lanes of each of the lines may be written, and `count` elements may
+/// be read from each point on.
+#[inline(always)]
+unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: usize) {
+    let to: *mut f32 = block.to.cast();
+    let line_from = |point: u32, k: usize| {
+        let from = from.wrapping_add(point as usize).cast::<f32>();
+        from.wrapping_add(k)
+    };
+    // SAFETY: the caller's.
     unsafe {
         for start in (0..block.points.len()).step_by(16) {
             let points = &block.points[start..block.points.len().min(start + 16)];
-            for k in (0..block.k).step_by(16) {
-                let depth = (block.k - k).min(16);
+            for k in (0..count).step_by(16) {
+                let depth = (count - k).min(16);
                 let lines = if depth == 16 && points.len() == 16 {
                     // The usual case without branches, so that all lines stay in registers.
                     let points = &*points.as_ptr().cast::<[u32; 16]>();
                     std::array::from_fn(|line| {
-                        let from = block.from.add(points[line] as usize + k);
+                        let from = line_from(points[line], k);
                         // Too many lines for the machine to look ahead by itself.
                         _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                         V32::load(from)
@@ -197,7 +329,7 @@ unsafe fn across(block: &Block<f32>) {
                 } else {
                     std::array::from_fn(|line| match points.get(line) {
                         Some(&point) => {
-                            let from = block.from.add(point as usize + k);
+                            let from = line_from(point, k);
                             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                             V32::load_first(from, depth)
                         }
@@ -206,7 +338,7 @@ unsafe fn across(block: &Block<f32>) {
                 };
                 let lines = transpose(lines);
                 let lanes = (block.width - start).min(16);
-                let to = block.to.add(k * block.width + start);
+                let to = to.add(k * block.width + start);
                 if depth == 16 && lanes == 16 {
                     for (line, &v) in lines.iter().enumerate() {
                         V32::store(to.add(line * block.width), v);
@@ -223,8 +355,15 @@ unsafe fn across(block: &Block<f32>) {
     }
 }
 
+/// [`coded::decode`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
+unsafe fn decode(lines: &Decode<f32>) {
+    // SAFETY: the caller's.
+    unsafe { coded::decode::<V32>(lines) }
+}
+
 engine!(
-    F32, f32_tiles, V32, across,
+    F32, f32_tiles, V32, across, Some(decode),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
@@ -237,7 +376,7 @@ engine!(
 );
 
 engine!(
-    F64, f64_tiles, V64, pack::across,
+    F64, f64_tiles, V64, pack::across, None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
     2 [1 2 3 4 5 6 7 8]
@@ -248,3 +387,20 @@ engine!(
     7 [1 2]
     8 [1]
 );
+
+/// The engines of bytes, for rows with and without signs.
+macro_rules! bytes {
+    ($name:ident, $module:ident, $simd:ty) => {
+        byte_engine!(
+            $name, $module, $simd, 4, words,
+            target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
+            1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+            2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+            3 [1 2 3 4]
+            4 [1 2 3 4]
+        );
+    };
+}
+
+bytes!(I8U8, i8u8_tiles, Bytes<true>);
+bytes!(U8I8, u8i8_tiles, Bytes<false>);

@@ -16,7 +16,7 @@ pub enum Isa {
     /// Arrays and `mul_add`, for any machine; the compiler makes vectors of them where the target
     /// has a fused multiply-add.
     Portable,
-    /// 256-bit vectors of x86-64: AVX2, FMA and BMI.
+    /// 256-bit vectors of x86-64: AVX2, F16C, FMA and BMI.
     Avx2,
     /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ and VL, and what `Avx2` needs.
     Avx512,
@@ -38,6 +38,7 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
                 is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("f16c")
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("bmi1")
                     && is_x86_feature_detected!("bmi2")
@@ -66,18 +67,25 @@ impl fmt::Display for Isa {
     }
 }
 
-/// An element type, and its engine for each instruction set.
-pub(crate) trait Float: Copy + 'static {
+/// The type of sums, and of what the micro-kernels read: elements of the operands, or words that hold
+/// those of several `k` where these are bytes.
+pub(crate) trait Number: Copy + 'static {
+    /// An element of the operands.
+    type Item: Copy;
+
     const ZERO: Self;
 
-    /// The engine of an instruction set that this machine has.
-    fn engine(isa: Isa) -> &'static Engine<Self>;
+    /// The engine of an instruction set that this machine has. `signed_rows` says which operand has signs
+    /// where only one has.
+    fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<Self>;
 }
 
-impl Float for f32 {
+impl Number for f32 {
+    type Item = f32;
+
     const ZERO: f32 = 0.0;
 
-    fn engine(isa: Isa) -> &'static Engine<f32> {
+    fn engine(isa: Isa, _: bool) -> &'static Engine<f32> {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F32,
@@ -88,16 +96,38 @@ impl Float for f32 {
     }
 }
 
-impl Float for f64 {
+impl Number for f64 {
+    type Item = f64;
+
     const ZERO: f64 = 0.0;
 
-    fn engine(isa: Isa) -> &'static Engine<f64> {
+    fn engine(isa: Isa, _: bool) -> &'static Engine<f64> {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F64,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => &avx2::F64,
             _ => &portable::F64,
+        }
+    }
+}
+
+/// Sums of products of bytes.
+impl Number for i32 {
+    type Item = u8;
+
+    const ZERO: i32 = 0;
+
+    fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<i32> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if avx512::has_byte_products() => match signed_rows {
+                true => &avx512::I8U8,
+                false => &avx512::U8I8,
+            },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx2 => &avx2::BYTES,
+            _ => &portable::BYTES,
         }
     }
 }
@@ -109,7 +139,7 @@ impl Float for f64 {
 /// in memory that may be read or written: all of them for `load` and `store`, the first `lanes` of
 /// them for `load_first` and `store_first`.
 pub(crate) trait Simd {
-    type T: Float;
+    type T: Number;
     type V: Copy;
     const LANES: usize;
 
@@ -127,6 +157,7 @@ pub(crate) trait Simd {
     unsafe fn compress(v: Self::V, valid: u16) -> Self::V;
     /// Moves the front lanes to those whose bit is set in `valid`.
     unsafe fn expand(v: Self::V, valid: u16) -> Self::V;
-    /// `a · b + c`, rounded once.
+    /// `a · b + c`, rounded once; of words, the sum of the products of what they hold, `a` being of the
+    /// row side.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
 }

@@ -2,12 +2,14 @@
 //! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
 //! exact. The tiles suit 32 registers of 128 bits.
 
-use super::Simd;
-use crate::pack::{self, Block};
-use crate::tile::{self, Engine, Tile, engine};
+use super::{Number, Simd};
+use crate::coded::{self, Codes, Decode};
+use crate::pack::{self, Block, Packing};
+use crate::tile::{self, Engine, Tile, byte_engine, engine};
+use half::f16;
 
 macro_rules! portable {
-    ($name:ident, $t:ty, $lanes:literal) => {
+    ($name:ident, $t:ty, $lanes:literal, $fma:expr) => {
         /// An array of lanes.
         pub(super) struct $name;
 
@@ -18,7 +20,7 @@ macro_rules! portable {
 
             #[inline(always)]
             unsafe fn zero() -> Self::V {
-                [0.0; $lanes]
+                [<$t>::ZERO; $lanes]
             }
             #[inline(always)]
             unsafe fn splat(from: *const $t) -> Self::V {
@@ -40,7 +42,7 @@ macro_rules! portable {
                 std::array::from_fn(|lane| match lane < lanes {
                     // SAFETY: the caller may read the first `lanes`.
                     true => unsafe { from.add(lane).read_unaligned() },
-                    false => 0.0,
+                    false => <$t>::ZERO,
                 })
             }
             #[inline(always)]
@@ -52,7 +54,7 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn compress(v: Self::V, valid: u16) -> Self::V {
-                let mut front = [0.0; $lanes];
+                let mut front = [<$t>::ZERO; $lanes];
                 let lanes = (0..$lanes).filter(|lane| valid >> lane & 1 == 1);
                 for (front, lane) in front.iter_mut().zip(lanes) {
                     *front = v[lane];
@@ -61,7 +63,7 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn expand(v: Self::V, valid: u16) -> Self::V {
-                let mut spread = [0.0; $lanes];
+                let mut spread = [<$t>::ZERO; $lanes];
                 let lanes = (0..$lanes).filter(|lane| valid >> lane & 1 == 1);
                 for (lane, &v) in lanes.zip(&v) {
                     spread[lane] = v;
@@ -75,22 +77,68 @@ macro_rules! portable {
                 inline(never)
             )]
             unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-                std::array::from_fn(|lane| a[lane].mul_add(b[lane], c[lane]))
+                std::array::from_fn(|lane| $fma(a[lane], b[lane], c[lane]))
             }
         }
     };
 }
 
-portable!(V32, f32, 8);
-portable!(V64, f64, 4);
+portable!(V32, f32, 8, f32::mul_add);
+portable!(V64, f64, 4, f64::mul_add);
+portable!(Halves, i32, 8, add_products);
+
+/// The products of the two numbers of 16 bits in each word, added.
+#[inline(always)]
+fn add_products(a: i32, b: i32, c: i32) -> i32 {
+    let low = i32::from(a as i16) * i32::from(b as i16);
+    c.wrapping_add(low).wrapping_add((a >> 16) * (b >> 16))
+}
+
+impl Codes for V32 {
+    #[inline(always)]
+    unsafe fn i8(from: *const u8) -> [f32; 8] {
+        // SAFETY: the caller may read all lanes.
+        unsafe { from.cast::<[i8; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn u8(from: *const u8) -> [f32; 8] {
+        // SAFETY: as `i8`.
+        unsafe { from.cast::<[u8; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn f16(from: *const u8) -> [f32; 8] {
+        // SAFETY: as `i8`.
+        unsafe { from.cast::<[f16; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn sub(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|lane| a[lane] - b[lane])
+    }
+    #[inline(always)]
+    unsafe fn mul(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|lane| a[lane] * b[lane])
+    }
+}
+
+/// [`coded::decode`].
+unsafe fn decode(lines: &Decode<f32>) {
+    // SAFETY: the caller's.
+    unsafe { coded::decode::<V32>(lines) }
+}
+
+/// [`pack::words`] of two numbers of 16 bits.
+unsafe fn words(block: &Block<i32>) {
+    // SAFETY: the caller's.
+    unsafe { pack::words::<2>(block) }
+}
 
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
 /// with few.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty) => {
+    ($name:ident, $module:ident, $simd:ty, $decode:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         engine!(
-            $name, $module, $simd, pack::across, inline,
+            $name, $module, $simd, pack::across, $decode, inline,
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
             3 [1 2 3 4]
@@ -102,7 +150,7 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         engine!(
-            $name, $module, $simd, pack::across, inline,
+            $name, $module, $simd, pack::across, $decode, inline,
             1 [1 2 3 4]
             2 [1 2]
             3 [1]
@@ -110,5 +158,11 @@ macro_rules! engine_of {
     };
 }
 
-engine_of!(F32, f32_tiles, V32);
-engine_of!(F64, f64_tiles, V64);
+engine_of!(F32, f32_tiles, V32, Some(decode));
+engine_of!(F64, f64_tiles, V64, None);
+
+byte_engine!(
+    BYTES, byte_tiles, Halves, 2, words, inline,
+    1 [1 2 3 4]
+    2 [1 2 3 4]
+);

@@ -1,0 +1,297 @@
+//! Operands that are kept as they are stored: numbers of 8 or 16 bits, of which tasks make elements.
+//!
+//! > `element[k, p] = (number[k, p] - zero[p]) · scale[p]`, each operation rounded to `f32`
+//!
+//! So the weights of a network take a quarter or half of the memory, and of the time to come from there.
+
+use crate::geometry::parts;
+use crate::kernel::Side;
+use crate::packed::Packed;
+use crate::simd::Simd;
+use crate::{Element, Kernel};
+
+/// How the elements of an operand of `f32` are stored, before it is packed.
+#[derive(Clone, Debug)]
+pub struct Coding {
+    /// What they are.
+    pub code: Code,
+    /// What is subtracted from each: one for each point of the operand's `m` or `n`, or none.
+    pub zero: Option<Vec<f32>>,
+    /// What each is multiplied with after that.
+    pub scale: Option<Vec<f32>>,
+}
+
+/// Numbers that are exact as `f32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// `i8`.
+    I8,
+    /// `u8`.
+    U8,
+    /// `f16`.
+    F16,
+}
+
+impl Code {
+    /// The size of a number in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            Code::I8 | Code::U8 => 1,
+            Code::F16 => 2,
+        }
+    }
+}
+
+/// What it takes to make elements of a packed operand.
+#[derive(Debug)]
+pub(crate) struct Coded {
+    pub(crate) code: Code,
+    /// For each point, and a vector more; of `zero` nothing if nothing is subtracted.
+    pub(crate) zero: Box<[f32]>,
+    pub(crate) scale: Box<[f32]>,
+}
+
+impl Coded {
+    /// Lines of packed numbers that start at number `place`, `step` numbers apart, of the points from `point`
+    /// on. Where they go is not said yet.
+    pub(crate) fn lines<T>(
+        &self,
+        from: *const u8,
+        place: usize,
+        step: usize,
+        point: usize,
+    ) -> Decode<T> {
+        let size = self.code.bytes();
+        Decode {
+            from: from.wrapping_add(place * size),
+            step: step * size,
+            code: self.code,
+            zero: match self.zero.get(point..) {
+                Some(zero) if !zero.is_empty() => zero.as_ptr(),
+                _ => std::ptr::null(),
+            },
+            scale: self.scale[point..].as_ptr(),
+            to: std::ptr::null_mut(),
+            width: 0,
+            k: 0,
+        }
+    }
+}
+
+/// The most lanes of a vector of `f32`, which are read at once even where fewer count.
+const MOST_LANES: usize = 16;
+
+impl Kernel {
+    /// As [`pack_left`](Kernel::pack_left), of coded elements. `None` if that is not for this kernel.
+    ///
+    /// # Panics
+    /// as there.
+    pub fn pack_left_coded(&self, left: &[u8], coding: &Coding) -> Option<Packed> {
+        self.pack_coded(left, coding, self.exchanged)
+    }
+
+    /// As [`pack_right`](Kernel::pack_right), of coded elements. `None` if that is not for this kernel.
+    ///
+    /// # Panics
+    /// as there.
+    pub fn pack_right_coded(&self, right: &[u8], coding: &Coding) -> Option<Packed> {
+        self.pack_coded(right, coding, !self.exchanged)
+    }
+
+    fn pack_coded(&self, bytes: &[u8], coding: &Coding, columns: bool) -> Option<Packed> {
+        let side = if columns { &self.columns } else { &self.rows };
+        let points = side.points.len();
+        let fits = |values: &Option<Vec<f32>>| values.as_ref().is_none_or(|v| v.len() == points);
+        if self.element != Element::F32 || !fits(&coding.zero) || !fits(&coding.scale) {
+            return None;
+        }
+        let size = coding.code.bytes();
+        assert!(
+            bytes.len() >= side.needed * size,
+            "an operand has {} bytes of {}",
+            bytes.len(),
+            side.needed * size
+        );
+        let padded = points.next_multiple_of(MOST_LANES) + MOST_LANES;
+        let pad = |mut values: Vec<f32>| {
+            values.resize(padded, 0.0);
+            values.into()
+        };
+        let coded = Coded {
+            code: coding.code,
+            zero: coding.zero.clone().map(pad).unwrap_or_default(),
+            scale: pad(coding.scale.clone().unwrap_or_else(|| vec![1.0; points])),
+        };
+        let one = match (side.needed, columns) {
+            (0, _) => 0,
+            (_, true) => self.packed_columns(),
+            (_, false) => self.packed_rows(),
+        };
+        let mut packed = Packed::coded(one * side.copies * size, MOST_LANES * size, columns, coded);
+        if one > 0 {
+            let to = packed.as_mut_slice();
+            for batch in 0..self.batch.points() {
+                let [row_offset, column_offset, _, row_copy, column_copy] = self.batch.at(batch);
+                let (offset, copy) = match columns {
+                    true => (column_offset, column_copy),
+                    false => (row_offset, row_copy),
+                };
+                let from = &bytes[offset * size..];
+                let to = &mut to[copy * one * size..][..one * size];
+                match size {
+                    1 => self.pack_panels::<1>(side, from, to, columns),
+                    _ => self.pack_panels::<2>(side, from, to, columns),
+                }
+            }
+        }
+        Some(packed)
+    }
+
+    /// Packs all panels of one batch, of numbers of `SIZE` bytes.
+    fn pack_panels<const SIZE: usize>(
+        &self,
+        side: &Side,
+        from: &[u8],
+        to: &mut [u8],
+        columns: bool,
+    ) {
+        if !columns {
+            for rows in parts(side.points.len(), self.row_panels) {
+                let (width, place) = (rows.len(), rows.start * self.k * SIZE);
+                pack_panel::<SIZE>(side, rows, width, from, &mut to[place..]);
+            }
+            return;
+        }
+        for panel in &self.packed.panels {
+            let first = panel.first_column as usize;
+            let width = panel.vectors as usize * self.lanes;
+            let place = self.packed_place(panel, self.k) * SIZE;
+            let points = first..first + panel.columns as usize;
+            pack_panel::<SIZE>(side, points, width, from, &mut to[place..]);
+        }
+    }
+}
+
+/// Packs some points, in lines of `width`.
+fn pack_panel<const SIZE: usize>(
+    side: &Side,
+    points: std::ops::Range<usize>,
+    width: usize,
+    from: &[u8],
+    to: &mut [u8],
+) {
+    /// As many lines as one line of the cache has bytes.
+    const LINES: usize = 64;
+    let points = &side.points[points];
+    let contiguous = points.is_sorted_by(|a, b| a + 1 == *b);
+    let lines = side.offsets.chunks(LINES);
+    for (offsets, to) in lines.zip(to.chunks_mut(LINES * width * SIZE)) {
+        if contiguous {
+            let bytes = points.len() * SIZE;
+            for (&offset, line) in offsets.iter().zip(to.chunks_mut(width * SIZE)) {
+                let start = (offset as usize + points[0] as usize) * SIZE;
+                line[..bytes].copy_from_slice(&from[start..start + bytes]);
+            }
+            continue;
+        }
+        for (lane, &point) in points.iter().enumerate() {
+            for (line, &offset) in offsets.iter().enumerate() {
+                let from_at = (offset as usize + point as usize) * SIZE;
+                let to_at = (line * width + lane) * SIZE;
+                to[to_at..to_at + SIZE].copy_from_slice(&from[from_at..from_at + SIZE]);
+            }
+        }
+    }
+}
+
+/// Packed numbers of which elements are to be made.
+pub(crate) struct Decode<T> {
+    /// The first number, and how many bytes further each line starts.
+    pub(crate) from: *const u8,
+    pub(crate) step: usize,
+    pub(crate) code: Code,
+    /// For each lane, and as many more as make a vector; `zero` is null if nothing is subtracted.
+    pub(crate) zero: *const f32,
+    pub(crate) scale: *const f32,
+    /// `k` lines of `width` elements.
+    pub(crate) to: *mut T,
+    pub(crate) width: usize,
+    pub(crate) k: usize,
+}
+
+/// Vectors of coded elements.
+///
+/// # Safety
+/// of every function: the machine has the instructions, and of `from` as many numbers may be read as
+/// there are lanes.
+pub(crate) trait Codes: Simd<T = f32> {
+    unsafe fn i8(from: *const u8) -> Self::V;
+    unsafe fn u8(from: *const u8) -> Self::V;
+    unsafe fn f16(from: *const u8) -> Self::V;
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+}
+
+/// Makes elements.
+///
+/// # Safety
+/// The machine has the instructions; all lines may be written, and read with a vector more after the
+/// last; `zero` and `scale` are as long as [`Decode`] says.
+#[inline(always)]
+pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
+    // SAFETY: the caller's.
+    unsafe {
+        match lines.code {
+            Code::I8 => decode_by::<S>(lines, |from| S::i8(from)),
+            Code::U8 => decode_by::<S>(lines, |from| S::u8(from)),
+            Code::F16 => decode_by::<S>(lines, |from| S::f16(from)),
+        }
+    }
+}
+
+/// # Safety
+/// as [`decode`].
+#[inline(always)]
+unsafe fn decode_by<S: Codes>(lines: &Decode<f32>, load: impl Fn(*const u8) -> S::V) {
+    for start in (0..lines.width).step_by(S::LANES) {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            let scale = S::load(lines.scale.add(start));
+            if lines.zero.is_null() {
+                decode_vectors::<S>(lines, start, |from| S::mul(load(from), scale));
+            } else {
+                let zero = S::load(lines.zero.add(start));
+                decode_vectors::<S>(lines, start, |from| S::mul(S::sub(load(from), zero), scale));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// as [`decode`].
+#[inline(always)]
+unsafe fn decode_vectors<S: Codes>(
+    lines: &Decode<f32>,
+    start: usize,
+    element: impl Fn(*const u8) -> S::V,
+) {
+    let lanes = (lines.width - start).min(S::LANES);
+    let mut from = lines.from.wrapping_add(start * lines.code.bytes());
+    let mut to = lines.to.wrapping_add(start);
+    for _ in 0..lines.k {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            S::fetch(from.wrapping_add(AHEAD).cast());
+            let v = element(from);
+            match lanes == S::LANES {
+                true => S::store(to, v),
+                false => S::store_first(to, v, lanes),
+            }
+        }
+        from = from.wrapping_add(lines.step);
+        to = to.wrapping_add(lines.width);
+    }
+}
+
+/// How many bytes ahead numbers are fetched.
+const AHEAD: usize = 4 << 10;
