@@ -195,6 +195,12 @@ fn contractions(criterion: &mut Criterion) {
             Coded,
         ),
         (
+            "weights/24x1536x384",
+            matrices(1, 24, 384, 1536),
+            Plain,
+            Packed,
+        ),
+        (
             "coded/24x1536x384",
             matrices(1, 24, 384, 1536),
             Plain,
@@ -229,6 +235,10 @@ fn contractions(criterion: &mut Criterion) {
                 (Plain, _) => Operand::Plain(&right),
                 (Coded, Some(coded)) => Operand::Packed(coded),
                 _ => Operand::Packed(&packed_right),
+            };
+            let right_form = match (right_form, &coded) {
+                (Coded, Some(coded)) => coded.form(),
+                (form, _) => form,
             };
             let plan = kernel.plan(left_form, right_form, 1);
             let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];

@@ -4,7 +4,7 @@
 //!
 //! So the weights of a network take a quarter or half of the memory, and of the time to come from there.
 
-use crate::geometry::parts;
+use crate::geometry::{Panel, parts};
 use crate::kernel::Side;
 use crate::packed::Packed;
 use crate::simd::Simd;
@@ -46,9 +46,11 @@ impl Code {
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
-    /// For each point, and a vector more; of `zero` nothing if nothing is subtracted.
+    /// For each point, and a vector more: 0 and 1 if nothing was said.
     pub(crate) zero: Box<[f32]>,
     pub(crate) scale: Box<[f32]>,
+    /// Whether tiles can take the numbers: see [`crate::tile::coded_tile`].
+    pub(crate) in_tiles: bool,
 }
 
 impl Coded {
@@ -66,10 +68,7 @@ impl Coded {
             from: from.wrapping_add(place * size),
             step: step * size,
             code: self.code,
-            zero: match self.zero.get(point..) {
-                Some(zero) if !zero.is_empty() => zero.as_ptr(),
-                _ => std::ptr::null(),
-            },
+            zero: self.zero[point..].as_ptr(),
             scale: self.scale[point..].as_ptr(),
             to: std::ptr::null_mut(),
             width: 0,
@@ -78,11 +77,18 @@ impl Coded {
     }
 }
 
+/// Up to so many tiles each make elements of the same numbers; more would take longer than reading elements.
+const FEW_PANELS: usize = 3;
+
+/// From so many vectors of columns on it does not count what tasks need to make elements of their rows.
+const MANY_VECTORS: usize = 16;
+
 /// The most lanes of a vector of `f32`, which are read at once even where fewer count.
 const MOST_LANES: usize = 16;
 
 impl Kernel {
-    /// As [`pack_left`](Kernel::pack_left), of coded elements. `None` if that is not for this kernel.
+    /// As [`pack_left`](Kernel::pack_left), of coded elements: either as they are, or as `f32` where tasks would
+    /// make elements too often. `None` if that is not for this kernel.
     ///
     /// # Panics
     /// as there.
@@ -90,7 +96,7 @@ impl Kernel {
         self.pack_coded(left, coding, self.exchanged)
     }
 
-    /// As [`pack_right`](Kernel::pack_right), of coded elements. `None` if that is not for this kernel.
+    /// As [`pack_left_coded`](Kernel::pack_left_coded), of the right operand.
     ///
     /// # Panics
     /// as there.
@@ -119,7 +125,12 @@ impl Kernel {
         };
         let coded = Coded {
             code: coding.code,
-            zero: coding.zero.clone().map(pad).unwrap_or_default(),
+            in_tiles: match coding.code {
+                Code::I8 => coding.zero.is_none(),
+                Code::U8 => true,
+                Code::F16 => coding.zero.is_none() && coding.scale.is_none(),
+            },
+            zero: pad(coding.zero.clone().unwrap_or_else(|| vec![0.0; points])),
             scale: pad(coding.scale.clone().unwrap_or_else(|| vec![1.0; points])),
         };
         let one = match (side.needed, columns) {
@@ -144,7 +155,63 @@ impl Kernel {
                 }
             }
         }
-        Some(packed)
+        let keep = match columns {
+            true => self.row_panels <= FEW_PANELS,
+            false => self.packed.vectors.len() >= MANY_VECTORS,
+        };
+        Some(if keep {
+            packed
+        } else {
+            self.decoded(&packed, columns)
+        })
+    }
+
+    /// The elements of a packed operand of numbers.
+    fn decoded(&self, packed: &Packed, columns: bool) -> Packed {
+        let (Some(code), Some(decode)) = (packed.code(), self.engine::<f32>().decode) else {
+            unreachable!("there are numbers, and every engine of `f32` makes elements of them");
+        };
+        let (side, one) = match columns {
+            true => (&self.columns, self.packed_columns()),
+            false => (&self.rows, self.packed_rows()),
+        };
+        let count = if side.needed == 0 {
+            0
+        } else {
+            one * side.copies
+        };
+        let from = packed.elements(count, code.code.bytes(), columns);
+        let mut elements = Packed::zeroed(count * size_of::<f32>(), columns);
+        let to: *mut f32 = elements.as_mut_ptr().cast();
+        let panels: Vec<(usize, usize, usize)> = match columns {
+            true => {
+                let of = |panel: &Panel| {
+                    let first = panel.first_vector as usize * self.lanes;
+                    let width = panel.vectors as usize * self.lanes;
+                    (first, width, self.packed_place(panel, self.k))
+                };
+                self.packed.panels.iter().map(of).collect()
+            }
+            false => parts(side.points.len(), self.row_panels)
+                .map(|rows| (rows.start, rows.len(), rows.start * self.k))
+                .collect(),
+        };
+        let copies = if count == 0 { 0 } else { side.copies };
+        for copy in 0..copies {
+            for &(first, width, place) in &panels {
+                let place = copy * one + place;
+                let lines = Decode {
+                    to: to.wrapping_add(place),
+                    width,
+                    k: self.k,
+                    ..code.lines(from, place, width, first)
+                };
+                // SAFETY: the panel lies there in both operands, and after the numbers is as much as a vector
+                // may read.
+                unsafe { decode(&lines) }
+            }
+        }
+        elements
     }
 
     /// Packs all panels of one batch, of numbers of `SIZE` bytes.
@@ -210,7 +277,7 @@ pub(crate) struct Decode<T> {
     pub(crate) from: *const u8,
     pub(crate) step: usize,
     pub(crate) code: Code,
-    /// For each lane, and as many more as make a vector; `zero` is null if nothing is subtracted.
+    /// For each lane, and as many more as make a vector.
     pub(crate) zero: *const f32,
     pub(crate) scale: *const f32,
     /// `k` lines of `width` elements.
@@ -257,12 +324,8 @@ unsafe fn decode_by<S: Codes>(lines: &Decode<f32>, load: impl Fn(*const u8) -> S
         // SAFETY: by the caller's contract.
         unsafe {
             let scale = S::load(lines.scale.add(start));
-            if lines.zero.is_null() {
-                decode_vectors::<S>(lines, start, |from| S::mul(load(from), scale));
-            } else {
-                let zero = S::load(lines.zero.add(start));
-                decode_vectors::<S>(lines, start, |from| S::mul(S::sub(load(from), zero), scale));
-            }
+            let zero = S::load(lines.zero.add(start));
+            decode_vectors::<S>(lines, start, |from| S::mul(S::sub(load(from), zero), scale));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::coded::{Coded, Decode};
 use crate::geometry::Panel;
 use crate::plan::{Part, Plan, Rows, Source};
 use crate::simd::Number;
-use crate::tile::{Engine, Tile};
+use crate::tile::{Engine, Tile, TileFn};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
@@ -68,7 +68,8 @@ impl<T: Number> Run<'_, T> {
                     }
                 }
                 for group in panels.chunks(plan.group) {
-                    if plan.columns.is_own() {
+                    // Where tiles take numbers, none are made before.
+                    if plan.columns.is_own() && !self.in_tiles() {
                         // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
                         unsafe {
                             let to = self.own_columns;
@@ -175,6 +176,18 @@ impl<T: Number> Run<'_, T> {
         unsafe { decode(lines) }
     }
 
+    /// Whether tiles take coded columns as they are.
+    fn in_tiles(&self) -> bool {
+        self.plan.in_tiles && self.column_code.is_some_and(|code| code.in_tiles)
+    }
+
+    /// The tiles that take a panel's columns as numbers, if they do.
+    fn coded_tiles(&self, panel: &Panel) -> Option<&'static [TileFn<T>]> {
+        let code = self.column_code.filter(|_| self.in_tiles())?;
+        let tables = self.engine.coded.get(code.code as usize)?;
+        tables.get(panel.vectors as usize - 1).copied()
+    }
+
     /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
     fn tiles(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let mut start = block.start;
@@ -233,6 +246,12 @@ impl<T: Number> Run<'_, T> {
                 let place = place(panel, self.kernel.k) + k * width;
                 columns.cast::<T>().wrapping_add(place)
             }
+            Source::Coded if self.in_tiles() => {
+                let width = panel.vectors as usize * self.kernel.lanes;
+                let place = place(panel, self.kernel.k) + k * width;
+                let size = self.column_code.map_or(1, |code| code.code.bytes());
+                columns.wrapping_add(place * size).cast()
+            }
             Source::Own | Source::Coded => self
                 .own_columns
                 .wrapping_add(place(panel, count) - place(first, count))
@@ -281,6 +300,8 @@ impl<T: Number> Run<'_, T> {
             columns: at.columns,
             rows_ahead: at.ahead[0],
             columns_ahead: at.ahead[1],
+            zero: std::ptr::null(),
+            scale: std::ptr::null(),
             offsets: std::ptr::null(),
             vectors: vectors.as_ptr(),
             out: at.out,
@@ -294,6 +315,12 @@ impl<T: Number> Run<'_, T> {
         };
         // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
         unsafe {
+            if let (Some(code), Some(tiles)) = (self.column_code, self.coded_tiles(panel)) {
+                let first = panel.first_vector as usize * kernel.lanes;
+                tile.zero = code.zero[first..].as_ptr().cast();
+                tile.scale = code.scale[first..].as_ptr().cast();
+                return tiles[h - 1](&tile);
+            }
             if plan.columns != Source::Plain {
                 return engine.packed[n - 1][h - 1](&tile);
             }

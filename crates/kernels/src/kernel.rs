@@ -37,6 +37,8 @@ pub struct Kernel {
     pub(crate) higher: usize,
     pub(crate) low: usize,
     pub(crate) lanes: usize,
+    /// The most vectors of a tile that makes elements of coded columns itself.
+    pub(crate) coded_vectors: usize,
     pub(crate) packed: Columns,
     pub(crate) plain: Columns,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
@@ -92,6 +94,7 @@ impl Kernel {
         let Registers {
             lanes,
             group,
+            coded_vectors,
             tallest,
         } = match contraction.element {
             Element::F32 => Registers::of::<f32>(isa),
@@ -186,6 +189,7 @@ impl Kernel {
             higher: rows.points() % row_panels.max(1),
             low: rows.points() / row_panels.max(1),
             lanes,
+            coded_vectors,
             packed,
             plain,
             scatter: (!contiguous).then_some(column_out),
@@ -263,6 +267,8 @@ struct Registers {
     lanes: usize,
     /// How many `k` a step takes.
     group: usize,
+    /// The most vectors of a tile that makes elements of coded columns itself.
+    coded_vectors: usize,
     /// The tallest tile of each number of vectors.
     tallest: Vec<usize>,
 }
@@ -273,6 +279,7 @@ impl Registers {
         Registers {
             lanes: engine.lanes,
             group: engine.group,
+            coded_vectors: engine.coded.first().map_or(0, |tiles| tiles.len()),
             tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
         }
     }

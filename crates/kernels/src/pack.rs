@@ -223,18 +223,26 @@ pub(crate) unsafe fn scattered<T: Number<Item = T>>(block: &Block<T>) {
 #[inline(always)]
 pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
     // The lanes before which a run of consecutive points ends.
-    let mut ends = [0u16; MOST_POINTS];
+    let mut ends = [const { MaybeUninit::<u16>::uninit() }; MOST_POINTS];
     let mut runs = 0;
-    for lane in 1..=block.points.len() {
-        if block.points.get(lane) != Some(&(block.points[lane - 1] + 1)) {
-            ends[runs] = lane as u16;
-            runs += 1;
+    if block.points.is_sorted_by(|a, b| a + 1 == *b) {
+        ends[0].write(block.points.len() as u16);
+        runs = 1;
+    } else {
+        for lane in 1..=block.points.len() {
+            if block.points.get(lane) != Some(&(block.points[lane - 1] + 1)) {
+                ends[runs].write(lane as u16);
+                runs += 1;
+            }
         }
     }
-    let ends = match 3 * runs <= block.points.len() {
-        true => &ends[..runs],
-        false => &[],
+    let runs = if runs == 1 || 3 * runs <= block.points.len() {
+        runs
+    } else {
+        0
     };
+    // SAFETY: the first `runs` were written.
+    let ends = unsafe { std::slice::from_raw_parts(ends.as_ptr().cast::<u16>(), runs) };
     for (line, offsets) in block.offsets.chunks(GROUP).take(block.k).enumerate() {
         // SAFETY: by the caller's contract: every point of every `k` may be read, and all lines written.
         unsafe {

@@ -1,5 +1,6 @@
 //! A packed operand.
 
+use crate::Form;
 use crate::coded::Coded;
 
 /// An operand laid out as the micro-kernels of one [`Kernel`](crate::Kernel) read it.
@@ -32,6 +33,14 @@ impl Packed {
             bytes,
             code: Some(code),
             ..Packed::zeroed(bytes + more, columns)
+        }
+    }
+
+    /// The form to plan runs for.
+    pub fn form(&self) -> Form {
+        match self.code {
+            Some(_) => Form::Coded,
+            None => Form::Packed,
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Plan {
     pub(crate) row_block: usize,
     /// How many panels of columns a task packs at a time.
     pub(crate) group: usize,
+    /// Whether tiles take coded columns as they are, if there are tiles for the coding.
+    pub(crate) in_tiles: bool,
     pub(crate) parts: Vec<Part>,
     pub(crate) packing: usize,
     element: usize,
@@ -97,6 +99,9 @@ pub(crate) struct Part {
 /// The bytes of packed columns that a tile should find in the first cache.
 const PANEL_BYTES: usize = 32 << 10;
 
+/// The bytes of columns that are made of coded ones at a time: the first cache takes them while rows are there.
+const MADE_BYTES: usize = 16 << 10;
+
 /// The bytes of columns that the second cache keeps while rows go by.
 const STAY_BYTES: usize = 128 << 10;
 
@@ -155,6 +160,7 @@ impl Kernel {
             .max()
             .unwrap_or(1)
             * self.lanes;
+        let in_tiles = columns == Source::Coded && width <= self.coded_vectors * self.lanes;
         // Many packed rows go by once, if the second cache has room for all columns.
         let rows_stream = rows == Rows::Packed
             && columns == Source::Plain
@@ -164,7 +170,12 @@ impl Kernel {
             self.k
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
-            let most = (PANEL_BYTES / (width * self.element.bytes())).max(64);
+            let bytes = match columns {
+                Source::Coded if in_tiles => PANEL_BYTES * self.element.bytes(),
+                Source::Coded => MADE_BYTES,
+                _ => PANEL_BYTES,
+            };
+            let most = (bytes / (width * self.element.bytes())).max(64);
             // A little more is better than another block.
             self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
         };
@@ -185,10 +196,11 @@ impl Kernel {
             Source::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
             _ => 0,
         };
-        let name = self.describe(rows, columns);
+        let name = self.describe(rows, columns, in_tiles);
         Plan {
             rows,
             columns,
+            in_tiles,
             k_block: k_block.max(1),
             row_block,
             group,
@@ -325,7 +337,7 @@ impl Kernel {
         )
     }
 
-    fn describe(&self, rows: Rows, columns: Source) -> String {
+    fn describe(&self, rows: Rows, columns: Source, in_tiles: bool) -> String {
         let most = self
             .columns_of(columns)
             .panels
@@ -349,6 +361,7 @@ impl Kernel {
             Source::Plain => "direct",
             Source::Shared => "packed first",
             Source::Own => "packed in tasks",
+            Source::Coded if in_tiles => "decoded in tiles",
             Source::Coded => "decoded in tasks",
         };
         let scatter = if self.scatter.is_some() {

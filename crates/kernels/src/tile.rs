@@ -9,7 +9,7 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::coded::Decode;
+use crate::coded::{Codes, Decode};
 use crate::pack::Packing;
 use crate::simd::{Number, Simd};
 
@@ -33,11 +33,14 @@ pub(crate) struct Tile<T> {
     /// The elements of the row side: `H` for each `k`, and from one `k` to the next `rows_step`.
     pub(crate) rows: *const T,
     pub(crate) rows_step: usize,
-    /// The column side: packed (`N` vectors for each `k`), or plain.
+    /// The column side: packed (`N` vectors for each `k`), maybe in numbers, or plain.
     pub(crate) columns: *const T,
     /// How many elements ahead the rows, and packed columns, are fetched into the second cache.
     pub(crate) rows_ahead: usize,
     pub(crate) columns_ahead: usize,
+    /// Where it is coded: for each lane what is subtracted from a number, and what it is then multiplied with.
+    pub(crate) zero: *const T,
+    pub(crate) scale: *const T,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
     /// `N` vectors.
@@ -74,11 +77,18 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
     pub(crate) packing: Packing<T>,
+    /// As `packed`, of columns of numbers: a table for each [`Code`], or none.
+    pub(crate) coded: &'static [&'static [&'static [TileFn<T>]]],
     /// [`crate::coded::decode`], if elements can be coded.
     pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
     /// [`chains`].
     pub(crate) chains: unsafe fn(usize) -> T,
 }
+
+/// The numbers of a coded column side.
+pub(crate) const I8: u8 = 0;
+pub(crate) const U8: u8 = 1;
+pub(crate) const F16: u8 = 2;
 
 /// How a tile reads its column side.
 pub(crate) const PACKED: u8 = 0;
@@ -88,6 +98,15 @@ pub(crate) const EDGE: u8 = 2;
 /// The rows of a tile that leave time for fetching what comes next; lower ones are all loads.
 const LEAST_FETCHING: usize = 4;
 
+/// How all micro-kernels of an engine load and store the sums of tiles whose vectors are not all whole, `h` by
+/// `n` vectors. These are functions of their own, so that there is one copy for all tiles.
+pub(crate) struct Parts<S: Simd> {
+    /// [`load_sums`].
+    pub(crate) load: unsafe fn(&Tile<S::T>, *mut S::V, usize, usize),
+    /// [`store_sums`].
+    pub(crate) store: unsafe fn(&Tile<S::T>, *const S::V, usize, usize),
+}
+
 /// The micro-kernel of `H` rows and `N` vectors.
 ///
 /// # Safety
@@ -95,6 +114,89 @@ const LEAST_FETCHING: usize = 4;
 #[inline(always)]
 pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
     tile: &Tile<S::T>,
+    parts: Parts<S>,
+) {
+    // SAFETY: by the contract of `TileFn` all that is read here may be.
+    unsafe {
+        let vectors = *tile.vectors.cast::<[Vector; N]>();
+        let mut packed = tile.columns;
+        sums::<S, H, N>(
+            tile,
+            parts,
+            #[inline(always)]
+            |k| {
+                let mut columns = [S::zero(); N];
+                if SIDE == PACKED {
+                    for j in 0..N {
+                        columns[j] = S::load(packed.add(j * S::LANES));
+                        if H >= LEAST_FETCHING {
+                            S::fetch(packed.wrapping_add(j * S::LANES + tile.columns_ahead));
+                        }
+                    }
+                    packed = packed.add(N * S::LANES);
+                } else {
+                    let plain = tile.columns.add(*tile.offsets.add(k) as usize);
+                    for j in 0..N {
+                        let from = plain.add(vectors[j].from as usize);
+                        columns[j] = if SIDE == PLAIN {
+                            S::load(from)
+                        } else {
+                            S::load_first(from, vectors[j].load as usize)
+                        };
+                    }
+                }
+                columns
+            },
+        )
+    }
+}
+
+/// The micro-kernel of `H` rows and `N` vectors whose columns are packed numbers, of which it makes elements: of
+/// `i8` with a scale, `u8` with a zero point and a scale, `f16` with neither.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const CODE: u8>(
+    tile: &Tile<f32>,
+    parts: Parts<S>,
+) {
+    let size = if CODE == F16 { 2 } else { 1 };
+    let mut packed: *const u8 = tile.columns.cast();
+    // SAFETY: by the contract of `TileFn` all that is read here may be.
+    unsafe {
+        sums::<S, H, N>(
+            tile,
+            parts,
+            #[inline(always)]
+            |_| {
+                let mut columns = [S::zero(); N];
+                for j in 0..N {
+                    let from = packed.add(j * S::LANES * size);
+                    let (zero, scale) = (tile.zero.add(j * S::LANES), tile.scale.add(j * S::LANES));
+                    columns[j] = match CODE {
+                        I8 => S::mul(S::i8(from), S::load(scale)),
+                        U8 => S::mul(S::sub(S::u8(from), S::load(zero)), S::load(scale)),
+                        _ => S::f16(from),
+                    };
+                }
+                S::fetch(packed.wrapping_add(tile.columns_ahead * size).cast());
+                packed = packed.add(N * S::LANES * size);
+                columns
+            },
+        )
+    }
+}
+
+/// A tile whose `columns` at each `k` are given.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn sums<S: Simd, const H: usize, const N: usize>(
+    tile: &Tile<S::T>,
+    parts: Parts<S>,
+    mut columns: impl FnMut(usize) -> [S::V; N],
 ) {
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
     unsafe {
@@ -110,33 +212,13 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                 }
             } else {
                 let mut stored = sums;
-                load_sums::<S>(tile, stored.as_mut_ptr().cast(), H, N);
+                (parts.load)(tile, stored.as_mut_ptr().cast(), H, N);
                 sums = stored;
             }
         }
         let mut rows = tile.rows;
-        let mut packed = tile.columns;
         for k in 0..tile.k {
-            let mut columns = [S::zero(); N];
-            if SIDE == PACKED {
-                for j in 0..N {
-                    columns[j] = S::load(packed.add(j * S::LANES));
-                    if H >= LEAST_FETCHING {
-                        S::fetch(packed.wrapping_add(j * S::LANES + tile.columns_ahead));
-                    }
-                }
-                packed = packed.add(N * S::LANES);
-            } else {
-                let plain = tile.columns.add(*tile.offsets.add(k) as usize);
-                for j in 0..N {
-                    let from = plain.add(vectors[j].from as usize);
-                    columns[j] = if SIDE == PLAIN {
-                        S::load(from)
-                    } else {
-                        S::load_first(from, vectors[j].load as usize)
-                    };
-                }
-            }
+            let columns = columns(k);
             if H >= LEAST_FETCHING {
                 S::fetch(rows.wrapping_add(tile.rows_ahead));
             }
@@ -167,7 +249,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
             }
         } else {
             let stored = sums;
-            store_sums::<S>(tile, stored.as_ptr().cast(), H, N);
+            (parts.store)(tile, stored.as_ptr().cast(), H, N);
         }
     }
 }
@@ -177,9 +259,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
 /// # Safety
 /// as [`TileFn`]; `sums` has room for `h · n` vectors.
 #[inline(always)]
-unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: usize, n: usize) {
-    // One loop for all tiles' sums, not one copy for each: `black_box` keeps it rolled.
-    let (h, n) = std::hint::black_box((h, n));
+pub(crate) unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: usize, n: usize) {
     for i in 0..h {
         for j in 0..n {
             // SAFETY: by the caller's contract; the elements of a vector are as many as its valid
@@ -208,8 +288,7 @@ unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: usize, n: us
 /// # Safety
 /// as [`TileFn`]; `sums` are `h · n` vectors.
 #[inline(always)]
-unsafe fn store_sums<S: Simd>(tile: &Tile<S::T>, sums: *const S::V, h: usize, n: usize) {
-    let (h, n) = std::hint::black_box((h, n));
+pub(crate) unsafe fn store_sums<S: Simd>(tile: &Tile<S::T>, sums: *const S::V, h: usize, n: usize) {
     for i in 0..h {
         for j in 0..n {
             // SAFETY: as in `load_sums`.
@@ -266,16 +345,18 @@ pub(crate) unsafe fn chains<S: Simd>(steps: usize) -> S::T {
 /// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
 /// numbers of rows that its registers are enough for.
 macro_rules! engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $feature:meta, $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
+
+            tile::parts!($simd, $feature);
 
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
             pub(super) unsafe fn packed<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
                 // SAFETY: the caller's.
-                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t) }
+                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t, PARTS) }
             }
 
             /// # Safety
@@ -283,7 +364,7 @@ macro_rules! engine {
             #[$feature]
             pub(super) unsafe fn plain<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
                 // SAFETY: the caller's.
-                unsafe { tile::tile::<$simd, H, N, { tile::PLAIN }>(t) }
+                unsafe { tile::tile::<$simd, H, N, { tile::PLAIN }>(t, PARTS) }
             }
 
             /// # Safety
@@ -291,7 +372,7 @@ macro_rules! engine {
             #[$feature]
             pub(super) unsafe fn edge<const H: usize>(t: &Tile<<$simd as Simd>::T>) {
                 // SAFETY: the caller's.
-                unsafe { tile::tile::<$simd, H, 1, { tile::EDGE }>(t) }
+                unsafe { tile::tile::<$simd, H, 1, { tile::EDGE }>(t, PARTS) }
             }
 
             /// # Safety
@@ -325,6 +406,7 @@ macro_rules! engine {
                 across: $across,
                 scattered: pack::scattered::<<$simd as Simd>::T>,
             },
+            coded: $coded,
             decode: $decode,
             chains: $module::chains,
         };
@@ -337,12 +419,14 @@ macro_rules! byte_engine {
         mod $module {
             use super::*;
 
+            tile::parts!($simd, $feature);
+
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
             pub(super) unsafe fn packed<const H: usize, const N: usize>(t: &Tile<i32>) {
                 // SAFETY: the caller's.
-                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t) }
+                unsafe { tile::tile::<$simd, H, N, { tile::PACKED }>(t, PARTS) }
             }
 
             /// # Safety
@@ -361,9 +445,71 @@ macro_rules! byte_engine {
             plain: &[],
             edge: &[],
             packing: Packing::Words($words),
+            coded: &[],
             decode: None,
             chains: $module::chains,
         };
+    };
+}
+
+/// The micro-kernels of columns of numbers, for each code; as many numbers of vectors as there are lists.
+macro_rules! coded_tiles {
+    ($name:ident, $module:ident, $simd:ty, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+        mod $module {
+            use super::*;
+
+            tile::parts!($simd, $feature);
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            unsafe fn tile<const CODE: u8, const H: usize, const N: usize>(t: &Tile<f32>) {
+                // SAFETY: the caller's.
+                unsafe { tile::coded_tile::<$simd, H, N, CODE>(t, PARTS) }
+            }
+
+            pub(super) static $name: [&[&[tile::TileFn<f32>]]; 3] = [
+                &[$(&[$(tile::<{ tile::I8 }, $h, $n>),+]),+],
+                &[$(&[$(tile::<{ tile::U8 }, $h, $n>),+]),+],
+                &[$(&[$(tile::<{ tile::F16 }, $h, $n>),+]),+],
+            ];
+        }
+    };
+}
+
+/// The [`Parts`] of an engine.
+macro_rules! parts {
+    ($simd:ty, $feature:meta) => {
+        const PARTS: tile::Parts<$simd> = tile::Parts {
+            load: load_sums,
+            store: store_sums,
+        };
+
+        /// # Safety
+        /// as [`tile::load_sums`].
+        #[$feature]
+        unsafe fn load_sums(
+            t: &Tile<<$simd as Simd>::T>,
+            sums: *mut <$simd as Simd>::V,
+            h: usize,
+            n: usize,
+        ) {
+            // SAFETY: the caller's.
+            unsafe { tile::load_sums::<$simd>(t, sums, h, n) }
+        }
+
+        /// # Safety
+        /// as [`tile::store_sums`].
+        #[$feature]
+        unsafe fn store_sums(
+            t: &Tile<<$simd as Simd>::T>,
+            sums: *const <$simd as Simd>::V,
+            h: usize,
+            n: usize,
+        ) {
+            // SAFETY: the caller's.
+            unsafe { tile::store_sums::<$simd>(t, sums, h, n) }
+        }
     };
 }
 
@@ -377,4 +523,4 @@ macro_rules! edges {
     ($module:ident [$($a:literal)+] $($rest:tt)*) => { &[$($module::edge::<$a>),+] };
 }
 
-pub(crate) use {byte_engine, edges, engine, tiles};
+pub(crate) use {byte_engine, coded_tiles, edges, engine, parts, tiles};

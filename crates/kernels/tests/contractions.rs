@@ -330,11 +330,11 @@ fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
             for tasks in [1, 3] {
                 let (plan, left, right) = match of_left {
                     true => {
-                        let plan = kernel.plan(Form::Coded, Form::Plain, tasks);
+                        let plan = kernel.plan(packed.form(), Form::Plain, tasks);
                         (plan, Operand::Packed(&packed), plain)
                     }
                     false => {
-                        let plan = kernel.plan(Form::Plain, Form::Coded, tasks);
+                        let plan = kernel.plan(Form::Plain, packed.form(), tasks);
                         (plan, plain, Operand::Packed(&packed))
                     }
                 };

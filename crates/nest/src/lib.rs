@@ -50,7 +50,7 @@ mod trim;
 mod verify;
 
 pub use bound::{Bound, bound};
-pub use contract::{Contraction, Stride, Strided, contract};
+pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contract};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};

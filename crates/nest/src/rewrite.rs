@@ -59,7 +59,8 @@ impl Definition<'_> {
         });
     }
 
-    fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
+    /// The value at `at`.
+    pub(crate) fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
         let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
         let mut inside: Option<Scalar> = None;
         for (axis, index) in self.axes.iter().zip(at) {

@@ -23,7 +23,7 @@ pub(crate) fn fold_operands(
         .stages
         .iter()
         .filter_map(|stage| Contraction::of(nest, stage))
-        .flat_map(|c| [c.left.buffer, c.right.buffer])
+        .flat_map(|c| [c.left.tensor.buffer, c.right.tensor.buffer])
         .collect();
     let is_constant = |stage: &Stage| {
         let buffers = stage.loads();

@@ -43,6 +43,7 @@ mod dump;
 mod edit;
 mod error;
 mod execute;
+mod factors;
 mod follow;
 mod model;
 mod passes;

@@ -1,5 +1,6 @@
 //! Steps that are contractions: a kernel made for them runs them, with constant operands packed before.
 
+use crate::factors::{Constants, is_of_left, is_of_right};
 use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::steps::worth;
@@ -20,7 +21,7 @@ pub(crate) struct Product {
     out: Strided,
     left: Operand,
     right: Operand,
-    element: usize,
+    element: Element,
     /// How far the operands and the result move from turn to turn.
     turn: Stride,
     /// How many threads share it.
@@ -56,9 +57,12 @@ impl Product {
         threads: usize,
         follower: Option<u64>,
     ) -> Option<Product> {
+        let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
         let element = match contraction.ty {
             ElementType::F32 => Element::F32,
-            _ => Element::F64,
+            ElementType::F64 => Element::F64,
+            _ if left_type == ElementType::U8 => Element::U8I8,
+            _ => Element::I8U8,
         };
         let problem = problem(contraction, element);
         let kernel = kernels::Kernel::new(&problem).ok()?;
@@ -69,21 +73,20 @@ impl Product {
             out: 0,
         };
         let turn = contraction.turn.unwrap_or(still);
-        let constant = |from: &Strided, moves: usize| {
-            let buffer = step.buffers[from.buffer.0 as usize];
-            match &slots[buffer.0 as usize] {
-                Slot::Constant(tensor) if moves == 0 => {
-                    tensor.bytes().get(from.base * element.bytes()..)
-                }
-                _ => None,
-            }
+        let constants = Constants { step, slots };
+        let left = constants.factor(contraction, &contraction.left, turn.left, is_of_left)?;
+        let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
+        let left = match left {
+            Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
+            Some((bytes, None)) => Some(kernel.pack_left(bytes)),
+            None => None,
         };
-        let left = constant(&contraction.left, turn.left);
-        let right = constant(&contraction.right, turn.right);
-        let form = |constant: &Option<&[u8]>| match constant {
-            Some(_) => Form::Packed,
-            None => Form::Plain,
+        let right = match right {
+            Some((bytes, Some(coding))) => Some(kernel.pack_right_coded(bytes, &coding)?),
+            Some((bytes, None)) => Some(kernel.pack_right(bytes)),
+            None => None,
         };
+        let form = |packed: &Option<Packed>| packed.as_ref().map_or(Form::Plain, Packed::form);
         let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(follower.unwrap_or(0));
         let workers = worth(cost, threads);
         // A few for each, so that a thread which is late leaves its share to others.
@@ -107,14 +110,14 @@ impl Product {
             scratch: 0,
             out: contraction.out,
             left: Operand {
-                from: contraction.left,
-                packed: left.map(|bytes| kernel.pack_left(bytes)),
+                from: contraction.left.tensor,
+                packed: left,
             },
             right: Operand {
-                from: contraction.right,
-                packed: right.map(|bytes| kernel.pack_right(bytes)),
+                from: contraction.right.tensor,
+                packed: right,
             },
-            element: element.bytes(),
+            element,
             turn,
             workers,
             cost,
@@ -212,20 +215,20 @@ impl Product {
         shared: *mut u8,
         turn: usize,
     ) -> Buffers<'a> {
-        let place = |from: &Strided, step: usize| {
+        let place = |from: &Strided, step: usize, size: usize| {
             let (pointer, length) = buffers(from.buffer.0 as usize);
-            let base = ((from.base + turn * step) * self.element).min(length);
+            let base = ((from.base + turn * step) * size).min(length);
             (pointer.0.wrapping_add(base), length - base)
         };
         let operand = |operand: &'a Operand, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let (pointer, length) = place(&operand.from, step);
+                let (pointer, length) = place(&operand.from, step, self.element.operand_bytes());
                 // SAFETY: the caller's.
                 kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
             }
         };
-        let (out, out_bytes) = place(&self.out, self.turn.out);
+        let (out, out_bytes) = place(&self.out, self.turn.out, self.element.bytes());
         Buffers {
             left: operand(&self.left, self.turn.left),
             right: operand(&self.right, self.turn.right),
@@ -247,9 +250,9 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
     };
     let (outer, inner) = contraction.axes.split_at(contraction.outer);
     for axis in outer {
-        let group = match (axis.left, axis.right) {
-            (1.., 0) => &mut problem.m,
-            (0, 1..) => &mut problem.n,
+        let group = match axis {
+            axis if is_of_left(axis) => &mut problem.m,
+            axis if is_of_right(axis) => &mut problem.n,
             _ => &mut problem.batch,
         };
         group.push(dim(axis));

@@ -384,7 +384,7 @@ unsafe fn words(block: &Block<i32>) {
 macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr) => {
         engine!(
-            $name, $module, $simd, $across, $decode,
+            $name, $module, $simd, $across, &[], $decode,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Engine, Tile, byte_engine, engine};
+use crate::tile::{self, Engine, Tile, byte_engine, coded_tiles, engine};
 
 /// 16 lanes of `f32`.
 pub(super) struct V32;
@@ -304,7 +304,7 @@ unsafe fn words(block: &Block<i32>) {
 /// # Safety
 /// as [`pack::across`]: the first `width` lanes of each of the lines may be written, and `count` elements may
 /// be read from each point on.
-#[inline(always)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
 unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: usize) {
     let to: *mut f32 = block.to.cast();
     let line_from = |point: u32, k: usize| {
@@ -363,7 +363,7 @@ unsafe fn decode(lines: &Decode<f32>) {
 }
 
 engine!(
-    F32, f32_tiles, V32, across, Some(decode),
+    F32, f32_tiles, V32, across, &coded_tiles::CODED, Some(decode),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
@@ -375,8 +375,15 @@ engine!(
     8 [1 2]
 );
 
+coded_tiles!(
+    CODED, coded_tiles, V32,
+    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
+    1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+    2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+);
+
 engine!(
-    F64, f64_tiles, V64, pack::across, None,
+    F64, f64_tiles, V64, pack::across, &[], None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
     2 [1 2 3 4 5 6 7 8]

@@ -138,7 +138,7 @@ macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $decode:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         engine!(
-            $name, $module, $simd, pack::across, $decode, inline,
+            $name, $module, $simd, pack::across, &[], $decode, inline(never),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
             3 [1 2 3 4]
@@ -150,7 +150,7 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         engine!(
-            $name, $module, $simd, pack::across, $decode, inline,
+            $name, $module, $simd, pack::across, &[], $decode, inline(never),
             1 [1 2 3 4]
             2 [1 2]
             3 [1]
@@ -161,8 +161,14 @@ macro_rules! engine_of {
 engine_of!(F32, f32_tiles, V32, Some(decode));
 engine_of!(F64, f64_tiles, V64, None);
 
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words, inline,
+    BYTES, byte_tiles, Halves, 2, words, inline(never),
     1 [1 2 3 4]
     2 [1 2 3 4]
+);
+#[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+byte_engine!(
+    BYTES, byte_tiles, Halves, 2, words, inline(never),
+    1 [1 2]
 );

@@ -9,6 +9,7 @@
 //! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
 //! it may give a stage that [`Contraction::of`] describes to a kernel made for that.
 
+mod coded;
 pub(crate) mod operand;
 #[cfg(test)]
 mod tests;
@@ -18,27 +19,41 @@ use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
 use crate::rewrite::{free_axes, loaded_by, replace_axes, rewrite_stage, visit};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
+pub(crate) use coded::CodedLoad;
+pub use coded::{Coding, Points};
+use coded::{inline_coded, is_coded};
 use operand::Operand;
 use rustc_hash::{FxHashMap, FxHashSet};
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U8};
+use vinelift_tensor::element_count;
 
 /// A stage that is a sum of products over strided tensors, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contraction {
-    /// `f32` or `f64`.
+    /// Of the sums: `f32` or `f64`, which is then that of the factors, or `i32`. Then one factor is `u8`, and the
+    /// other `i8`.
     pub ty: ElementType,
     /// Where the sums go.
     pub out: Strided,
     /// The first factor.
-    pub left: Strided,
+    pub left: Factor,
     /// The second factor.
-    pub right: Strided,
+    pub right: Factor,
     /// The axes of the domain, outermost first, and then those summed over, in order.
     pub axes: Vec<Stride>,
     /// How many of the axes are the domain's.
     pub outer: usize,
     /// The outermost axis of the domain, if the stage takes turns; it is none of `axes`.
     pub turn: Option<Stride>,
+}
+
+/// One factor of the products.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Where its elements are.
+    pub tensor: Strided,
+    /// What makes elements of what is there, if they are coded.
+    pub coding: Option<Coding>,
 }
 
 /// A tensor in a buffer, from an element on.
@@ -72,6 +87,7 @@ const LEAST_WIDTH: usize = 4;
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
 pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
+    inline_coded(nest, is_constant);
     let mut group_start = (None, 0);
     for mut stage in std::mem::take(&mut nest.stages) {
         if stage.group.is_none() || group_start.0 != stage.group {
@@ -114,10 +130,14 @@ impl Contraction {
             return None;
         };
         let (left, right) = body.as_term()?;
-        let (left, left_form) = strided_load(nest, left)?;
-        let (right, right_form) = strided_load(nest, right)?;
+        let (turn, domain) = match (stage.group, stage.domain.split_first()) {
+            (Some(_), Some((turn, domain))) => (Some(turn), domain),
+            _ => (None, stage.domain.as_slice()),
+        };
+        let (left, left_form) = factor(nest, left, domain)?;
+        let (right, right_form) = factor(nest, right, domain)?;
         let out_form = offset(nest, stage.target, &stage.at)?;
-        let reads_itself = left.buffer == stage.target || right.buffer == stage.target;
+        let reads_itself = stage.loads().contains(&stage.target);
         if stage.mode != Mode::Set || reads_itself {
             return None;
         }
@@ -126,10 +146,6 @@ impl Contraction {
             left: left_form.step(axis.id),
             right: right_form.step(axis.id),
             out: out_form.step(axis.id),
-        };
-        let (turn, domain) = match (stage.group, stage.domain.split_first()) {
-            (Some(_), Some((turn, domain))) => (Some(stride(turn)), domain),
-            _ => (None, stage.domain.as_slice()),
         };
         let contraction = Contraction {
             ty: stage.value.ty(),
@@ -141,9 +157,10 @@ impl Contraction {
             right,
             axes: domain.iter().chain(axes).map(stride).collect(),
             outer: domain.len(),
-            turn,
+            turn: turn.map(stride),
         };
-        (contraction.is_injective() && contraction.pays()).then_some(contraction)
+        let fits = contraction.is_injective() && contraction.codes_fit() && contraction.pays();
+        fits.then_some(contraction)
     }
 
     /// Whether no two points of the domain share an element of the result.
@@ -157,6 +174,23 @@ impl Contraction {
             reach = reach.saturating_add(step.saturating_mul(extent - 1));
             apart
         })
+    }
+
+    /// Whether zero points and scales belong to axes of one factor alone.
+    fn codes_fit(&self) -> bool {
+        let fits = |factor: &Factor, own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
+            let coding = factor
+                .coding
+                .iter()
+                .flat_map(|c| c.zero.iter().chain(&c.scale));
+            coding.into_iter().all(|points| match points {
+                Points::Value(_) => true,
+                Points::Tensor { steps, .. } => steps.iter().zip(&self.axes).all(|(step, axis)| {
+                    *step == 0 || axis.extent == 1 || (own(axis) > 0 && other(axis) == 0)
+                }),
+            })
+        };
+        fits(&self.left, |a| a.left, |a| a.right) && fits(&self.right, |a| a.right, |a| a.left)
     }
 
     /// Whether a kernel has enough to do, and results that share what it loads.
@@ -185,6 +219,10 @@ impl Form {
     fn step(&self, axis: AxisId) -> usize {
         self.steps.get(&axis).copied().unwrap_or(0)
     }
+
+    fn axes(&self) -> impl Iterator<Item = &AxisId> {
+        self.steps.keys()
+    }
 }
 
 /// The offset of `buffer[at]`, if it is affine and steps forward with every axis.
@@ -211,6 +249,19 @@ fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
     })
 }
 
+/// A factor, and how it steps: a load whose offset is affine, or one of coded numbers.
+fn factor(nest: &Nest, x: &Scalar, domain: &[Axis]) -> Option<(Factor, Form)> {
+    let x = byte(x).unwrap_or(x);
+    let coded = CodedLoad::of(x);
+    let (tensor, form) = strided_load(nest, coded.as_ref().map_or(x, |c| c.numbers))?;
+    let outer: Vec<AxisId> = domain.iter().map(|a| a.id).collect();
+    let coding = match coded {
+        Some(coded) => Some(coded.coding(nest, &outer)?),
+        None => None,
+    };
+    Some((Factor { tensor, coding }, form))
+}
+
 /// A load whose offset is affine.
 fn strided_load(nest: &Nest, x: &Scalar) -> Option<(Strided, Form)> {
     let Kind::Load { buffer, at } = x.kind() else {
@@ -225,7 +276,15 @@ fn strided_load(nest: &Nest, x: &Scalar) -> Option<(Strided, Form)> {
     Some((strided, form))
 }
 
-/// `x`, if it is a float sum of products from zero over at least one point.
+/// The number of 8 bits that `x` is as an `i32`.
+fn byte(x: &Scalar) -> Option<&Scalar> {
+    match x.kind() {
+        Kind::Cast(byte) if x.ty() == I32 && matches!(byte.ty(), U8 | I8) => Some(byte),
+        _ => None,
+    }
+}
+
+/// `x`, if it is a sum of products from zero over at least one point, of floats, or of one `u8` and one `i8`.
 fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
     let Kind::Reduce {
         op: Binary::Add,
@@ -236,17 +295,21 @@ fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
     else {
         return None;
     };
-    let is_float = matches!(x.ty(), ElementType::F32 | ElementType::F64);
-    let fits = is_float
-        && init.as_const() == Some(0)
-        && body.as_term().is_some()
-        && axes.iter().all(|a| a.extent > 0);
+    let (left, right) = body.as_term()?;
+    let is_known = match x.ty() {
+        F32 | F64 => true,
+        I32 => byte(left)
+            .zip(byte(right))
+            .is_some_and(|(left, right)| left.ty() != right.ty()),
+        _ => false,
+    };
+    let fits = is_known && init.as_const() == Some(0) && axes.iter().all(|a| a.extent > 0);
     fits.then_some(x)
 }
 
 /// The sums of products in a stage's value that stand in no other fold, do not read what the stage
 /// writes, and can be computed whether they are needed or not.
-fn sums(stage: &Stage) -> Vec<Scalar> {
+pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
     let mut found: Vec<Scalar> = Vec::new();
     let mut seen = FxHashSet::default();
     let mut open = vec![&stage.value];
@@ -309,12 +372,18 @@ fn try_extract(
     let products = products.fold(1usize, usize::saturating_mul);
     let mut stored = Vec::new();
     let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
+        let whole = x;
+        let x = byte(x).unwrap_or(x);
+        let wide = |x: Scalar| x.cast(whole.ty());
         if strided_load(nest, x).is_some() {
-            return Some(x.clone());
+            return Some(whole.clone());
         }
         let operand = Operand::of(x, other, &outer, axes);
         // Each element should be used a few times; what is constant is stored before the first run.
         let constant = loaded_by([x]).into_iter().all(is_constant);
+        if constant && is_coded(nest, x, other, &outer) {
+            return Some(x.clone());
+        }
         let is_much = operand.elements().saturating_mul(2) > products;
         let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
         if in_turns || (!constant && is_much) {
@@ -323,7 +392,7 @@ fn try_extract(
         let name = format!("{}.{side}", nest.buf(stage.target).name);
         let (store, load) = operand.store(nest, &name, stage, x);
         stored.push(store);
-        Some(load)
+        Some(wide(load))
     };
     let (left, right) = (
         factor(nest, "left", left, right)?,

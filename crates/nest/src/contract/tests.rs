@@ -1,7 +1,7 @@
 use super::*;
 use crate::build::*;
 use crate::{fuse, schedule, verify};
-use ElementType::{F16, F32};
+use ElementType::{F16, F32, I8};
 
 /// The text of the stages after the passes.
 fn contracted(nest: &mut Nest) -> Vec<String> {
@@ -82,11 +82,47 @@ fn a_padded_convolution_stores_its_padded_input() {
         contracted(&mut nest),
         [
             "for i<4, j<21: y.left[i, j] = select((((j - 1) >= 0) & ((j - 1) < 19)), x[i, (j - 1)], 0.0)",
-            "for i<16, j<4, k<3: y.right[i, j, k] = f32(w[i, j, k])",
             "for i<16, j<10: y[i, j] = \
-             add[k<4, l<3; 0.0](term(y.left[k, ((j * 2) + l)], y.right[i, k, l]))",
+             add[k<4, l<3; 0.0](term(y.left[k, ((j * 2) + l)], f32(w[i, k, l])))",
         ]
     );
+}
+
+/// Constant weights stay as they are coded, where zero points and scales are not summed over.
+#[test]
+fn coded_weights_stay_coded() {
+    let right = |scales: &[usize], by_column: bool| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[16, 32], Role::Input);
+        let w = nest.buffer("w", I8, &[32, 64], Role::Input);
+        let scale = nest.buffer("scale", F32, scales, Role::Input);
+        let y = nest.buffer("y", F32, &[16, 64], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[32], |n, k| {
+                let w = n.load(w, vec![k[0].clone(), at[1].clone()]);
+                let axis = if by_column { &at[1] } else { &k[0] };
+                let scale = n.load(scale, vec![axis.clone()]);
+                let x = n.load(x, vec![at[0].clone(), k[0].clone()]);
+                term(x, (w.cast(F32) - number(3.0, F32)) * scale)
+            })
+        });
+        verify(&nest).unwrap();
+        fuse(&mut nest);
+        contract(&mut nest, &|b| b == BufferId(1) || b == BufferId(2));
+        verify(&nest).unwrap();
+        schedule(&mut nest);
+        let last = nest.stages.last().unwrap().clone();
+        Contraction::of(&nest, &last).unwrap().right
+    };
+    let coded = right(&[64], true).coding.unwrap();
+    assert_eq!(coded.zero, Some(Points::Value(3.0f32.to_bits())));
+    let from = Strided {
+        buffer: BufferId(2),
+        base: 0,
+    };
+    let steps = vec![0, 1];
+    assert_eq!(coded.scale, Some(Points::Tensor { from, steps }));
+    assert_eq!(right(&[32], false).coding, None);
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! The factors of contractions that are constant, as their kernels take them.
+
+use crate::plan::Slot;
+use half::f16;
+use vinelift_kernels::{Code, Coding};
+use vinelift_nest::{Contraction, Factor, Kernel, Points, Stride, Strided};
+use vinelift_tensor::{ElementType, Tensor};
+
+/// Finds the constants of a step.
+pub(crate) struct Constants<'a> {
+    pub(crate) step: &'a Kernel,
+    pub(crate) slots: &'a [Slot],
+}
+
+impl<'a> Constants<'a> {
+    /// The bytes of a factor from its first element on, and how they are coded; nothing if they are not
+    /// constant. `None` if they are coded, and not constant.
+    pub(crate) fn factor(
+        &self,
+        contraction: &Contraction,
+        factor: &Factor,
+        moves: usize,
+        is_own: fn(&Stride) -> bool,
+    ) -> Option<Option<(&'a [u8], Option<Coding>)>> {
+        let bytes = self.bytes(&factor.tensor).filter(|_| moves == 0);
+        let Some(coding) = &factor.coding else {
+            return Some(bytes.map(|bytes| (bytes, None)));
+        };
+        let domain = &contraction.axes[..contraction.outer];
+        let points = |points: &Option<Points>| match points {
+            Some(points) => self.values(points, domain, is_own).map(Some),
+            None => Some(None),
+        };
+        let coding = Coding {
+            code: code(self.tensor(&factor.tensor)?.element_type())?,
+            zero: points(&coding.zero)?,
+            scale: points(&coding.scale)?,
+        };
+        Some(Some((bytes?, Some(coding))))
+    }
+
+    fn tensor(&self, from: &Strided) -> Option<&'a Tensor> {
+        let buffer = self.step.buffers[from.buffer.0 as usize];
+        match &self.slots[buffer.0 as usize] {
+            Slot::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self, from: &Strided) -> Option<&'a [u8]> {
+        let tensor = self.tensor(from)?;
+        let size = tensor.element_type().byte_len(from.base)?;
+        tensor.bytes().get(size..)
+    }
+
+    /// The values at all points of the axes of one factor, in row-major order.
+    fn values(
+        &self,
+        points: &Points,
+        domain: &[Stride],
+        is_own: fn(&Stride) -> bool,
+    ) -> Option<Vec<f32>> {
+        let own = domain.iter().enumerate().filter(|(_, axis)| is_own(axis));
+        let (from, steps) = match points {
+            Points::Value(bits) => {
+                let count = own.map(|(_, axis)| axis.extent).product();
+                return Some(vec![f32::from_bits(*bits); count]);
+            }
+            Points::Tensor { from, steps } => (from, steps),
+        };
+        let places = own.fold(vec![from.base], |places, (at, axis)| {
+            let step = steps[at];
+            let along = |place: usize| (0..axis.extent).map(move |n| place + n * step);
+            places.into_iter().flat_map(along).collect()
+        });
+        let tensor = self.tensor(from)?;
+        let bytes = tensor.bytes();
+        let value = |place: usize| match tensor.element_type() {
+            ElementType::I8 => Some(f32::from(*bytes.get(place)? as i8)),
+            ElementType::U8 => Some(f32::from(*bytes.get(place)?)),
+            ElementType::F16 => {
+                let half = bytes.get(2 * place..)?.first_chunk()?;
+                Some(f32::from(f16::from_le_bytes(*half)))
+            }
+            ElementType::F32 => {
+                let float = bytes.get(4 * place..)?.first_chunk()?;
+                Some(f32::from_le_bytes(*float))
+            }
+            _ => None,
+        };
+        places.into_iter().map(value).collect()
+    }
+}
+
+/// What the kernels call numbers of this type.
+fn code(ty: ElementType) -> Option<Code> {
+    match ty {
+        ElementType::I8 => Some(Code::I8),
+        ElementType::U8 => Some(Code::U8),
+        ElementType::F16 => Some(Code::F16),
+        _ => None,
+    }
+}
+
+/// Whether an axis is of the first factor alone, of those of the domain.
+pub(crate) fn is_of_left(axis: &Stride) -> bool {
+    axis.left > 0 && axis.right == 0
+}
+
+/// Whether an axis is of the second factor alone.
+pub(crate) fn is_of_right(axis: &Stride) -> bool {
+    axis.left == 0 && axis.right > 0
+}
