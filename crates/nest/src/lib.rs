@@ -7,7 +7,8 @@
 //! through an index map, a gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a
 //! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Stages may take turns along their outermost
 //! axis ([`Stage::group`]): the parts of a recurrent step do. Long folds along memory are partial folds that run side
-//! by side ([`partial_folds`]). Fusion is substitution ([`fuse`]), and sums of
+//! by side ([`partial_folds`]), and sums of products of quantised values are sums of bytes
+//! ([`quantized_products`]). Fusion is substitution ([`fuse`]), and sums of
 //! products become stages of their own ([`contract`]), which a kernel made for them may run.
 //!
 //! Invariants:
@@ -37,6 +38,7 @@ mod parse;
 mod partial;
 mod parts;
 mod print;
+mod quantized;
 mod range;
 mod reuse;
 mod rewrite;
@@ -61,6 +63,7 @@ pub use nest::{
 pub use parse::{ParseError, parse};
 pub use partial::partial_folds;
 pub use parts::{Parts, Reach, outermost};
+pub use quantized::quantized_products;
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
 pub use scan::Scan;

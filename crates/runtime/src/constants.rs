@@ -8,11 +8,11 @@ use crate::steps::compile;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use vinelift_codegen::{Compiler, Options};
-use vinelift_nest::{BufferId, Contraction, Nest, Role, Stage};
+use vinelift_nest::{BufferId, Contraction, Kind, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Tensor};
 
-/// Computes the operands of contractions that depend on constants alone, and takes their stages out of
-/// the nest.
+/// Computes the operands of contractions and the folds that depend on constants alone, and takes their stages
+/// out of the nest.
 pub(crate) fn fold_operands(
     nest: &mut Nest,
     slots: &mut [Slot],
@@ -27,7 +27,7 @@ pub(crate) fn fold_operands(
         .collect();
     let is_constant = |stage: &Stage| {
         let buffers = stage.loads();
-        operands.contains(&stage.target)
+        (operands.contains(&stage.target) || matches!(stage.value.kind(), Kind::Reduce { .. }))
             && nest.buf(stage.target).role == Role::Temporary
             && nest
                 .stages

@@ -3,7 +3,9 @@
 use crate::plan::Slot;
 use crate::{Error, Level};
 use std::time::{Duration, Instant};
-use vinelift_nest::{Kept, Nest, contract, fuse, partial_folds, schedule, verify};
+use vinelift_nest::{
+    Kept, Nest, contract, fuse, partial_folds, quantized_products, schedule, verify,
+};
 
 /// What a pass did, for the trace.
 #[derive(Debug)]
@@ -38,7 +40,10 @@ pub(crate) fn optimize(
         }
     };
     record("nest", Instant::now(), Vec::new(), &nest);
-    // At every level: it defines the order in which sums are rounded.
+    // At every level: these two define how sums are rounded.
+    let start = Instant::now();
+    quantized_products(&mut nest);
+    record("quantized products", start, Vec::new(), &nest);
     let start = Instant::now();
     partial_folds(&mut nest);
     record("partial folds", start, Vec::new(), &nest);

@@ -1,0 +1,263 @@
+//! Quantised networks: products of values on grids are sums of bytes, which give the same bits at every level
+//! and for any number of threads, near what the layers say one by one in `f64`, and NaN where that is.
+
+use std::num::NonZeroUsize;
+use vinelift::{Config, Core, ElementType, Level, Model, Tensor};
+use vinelift_tests::{outputs, same};
+
+/// The layers of a model in the making.
+#[derive(Default)]
+struct Layers {
+    layers: String,
+    edges: String,
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Layers {
+    fn layer(&mut self, ty: &str, version: &str, data: &str, inputs: &[usize]) -> usize {
+        let id = self.count;
+        self.count += 1;
+        let ports: String = (0..inputs.len())
+            .map(|k| format!("<port id=\"{k}\"/>"))
+            .collect();
+        let ports = if inputs.is_empty() {
+            ports
+        } else {
+            format!("<input>{ports}</input>")
+        };
+        let output = if ty == "Result" {
+            ""
+        } else {
+            "<output><port id=\"9\"/></output>"
+        };
+        self.layers += &format!(
+            "<layer id=\"{id}\" name=\"{ty}{id}\" type=\"{ty}\" version=\"{version}\"><data {data}/>{ports}{output}</layer>"
+        );
+        for (port, from) in inputs.iter().enumerate() {
+            self.edges += &format!(
+                "<edge from-layer=\"{from}\" from-port=\"9\" to-layer=\"{id}\" to-port=\"{port}\"/>"
+            );
+        }
+        id
+    }
+
+    fn parameter(&mut self, shape: &str) -> usize {
+        let data = format!("element_type=\"f32\" shape=\"{shape}\"");
+        self.layer("Parameter", "opset1", &data, &[])
+    }
+
+    fn constant(&mut self, ty: &str, shape: &str, bytes: &[u8]) -> usize {
+        let (offset, size) = (self.bytes.len(), bytes.len());
+        self.bytes.extend_from_slice(bytes);
+        let data =
+            format!("element_type=\"{ty}\" shape=\"{shape}\" offset=\"{offset}\" size=\"{size}\"");
+        self.layer("Const", "opset1", &data, &[])
+    }
+
+    fn quantize(&mut self, x: usize, low: f32, high: f32) -> usize {
+        let mut ends = [low, high, low, high]
+            .map(|v| self.constant("f32", "", &v.to_le_bytes()))
+            .to_vec();
+        ends.insert(0, x);
+        self.layer(
+            "FakeQuantize",
+            "opset1",
+            "levels=\"256\" auto_broadcast=\"numpy\"",
+            &ends,
+        )
+    }
+
+    /// `f32(weights) · scales`
+    fn weights(&mut self, shape: &str, scales: &str, weights: &[i8], values: &[f32]) -> usize {
+        let bytes: Vec<u8> = weights.iter().map(|w| *w as u8).collect();
+        let weights = self.constant("i8", shape, &bytes);
+        let weights = self.layer("Convert", "opset1", "destination_type=\"f32\"", &[weights]);
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let scales = self.constant("f32", scales, &bytes);
+        self.layer(
+            "Multiply",
+            "opset1",
+            "auto_broadcast=\"numpy\"",
+            &[weights, scales],
+        )
+    }
+
+    fn model(mut self, core: &Core, result: usize) -> Model {
+        self.layer("Result", "opset1", "", &[result]);
+        let text = format!(
+            "<net name=\"q\" version=\"11\"><layers>{}</layers><edges>{}</edges></net>",
+            self.layers, self.edges
+        );
+        core.read_model_from_memory(text.as_bytes(), self.bytes)
+            .unwrap()
+    }
+}
+
+/// Numbers from a seed.
+fn numbers(count: usize, seed: u64) -> impl Iterator<Item = u32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..count).map(move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u32
+    })
+}
+
+/// Values in steps of 0.01 from -0.8 to 2.4, off the middle between two.
+fn activations(count: usize, seed: u64) -> Vec<f32> {
+    let value = |n: u32| ((n % 320) as f32 - 80.0 + (n >> 16 & 3) as f32 / 10.0) * 0.01;
+    numbers(count, seed).map(value).collect()
+}
+
+fn weights(count: usize, seed: u64) -> Vec<i8> {
+    numbers(count, seed).map(|n| n as i8).collect()
+}
+
+/// What 256 values from -0.5 to 2.05 make of `x`.
+fn on_grid(x: f32) -> f64 {
+    let x = f64::from(x);
+    (((x.clamp(-0.5, 2.05) + 0.5) * 100.0).round_ties_even() - 50.0) * 0.01
+}
+
+/// Runs the model in every way, compares, and says what it gives.
+fn run(core: &Core, model: &Model, inputs: &[Tensor]) -> Vec<f64> {
+    let expected = outputs(core, model, Level::Interpreted, inputs).unwrap();
+    for level in [Level::Fused, Level::Compiled, Level::Scheduled] {
+        let got = outputs(core, model, level, inputs).unwrap();
+        assert!(same(&got[0], &expected[0]), "at {level:?}");
+    }
+    for threads in 1..=4 {
+        let config = Config {
+            threads: NonZeroUsize::new(threads),
+            ..Config::default()
+        };
+        let mut request = core
+            .compile_model_with(model, config)
+            .unwrap()
+            .create_request();
+        for (k, tensor) in inputs.iter().enumerate() {
+            request.set_input_at(k, tensor.clone()).unwrap();
+        }
+        request.infer().unwrap();
+        assert!(
+            same(&request.outputs()[0], &expected[0]),
+            "{threads} threads"
+        );
+    }
+    expected[0].to_f64_vec().unwrap()
+}
+
+/// Compares with sums in `f64`, as exact as an `f32` can be for terms of that size.
+fn check(got: f64, terms: impl Iterator<Item = f64>) {
+    let (sum, all) = terms.fold((0.0, 0.0), |(sum, all), t| (sum + t, all + t.abs()));
+    if sum.is_nan() {
+        assert!(got.is_nan());
+    } else {
+        assert!((got - sum).abs() <= 4e-7 * all, "{got} for {sum}");
+    }
+}
+
+#[test]
+fn products_with_weights() {
+    let core = Core::new().unwrap();
+    let (m, k, n) = (23, 70, 37);
+    let mut layers = Layers::default();
+    let x = layers.parameter("23,70");
+    let q = layers.quantize(x, -0.5, 2.05);
+    let w = weights(k * n, 1);
+    let scales: Vec<f32> = numbers(n, 2).map(|v| v as f32 * 1e-11 + 0.001).collect();
+    let s = layers.weights("70,37", "1,37", &w, &scales);
+    let y = layers.layer(
+        "MatMul",
+        "opset1",
+        "transpose_a=\"false\" transpose_b=\"false\"",
+        &[q, s],
+    );
+    let model = layers.model(&core, y);
+    let mut data = activations(m * k, 3);
+    (data[5], data[2 * k + 69], data[7 * k]) = (f32::INFINITY, f32::NAN, f32::NEG_INFINITY);
+    let y = run(
+        &core,
+        &model,
+        &[Tensor::from_slice(&[m, k], &data).unwrap()],
+    );
+    for (at, y) in y.into_iter().enumerate() {
+        let (i, j) = (at / n, at % n);
+        let terms = (0..k)
+            .map(|k0| on_grid(data[i * k + k0]) * f64::from(w[k0 * n + j]) * f64::from(scales[j]));
+        check(y, terms);
+    }
+}
+
+#[test]
+fn products_of_activations() {
+    let core = Core::new().unwrap();
+    let (m, k, n) = (19, 64, 21);
+    let mut layers = Layers::default();
+    let (a, b) = (layers.parameter("2,19,64"), layers.parameter("2,21,64"));
+    let (a, b) = (
+        layers.quantize(a, -0.5, 2.05),
+        layers.quantize(b, -0.5, 2.05),
+    );
+    let y = layers.layer(
+        "MatMul",
+        "opset1",
+        "transpose_a=\"false\" transpose_b=\"true\"",
+        &[a, b],
+    );
+    let model = layers.model(&core, y);
+    let (mut a, mut b) = (activations(2 * m * k, 4), activations(2 * n * k, 5));
+    (a[100], b[200]) = (f32::NAN, f32::NAN);
+    let inputs = [
+        Tensor::from_slice(&[2, m, k], &a).unwrap(),
+        Tensor::from_slice(&[2, n, k], &b).unwrap(),
+    ];
+    let y = run(&core, &model, &inputs);
+    for (at, y) in y.into_iter().enumerate() {
+        let (batch, i, j) = (at / (m * n), at / n % m, at % n);
+        let (a, b) = (&a[(batch * m + i) * k..], &b[(batch * n + j) * k..]);
+        check(
+            y,
+            a[..k]
+                .iter()
+                .zip(&b[..k])
+                .map(|(a, b)| on_grid(*a) * on_grid(*b)),
+        );
+    }
+}
+
+#[test]
+fn padded_convolutions() {
+    let core = Core::new().unwrap();
+    let (channels, outs, size) = (9, 13, 12);
+    let mut layers = Layers::default();
+    let x = layers.parameter("1,9,12,12");
+    let q = layers.quantize(x, -0.5, 2.05);
+    let w = weights(outs * channels * 9, 6);
+    let scales: Vec<f32> = numbers(outs, 7).map(|v| v as f32 * 1e-11 + 0.001).collect();
+    let s = layers.weights("13,9,3,3", "13,1,1,1", &w, &scales);
+    let data = "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"1,1\" pads_end=\"1,1\" auto_pad=\"explicit\"";
+    let y = layers.layer("Convolution", "opset1", data, &[q, s]);
+    let model = layers.model(&core, y);
+    let mut data = activations(channels * size * size, 8);
+    data[3 * size * size + 40] = f32::NAN;
+    let y = run(
+        &core,
+        &model,
+        &[Tensor::from_slice(&[1, channels, size, size], &data).unwrap()],
+    );
+    for (at, y) in y.into_iter().enumerate() {
+        let (o, h, v) = (at / (size * size), at / size % size, at % size);
+        let points = (0..channels).flat_map(|c| (0..9).map(move |p| (c, h + p / 3, v + p % 3, p)));
+        let inside =
+            points.filter(|&(_, h, v, _)| (1..=size).contains(&h) && (1..=size).contains(&v));
+        let terms = inside.map(|(c, h, v, p)| {
+            let x = on_grid(data[(c * size + h - 1) * size + v - 1]);
+            x * f64::from(w[(o * channels + c) * 9 + p]) * f64::from(scales[o])
+        });
+        check(y, terms);
+    }
+    assert_eq!(model.inputs()[0].element_type, ElementType::F32);
+}
