@@ -23,8 +23,8 @@ pub(crate) fn split_interiors(nest: &mut Nest) {
         let buffers = nest.buffers.len();
         append(nest, stage.clone());
         // Where a guard is gone, what it was needed for may have become harder to prove.
-        let parts = nest.extract(first..nest.stages.len());
-        if nest.stages[first..] != [stage.clone()] && verify(&parts.nest).is_err() {
+        let is_proven = |nest: &Nest| verify(&nest.extract(first..nest.stages.len()).nest).is_ok();
+        if nest.stages[first..] != *std::slice::from_ref(&stage) && !is_proven(nest) {
             nest.stages.truncate(first);
             nest.stages.push(stage);
             nest.truncate_buffers(buffers);
@@ -175,6 +175,9 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, 
 const FEW: i64 = 3;
 
 fn folds_with_guards(stage: &Stage) -> bool {
+    if !stage.folds() {
+        return false;
+    }
     let mut found = false;
     visit_stage(stage, &mut |x| {
         if let Kind::Reduce { body, .. } = x.kind() {

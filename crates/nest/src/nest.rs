@@ -152,6 +152,16 @@ impl Stage {
             && extents.eq(nest.buf(self.target).shape.iter().copied())
     }
 
+    /// Whether there is a fold in it.
+    pub(crate) fn folds(&self) -> bool {
+        self.value.folds() || self.at.iter().any(Scalar::folds)
+    }
+
+    /// Whether there is a data-dependent index in it.
+    pub(crate) fn wraps(&self) -> bool {
+        self.value.wraps() || self.at.iter().any(Scalar::wraps)
+    }
+
     /// The buffers that it loads from, in the order met, each once.
     pub fn loads(&self) -> Vec<BufferId> {
         crate::rewrite::loaded(self)

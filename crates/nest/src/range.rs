@@ -164,6 +164,9 @@ impl Ranges {
         if let Some(value) = x.as_index() {
             return Interval::exactly(value);
         }
+        if self.facts.is_empty() && matches!(x.kind(), Kind::Axis(_)) {
+            return self.structural(x);
+        }
         if let Some((_, known)) = self.memo.last().and_then(|m| m.get(&x.address())) {
             return *known;
         }

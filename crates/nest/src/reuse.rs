@@ -44,6 +44,9 @@ fn moved(nest: &Nest, k: usize) -> Option<BufferId> {
         && stage.group.is_none()
         && stage.at == *at
         && covers(stage, &target.shape);
+    if !alike || !is_copy {
+        return None;
+    }
     let uses = |s: &Stage, buffer| s.target == buffer || loaded(s).contains(&buffer);
     let (before, after) = (&nest.stages[..k], &nest.stages[k + 1..]);
     let is_free = source.role == Role::Temporary
@@ -51,7 +54,7 @@ fn moved(nest: &Nest, k: usize) -> Option<BufferId> {
         && before.iter().any(|s| s.target == *from)
         && !before.iter().any(|s| uses(s, stage.target))
         && !after.iter().any(|s| uses(s, *from));
-    (alike && is_copy && is_free).then_some(*from)
+    is_free.then_some(*from)
 }
 
 /// Whether the points of a stage are the elements of its target, in order.

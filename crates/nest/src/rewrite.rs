@@ -33,12 +33,16 @@ pub(crate) fn replace_axes(stage: &mut Stage, by_axis: &FxHashMap<AxisId, Scalar
 }
 
 fn walk(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar, memo: &mut Memo) -> Scalar {
-    if let Some((_, done)) = memo.get(&x.address()) {
+    // What is not shared is met once.
+    let shared = x.is_shared();
+    if shared && let Some((_, done)) = memo.get(&x.address()) {
         return done.clone();
     }
     let inner = x.with_children(|child| walk(child, f, memo));
     let done = f(inner);
-    memo.insert(x.address(), (x.clone(), done.clone()));
+    if shared {
+        memo.insert(x.address(), (x.clone(), done.clone()));
+    }
     done
 }
 
@@ -59,7 +63,7 @@ impl Definition<'_> {
         });
     }
 
-    /// The value at `at`.
+    /// What stands in place of a load at `at`.
     pub(crate) fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
         let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
         let mut inside: Option<Scalar> = None;
@@ -145,6 +149,9 @@ pub(crate) fn rebound(x: Scalar, by_axis: &FxHashMap<AxisId, Axis>) -> Scalar {
 
 fn reduce_axes(x: &Scalar) -> Vec<Axis> {
     let mut axes = Vec::new();
+    if !x.folds() {
+        return axes;
+    }
     visit(x, &mut |x| {
         if let Kind::Reduce { axes: more, .. } = x.kind() {
             axes.extend(more.iter().copied());
@@ -156,7 +163,8 @@ fn reduce_axes(x: &Scalar) -> Vec<Axis> {
 /// Calls `f` once for every distinct node of `x`, children first.
 pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
     fn go(x: &Scalar, f: &mut impl FnMut(&Scalar), seen: &mut FxHashSet<usize>) {
-        if seen.insert(x.address()) {
+        // What is not shared is met once.
+        if !x.is_shared() || seen.insert(x.address()) {
             x.children().for_each(|child| go(child, f, seen));
             f(x);
         }

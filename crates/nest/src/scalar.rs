@@ -16,6 +16,10 @@ struct Node {
     ty: ElementType,
     /// Of the structure, so that unequal scalars are told apart without walking them.
     hash: u64,
+    /// Whether there is a fold in it, itself included.
+    folds: bool,
+    /// Whether there is a data-dependent index in it, itself included.
+    wraps: bool,
 }
 
 /// What a scalar is.
@@ -346,6 +350,22 @@ impl Scalar {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// Whether more than one place may hold it. What a single one holds is met but once in a walk that looks into
+    /// every scalar once.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Whether there is a fold in it, itself included.
+    pub(crate) fn folds(&self) -> bool {
+        self.0.folds
+    }
+
+    /// Whether there is a data-dependent index in it, itself included.
+    pub(crate) fn wraps(&self) -> bool {
+        self.0.wraps
+    }
+
     /// The other summand and the factors, if it is a sum with a term.
     pub fn as_sum(&self) -> Option<[&Scalar; 3]> {
         let Kind::Binary(Binary::Add, sum, term) = self.kind() else {
@@ -365,7 +385,78 @@ impl Scalar {
 
     /// The direct sub-expressions, in order of evaluation. The position of a [`Wrap`] is included.
     pub fn children(&self) -> impl Iterator<Item = &Scalar> {
-        let (fixed, list): ([Option<&Scalar>; 3], &[Scalar]) = match self.kind() {
+        self.kind().children()
+    }
+
+    /// The same node over other children, which come in the order of [`Scalar::children`].
+    ///
+    /// Returns `self` if none of them changed, so that sharing survives a pass.
+    pub fn with_children(&self, mut child: impl FnMut(&Scalar) -> Scalar) -> Scalar {
+        let kind = match self.kind() {
+            Kind::Const(_) | Kind::Axis(_) => None,
+            Kind::Load { buffer, at } => mapped(at, &mut child).map(|at| Kind::Load {
+                buffer: *buffer,
+                at,
+            }),
+            Kind::Unary(op, x) => changed([x], &mut child).map(|[x]| Kind::Unary(*op, x)),
+            Kind::Cast(x) => changed([x], &mut child).map(|[x]| Kind::Cast(x)),
+            Kind::Bitcast(x) => changed([x], &mut child).map(|[x]| Kind::Bitcast(x)),
+            Kind::Binary(op, x, y) => {
+                changed([x, y], &mut child).map(|[x, y]| Kind::Binary(*op, x, y))
+            }
+            Kind::Select(c, x, y) => {
+                changed([c, x, y], &mut child).map(|[c, x, y]| Kind::Select(c, x, y))
+            }
+            Kind::Reduce {
+                op,
+                axes,
+                init,
+                body,
+            } => changed([init, body], &mut child).map(|[init, body]| Kind::Reduce {
+                op: *op,
+                axes: axes.clone(),
+                init,
+                body,
+            }),
+            Kind::Wrap(w) => {
+                let index = changed([&w.index], &mut child);
+                let position = mapped(&w.position, &mut child);
+                let same = index.is_none() && position.is_none();
+                (!same).then(|| {
+                    Kind::Wrap(Wrap {
+                        index: index.map_or_else(|| w.index.clone(), |[index]| index),
+                        position: position.unwrap_or_else(|| w.position.clone()),
+                        ..*w
+                    })
+                })
+            }
+        };
+        kind.map_or_else(|| self.clone(), |kind| Scalar::new(kind, self.ty()))
+    }
+
+    pub(crate) fn new(kind: Kind, ty: ElementType) -> Scalar {
+        let mut hasher = FxHasher::default();
+        kind.hash(&mut hasher);
+        ty.hash(&mut hasher);
+        let mut folds = matches!(kind, Kind::Reduce { .. });
+        let mut wraps = matches!(kind, Kind::Wrap(_));
+        for child in kind.children() {
+            folds |= child.folds();
+            wraps |= child.wraps();
+        }
+        Scalar(Arc::new(Node {
+            kind,
+            ty,
+            hash: hasher.finish(),
+            folds,
+            wraps,
+        }))
+    }
+}
+
+impl Kind {
+    fn children(&self) -> impl Iterator<Item = &Scalar> {
+        let (fixed, list): ([Option<&Scalar>; 3], &[Scalar]) = match self {
             Kind::Const(_) | Kind::Axis(_) => ([None; 3], &[]),
             Kind::Load { at, .. } => ([None; 3], at),
             Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => ([Some(x), None, None], &[]),
@@ -376,61 +467,35 @@ impl Scalar {
         };
         fixed.into_iter().flatten().chain(list)
     }
+}
 
-    /// The same node over other children, which come in the order of [`Scalar::children`].
-    ///
-    /// Returns `self` if none of them changed, so that sharing survives a pass.
-    pub fn with_children(&self, mut child: impl FnMut(&Scalar) -> Scalar) -> Scalar {
-        let mut changed = false;
-        let mut map = |s: &Scalar| {
-            let new = child(s);
-            changed |= new.address() != s.address();
-            new
-        };
-        let kind = match self.kind() {
-            Kind::Const(_) | Kind::Axis(_) => return self.clone(),
-            Kind::Load { buffer, at } => Kind::Load {
-                buffer: *buffer,
-                at: at.iter().map(map).collect(),
-            },
-            Kind::Unary(op, x) => Kind::Unary(*op, map(x)),
-            Kind::Cast(x) => Kind::Cast(map(x)),
-            Kind::Bitcast(x) => Kind::Bitcast(map(x)),
-            Kind::Binary(op, x, y) => Kind::Binary(*op, map(x), map(y)),
-            Kind::Select(c, x, y) => Kind::Select(map(c), map(x), map(y)),
-            Kind::Reduce {
-                op,
-                axes,
-                init,
-                body,
-            } => Kind::Reduce {
-                op: *op,
-                axes: axes.clone(),
-                init: map(init),
-                body: map(body),
-            },
-            Kind::Wrap(w) => Kind::Wrap(Wrap {
-                index: map(&w.index),
-                position: w.position.iter().map(map).collect(),
-                ..w.clone()
-            }),
-        };
-        if !changed {
-            return self.clone();
+/// What `f` makes of each, in order, if it changes any.
+fn changed<const N: usize>(
+    all: [&Scalar; N],
+    f: &mut impl FnMut(&Scalar) -> Scalar,
+) -> Option<[Scalar; N]> {
+    let new = all.map(f);
+    let differ = |(x, y): (&Scalar, &Scalar)| x.address() != y.address();
+    all.into_iter().zip(&new).any(differ).then_some(new)
+}
+
+/// As [`changed`], of a list.
+fn mapped(all: &[Scalar], f: &mut impl FnMut(&Scalar) -> Scalar) -> Option<Vec<Scalar>> {
+    let mut new: Option<Vec<Scalar>> = None;
+    for (k, x) in all.iter().enumerate() {
+        let y = f(x);
+        match &mut new {
+            Some(new) => new.push(y),
+            None if y.address() == x.address() => {}
+            None => {
+                let mut list = Vec::with_capacity(all.len());
+                list.extend_from_slice(&all[..k]);
+                list.push(y);
+                new = Some(list);
+            }
         }
-        Scalar::new(kind, self.ty())
     }
-
-    pub(crate) fn new(kind: Kind, ty: ElementType) -> Scalar {
-        let mut hasher = FxHasher::default();
-        kind.hash(&mut hasher);
-        ty.hash(&mut hasher);
-        Scalar(Arc::new(Node {
-            kind,
-            ty,
-            hash: hasher.finish(),
-        }))
-    }
+    new
 }
 
 /// Without recursion: a chain of any length must not overflow the stack when it goes.
@@ -446,17 +511,25 @@ impl Drop for Node {
     }
 }
 
+/// Takes the children of `kind` apart: those that go with it are added to `into`, if they have children
+/// themselves.
 fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
+    let mut take = |x: Scalar| {
+        let is_leaf = matches!(x.kind(), Kind::Const(_) | Kind::Axis(_));
+        if !is_leaf && !x.is_shared() {
+            into.push(x);
+        }
+    };
     match std::mem::replace(kind, Kind::Const(Const(0))) {
         Kind::Const(_) | Kind::Axis(_) => {}
-        Kind::Load { at, .. } => into.extend(at),
-        Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => into.push(x),
-        Kind::Binary(_, x, y) => into.extend([x, y]),
-        Kind::Select(c, x, y) => into.extend([c, x, y]),
-        Kind::Reduce { init, body, .. } => into.extend([init, body]),
+        Kind::Load { at, .. } => at.into_iter().for_each(take),
+        Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => take(x),
+        Kind::Binary(_, x, y) => [x, y].into_iter().for_each(take),
+        Kind::Select(c, x, y) => [c, x, y].into_iter().for_each(take),
+        Kind::Reduce { init, body, .. } => [init, body].into_iter().for_each(take),
         Kind::Wrap(w) => {
-            into.push(w.index);
-            into.extend(w.position);
+            take(w.index);
+            w.position.into_iter().for_each(take);
         }
     }
 }

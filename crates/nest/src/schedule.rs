@@ -20,7 +20,7 @@ use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
 use crate::skip::skip_by_index;
 use rustc_hash::FxHashMap;
-use vinelift_tensor::element_count;
+use vinelift_tensor::{ElementType, element_count};
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
@@ -146,17 +146,42 @@ impl Groups {
 /// The ranges of all axes of a stage, those of folds included.
 pub(crate) fn ranges_of(stage: &Stage) -> Ranges {
     let mut ranges = Ranges::of_stage(stage);
-    visit_stage(stage, &mut |x| {
-        if let Kind::Reduce { axes, .. } = x.kind() {
-            ranges.bind(axes);
-        }
-    });
+    if stage.folds() {
+        visit_stage(stage, &mut |x| {
+            if let Kind::Reduce { axes, .. } = x.kind() {
+                ranges.bind(axes);
+            }
+        });
+    }
     ranges
 }
 
 /// The position of an axis of the domain whose inner neighbour can join it: in every linear form
 /// the two occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
 fn joinable(stage: &Stage) -> Option<(usize, usize)> {
+    let pairs = first_inner(stage)..stage.domain.len();
+    if pairs.is_empty() {
+        return None;
+    }
+    let forms = match stage.wraps() {
+        true => forms(&without_positions(stage)),
+        false => forms(stage),
+    };
+    pairs
+        .map(|inner| (inner - 1, inner))
+        .find(|&(outer, inner)| {
+            let (a, b) = (stage.domain[outer], stage.domain[inner]);
+            let Ok(extent) = i64::try_from(b.extent) else {
+                return false;
+            };
+            forms
+                .iter()
+                .all(|form| form.of(b.id).checked_mul(extent) == Some(form.of(a.id)))
+        })
+}
+
+/// The stage without the positions of indices, which are computed only for messages.
+fn without_positions(stage: &Stage) -> Stage {
     let mut stage = stage.clone();
     rewrite_stage(&mut stage, &mut |x| match x.kind() {
         Kind::Wrap(w) => Scalar::wrap(Wrap {
@@ -165,15 +190,7 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         }),
         _ => x,
     });
-    (first_inner(&stage)..stage.domain.len())
-        .map(|inner| (inner - 1, inner))
-        .find(|&(outer, inner)| {
-            let (a, b) = (stage.domain[outer], stage.domain[inner]);
-            let Ok(extent) = i64::try_from(b.extent) else {
-                return false;
-            };
-            step_together(&stage, a.id, b.id, extent)
-        })
+    stage
 }
 
 /// The first axis that may join the one around it: the turns that a stage takes with others stay an axis.
@@ -190,7 +207,10 @@ fn too_short(stage: &Stage) -> Option<(usize, usize)> {
         return None;
     }
     let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
-    let fits = (2..SHORT).contains(&b.extent) && a.extent > 1;
+    let fits = (2..SHORT).contains(&b.extent) && a.extent > 1 && stage.mode == Mode::Set;
+    if !fits || !stage.wraps() {
+        return None;
+    }
     let mut by_point = false;
     visit_stage(stage, &mut |x| {
         if let Kind::Wrap(w) = x.kind() {
@@ -198,28 +218,42 @@ fn too_short(stage: &Stage) -> Option<(usize, usize)> {
             visit(&w.index, &mut |x| by_point |= of_axis(x));
         }
     });
-    (fits && by_point && stage.mode == Mode::Set).then_some((inner - 1, inner))
+    by_point.then_some((inner - 1, inner))
 }
 
-/// `stage` is without the positions of indices, which are computed only for messages.
-fn step_together(stage: &Stage, a: AxisId, b: AxisId, extent: i64) -> bool {
-    let mut fits = true;
-    // Roots of index arithmetic: every place where a whole linear form is used.
+/// How often each axis is in a linear form, if it is.
+#[derive(PartialEq)]
+struct Weights(Vec<(AxisId, i64)>);
+
+impl Weights {
+    fn of(&self, axis: AxisId) -> i64 {
+        let known = self.0.iter().find(|(id, _)| *id == axis);
+        known.map_or(0, |(_, k)| *k)
+    }
+}
+
+/// The roots of index arithmetic, every place where a whole linear form is used: what is different of the
+/// axes in them.
+fn forms(stage: &Stage) -> Vec<Weights> {
+    let mut forms: Vec<Weights> = Vec::new();
     let mut root = |x: &Scalar| {
-        let form = Linear::of(x);
-        let weight = |id: AxisId| {
-            form.terms
-                .iter()
-                .find(|(atom, _)| matches!(atom.kind(), Kind::Axis(i) if *i == id))
-                .map_or(0, |(_, k)| *k)
+        if x.ty() != ElementType::I64 || x.as_const().is_some() {
+            return;
+        }
+        let weight = |(atom, k): &(Scalar, i64)| match atom.kind() {
+            Kind::Axis(id) => Some((*id, *k)),
+            _ => None,
         };
-        fits &= weight(b).checked_mul(extent) == Some(weight(a));
+        let form = Weights(Linear::of(x).terms.iter().filter_map(weight).collect());
+        if !form.0.is_empty() && !forms.contains(&form) {
+            forms.push(form);
+        }
     };
     stage.at.iter().for_each(&mut root);
     root(&stage.value);
     visit_stage(stage, &mut |x| {
         // Within one linear form the parts are no roots of their own.
-        if !matches!(x.kind(), Kind::Binary(..)) || x.ty() != vinelift_tensor::ElementType::I64 {
+        if !matches!(x.kind(), Kind::Binary(..)) || x.ty() != ElementType::I64 {
             x.children().for_each(&mut root);
         } else {
             for (atom, _) in Linear::of(x).terms {
@@ -229,7 +263,7 @@ fn step_together(stage: &Stage, a: AxisId, b: AxisId, extent: i64) -> bool {
             }
         }
     });
-    fits
+    forms
 }
 
 /// Replaces two axes by one that runs over both.

@@ -26,7 +26,6 @@ pub(crate) fn simplify_stage(stage: &mut Stage) {
     let mut pass = Simplify {
         ranges: Ranges::of_stage(stage),
         memo: vec![FxHashMap::default()],
-        folds: FxHashMap::default(),
     };
     for at in &mut stage.at {
         *at = pass.scalar(at);
@@ -47,17 +46,20 @@ struct Simplify {
     ranges: Ranges,
     /// By address, one table per guard in force; the scalar is kept so that its address stays its own.
     memo: Vec<FxHashMap<usize, (Scalar, Scalar)>>,
-    /// What has folds in it, by address.
-    folds: FxHashMap<usize, (Scalar, bool)>,
 }
 
 impl Simplify {
     fn scalar(&mut self, x: &Scalar) -> Scalar {
+        match x.kind() {
+            Kind::Const(_) => return x.clone(),
+            Kind::Axis(_) if self.ranges.of(x).high == 0 => return index(0),
+            Kind::Axis(_) => return x.clone(),
+            _ => {}
+        }
         if let Some((_, done)) = self.memo.last().and_then(|m| m.get(&x.address())) {
             return done.clone();
         }
         let done = match x.kind() {
-            Kind::Axis(_) if self.ranges.of(x).high == 0 => index(0),
             Kind::Select(c, yes, no) => self.select(x, c, yes, no),
             Kind::Reduce { .. } => self.reduce(x),
             _ => {
@@ -66,7 +68,7 @@ impl Simplify {
             }
         };
         // What may end the run with an error must stay, whatever its value is.
-        let done = if &done != x && checks(x) != checks(&done) {
+        let done = if x.wraps() && &done != x && checks(x) != checks(&done) {
             self.same(x)
         } else {
             done
@@ -123,16 +125,6 @@ impl Simplify {
         done
     }
 
-    /// Whether there is a fold in it.
-    fn folds(&mut self, x: &Scalar) -> bool {
-        if let Some((_, known)) = self.folds.get(&x.address()) {
-            return *known;
-        }
-        let folds = matches!(x.kind(), Kind::Reduce { .. }) || x.children().any(|c| self.folds(c));
-        self.folds.insert(x.address(), (x.clone(), folds));
-        folds
-    }
-
     /// The same node over simplified children.
     fn same(&mut self, x: &Scalar) -> Scalar {
         x.with_children(|child| self.scalar(child))
@@ -140,7 +132,7 @@ impl Simplify {
 
     fn select(&mut self, x: &Scalar, c: &Scalar, yes: &Scalar, no: &Scalar) -> Scalar {
         // What guards an access in a fold must stay what that access says: folds know of no guards.
-        let c = match self.folds(yes) || self.folds(no) {
+        let c = match yes.folds() || no.folds() {
             true => self.unguarded(|pass| pass.scalar(c)),
             false => self.scalar(c),
         };

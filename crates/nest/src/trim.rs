@@ -14,6 +14,9 @@ use rustc_hash::FxHashMap;
 
 /// Leaves out what the guards of a stage's folds leave out.
 pub(crate) fn trim_folds(nest: &mut Nest, stage: &mut Stage) {
+    if !stage.folds() {
+        return;
+    }
     let mut trimmed: Vec<(Scalar, Scalar)> = Vec::new();
     visit_stage(stage, &mut |x| {
         trimmed.extend(trim(nest, x).map(|fold| (x.clone(), fold)));
@@ -49,7 +52,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
         Binary::Min => crate::build::highest(fold.ty()),
         _ => return None,
     };
-    if *no != neutral || *init != neutral || has_folds(body) {
+    if *no != neutral || *init != neutral || body.folds() {
         return None;
     }
     let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
@@ -90,14 +93,6 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
         true => Scalar::binary(*op, fold, no.clone()),
         false => fold,
     })
-}
-
-fn has_folds(body: &Scalar) -> bool {
-    let mut found = false;
-    crate::rewrite::visit(body, &mut |x| {
-        found |= matches!(x.kind(), Kind::Reduce { .. })
-    });
-    found
 }
 
 /// Takes in that `a op b` must hold, if it says something about one of the axes alone.
