@@ -1,9 +1,10 @@
 //! Which folds run along memory.
 
+use crate::build;
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
 use crate::range::Ranges;
-use crate::rewrite::{Definition, free_axes, loaded, visit, visit_stage};
+use crate::rewrite::{Definition, free_axes, rewrite, visit};
 use crate::row_major;
 use crate::scalar::{Kind, Scalar};
 use crate::simplify::{flat_offset, simplify_stage};
@@ -25,11 +26,11 @@ pub(super) fn steps_in_memory(
         target: stage.target,
         at: Vec::new(),
         mode: Mode::Set,
-        value: body.clone(),
+        value: build::index(0),
         layers: Vec::new(),
         group: None,
     };
-    definitions.inline_into(nest, &mut inlined);
+    inlined.value = definitions.inlined(nest, body);
     simplify_stage(&mut inlined);
     let mut ranges = Ranges::of_stage(&inlined);
     let mut forms = Vec::new();
@@ -88,51 +89,83 @@ pub(super) fn steps_in_memory(
 /// The stages that define temporaries, by their position.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// `None` if there is more than one.
-    by_target: FxHashMap<BufferId, Option<usize>>,
+    /// With the number of nodes of the value; `None` if there is more than one.
+    by_target: FxHashMap<BufferId, Option<(usize, usize)>>,
 }
 
 /// Expressions that are larger are not looked into.
 const MOST_NODES: usize = 300;
 
 impl Definitions {
-    pub(super) fn add(&mut self, position: usize, target: BufferId) {
+    /// Takes in the stage at `position` of the nest, the last so far.
+    pub(super) fn add(&mut self, position: usize, stage: &Stage) {
         self.by_target
-            .entry(target)
+            .entry(stage.target)
             .and_modify(|known| *known = None)
-            .or_insert(Some(position));
+            .or_insert_with(|| Some((position, nodes(&stage.value))));
     }
 
-    /// Puts definitions without folds in place of what `stage` loads.
-    fn inline_into(&self, nest: &mut Nest, stage: &mut Stage) {
-        let mut tried = FxHashSet::default();
-        loop {
-            let next = loaded(stage).into_iter().find(|b| tried.insert(*b));
-            let Some(buffer) = next else { return };
-            let known = self.by_target.get(&buffer).copied().flatten();
-            let Some(definition) = known.and_then(|k| nest.stages.get(k)).cloned() else {
-                continue;
-            };
-            let (mut nodes, mut folds) = (0, false);
-            let mut count = |x: &Scalar| {
-                nodes += 1;
-                folds |= matches!(x.kind(), Kind::Reduce { .. });
-            };
-            visit_stage(stage, &mut |x| count(x));
-            visit(&definition.value, &mut count);
-            let fits = definition.mode == Mode::Set
-                && definition.group.is_none()
-                && definition.is_identity(nest)
-                && nest.buf(buffer).role == Role::Temporary;
-            if !fits || folds || nodes > MOST_NODES {
-                continue;
-            }
-            let definition = Definition {
-                target: buffer,
-                axes: &definition.domain,
-                value: &definition.value,
-            };
-            definition.inline_into(nest, stage);
-        }
+    /// `x` with definitions without folds in place of what it loads, as long as there are not too many nodes.
+    fn inlined(&self, nest: &mut Nest, x: &Scalar) -> Scalar {
+        let mut inline = Inline {
+            definitions: self,
+            left: MOST_NODES.saturating_sub(nodes(x)),
+            done: FxHashMap::default(),
+        };
+        inline.inside(nest, x)
     }
+}
+
+struct Inline<'a> {
+    definitions: &'a Definitions,
+    /// How many more nodes may be put in.
+    left: usize,
+    /// What stands in place of each load.
+    done: FxHashMap<Scalar, Scalar>,
+}
+
+impl Inline<'_> {
+    fn inside(&mut self, nest: &mut Nest, x: &Scalar) -> Scalar {
+        rewrite(x, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } => match self.done.get(&x) {
+                Some(done) => done.clone(),
+                None => {
+                    let done = match self.definition(nest, *buffer) {
+                        Some((axes, value)) => {
+                            let definition = Definition {
+                                target: *buffer,
+                                axes: &axes,
+                                value: &value,
+                            };
+                            let value = definition.instantiate(nest, at);
+                            self.inside(nest, &value)
+                        }
+                        None => x.clone(),
+                    };
+                    self.done.insert(x.clone(), done.clone());
+                    done
+                }
+            },
+            _ => x,
+        })
+    }
+
+    /// The axes and the value that define a temporary, if that may be put in place of its loads.
+    fn definition(&mut self, nest: &Nest, buffer: BufferId) -> Option<(Vec<Axis>, Scalar)> {
+        let (position, nodes) = self.definitions.by_target.get(&buffer).copied().flatten()?;
+        let stage = nest.stages.get(position)?;
+        let fits = stage.mode == Mode::Set
+            && stage.group.is_none()
+            && !stage.value.folds()
+            && stage.is_identity(nest)
+            && nest.buf(buffer).role == Role::Temporary;
+        self.left = self.left.checked_sub(nodes).filter(|_| fits)?;
+        Some((stage.domain.clone(), stage.value.clone()))
+    }
+}
+
+fn nodes(x: &Scalar) -> usize {
+    let mut nodes = 0;
+    visit(x, &mut |_| nodes += 1);
+    nodes
 }

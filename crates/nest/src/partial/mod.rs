@@ -63,7 +63,7 @@ pub fn partial_folds(nest: &mut Nest) {
                 }
             }
         }
-        definitions.add(nest.stages.len(), stage.target);
+        definitions.add(nest.stages.len(), &stage);
         nest.stages.push(stage);
     }
 }
@@ -72,7 +72,7 @@ pub fn partial_folds(nest: &mut Nest) {
 /// no sums of products, and cannot fail.
 fn folds(stage: &Stage) -> Vec<Scalar> {
     let mut found = Vec::new();
-    if stage.group.is_some() {
+    if stage.group.is_some() || !stage.value.folds() {
         return found;
     }
     let mut seen = FxHashSet::default();
