@@ -47,7 +47,7 @@ impl CompiledModel {
         let types = model.infer()?;
         let (inputs, outputs) = (model.inputs(), model.ports_of_results(&types));
         let (mut strings, mut units) = (Strings::default(), 0);
-        let unit = Unit::new(&model.graph, false, &config, &mut strings, &mut units)?;
+        let unit = Unit::new(&model.graph, Some(types), &config, &mut strings, &mut units)?;
         let workshop = Workshop {
             model,
             compiler,

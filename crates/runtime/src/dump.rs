@@ -94,8 +94,8 @@ impl CompiledModel {
             }
         }
         match stage {
-            Stage::Graph => Ok(keep_lines(&model.graph.to_text(&model.infer()?), layer)),
-            Stage::Dot => Ok(model.graph.to_dot(&model.infer()?)),
+            Stage::Graph => Ok(keep_lines(&model.graph.to_text(&*model.infer()?), layer)),
+            Stage::Dot => Ok(model.graph.to_dot(&*model.infer()?)),
             _ => {
                 let mut text = String::new();
                 for piece in self.pieces(shapes)? {

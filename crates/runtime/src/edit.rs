@@ -47,6 +47,7 @@ impl Model {
             .map_err(|e| self.error(e))?;
         let model = Model {
             graph: Arc::new(graph),
+            types: Arc::default(),
             ..self.clone()
         };
         model.infer()?;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vinelift_graph as graph;
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, PartialShape};
@@ -13,6 +13,8 @@ use vinelift_xml as xml;
 pub struct Model {
     pub(crate) file: Arc<str>,
     pub(crate) graph: Arc<graph::Model>,
+    /// What [`Model::infer`] has found.
+    pub(crate) types: Arc<OnceLock<Arc<graph::Types>>>,
 }
 
 /// An input or output of a model.
@@ -52,6 +54,7 @@ impl Model {
         Ok(Model {
             file: file.into(),
             graph: Arc::new(graph),
+            types: Arc::default(),
         })
     }
 
@@ -71,8 +74,16 @@ impl Model {
     }
 
     /// The types of all tensors, as far as the declared shapes of the inputs determine them.
-    pub fn infer(&self) -> Result<graph::Types, Error> {
-        graph::infer(&self.graph).map_err(|e| self.error(e))
+    pub fn infer(&self) -> Result<Arc<graph::Types>, Error> {
+        self.inferred().map_err(|e| self.error(e))
+    }
+
+    pub(crate) fn inferred(&self) -> Result<Arc<graph::Types>, graph::Error> {
+        if let Some(types) = self.types.get() {
+            return Ok(types.clone());
+        }
+        let types = Arc::new(graph::infer(&self.graph)?);
+        Ok(self.types.get_or_init(|| types).clone())
     }
 
     /// The inputs, in order.
@@ -96,7 +107,7 @@ impl Model {
 
     /// The outputs, in order. Fails where the types of the layers do not fit.
     pub fn outputs(&self) -> Result<Vec<Port>, Error> {
-        Ok(self.ports_of_results(&self.infer()?))
+        Ok(self.ports_of_results(&*self.infer()?))
     }
 
     pub(crate) fn ports_of_results(&self, types: &graph::Types) -> Vec<Port> {
@@ -129,7 +140,7 @@ impl Model {
     /// The text and the weights of the model as IR.
     pub fn to_ir(&self) -> Result<(String, Vec<u8>), Error> {
         // Ports of what cannot be inferred keep what the file had.
-        let types = graph::infer(&self.graph).unwrap_or_default();
+        let types = self.inferred().unwrap_or_default();
         let (document, weights) = self.graph.export(&types)?;
         Ok((xml::write(&document), weights))
     }

@@ -45,7 +45,7 @@ impl Model {
             problems: Vec::new(),
         };
         summary.add(&self.graph, "");
-        if let Err(graph::Error::Layers(errors)) = graph::infer(&self.graph) {
+        if let Err(graph::Error::Layers(errors)) = self.inferred() {
             summary
                 .problems
                 .extend(errors.iter().map(ToString::to_string));
@@ -54,7 +54,7 @@ impl Model {
     }
 
     fn declared_outputs(&self) -> Vec<Port> {
-        let types = graph::infer(&self.graph).unwrap_or_default();
+        let types = self.inferred().unwrap_or_default();
         let port = |&result: &_| {
             let inferred = self
                 .graph

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::Compiler;
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, Types, specialize,
 };
 use vinelift_tensor::{Shape, Tensor};
 use vinelift_xml::BodyKind;
@@ -25,6 +25,8 @@ pub(crate) struct Unit {
     pub(crate) results: Vec<TensorId>,
     /// The tensors that variables are set to after a run.
     pub(crate) assigns: Vec<(TensorId, String)>,
+    /// What is known of its tensors whatever the shapes of its inputs are.
+    inferred: Option<Arc<Types>>,
     is_body: bool,
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
@@ -57,11 +59,11 @@ struct Key {
 const MOST_PACKED: usize = 256 << 20;
 
 impl Unit {
-    /// The unit of a model and those of its sub-graphs. `strings` gets the texts of all constants, `count`
+    /// The unit of a model, of which `inferred` is known, or of a body, and those of its sub-graphs. `strings` gets the texts of all constants, `count`
     /// is the number of units so far.
     pub(crate) fn new(
         graph: &Arc<graph::Model>,
-        is_body: bool,
+        inferred: Option<Arc<Types>>,
         config: &Config,
         strings: &mut Strings,
         count: &mut usize,
@@ -88,7 +90,7 @@ impl Unit {
                 _ => {}
             }
             for (kind, body) in &node.bodies {
-                let unit = Unit::new(body, true, config, strings, count)?;
+                let unit = Unit::new(body, None, config, strings, count)?;
                 bodies.insert((index, *kind), unit);
             }
         }
@@ -99,7 +101,8 @@ impl Unit {
             graph: graph.clone(),
             reads,
             assigns,
-            is_body,
+            is_body: inferred.is_none(),
+            inferred,
             bodies,
             plans: Mutex::new(LruCache::new(config.cache_size)),
         })
@@ -123,7 +126,7 @@ impl Unit {
 
     /// What a model with inputs of these shapes is specialised to.
     pub(crate) fn given<'a>(
-        &self,
+        &'a self,
         shapes: &'a [Shape],
         known: &'a Known,
         config: &Config,
@@ -131,6 +134,7 @@ impl Unit {
         Given {
             shapes,
             known,
+            inferred: self.inferred.as_deref(),
             policy: config.index_policy,
             is_body: self.is_body,
         }

@@ -64,7 +64,7 @@ impl Walk<'_> {
         };
         for (output, value) in outputs.into_iter().enumerate() {
             let tensor = TensorId { node, output };
-            self.types.0.insert(tensor, type_of(&value));
+            self.types.set(tensor, type_of(&value));
             self.values.insert(tensor, value);
             self.available.insert(tensor);
         }

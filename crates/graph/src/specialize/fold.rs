@@ -1,6 +1,5 @@
 //! What constants turn into while compiling.
 
-use super::Source;
 use super::walk::{Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
@@ -25,17 +24,6 @@ impl Walk<'_> {
             return Ok(false);
         }
         let kernel = self.nest.extract(stages);
-        let inputs: FxHashMap<BufferId, &Tensor> = self
-            .sources
-            .iter()
-            .filter_map(|(b, s)| {
-                if let Source::Constant(t) = s {
-                    Some((*b, t))
-                } else {
-                    None
-                }
-            })
-            .collect();
         let mut results = Vec::new();
         for tensor in outputs {
             let Some((ty, shape)) = self
@@ -56,12 +44,14 @@ impl Walk<'_> {
             .collect();
         let mut bytes: Vec<BufferBytes<'_>> = Vec::new();
         for (buffer, inner) in kernel.buffers.iter().zip(&kernel.nest.buffers) {
-            bytes.push(match (inputs.get(buffer), targets.remove(buffer)) {
-                (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
-                (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
-                (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
-                (None, None) => BufferBytes::Temporary,
-            });
+            bytes.push(
+                match (self.constant_behind(*buffer), targets.remove(buffer)) {
+                    (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
+                    (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
+                    (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
+                    (None, None) => BufferBytes::Temporary,
+                },
+            );
         }
         // An index that is out of range is reported when the model runs, as for any other index.
         let done = interpret(&kernel.nest, &mut bytes).is_ok();
@@ -75,10 +65,10 @@ impl Walk<'_> {
         Ok(done)
     }
 
-    /// Puts constants of one element in place of their loads.
-    pub(super) fn inline_scalars(&mut self, before: &Mark) {
-        let scalar = |(b, s): &(BufferId, Source)| {
-            let Source::Constant(t) = s else { return None };
+    /// Puts constants of one element in place of their loads, of those in `read`.
+    pub(super) fn inline_scalars(&mut self, before: &Mark, read: &[BufferId]) {
+        let scalar = |b: &BufferId| {
+            let t = self.constant_behind(*b)?;
             let bits = t.bytes();
             let ty = self.nest.buf(*b).ty;
             if t.element_count() != 1 || bits.len() > 8 || ty.is_packed() {
@@ -94,7 +84,9 @@ impl Walk<'_> {
             };
             Some((*b, Scalar::constant(word, ty)))
         };
-        let scalars: FxHashMap<BufferId, Scalar> = self.sources.iter().filter_map(scalar).collect();
-        self.nest.replace_loads(before.stages.., &scalars);
+        let scalars: FxHashMap<BufferId, Scalar> = read.iter().filter_map(scalar).collect();
+        if !scalars.is_empty() {
+            self.nest.replace_loads(before.stages.., &scalars);
+        }
     }
 }

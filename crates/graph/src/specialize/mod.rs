@@ -13,7 +13,7 @@ mod variables;
 mod walk;
 
 use crate::error::{Error, LayerError, Problem};
-use crate::model::{Model, TensorId};
+use crate::model::{Model, NodeKind, TensorId};
 use crate::strings::Strings;
 use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,12 +24,20 @@ use walk::{Mode, Walk};
 
 /// Types of tensors.
 #[derive(Clone, Debug, Default)]
-pub struct Types(FxHashMap<TensorId, TensorType>);
+pub struct Types {
+    types: FxHashMap<TensorId, TensorType>,
+    /// The values of those that operators make of constants alone, as [`infer`] finds them.
+    folded: FxHashMap<TensorId, Tensor>,
+}
 
 impl Types {
     /// The type of a tensor, if known.
     pub fn get(&self, tensor: TensorId) -> Option<&TensorType> {
-        self.0.get(&tensor)
+        self.types.get(&tensor)
+    }
+
+    fn set(&mut self, tensor: TensorId, ty: TensorType) {
+        self.types.insert(tensor, ty);
     }
 
     /// The static shape of a tensor, if known.
@@ -85,7 +93,10 @@ pub fn infer(model: &Model) -> Result<Types, Error> {
     let known = Known::default();
     let mut walk = Walk::new(model, &shapes, &known, Mode::Declared, &mut strings);
     walk.all()?;
-    Ok(walk.types)
+    let (values, mut types) = (walk.values, walk.types);
+    let is_folded = |t: &TensorId| matches!(model.node(t.node).kind, NodeKind::Operator { .. });
+    types.folded = values.into_iter().filter(|(t, _)| is_folded(t)).collect();
+    Ok(types)
 }
 
 /// What can be said of the results of a body.
@@ -137,6 +148,8 @@ pub struct Given<'a> {
     pub shapes: &'a [Shape],
     /// What earlier segments have found.
     pub known: &'a Known,
+    /// What [`infer`] has found for the model: what it has folded is not folded again.
+    pub inferred: Option<&'a Types>,
     /// What happens to indices that are out of range.
     pub policy: IndexPolicy,
     /// Whether the model is a body, whose parameters take the shapes that they are given.
@@ -156,6 +169,9 @@ pub fn specialize(
         policy: given.policy,
     };
     let mut walk = Walk::new(model, &shapes, given.known, mode, strings);
+    // What is folded depends on no parameter, but on what happens to indices that are out of range.
+    let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
+    walk.folded = given.inferred.filter(|_| is_same).map(|t| &t.folded);
     let live = live(model, given.known);
     model
         .order

@@ -31,6 +31,8 @@ pub(super) struct Walk<'a> {
     pub(super) mode: Mode,
     pub(super) strings: &'a mut Strings,
     pub(super) types: Types,
+    /// Values that need not be found again.
+    pub(super) folded: Option<&'a FxHashMap<TensorId, Tensor>>,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
     /// What is known of the elements of small tensors that are not constant.
@@ -59,7 +61,11 @@ impl<'a> Walk<'a> {
             known,
             mode,
             strings,
-            types: Types(known.computed.clone()),
+            types: Types {
+                types: known.computed.clone(),
+                folded: FxHashMap::default(),
+            },
+            folded: None,
             values: known.values.clone(),
             bounds: FxHashMap::default(),
             available: known.computed.keys().copied().collect(),
@@ -117,13 +123,13 @@ impl<'a> Walk<'a> {
         if shape.is_static() {
             self.available.insert(tensor);
         }
-        self.types.0.insert(tensor, TensorType::new(element, shape));
+        self.types.set(tensor, TensorType::new(element, shape));
         Ok(())
     }
 
     fn constant(&mut self, node: NodeIndex, value: &Tensor) -> Result<(), Problem> {
         let tensor = TensorId { node, output: 0 };
-        self.types.0.insert(
+        self.types.set(
             tensor,
             TensorType::new(value.element_type(), value.shape().into()),
         );
@@ -147,6 +153,9 @@ impl<'a> Walk<'a> {
         else {
             return Ok(());
         };
+        if self.is_folded(&outputs) {
+            return Ok(());
+        }
         let values: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
         let bounds: Vec<Option<Vec<Bound>>> =
             inputs.iter().map(|t| self.bounds.get(t).cloned()).collect();
@@ -176,6 +185,21 @@ impl<'a> Walk<'a> {
             bytes.ok_or_else(|| Problem::Graph(format!("its output {ty} is too large")))?;
         }
         self.lower(node, def, op, &inputs, &outputs, &values)
+    }
+
+    /// Takes the values of all `outputs` that were found before, if they were.
+    fn is_folded(&mut self, outputs: &[TensorId]) -> bool {
+        let known = |t: &TensorId| Some((*t, self.folded?.get(t)?.clone()));
+        let Some(values) = outputs.iter().map(known).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        for (tensor, value) in &values {
+            let ty = TensorType::new(value.element_type(), value.shape().into());
+            self.types.set(*tensor, ty);
+            self.values.insert(*tensor, value.clone());
+            self.available.insert(*tensor);
+        }
+        !values.is_empty()
     }
 
     /// What a node reads and gives; `None` if there is nothing left to do for it.
@@ -211,7 +235,7 @@ impl<'a> Walk<'a> {
             )));
         }
         for (tensor, ty) in outputs.iter().zip(types) {
-            self.types.0.insert(*tensor, ty.clone());
+            self.types.set(*tensor, ty.clone());
         }
         Ok(())
     }
@@ -252,15 +276,11 @@ impl<'a> Walk<'a> {
                 _ => IndexPolicy::Spec,
             },
         ));
-        self.inline_scalars(&before);
-
         let read = self.nest.read_in(before.stages..self.nest.stages.len());
+        self.inline_scalars(&before, &read);
+
         let own = |b: &BufferId| b.0 as usize >= before.buffers && !self.is_input(*b);
-        let constant = |b: &BufferId| {
-            self.sources
-                .iter()
-                .any(|(id, s)| id == b && matches!(s, Source::Constant(_)))
-        };
+        let constant = |b: &BufferId| self.constant_behind(*b).is_some();
         if read.iter().all(|b| own(b) || constant(b)) && self.fold(&before, outputs)? {
             self.undo(&before);
             return Ok(());
@@ -279,6 +299,19 @@ impl<'a> Walk<'a> {
         self.nest.truncate_buffers(before.buffers);
         self.sources.truncate(before.sources);
         self.buffers.retain(|_, b| (b.0 as usize) < before.buffers);
+    }
+
+    /// The constant that an input buffer holds, if it holds one.
+    pub(super) fn constant_behind(&self, buffer: BufferId) -> Option<&Tensor> {
+        // Sources come in the order of their buffers.
+        let position = self
+            .sources
+            .binary_search_by_key(&buffer, |(b, _)| *b)
+            .ok()?;
+        match &self.sources[position].1 {
+            Source::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
     }
 
     fn is_input(&self, buffer: BufferId) -> bool {
