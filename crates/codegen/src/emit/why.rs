@@ -63,6 +63,9 @@ impl<'n> Emitter<'n, '_> {
                 _ => open.extend(x.children().map(|child| (child, guarded))),
             }
         }
+        if self.loads_apart(stage, last.id) {
+            return Some("loads elements that are no neighbours, and does little with them");
+        }
         Some(match of_data {
             0 | 1 => "the innermost axis is short, or the value large",
             _ => "more than one index depends on data",

@@ -67,7 +67,33 @@ impl<'n> Emitter<'n, '_> {
             .filter(|n| *n <= most)
             .find(fits)?;
         let lanes = bytes / widest;
-        Some(Plan { axis, lanes })
+        (!self.loads_apart(stage, axis.id)).then_some(Plan { axis, lanes })
+    }
+
+    /// Whether a stage loads many elements for each point that are not neighbours, and does little with them.
+    /// To put vectors of them together takes longer than the arithmetic that these save, and much code.
+    pub(in crate::emit) fn loads_apart(&self, stage: &'n Stage, axis: AxisId) -> bool {
+        const MANY: usize = 8;
+        let (mut apart, mut others) = (0, 0);
+        let mut open: Vec<&'n Scalar> = vec![&stage.value];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(x) = open.pop() {
+            if !self.facts.free(x).contains(&axis) || !seen.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Load { buffer, at } => {
+                    let linear = self.linear(*buffer, at);
+                    apart += usize::from(self.steps_with(axis, &linear) != Some(1));
+                }
+                Kind::Reduce { .. } => return false,
+                _ => {
+                    others += 1;
+                    open.extend(x.children());
+                }
+            }
+        }
+        apart >= MANY && others <= apart + apart / 2
     }
 
     /// Whether a fold evaluates an index that depends on data and on its axes.
