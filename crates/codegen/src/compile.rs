@@ -18,6 +18,7 @@ use cranelift_module::{
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use vinelift_nest::{Nest, Parts, Role};
 
 /// What to do besides compiling.
@@ -107,35 +108,34 @@ impl Compiler {
         let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
         let strips = declare_strips(memory.module(), &nests)?;
-        let compiled: Vec<Compiled> = nests
-            .par_iter()
-            .zip(&tables)
-            .zip(&functions)
-            .zip(&strips)
-            .zip(kernels)
-            .enumerate()
+        let job = |kernel: usize| Job {
+            kernel,
+            nest: &nests[kernel],
+            original: kernels[kernel],
+            around: emit::Around {
+                tables: &tables[kernel],
+                strip_functions: &strips[kernel],
+                support,
+                isa: &*self.isa,
+                target: options.vectors.target(),
+            },
+            function: functions[kernel],
+            options,
+        };
+        // The largest first, each by itself, so that no thread is left with one in the end.
+        let mut order: Vec<usize> = (0..nests.len()).collect();
+        order.sort_by_cached_key(|&kernel| Reverse(nests[kernel].size()));
+        let mut compiled: Vec<(usize, Compiled)> = order
+            .into_par_iter()
+            .with_max_len(1)
             .map_init(
                 || (Context::new(), FunctionBuilderContext::new()),
-                |(context, shared), (kernel, ((((nest, tables), &function), strips), original))| {
-                    let job = Job {
-                        kernel,
-                        nest,
-                        original,
-                        around: emit::Around {
-                            tables,
-                            strip_functions: strips,
-                            support,
-                            isa: &*self.isa,
-                            target: options.vectors.target(),
-                        },
-                        function,
-                        options,
-                    };
-                    job.compile(context, shared)
-                },
+                |(context, shared), kernel| Ok((kernel, job(kernel).compile(context, shared)?)),
             )
             .collect::<Result<_, _>>()?;
-        link(memory, &functions, compiled)
+        compiled.sort_unstable_by_key(|(kernel, _)| *kernel);
+        let compiled = compiled.into_iter().map(|(_, compiled)| compiled);
+        link(memory, &functions, compiled.collect())
     }
 }
 

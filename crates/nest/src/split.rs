@@ -16,9 +16,9 @@ pub struct Kernel {
     pub buffers: Vec<BufferId>,
 }
 
-/// The kernels of a nest, in the order in which they run: stages of the same layer that follow each
-/// other stay together, but for those that are kernels of their own. Those are also all that take turns.
-pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Kernel> {
+/// The stages of each kernel of a nest, in the order in which they run: stages of the same layer that follow
+/// each other stay together, but for those that are kernels of their own. Those are also all that take turns.
+pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let alone = nest.stages.iter();
     let alone: Vec<bool> = alone
         .map(|stage| stage.group.is_some() || is_alone(stage))
@@ -29,7 +29,7 @@ pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Kernel> {
         let owner = |i: usize| nest.stages[i].layers.first();
         let ends = end == nest.stages.len() || alone[end - 1] || alone[end];
         if ends || owner(end) != owner(start) || owner(start).is_none() {
-            kernels.push(nest.extract(start..end));
+            kernels.push(start..end);
             start = end;
         }
     }
@@ -112,6 +112,15 @@ impl Nest {
             points(&stage.domain).saturating_mul(folds)
         });
         stages.fold(0, usize::saturating_add)
+    }
+
+    /// How many different scalars there are in all stages.
+    pub fn size(&self) -> usize {
+        let mut count = 0;
+        for stage in &self.stages {
+            visit_stage(stage, &mut |_| count += 1);
+        }
+        count
     }
 
     /// Puts a constant in place of every load of a buffer, in the stages of a range.
@@ -206,7 +215,9 @@ mod tests {
         nest.define(vec![first], t, |n, at| n.load(x, at.to_vec()).exp());
         nest.define(vec![second], y, |n, at| n.load(t, at.to_vec()).exp());
         let kernels = split(&nest, |_| false);
-        assert_eq!(kernels.len(), 2);
+        assert_eq!(kernels, [0..1, 1..2]);
+        let kernels = kernels.into_iter().map(|stages| nest.extract(stages));
+        let kernels: Vec<Kernel> = kernels.collect();
         assert_eq!(kernels[1].buffers, [t, y]);
         assert_eq!(
             kernels[1].nest.to_string(),

@@ -5,6 +5,7 @@ use crate::arena::{Lifetime, place};
 use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::product::Product;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
 use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
@@ -56,6 +57,14 @@ pub(crate) enum Work {
     Product(Box<Product>),
 }
 
+/// What a step will call.
+enum Ready {
+    /// A contraction kernel, and how the step after it uses what it computes.
+    Product(Box<Product>, Option<Reach>),
+    /// The code of the kernel, or of another with the same canonical form.
+    Code(Nest),
+}
+
 /// The nanoseconds that are worth the handing over of a share to a thread that looks for one.
 const WORTH_A_SHARE: u64 = 4_000;
 
@@ -103,25 +112,57 @@ pub(crate) fn compile(
         Some(_) => Contraction::of(nest, stage),
         None => None,
     };
+    let extract = |stages| {
+        let kernel = nest.extract(stages);
+        let only = match kernel.nest.stages.as_slice() {
+            [stage] => contraction(&kernel.nest, stage),
+            _ => None,
+        };
+        (kernel, only)
+    };
     let kernels = split(nest, |stage| contraction(nest, stage).is_some());
+    let kernels: Vec<(Kernel, Option<Contraction>)> =
+        kernels.into_par_iter().map(extract).collect();
+    let ready = |k: usize| {
+        let (kernel, only) = &kernels[k];
+        // How the next kernel uses what this one computes, if it is a contraction.
+        let mut reach = None;
+        let product = only.as_ref().and_then(|c| {
+            let next = kernels.get(k + 1).filter(|(_, only)| only.is_none());
+            reach = next.and_then(|(next, _)| Follow::reach(kernel, next));
+            let next = next.filter(|_| reach.is_some());
+            let follower = next.map(|(next, _)| nanoseconds(&next.nest));
+            Product::new(c, kernel, slots, threads.unwrap_or(1), follower)
+        });
+        match product {
+            Some(product) => Ready::Product(Box::new(product), reach),
+            None => Ready::Code(kernel.nest.canonical()),
+        }
+    };
+    // Each by itself: to pack an operand may take much longer than all the rest.
+    let all = (0..kernels.len()).into_par_iter().with_max_len(1);
+    let ready: Vec<Ready> = all.map(ready).collect();
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
-    let mut unique: Vec<Nest> = Vec::new();
+    let mut unique: Vec<&Nest> = Vec::new();
+    let mut works: Vec<(Work, Option<Reach>)> = Vec::with_capacity(kernels.len());
+    for (ready, (kernel, _)) in ready.into_iter().zip(&kernels) {
+        works.push(match ready {
+            Ready::Product(product, reach) => (Work::Product(product), reach),
+            Ready::Code(canonical) => {
+                let next = unique.len();
+                let function = *functions.entry(canonical).or_insert(next);
+                if function == next {
+                    unique.push(&kernel.nest);
+                }
+                let pieces = pieces(&kernel.nest);
+                (Work::Code { function, pieces }, None)
+            }
+        });
+    }
+    let code = compiler.compile(&unique, options)?;
     let mut steps: Vec<Step> = Vec::with_capacity(kernels.len());
-    let mut kernels = kernels
-        .into_iter()
-        .map(|kernel| {
-            let only = match kernel.nest.stages.as_slice() {
-                [stage] => contraction(&kernel.nest, stage),
-                _ => None,
-            };
-            (kernel, only)
-        })
-        .peekable();
-    // How each step uses what the step before it computes, if that is a contraction.
-    let mut reaches: Vec<Option<Reach>> = Vec::with_capacity(steps.capacity());
-    let mut reach = None;
-    while let Some((kernel, only)) = kernels.next() {
-        reaches.push(reach.take());
+    let mut reaches: Vec<Option<Reach>> = vec![None];
+    for ((kernel, _), (work, reach)) in kernels.into_iter().zip(works) {
         let first = kernel.nest.stages.first();
         let turns = first.and_then(|stage| {
             Some(Turns {
@@ -129,31 +170,12 @@ pub(crate) fn compile(
                 count: stage.turns(),
             })
         });
-        let product = only.and_then(|c| {
-            let next = kernels.peek().filter(|(_, only)| only.is_none());
-            reach = next.and_then(|(next, _)| Follow::reach(&kernel, next));
-            let next = next.filter(|_| reach.is_some());
-            let follower = next.map(|(next, _)| nanoseconds(&next.nest));
-            Product::new(&c, &kernel, slots, threads.unwrap_or(1), follower)
-        });
-        let (work, cost, workers) = match product {
-            Some(product) => {
-                let (cost, workers) = (product.cost, product.workers);
-                (Work::Product(Box::new(product)), cost, workers)
-            }
-            None => {
-                let next = unique.len();
-                let function = *functions.entry(kernel.nest.canonical()).or_insert(next);
-                if function == next {
-                    unique.push(kernel.nest.clone());
-                }
+        let (cost, workers) = match (&work, turns) {
+            (Work::Product(product), _) => (product.cost, product.workers),
+            (Work::Code { .. }, Some(_)) => (nanoseconds(&kernel.nest), 1),
+            (Work::Code { .. }, None) => {
                 let cost = nanoseconds(&kernel.nest);
-                let workers = match turns {
-                    Some(_) => 1,
-                    None => worth(cost, threads.unwrap_or(1)),
-                };
-                let pieces = pieces(&kernel.nest);
-                (Work::Code { function, pieces }, cost, workers)
+                (cost, worth(cost, threads.unwrap_or(1)))
             }
         };
         let turned = turns.map_or(1, |turns| turns.count as u64);
@@ -169,9 +191,10 @@ pub(crate) fn compile(
             arguments,
             follow: None,
         });
+        reaches.push(reach);
     }
-    let nests: Vec<&Nest> = unique.iter().collect();
-    let code = compiler.compile(&nests, options)?;
+    // Nothing follows the last step.
+    reaches.truncate(steps.len());
     for (next, reach) in reaches.into_iter().enumerate() {
         let Some(reach) = reach else { continue };
         if let (Work::Product(product), Work::Code { function, .. }) =
