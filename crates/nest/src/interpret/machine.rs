@@ -2,6 +2,7 @@
 
 use super::compile::{Id, Loop, Node, Op, Program};
 use super::memory::{MISSING, Memory};
+use super::rows::Rows;
 use super::{InterpretError, arith};
 use crate::fault::Fault;
 use vinelift_tensor::ElementType;
@@ -12,7 +13,7 @@ use vinelift_tensor::ElementType;
 /// found at the tick of its level still holds.
 pub(super) struct Machine<'p, 'm, 'b> {
     program: &'p Program,
-    memory: &'m mut Memory<'b>,
+    pub(super) memory: &'m mut Memory<'b>,
     values: Vec<u64>,
     found: Vec<u64>,
     stepped: Vec<u64>,
@@ -40,7 +41,15 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<(), InterpretError> {
+    pub(super) fn run(self) -> Result<(), InterpretError> {
+        match Rows::of(self.program) {
+            Some(rows) => rows.run(self),
+            None => self.run_points(),
+        }
+    }
+
+    /// Point by point.
+    pub(super) fn run_points(mut self) -> Result<(), InterpretError> {
         let program = self.program;
         let mut more = self.start(&program.domain);
         while more {
@@ -81,7 +90,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         self.memory.set(program.target, element, value)
     }
 
-    fn value(&self, n: Id) -> u64 {
+    pub(super) fn value(&self, n: Id) -> u64 {
         self.values[n as usize]
     }
 
@@ -90,7 +99,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
     }
 
     /// Evaluates nodes that come after all they need.
-    fn evaluate(&mut self, steps: &[Id]) -> Result<(), InterpretError> {
+    pub(super) fn evaluate(&mut self, steps: &[Id]) -> Result<(), InterpretError> {
         for &n in steps {
             if !self.holds(n) {
                 self.compute(n)?;
@@ -217,7 +226,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
     }
 
     /// Sets the axes to their first point, if there is one.
-    fn start(&mut self, axes: &[Loop]) -> bool {
+    pub(super) fn start(&mut self, axes: &[Loop]) -> bool {
         for axis in axes {
             self.values[axis.node as usize] = 0;
         }
@@ -228,7 +237,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
     }
 
     /// Sets the axes to their next point, if there is one.
-    fn advance(&mut self, axes: &[Loop]) -> bool {
+    pub(super) fn advance(&mut self, axes: &[Loop]) -> bool {
         for axis in axes.iter().rev() {
             let value = &mut self.values[axis.node as usize];
             *value += 1;

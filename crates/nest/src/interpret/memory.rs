@@ -21,6 +21,21 @@ struct Cell<'a> {
     bytes: Bytes<'a>,
 }
 
+/// Elements of a buffer that are equally far apart.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) first: usize,
+    pub(super) step: usize,
+}
+
+impl Line {
+    /// From element `start` of it on.
+    pub(super) fn from(self, start: usize) -> Line {
+        let first = self.first + start * self.step;
+        Line { first, ..self }
+    }
+}
+
 enum Bytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
@@ -80,6 +95,58 @@ impl<'a> Memory<'a> {
         get(cell.bytes(), cell.ty, element)
     }
 
+    /// The bits of as many elements of a line as `to` has, of which [`Memory::locate`] has found the last.
+    pub(super) fn get_line(&self, b: usize, Line { first, step }: Line, to: &mut [u64]) {
+        let cell = &self.cells[b];
+        let (bytes, ty) = (cell.bytes(), cell.ty);
+        match ty.bits() {
+            8 if ty != Boolean && step == 1 => {
+                for (to, byte) in to.iter_mut().zip(&bytes[first..]) {
+                    *to = u64::from(*byte);
+                }
+            }
+            16 if step == 1 => {
+                for (to, word) in to.iter_mut().zip(bytes[first * 2..].as_chunks().0) {
+                    *to = u64::from(u16::from_le_bytes(*word));
+                }
+            }
+            32 if step == 1 => {
+                for (to, word) in to.iter_mut().zip(bytes[first * 4..].as_chunks().0) {
+                    *to = u64::from(u32::from_le_bytes(*word));
+                }
+            }
+            _ => {
+                for (k, to) in to.iter_mut().enumerate() {
+                    *to = get(bytes, ty, first + k * step);
+                }
+            }
+        }
+    }
+
+    /// Sets the first elements of a line, of which [`Memory::locate`] has found the last.
+    pub(super) fn set_line(
+        &mut self,
+        b: usize,
+        Line { first, step }: Line,
+        values: &[u64],
+    ) -> Result<(), InterpretError> {
+        let (ty, bytes) = self.written(b)?;
+        match ty.bits() {
+            32 if step == 1 => {
+                let words = bytes[first * 4..].as_chunks_mut().0;
+                for (word, value) in words.iter_mut().zip(values) {
+                    *word = (*value as u32).to_le_bytes();
+                }
+            }
+            _ => {
+                for (k, value) in values.iter().enumerate() {
+                    set(bytes, ty, first + k * step, *value);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Sets an element that [`Memory::locate`] has found.
     pub(super) fn set(
         &mut self,
@@ -87,16 +154,19 @@ impl<'a> Memory<'a> {
         element: usize,
         value: u64,
     ) -> Result<(), InterpretError> {
-        let cell = &mut self.cells[b];
-        let bytes = match &mut cell.bytes {
-            Bytes::Write(bytes) => &mut **bytes,
-            Bytes::Owned(bytes) => bytes,
-            Bytes::Read(_) | Bytes::Table(_) => {
-                return Err(InterpretError::ReadOnly(cell.name.clone()));
-            }
-        };
-        set(bytes, cell.ty, element, value);
+        let (ty, bytes) = self.written(b)?;
+        set(bytes, ty, element, value);
         Ok(())
+    }
+
+    /// The type and the bytes of a buffer that may be written.
+    fn written(&mut self, b: usize) -> Result<(ElementType, &mut [u8]), InterpretError> {
+        let cell = &mut self.cells[b];
+        match &mut cell.bytes {
+            Bytes::Write(bytes) => Ok((cell.ty, bytes)),
+            Bytes::Owned(bytes) => Ok((cell.ty, bytes)),
+            Bytes::Read(_) | Bytes::Table(_) => Err(InterpretError::ReadOnly(cell.name.clone())),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod arith;
 mod compile;
 mod machine;
 mod memory;
+mod rows;
 
 use crate::fault::Fault;
 use crate::legalize::{legalize, legalize_with_halves};
