@@ -11,15 +11,17 @@ use crate::scalar::{Kind, Scalar};
 /// Drops every stage that copies a whole temporary which no later stage uses; the stages before it write
 /// and read the target of the copy instead.
 pub(crate) fn reuse(nest: &mut Nest) {
+    let mut loads: Vec<Vec<BufferId>> = nest.stages.iter().map(loaded).collect();
     let mut k = 0;
     while k < nest.stages.len() {
-        let Some(from) = moved(nest, k) else {
+        let Some(from) = moved(nest, &loads, k) else {
             k += 1;
             continue;
         };
         let dropped = nest.stages.remove(k);
-        for stage in &mut nest.stages[..k] {
-            rename(stage, from, dropped.target);
+        loads.remove(k);
+        for (stage, loads) in nest.stages[..k].iter_mut().zip(&mut loads) {
+            rename(stage, from, dropped.target, loads);
         }
         let mut writers = nest.stages[..k].iter_mut().rev();
         if let Some(writer) = writers.find(|s| s.target == dropped.target) {
@@ -32,8 +34,9 @@ pub(crate) fn reuse(nest: &mut Nest) {
     }
 }
 
-/// The temporary that stage `k` copies whole, if nothing uses it afterwards, nor the target before.
-fn moved(nest: &Nest, k: usize) -> Option<BufferId> {
+/// The temporary that stage `k` copies whole, if nothing uses it afterwards, nor the target before. `loads` are
+/// the buffers that each stage loads from.
+fn moved(nest: &Nest, loads: &[Vec<BufferId>], k: usize) -> Option<BufferId> {
     let stage = &nest.stages[k];
     let Kind::Load { buffer: from, at } = stage.value.kind() else {
         return None;
@@ -47,13 +50,13 @@ fn moved(nest: &Nest, k: usize) -> Option<BufferId> {
     if !alike || !is_copy {
         return None;
     }
-    let uses = |s: &Stage, buffer| s.target == buffer || loaded(s).contains(&buffer);
-    let (before, after) = (&nest.stages[..k], &nest.stages[k + 1..]);
+    let uses = |s: usize, buffer| nest.stages[s].target == buffer || loads[s].contains(&buffer);
+    let (mut before, mut after) = (0..k, k + 1..nest.stages.len());
     let is_free = source.role == Role::Temporary
         && matches!(target.role, Role::Temporary | Role::Output)
-        && before.iter().any(|s| s.target == *from)
-        && !before.iter().any(|s| uses(s, stage.target))
-        && !after.iter().any(|s| uses(s, *from));
+        && nest.stages[..k].iter().any(|s| s.target == *from)
+        && !before.any(|s| uses(s, stage.target))
+        && !after.any(|s| uses(s, *from));
     is_free.then_some(*from)
 }
 
@@ -72,10 +75,14 @@ fn covers(stage: &Stage, shape: &[usize]) -> bool {
     dims && axes.next().is_none()
 }
 
-fn rename(stage: &mut Stage, from: BufferId, to: BufferId) {
+fn rename(stage: &mut Stage, from: BufferId, to: BufferId, loads: &mut [BufferId]) {
     if stage.target == from {
         stage.target = to;
     }
+    let Some(load) = loads.iter_mut().find(|b| **b == from) else {
+        return;
+    };
+    *load = to;
     rewrite_stage(stage, &mut |x| match x.kind() {
         Kind::Load { buffer, at } if *buffer == from => Scalar::load(to, at.clone(), x.ty()),
         _ => x,
