@@ -126,6 +126,14 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Whether the value of a node, of which none is given, depends on some of the innermost axes of the domain.
+    pub(super) fn varies(&self, n: Id, inner: &[Loop]) -> bool {
+        let level = self.nodes[n as usize].level as usize;
+        inner.first().is_some_and(|axis| level >= axis.level)
+    }
+}
+
 impl Op {
     /// Calls `f` with all that has to be known before the node itself can be.
     pub(super) fn for_each_needed(&self, nodes: &[Node], mut f: impl FnMut(Id)) {

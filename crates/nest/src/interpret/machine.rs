@@ -42,7 +42,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
     }
 
     pub(super) fn run(self) -> Result<(), InterpretError> {
-        match Rows::of(self.program) {
+        match Rows::of(self.program, self.memory) {
             Some(rows) => rows.run(self),
             None => self.run_points(),
         }

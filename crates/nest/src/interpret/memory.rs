@@ -63,6 +63,11 @@ impl<'a> Memory<'a> {
         })
     }
 
+    /// The extents of buffer `b`.
+    pub(super) fn shape(&self, b: usize) -> &[usize] {
+        &self.cells[b].shape
+    }
+
     /// The place of element `at` in buffer `b`, or `None` if an index is [`MISSING`].
     pub(super) fn locate(
         &self,

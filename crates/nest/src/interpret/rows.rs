@@ -8,7 +8,7 @@ use super::InterpretError;
 use super::arith;
 use super::compile::{Id, Loop, Op, Program, malformed};
 use super::machine::Machine;
-use super::memory::Line;
+use super::memory::{Line, Memory};
 use vinelift_tensor::ElementType;
 
 /// A shorter row is done point by point.
@@ -20,8 +20,10 @@ const BLOCK: usize = 256;
 /// What is done for each row of a stage.
 pub(super) struct Rows<'p> {
     program: &'p Program,
-    /// The innermost axis.
-    lane: &'p Loop,
+    /// The innermost axes, which are one axis in all that depends on them.
+    lanes: &'p [Loop],
+    /// How many points they have.
+    points: usize,
     /// The nodes that differ along a row, in order.
     steps: Vec<Id>,
     /// For each node, which row holds its values.
@@ -29,44 +31,74 @@ pub(super) struct Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    /// For a stage that nothing but loads of elements at equal steps and arithmetic depends on the row in.
-    pub(super) fn of(program: &'p Program) -> Option<Rows<'p>> {
-        let lane = program.domain.last()?;
-        let varies = |n: Id| program.nodes[n as usize].level as usize == lane.level;
-        let along = |at: &[Id]| {
-            let lanes = at.iter().filter(|&&n| n == lane.node);
-            lanes.count() == 1 && !at.iter().any(|&n| varies(n))
-        };
+    /// For a stage in which nothing but loads of elements at equal steps and arithmetic depends on the innermost
+    /// axes: on as many as can be one.
+    pub(super) fn of(program: &'p Program, memory: &Memory<'_>) -> Option<Rows<'p>> {
         // Axes and constants: an index that is out of range may mean that nothing is written.
         let is_given = |&n: &Id| matches!(program.nodes[n as usize].op, Op::Given(_));
-        let writes = along(&program.at) && program.at.iter().all(is_given);
-        if program.combine.is_some() || lane.extent < LEAST_POINTS || !writes {
+        let points = program.domain.iter().map(|axis| axis.extent);
+        let points = points.fold(1, usize::saturating_mul);
+        if points < LEAST_POINTS || program.combine.is_some() || !program.at.iter().all(is_given) {
             return None;
         }
+        (0..program.domain.len()).find_map(|first| Rows::along(program, memory, first))
+    }
+
+    /// If the axes of the domain from `first` on can be one.
+    fn along(program: &'p Program, memory: &Memory<'_>, first: usize) -> Option<Rows<'p>> {
+        let lanes = &program.domain[first..];
+        let points = lanes.iter().map(|axis| axis.extent);
+        let points = points.fold(1, usize::saturating_mul);
+        let is_lane = |n: Id| lanes.iter().any(|axis| axis.node == n);
+        // The indices of dims that are one dim to the axes, and others that do not depend on them.
+        let fits = |buffer: usize, at: &[Id]| {
+            let start = at.iter().position(|&n| n == lanes[0].node)?;
+            let end = start + lanes.len();
+            let (own, shape) = (at.get(start..end)?, memory.shape(buffer).get(start..end)?);
+            let together = own.iter().zip(lanes).all(|(n, axis)| *n == axis.node)
+                && shape
+                    .iter()
+                    .zip(lanes)
+                    .skip(1)
+                    .all(|(n, axis)| *n == axis.extent);
+            let mut others = at[..start].iter().chain(&at[end..]);
+            let apart = others.all(|&n| !is_lane(n) && !program.varies(n, lanes));
+            (together && apart).then_some(())
+        };
+        if points < LEAST_POINTS || is_lane(program.value) {
+            return None;
+        }
+        fits(program.target, &program.at)?;
         let mut places = vec![None; program.nodes.len()];
         let mut steps = Vec::new();
-        for &n in program.value_steps.iter().filter(|&&n| varies(n)) {
-            let node = &program.nodes[n as usize];
-            let fits = match &node.op {
-                Op::Load { at, buffer } => along(at) && *buffer != program.target,
-                Op::Unary(..) | Op::Binary(..) | Op::Sum(..) | Op::Cast { .. } => true,
-                _ => false,
-            };
-            // The axis is an index, and no value.
-            let mut computes_with_axis = false;
-            if !matches!(node.op, Op::Load { .. }) {
-                let mut check = |x: Id| computes_with_axis |= x == lane.node;
-                node.op.for_each_needed(&program.nodes, &mut check);
+        for &n in program.value_steps.iter() {
+            if !program.varies(n, lanes) {
+                continue;
             }
-            if !fits || !node.pure || computes_with_axis {
+            let node = &program.nodes[n as usize];
+            match &node.op {
+                Op::Load { at, buffer } if *buffer != program.target => fits(*buffer, at)?,
+                Op::Unary(..) | Op::Binary(..) | Op::Sum(..) | Op::Cast { .. } => {
+                    // An axis is an index, and no value.
+                    let mut computes_with_axis = false;
+                    let mut check = |x: Id| computes_with_axis |= is_lane(x);
+                    node.op.for_each_needed(&program.nodes, &mut check);
+                    if computes_with_axis {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+            if !node.pure {
                 return None;
             }
             places[n as usize] = Some(steps.len());
             steps.push(n);
         }
-        (program.value != lane.node).then_some(Rows {
+        Some(Rows {
             program,
-            lane,
+            lanes,
+            points,
             steps,
             places,
         })
@@ -75,19 +107,18 @@ impl<'p> Rows<'p> {
     /// Runs the stage.
     pub(super) fn run(&self, mut machine: Machine<'_, '_, '_>) -> Result<(), InterpretError> {
         let program = self.program;
-        let outer = &program.domain[..program.domain.len() - 1];
-        let mut rows = vec![vec![0; self.lane.extent.min(BLOCK)]; self.steps.len()];
+        let outer = &program.domain[..program.domain.len() - self.lanes.len()];
+        let mut rows = vec![vec![0; self.points.min(BLOCK)]; self.steps.len()];
         let mut same = vec![Vec::new(); 3];
         let mut more = machine.start(&program.domain);
-        let varies = |n: Id| program.nodes[n as usize].level as usize == self.lane.level;
         while more {
             for &n in program.at_steps.iter().chain(&program.value_steps) {
-                if !varies(n) {
+                if !program.varies(n, self.lanes) {
                     machine.evaluate(&[n])?;
                 }
             }
-            for start in (0..self.lane.extent).step_by(BLOCK) {
-                let block = start..self.lane.extent.min(start + BLOCK);
+            for start in (0..self.points).step_by(BLOCK) {
+                let block = start..self.points.min(start + BLOCK);
                 let count = block.len();
                 for (row, &n) in self.steps.iter().enumerate() {
                     let (before, rest) = rows.split_at_mut(row);
@@ -161,18 +192,18 @@ impl<'p> Rows<'p> {
         buffer: usize,
         at: &[Id],
     ) -> Result<Line, InterpretError> {
-        let place = |point: u64| {
-            let index = move |&n: &Id| match n == self.lane.node {
-                true => point,
-                false => machine.value(n),
+        let place = |at_end: bool| {
+            let index = move |&n: &Id| match self.lanes.iter().find(|axis| axis.node == n) {
+                Some(axis) if at_end => axis.extent as u64 - 1,
+                Some(_) => 0,
+                None => machine.value(n),
             };
             machine.memory.locate(buffer, at.iter().map(index))
         };
-        let last = self.lane.extent - 1;
-        let (Some(first), Some(end)) = (place(0)?, place(last as u64)?) else {
+        let (Some(first), Some(end)) = (place(false)?, place(true)?) else {
             return Err(malformed("a row has no place"));
         };
-        let step = (end - first) / last;
+        let step = (end - first) / (self.points - 1);
         Ok(Line { first, step })
     }
 }
@@ -195,13 +226,41 @@ mod tests {
     use super::*;
     use crate::build::{index, number};
     use crate::interpret::BufferBytes;
-    use crate::interpret::memory::Memory;
     use crate::legalize::legalize_with_halves;
-    use crate::nest::{Nest, Role, Site};
+    use crate::nest::{Buffer, Nest, Role, Site};
     use crate::scalar::{Policy, Scalar};
     use vinelift_tensor::ElementType::{F16, F32, I8, I64};
 
-    /// `y[i, j] = (x[i, j] - zero[i]) · scale + t[j, i]`, in rows and point by point.
+    /// What a stage writes into its only output: in rows, if it can be done so, and point by point.
+    fn results(nest: &Nest) -> [Option<Vec<u8>>; 2] {
+        let nest = legalize_with_halves(nest).unwrap_or_else(|| nest.clone());
+        let program = Program::new(&nest, &nest.stages[0]).unwrap();
+        [true, false].map(|in_rows| {
+            let bytes = |b: &Buffer| -> Vec<u8> {
+                let count = b.ty.byte_len(b.shape.iter().product()).unwrap();
+                let byte = |k: usize| match b.role {
+                    Role::Input => (k * 37 % 251) as u8 & 0x3f,
+                    _ => 0,
+                };
+                (0..count).map(byte).collect()
+            };
+            let mut buffers: Vec<Vec<u8>> = nest.buffers.iter().map(bytes).collect();
+            let mut result = buffers.pop().unwrap();
+            let mut handed: Vec<BufferBytes> =
+                buffers.iter().map(|b| BufferBytes::Read(b)).collect();
+            handed.push(BufferBytes::Write(&mut result));
+            let mut memory = Memory::new(&nest, &mut handed).unwrap();
+            let rows = in_rows.then(|| Rows::of(&program, &memory));
+            let machine = Machine::new(&program, &mut memory);
+            match rows {
+                Some(rows) => rows?.run(machine).unwrap(),
+                None => machine.run_points().unwrap(),
+            }
+            Some(result)
+        })
+    }
+
+    /// `y[i, j] = (x[i, j] - zero[i]) · scale + t[j, i]`
     #[test]
     fn rows_are_what_their_points_are() {
         for (ty, columns) in [(F16, 9), (F16, 3 * BLOCK + 5), (I8, BLOCK), (I8, 31)] {
@@ -216,39 +275,31 @@ mod tests {
                     load(x, &[&at[0], &at[1]]).cast(F32) - load(zero, &[&at[0]]).cast(F32);
                 difference * 0.37 + load(t, &[&at[1], &at[0]]).cast(F32)
             });
-            let nest = legalize_with_halves(&nest).unwrap_or(nest);
-            let program = Program::new(&nest, &nest.stages[0]).unwrap();
-            let rows = Rows::of(&program).unwrap();
-            let bytes = |count: usize, bits: usize| -> Vec<u8> {
-                (0..count * bits / 8)
-                    .map(|k| (k * 37 % 251) as u8 & 0x3f)
-                    .collect()
-            };
-            let (x, zero, t) = (
-                bytes(3 * columns, ty.bits()),
-                bytes(3, ty.bits()),
-                bytes(3 * columns, 8),
-            );
-            let result = |in_rows: bool| {
-                let mut result = vec![0; 3 * columns * 4];
-                let mut buffers = [
-                    BufferBytes::Read(&x),
-                    BufferBytes::Read(&zero),
-                    BufferBytes::Read(&t),
-                    BufferBytes::Write(&mut result),
-                ];
-                let mut memory = Memory::new(&nest, &mut buffers).unwrap();
-                let machine = Machine::new(&program, &mut memory);
-                match in_rows {
-                    true => rows.run(machine).unwrap(),
-                    false => machine.run_points().unwrap(),
-                }
-                result
-            };
-            let points = result(false);
-            assert!(points.iter().any(|byte| *byte != 0));
-            assert_eq!(result(true), points, "{ty} {columns}");
+            let [rows, points] = results(&nest);
+            assert!(points.iter().flatten().any(|byte| *byte != 0));
+            assert_eq!(rows, points, "{ty} {columns}");
         }
+    }
+
+    /// `y[i, j, 0, k] = -x[i, j, 0, k]`: one row.
+    #[test]
+    fn axes_that_are_one_make_one_row() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F16, &[5, 3, 1, 7], Role::Input);
+        let y = nest.buffer("y", F32, &[5, 3, 1, 7], Role::Output);
+        nest.define(vec![], y, |n, at| -n.load(x, at.to_vec()).cast(F32));
+        let [rows, points] = results(&nest);
+        assert!(rows.is_some());
+        assert_eq!(rows, points);
+        // Of every other plane.
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[10, 2, 8], Role::Input);
+        let y = nest.buffer("y", F32, &[10, 4, 8], Role::Output);
+        nest.define(vec![], y, |n, at| -n.load(x, at.to_vec()));
+        nest.stages[0].domain[1].extent = 2;
+        let [rows, points] = results(&nest);
+        assert!(rows.is_some());
+        assert_eq!(rows, points);
     }
 
     #[test]
@@ -258,7 +309,7 @@ mod tests {
         let y = nest.buffer("y", F32, &[4, 16], Role::Output);
         let layer = nest.layer("s", "Scatter, opset1");
         nest.define(vec![layer], y, |_, _| number(1.0, F32));
-        assert!(Rows::of(&Program::new(&nest, &nest.stages[0]).unwrap()).is_some());
+        assert!(results(&nest)[0].is_some());
         let site = Site {
             layer,
             input: "k".into(),
@@ -267,7 +318,6 @@ mod tests {
         let row = nest.wrap(row, 4, Policy::WRAP_OR_ZERO, site, vec![index(0)]);
         nest.stages[0].at[0] = row;
         nest.stages[0].domain.remove(0);
-        let program = Program::new(&nest, &nest.stages[0]).unwrap();
-        assert!(Rows::of(&program).is_none());
+        assert!(results(&nest)[0].is_none());
     }
 }
