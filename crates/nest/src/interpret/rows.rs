@@ -49,21 +49,21 @@ impl<'p> Rows<'p> {
         let lanes = &program.domain[first..];
         let points = lanes.iter().map(|axis| axis.extent);
         let points = points.fold(1, usize::saturating_mul);
-        let is_lane = |n: Id| lanes.iter().any(|axis| axis.node == n);
-        // The indices of dims that are one dim to the axes, and others that do not depend on them.
+        let is_lane = |n: Id| lanes.iter().any(|axis| axis.node == n && axis.extent > 1);
+        // Indices of dims that are one dim to the axes, and others that do not depend on them.
         let fits = |buffer: usize, at: &[Id]| {
-            let start = at.iter().position(|&n| n == lanes[0].node)?;
-            let end = start + lanes.len();
-            let (own, shape) = (at.get(start..end)?, memory.shape(buffer).get(start..end)?);
-            let together = own.iter().zip(lanes).all(|(n, axis)| *n == axis.node)
-                && shape
-                    .iter()
-                    .zip(lanes)
-                    .skip(1)
-                    .all(|(n, axis)| *n == axis.extent);
-            let mut others = at[..start].iter().chain(&at[end..]);
-            let apart = others.all(|&n| !is_lane(n) && !program.varies(n, lanes));
-            (together && apart).then_some(())
+            let mut rest = lanes.iter().filter(|axis| axis.extent > 1).peekable();
+            let mut inside = false;
+            for (&n, &extent) in at.iter().zip(memory.shape(buffer)) {
+                match rest.next_if(|axis| axis.node == n) {
+                    Some(axis) if inside && axis.extent != extent => return None,
+                    Some(_) => inside = true,
+                    None if is_lane(n) || program.varies(n, lanes) => return None,
+                    None if inside && rest.peek().is_some() && extent != 1 => return None,
+                    None => {}
+                }
+            }
+            rest.peek().is_none().then_some(())
         };
         if points < LEAST_POINTS || is_lane(program.value) {
             return None;
@@ -281,13 +281,16 @@ mod tests {
         }
     }
 
-    /// `y[i, j, 0, k] = -x[i, j, 0, k]`: one row.
+    /// `y[i, j, k, l] = -x[i, j, 0, l]` with one `k`: one row.
     #[test]
     fn axes_that_are_one_make_one_row() {
         let mut nest = Nest::new();
         let x = nest.buffer("x", F16, &[5, 3, 1, 7], Role::Input);
         let y = nest.buffer("y", F32, &[5, 3, 1, 7], Role::Output);
-        nest.define(vec![], y, |n, at| -n.load(x, at.to_vec()).cast(F32));
+        nest.define(vec![], y, |n, at| {
+            let at = [at[0].clone(), at[1].clone(), index(0), at[3].clone()];
+            -n.load(x, at.to_vec()).cast(F32)
+        });
         let [rows, points] = results(&nest);
         assert!(rows.is_some());
         assert_eq!(rows, points);
