@@ -8,7 +8,7 @@
 use crate::linear::{self, Linear};
 use crate::nest::{Axis, Mode, Nest, Stage};
 use crate::pad::padded;
-use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
+use crate::rewrite::{loaded, rebound, rewrite_stage, visit_folds, visit_stage};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::scan::Scan;
 use crate::simplify::simplify_stage;
@@ -175,11 +175,8 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, 
 const FEW: i64 = 3;
 
 fn folds_with_guards(stage: &Stage) -> bool {
-    if !stage.folds() {
-        return false;
-    }
     let mut found = false;
-    visit_stage(stage, &mut |x| {
+    visit_folds(stage, &mut |x| {
         if let Kind::Reduce { body, .. } = x.kind() {
             found |= matches!(body.kind(), Kind::Select(..));
         }
@@ -197,7 +194,7 @@ fn within(nest: &mut Nest, stage: &Stage, part: &[(i64, i64)]) -> Stage {
         values.insert(axis.id, Scalar::axis(new.id) + *from);
         domain.push(new);
     }
-    visit_stage(stage, &mut |x| {
+    visit_folds(stage, &mut |x| {
         if let Kind::Reduce { axes, .. } = x.kind() {
             for axis in axes {
                 let new = new_axes

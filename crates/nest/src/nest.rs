@@ -152,11 +152,6 @@ impl Stage {
             && extents.eq(nest.buf(self.target).shape.iter().copied())
     }
 
-    /// Whether there is a fold in it.
-    pub(crate) fn folds(&self) -> bool {
-        self.value.folds() || self.at.iter().any(Scalar::folds)
-    }
-
     /// Whether there is a data-dependent index in it.
     pub(crate) fn wraps(&self) -> bool {
         self.value.wraps() || self.at.iter().any(Scalar::wraps)

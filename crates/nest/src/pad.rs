@@ -9,7 +9,7 @@
 use crate::build::zero;
 use crate::contract::operand::Operand;
 use crate::nest::{Nest, Stage};
-use crate::rewrite::{rewrite_stage, visit_stage};
+use crate::rewrite::{rewrite_stage, visit_folds};
 use crate::scalar::{AxisId, Kind, Scalar};
 use rustc_hash::FxHashSet;
 
@@ -25,7 +25,7 @@ pub(crate) fn padded(
     let (low, high) = inside.get(innermost)?;
     let borders = columns.extent - usize::try_from((high - low).max(0)).ok()?;
     let mut folds = Vec::new();
-    visit_stage(stage, &mut |x| {
+    visit_folds(stage, &mut |x| {
         if matches!(x.kind(), Kind::Reduce { .. }) {
             folds.push(x.clone());
         }

@@ -5,7 +5,7 @@
 //! changed in place.
 
 use crate::nest::{BufferId, Mode, Nest, Role, Stage};
-use crate::rewrite::{loaded, rewrite_stage};
+use crate::rewrite::{loaded, rewrite_those};
 use crate::scalar::{Kind, Scalar};
 
 /// Drops every stage that copies a whole temporary which no later stage uses; the stages before it write
@@ -83,7 +83,7 @@ fn rename(stage: &mut Stage, from: BufferId, to: BufferId, loads: &mut [BufferId
         return;
     };
     *load = to;
-    rewrite_stage(stage, &mut |x| match x.kind() {
+    rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
         Kind::Load { buffer, at } if *buffer == from => Scalar::load(to, at.clone(), x.ty()),
         _ => x,
     });

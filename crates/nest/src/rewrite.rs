@@ -12,16 +12,25 @@ type Memo = FxHashMap<usize, (Scalar, Scalar)>;
 /// `x` with `f` applied to every node whose children are done. `f` gets the node with its new
 /// children and returns what stands in its place.
 pub(crate) fn rewrite(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar) -> Scalar {
-    walk(x, f, &mut Memo::default())
+    walk(x, |_| true, f, &mut Memo::default())
 }
 
 /// As [`rewrite`], over all scalars of a stage.
 pub(crate) fn rewrite_stage(stage: &mut Stage, f: &mut impl FnMut(Scalar) -> Scalar) {
+    rewrite_those(stage, |_| true, f);
+}
+
+/// As [`rewrite_stage`], leaving nodes that are not `wanted` as they are, with what is in them.
+pub(crate) fn rewrite_those(
+    stage: &mut Stage,
+    wanted: impl Fn(&Scalar) -> bool + Copy,
+    f: &mut impl FnMut(Scalar) -> Scalar,
+) {
     let mut memo = Memo::default();
     for index in &mut stage.at {
-        *index = walk(index, f, &mut memo);
+        *index = walk(index, wanted, f, &mut memo);
     }
-    stage.value = walk(&stage.value, f, &mut memo);
+    stage.value = walk(&stage.value, wanted, f, &mut memo);
 }
 
 /// Puts scalars in place of axes, in all scalars of a stage; its domain stays.
@@ -32,13 +41,21 @@ pub(crate) fn replace_axes(stage: &mut Stage, by_axis: &FxHashMap<AxisId, Scalar
     });
 }
 
-fn walk(x: &Scalar, f: &mut impl FnMut(Scalar) -> Scalar, memo: &mut Memo) -> Scalar {
+fn walk(
+    x: &Scalar,
+    wanted: impl Fn(&Scalar) -> bool + Copy,
+    f: &mut impl FnMut(Scalar) -> Scalar,
+    memo: &mut Memo,
+) -> Scalar {
+    if !wanted(x) {
+        return x.clone();
+    }
     // What is not shared is met once.
     let shared = x.is_shared();
     if shared && let Some((_, done)) = memo.get(&x.address()) {
         return done.clone();
     }
-    let inner = x.with_children(|child| walk(child, f, memo));
+    let inner = x.with_children(|child| walk(child, wanted, f, memo));
     let done = f(inner);
     if shared {
         memo.insert(x.address(), (x.clone(), done.clone()));
@@ -57,7 +74,7 @@ impl Definition<'_> {
     /// Puts the definition in place of every load of its target in `stage`. The axes of reductions
     /// in it are made anew for each place.
     pub(crate) fn inline_into(&self, nest: &mut Nest, stage: &mut Stage) {
-        rewrite_stage(stage, &mut |x| match x.kind() {
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
             Kind::Load { buffer, at } if *buffer == self.target => self.instantiate(nest, at),
             _ => x,
         });
@@ -149,10 +166,7 @@ pub(crate) fn rebound(x: Scalar, by_axis: &FxHashMap<AxisId, Axis>) -> Scalar {
 
 fn reduce_axes(x: &Scalar) -> Vec<Axis> {
     let mut axes = Vec::new();
-    if !x.folds() {
-        return axes;
-    }
-    visit(x, &mut |x| {
+    visit_those(x, Scalar::folds, &mut |x| {
         if let Kind::Reduce { axes: more, .. } = x.kind() {
             axes.extend(more.iter().copied());
         }
@@ -162,14 +176,35 @@ fn reduce_axes(x: &Scalar) -> Vec<Axis> {
 
 /// Calls `f` once for every distinct node of `x`, children first.
 pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
-    fn go(x: &Scalar, f: &mut impl FnMut(&Scalar), seen: &mut FxHashSet<usize>) {
+    visit_those(x, |_| true, f);
+}
+
+/// As [`visit`], leaving out what is in nodes that are not `wanted`, and these.
+pub(crate) fn visit_those(
+    x: &Scalar,
+    wanted: impl Fn(&Scalar) -> bool + Copy,
+    f: &mut impl FnMut(&Scalar),
+) {
+    fn go(
+        x: &Scalar,
+        wanted: impl Fn(&Scalar) -> bool + Copy,
+        f: &mut impl FnMut(&Scalar),
+        seen: &mut FxHashSet<usize>,
+    ) {
         // What is not shared is met once.
-        if !x.is_shared() || seen.insert(x.address()) {
-            x.children().for_each(|child| go(child, f, seen));
+        if wanted(x) && (!x.is_shared() || seen.insert(x.address())) {
+            x.children().for_each(|child| go(child, wanted, f, seen));
             f(x);
         }
     }
-    go(x, f, &mut FxHashSet::default());
+    go(x, wanted, f, &mut FxHashSet::default());
+}
+
+/// Calls `f` once for every distinct fold in each scalar of a stage, and for what they are in.
+pub(crate) fn visit_folds(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
+    for x in stage.at.iter().chain([&stage.value]) {
+        visit_those(x, Scalar::folds, f);
+    }
 }
 
 /// Calls `f` once for every distinct node of each scalar of a stage.
@@ -204,7 +239,7 @@ pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
 pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Vec<BufferId> {
     let mut buffers = Vec::new();
     for x in scalars {
-        visit(x, &mut |x| {
+        visit_those(x, Scalar::loads, &mut |x| {
             if let Kind::Load { buffer, .. } = x.kind()
                 && !buffers.contains(buffer)
             {

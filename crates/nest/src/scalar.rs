@@ -20,6 +20,8 @@ struct Node {
     folds: bool,
     /// Whether there is a data-dependent index in it, itself included.
     wraps: bool,
+    /// Whether there is a load in it, itself included.
+    loads: bool,
 }
 
 /// What a scalar is.
@@ -366,6 +368,11 @@ impl Scalar {
         self.0.wraps
     }
 
+    /// Whether there is a load in it, itself included.
+    pub(crate) fn loads(&self) -> bool {
+        self.0.loads
+    }
+
     /// The other summand and the factors, if it is a sum with a term.
     pub fn as_sum(&self) -> Option<[&Scalar; 3]> {
         let Kind::Binary(Binary::Add, sum, term) = self.kind() else {
@@ -440,9 +447,11 @@ impl Scalar {
         ty.hash(&mut hasher);
         let mut folds = matches!(kind, Kind::Reduce { .. });
         let mut wraps = matches!(kind, Kind::Wrap(_));
+        let mut loads = matches!(kind, Kind::Load { .. });
         for child in kind.children() {
             folds |= child.folds();
             wraps |= child.wraps();
+            loads |= child.loads();
         }
         Scalar(Arc::new(Node {
             kind,
@@ -450,6 +459,7 @@ impl Scalar {
             hash: hasher.finish(),
             folds,
             wraps,
+            loads,
         }))
     }
 }

@@ -14,7 +14,7 @@ use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
 use crate::reuse::reuse;
-use crate::rewrite::{replace_axes, rewrite_stage, visit, visit_stage};
+use crate::rewrite::{replace_axes, rewrite_those, visit, visit_folds, visit_stage, visit_those};
 use crate::row_major;
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
@@ -53,11 +53,13 @@ fn flatten_buffers(nest: &mut Nest) {
             groups[buffer.0 as usize].check(at, &nest.buf(buffer).shape, &mut ranges);
         };
         check(stage.target, &stage.at);
-        visit_stage(stage, &mut |x| {
-            if let Kind::Load { buffer, at } = x.kind() {
-                check(*buffer, at);
-            }
-        });
+        for x in stage.at.iter().chain([&stage.value]) {
+            visit_those(x, Scalar::loads, &mut |x| {
+                if let Kind::Load { buffer, at } = x.kind() {
+                    check(*buffer, at);
+                }
+            });
+        }
     }
     let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
     for stage in &mut nest.stages {
@@ -65,7 +67,7 @@ fn flatten_buffers(nest: &mut Nest) {
         let mut flat = |buffer: BufferId, at: &[Scalar]| {
             groups[buffer.0 as usize].offsets(at, &shapes[buffer.0 as usize], &mut ranges)
         };
-        rewrite_stage(stage, &mut |x| match x.kind() {
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
             Kind::Load { buffer, at } if groups[buffer.0 as usize].join_any() => {
                 Scalar::load(*buffer, flat(*buffer, at), x.ty())
             }
@@ -146,13 +148,11 @@ impl Groups {
 /// The ranges of all axes of a stage, those of folds included.
 pub(crate) fn ranges_of(stage: &Stage) -> Ranges {
     let mut ranges = Ranges::of_stage(stage);
-    if stage.folds() {
-        visit_stage(stage, &mut |x| {
-            if let Kind::Reduce { axes, .. } = x.kind() {
-                ranges.bind(axes);
-            }
-        });
-    }
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            ranges.bind(axes);
+        }
+    });
     ranges
 }
 
@@ -183,7 +183,7 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
 /// The stage without the positions of indices, which are computed only for messages.
 fn without_positions(stage: &Stage) -> Stage {
     let mut stage = stage.clone();
-    rewrite_stage(&mut stage, &mut |x| match x.kind() {
+    rewrite_those(&mut stage, Scalar::wraps, &mut |x| match x.kind() {
         Kind::Wrap(w) => Scalar::wrap(Wrap {
             position: Vec::new(),
             ..w.clone()

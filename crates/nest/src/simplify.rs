@@ -7,7 +7,7 @@ use crate::build::{boolean, index};
 use crate::linear::{Linear, divide, remainder};
 use crate::nest::{Nest, Stage};
 use crate::range::Ranges;
-use crate::rewrite::visit;
+use crate::rewrite::visit_those;
 use crate::scalar::{Binary, Kind, Scalar, Unary};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
@@ -244,7 +244,7 @@ impl Simplify {
 /// How many checked indices are in `x`.
 fn checks(x: &Scalar) -> usize {
     let mut count = 0;
-    visit(x, &mut |x| {
+    visit_those(x, Scalar::wraps, &mut |x| {
         count += usize::from(matches!(x.kind(), Kind::Wrap(_)))
     });
     count

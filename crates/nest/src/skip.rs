@@ -11,15 +11,18 @@
 use crate::build::{integer, select};
 use crate::nest::{Nest, Stage};
 use crate::range::Ranges;
-use crate::rewrite::{rewrite_stage, visit};
+use crate::rewrite::{rewrite_those, visit};
 use crate::scalar::{Kind, Scalar, Wrap};
 use crate::schedule::ranges_of;
 use vinelift_tensor::ElementType::{I32, I64};
 
 /// Does that throughout a stage.
 pub(crate) fn skip_by_index(nest: &Nest, stage: &mut Stage) {
+    if !stage.wraps() {
+        return;
+    }
     let mut ranges = ranges_of(stage);
-    rewrite_stage(stage, &mut |x| match x.kind() {
+    rewrite_those(stage, Scalar::wraps, &mut |x| match x.kind() {
         Kind::Select(c, yes, no) if no.as_const() == Some(0) => {
             guarded(nest, &mut ranges, c, yes).unwrap_or(x)
         }

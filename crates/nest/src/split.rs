@@ -1,7 +1,7 @@
 //! Kernels: runs of stages that become one native function.
 
 use crate::nest::{Axis, BufferId, Nest, Role, Site, SiteId, Stage};
-use crate::rewrite::{loaded, rebound, rewrite_stage, visit_stage};
+use crate::rewrite::{loaded, rebound, rewrite_stage, rewrite_those, visit_folds, visit_stage};
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeFrom};
@@ -59,7 +59,8 @@ impl Nest {
         for stage in stages {
             let mut stage = stage.clone();
             stage.target = by_buffer[&stage.target];
-            rewrite_stage(&mut stage, &mut |x| match x.kind() {
+            let wanted = |x: &Scalar| x.loads() || x.wraps();
+            rewrite_those(&mut stage, wanted, &mut |x| match x.kind() {
                 Kind::Load { buffer, at } => Scalar::load(by_buffer[buffer], at.clone(), x.ty()),
                 Kind::Wrap(w) => {
                     let known = sites.iter().position(|s| *s == w.site);
@@ -104,7 +105,7 @@ impl Nest {
         };
         let stages = self.stages[range].iter().map(|stage| {
             let mut folds = 1usize;
-            visit_stage(stage, &mut |x| {
+            visit_folds(stage, &mut |x| {
                 if let Kind::Reduce { axes, .. } = x.kind() {
                     folds = folds.saturating_mul(points(axes).max(1));
                 }
@@ -126,7 +127,7 @@ impl Nest {
     /// Puts a constant in place of every load of a buffer, in the stages of a range.
     pub fn replace_loads(&mut self, range: RangeFrom<usize>, by: &FxHashMap<BufferId, Scalar>) {
         for stage in &mut self.stages[range] {
-            rewrite_stage(stage, &mut |x| match x.kind() {
+            rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
                 Kind::Load { buffer, .. } => by.get(buffer).cloned().unwrap_or(x),
                 _ => x,
             });
@@ -177,7 +178,7 @@ fn renumbered(nest: &mut Nest, stage: &Stage) -> Stage {
             .collect()
     };
     let domain = renew(&stage.domain);
-    visit_stage(stage, &mut |x| {
+    visit_folds(stage, &mut |x| {
         if let Kind::Reduce { axes, .. } = x.kind() {
             renew(axes);
         }

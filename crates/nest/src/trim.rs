@@ -7,18 +7,15 @@
 
 use crate::linear::{self, Linear};
 use crate::nest::{Axis, Nest, Stage};
-use crate::rewrite::{rewrite, rewrite_stage, visit_stage};
+use crate::rewrite::{rewrite, rewrite_stage, visit_folds};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 
 /// Leaves out what the guards of a stage's folds leave out.
 pub(crate) fn trim_folds(nest: &mut Nest, stage: &mut Stage) {
-    if !stage.folds() {
-        return;
-    }
     let mut trimmed: Vec<(Scalar, Scalar)> = Vec::new();
-    visit_stage(stage, &mut |x| {
+    visit_folds(stage, &mut |x| {
         trimmed.extend(trim(nest, x).map(|fold| (x.clone(), fold)));
     });
     for (whole, fold) in &trimmed {
