@@ -15,7 +15,7 @@
 //! * Nothing is read or written outside the operands. A [`Kernel`] knows the largest offset it can
 //!   reach, every run checks the operands against it, and lanes beyond are masked.
 //! * A run allocates nothing: the plan says how much scratch memory it wants.
-//! * This is the only crate with CPU intrinsics; it depends on no other crate of ours.
+//! * This is the only crate with CPU intrinsics; of ours it depends on `vinelift-tensor` alone, for memory.
 //!
 //! # How it works
 //! A micro-kernel computes a tile of `h` rows by `n` vectors of `out` in registers: for each `k`

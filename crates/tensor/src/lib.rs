@@ -32,5 +32,5 @@ pub use file::FileError;
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, write_npy};
 pub use shape::{Dim, PartialShape, Shape, element_count};
-pub use storage::Memory;
+pub use storage::{AlignedBytes, Memory};
 pub use tensor::{Element, Tensor, TensorError};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use bytes::Bytes;
+use memmap2::MmapMut;
 
 use crate::TensorError;
 
@@ -25,9 +26,16 @@ pub trait Memory: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
 impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Memory for T {}
 
 /// Bytes whose first is aligned to 64.
-pub(crate) struct AlignedBytes {
-    lines: Vec<Line>,
+pub struct AlignedBytes {
+    memory: Zeros,
     len: usize,
+}
+
+/// Memory that was zeros at first.
+enum Zeros {
+    Lines(Vec<Line>),
+    /// From the system, which clears each page when it is first used.
+    Pages(MmapMut),
 }
 
 /// The widest vector register, and a cache line.
@@ -36,6 +44,10 @@ pub(crate) struct AlignedBytes {
 struct Line([u8; LINE]);
 
 const LINE: usize = 64;
+
+/// From so many bytes on, memory comes from the system, in large pages if it has them: to get small ones takes
+/// longer than to fill them.
+const PAGES: usize = 1 << 20;
 
 impl Storage {
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -71,14 +83,21 @@ impl Storage {
 }
 
 impl AlignedBytes {
-    pub(crate) fn zeros(len: usize) -> Result<AlignedBytes, TensorError> {
-        let count = len.div_ceil(LINE);
-        let mut lines = Vec::new();
-        lines
-            .try_reserve_exact(count)
-            .map_err(|_| TensorError::OutOfMemory { bytes: len })?;
-        lines.resize(count, Line::zeroed());
-        Ok(AlignedBytes { lines, len })
+    /// `len` zeros.
+    pub fn zeros(len: usize) -> Result<AlignedBytes, TensorError> {
+        let out_of_memory = || TensorError::OutOfMemory { bytes: len };
+        let memory = match len {
+            PAGES.. => Zeros::Pages(pages(len).ok_or_else(out_of_memory)?),
+            _ => {
+                let count = len.div_ceil(LINE);
+                let mut lines = Vec::new();
+                let reserved = lines.try_reserve_exact(count);
+                reserved.map_err(|_| out_of_memory())?;
+                lines.resize(count, Line::zeroed());
+                Zeros::Lines(lines)
+            }
+        };
+        Ok(AlignedBytes { memory, len })
     }
 
     pub(crate) fn copy_of(bytes: &[u8]) -> Result<AlignedBytes, TensorError> {
@@ -87,11 +106,48 @@ impl AlignedBytes {
         Ok(copy)
     }
 
-    fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.memory {
+            Zeros::Lines(lines) => &bytemuck::cast_slice(lines)[..self.len],
+            Zeros::Pages(pages) => &pages[..self.len],
+        }
     }
 
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    /// The bytes, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Zeros::Lines(lines) => &mut bytemuck::cast_slice_mut(lines)[..self.len],
+            Zeros::Pages(pages) => &mut pages[..self.len],
+        }
+    }
+}
+
+fn pages(len: usize) -> Option<MmapMut> {
+    // Nothing larger can be told from an offset that is negative.
+    isize::try_from(len).ok()?;
+    let pages = MmapMut::map_anon(len).ok()?;
+    // If the system does not know large pages, small ones will do.
+    #[cfg(target_os = "linux")]
+    let _ = pages.advise(memmap2::Advice::HugePage);
+    Some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_aligned_zeros_of_any_length() {
+        for len in [0, 1, LINE, PAGES - 1, PAGES, PAGES + 1, 3 * PAGES] {
+            let mut bytes = AlignedBytes::zeros(len).unwrap();
+            assert_eq!(bytes.as_slice().len(), len);
+            assert!(bytes.as_slice().iter().all(|byte| *byte == 0));
+            assert_eq!(bytes.as_slice().as_ptr().addr() % LINE, 0);
+            bytes.as_mut_slice().fill(7);
+            assert!(bytes.as_slice().iter().all(|byte| *byte == 7));
+        }
+        let most = [isize::MAX as usize, usize::MAX];
+        assert!(most.iter().all(|len| AlignedBytes::zeros(*len).is_err()));
     }
 }
