@@ -19,28 +19,28 @@ use crate::row_major;
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::{flat_offset, simplify_stage};
 use crate::skip::skip_by_index;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{ElementType, element_count};
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
     reuse(nest);
-    for i in 0..nest.stages.len() {
-        let mut stage = nest.stages[i].clone();
-        simplify_stage(&mut stage);
-        skip_by_index(nest, &mut stage);
-        nest.stages[i] = stage;
-    }
+    let Nest {
+        buffers, stages, ..
+    } = nest;
+    stages.par_iter_mut().for_each(|stage| {
+        simplify_stage(stage);
+        skip_by_index(buffers, stage);
+    });
     split_interiors(nest);
     flatten_buffers(nest);
-    for i in 0..nest.stages.len() {
-        let mut stage = nest.stages[i].clone();
-        while let Some((outer, inner)) = joinable(&stage).or_else(|| too_short(&stage)) {
-            join(nest, &mut stage, outer, inner);
+    nest.stages.par_iter_mut().for_each(|stage| {
+        while let Some((outer, inner)) = joinable(stage).or_else(|| too_short(stage)) {
+            join(stage, outer, inner);
         }
-        simplify_stage(&mut stage);
-        nest.stages[i] = stage;
-    }
+        simplify_stage(stage);
+    });
 }
 
 /// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
@@ -62,7 +62,7 @@ fn flatten_buffers(nest: &mut Nest) {
         }
     }
     let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
-    for stage in &mut nest.stages {
+    nest.stages.par_iter_mut().for_each(|stage| {
         let mut ranges = ranges_of(stage);
         let mut flat = |buffer: BufferId, at: &[Scalar]| {
             groups[buffer.0 as usize].offsets(at, &shapes[buffer.0 as usize], &mut ranges)
@@ -76,7 +76,7 @@ fn flatten_buffers(nest: &mut Nest) {
         if groups[stage.target.0 as usize].join_any() {
             stage.at = flat(stage.target, &stage.at);
         }
-    }
+    });
     for (buffer, groups) in nest.buffers.iter_mut().zip(&groups) {
         if groups.join_any() {
             let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
@@ -267,9 +267,13 @@ fn forms(stage: &Stage) -> Vec<Weights> {
 }
 
 /// Replaces two axes by one that runs over both.
-fn join(nest: &mut Nest, stage: &mut Stage, outer: usize, inner: usize) {
+fn join(stage: &mut Stage, outer: usize, inner: usize) {
     let (a, b) = (stage.domain[outer], stage.domain[inner]);
-    let joined: Axis = nest.axis(a.extent.saturating_mul(b.extent));
+    // The outer of them goes on as the one.
+    let joined = Axis {
+        id: a.id,
+        extent: a.extent.saturating_mul(b.extent),
+    };
     let (whole, extent) = (Scalar::axis(joined.id), b.extent.max(1) as i64);
     // `n·(k / n) + k % n` recombines to `k` everywhere, which `step_together` has made sure of.
     let by: FxHashMap<AxisId, Scalar> = [

@@ -9,7 +9,7 @@
 //! on `j`. A gather of what has been gathered becomes such a select.
 
 use crate::build::{integer, select};
-use crate::nest::{Nest, Stage};
+use crate::nest::{Buffer, Stage};
 use crate::range::Ranges;
 use crate::rewrite::{rewrite_those, visit};
 use crate::scalar::{Kind, Scalar, Wrap};
@@ -17,21 +17,21 @@ use crate::schedule::ranges_of;
 use vinelift_tensor::ElementType::{I32, I64};
 
 /// Does that throughout a stage.
-pub(crate) fn skip_by_index(nest: &Nest, stage: &mut Stage) {
+pub(crate) fn skip_by_index(buffers: &[Buffer], stage: &mut Stage) {
     if !stage.wraps() {
         return;
     }
     let mut ranges = ranges_of(stage);
     rewrite_those(stage, Scalar::wraps, &mut |x| match x.kind() {
         Kind::Select(c, yes, no) if no.as_const() == Some(0) => {
-            guarded(nest, &mut ranges, c, yes).unwrap_or(x)
+            guarded(buffers, &mut ranges, c, yes).unwrap_or(x)
         }
         _ => x,
     });
 }
 
 /// `select(c, yes, 0)` as a load, if `yes` is one that can read zero instead.
-fn guarded(nest: &Nest, ranges: &mut Ranges, c: &Scalar, yes: &Scalar) -> Option<Scalar> {
+fn guarded(buffers: &[Buffer], ranges: &mut Ranges, c: &Scalar, yes: &Scalar) -> Option<Scalar> {
     let Kind::Load { buffer, at } = yes.kind() else {
         return None;
     };
@@ -50,7 +50,7 @@ fn guarded(nest: &Nest, ranges: &mut Ranges, c: &Scalar, yes: &Scalar) -> Option
         _ => return None,
     };
     // The other indices must be harmless without the guard.
-    let shape = &nest.buf(*buffer).shape;
+    let shape = &buffers[buffer.0 as usize].shape;
     let mut others = at
         .iter()
         .zip(shape)
@@ -81,7 +81,7 @@ fn guarded(nest: &Nest, ranges: &mut Ranges, c: &Scalar, yes: &Scalar) -> Option
 mod tests {
     use super::*;
     use crate::build::{inside, zero};
-    use crate::nest::{Role, Site};
+    use crate::nest::{Nest, Role, Site};
     use crate::scalar::Policy;
     use vinelift_tensor::ElementType::F32;
 
@@ -107,7 +107,7 @@ mod tests {
             select(guard, read, zero(F32))
         });
         let mut stage = nest.stages[0].clone();
-        skip_by_index(&nest, &mut stage);
+        skip_by_index(&nest.buffers, &mut stage);
         let text = nest.display_stage(&stage).to_string();
         nest.stages = vec![stage];
         crate::verify(&nest).unwrap();

@@ -18,6 +18,7 @@ use crate::nest::{BufferId, Mode, Nest, Role, Stage};
 use crate::rewrite::{Definition, loaded};
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sites::{Site, evaluated_axes, sites_of};
 use std::fmt;
@@ -105,13 +106,15 @@ pub fn fuse(nest: &mut Nest) -> Vec<Kept> {
     }
     let changed = std::mem::take(&mut fuse.changed);
     let stages = std::mem::take(&mut fuse.stages);
-    for (position, stage) in stages.into_iter().enumerate() {
-        let Some(mut stage) = stage else { continue };
+    let simplified = |(position, stage): (usize, Option<Stage>)| {
+        let mut stage = stage?;
         if changed.contains(&position) {
             simplify_stage(&mut stage);
         }
-        nest.stages.push(stage);
-    }
+        Some(stage)
+    };
+    let stages = stages.into_par_iter().enumerate();
+    nest.stages = stages.filter_map(simplified).collect();
     kept
 }
 
