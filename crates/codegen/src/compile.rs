@@ -123,8 +123,9 @@ impl Compiler {
             options,
         };
         // The largest first, each by itself, so that no thread is left with one in the end.
+        let sizes: Vec<usize> = nests.par_iter().map(Nest::size).collect();
         let mut order: Vec<usize> = (0..nests.len()).collect();
-        order.sort_by_cached_key(|&kernel| Reverse(nests[kernel].size()));
+        order.sort_by_key(|&kernel| Reverse(sizes[kernel]));
         let mut compiled: Vec<(usize, Compiled)> = order
             .into_par_iter()
             .with_max_len(1)
