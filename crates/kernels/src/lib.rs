@@ -60,6 +60,7 @@ mod compute;
 mod contraction;
 mod geometry;
 mod kernel;
+mod memory;
 mod pack;
 mod packed;
 mod peak;

@@ -1,31 +1,22 @@
 //! A packed operand.
 
-use std::alloc::{Layout, handle_alloc_error};
-
-use vinelift_tensor::AlignedBytes;
-
 use crate::Form;
 use crate::coded::Coded;
+use crate::memory::Memory;
 
 /// An operand laid out as the micro-kernels of one [`Kernel`](crate::Kernel) read it.
 pub struct Packed {
-    memory: AlignedBytes,
+    memory: Memory,
     bytes: usize,
     columns: bool,
     code: Option<Coded>,
-}
-
-/// The end of the program if there is no memory, as for any other allocation.
-fn zeros(bytes: usize) -> AlignedBytes {
-    let layout = Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u8>());
-    AlignedBytes::zeros(bytes).unwrap_or_else(|_| handle_alloc_error(layout))
 }
 
 impl Packed {
     /// `bytes` zeros, for the column side or the row side.
     pub(crate) fn zeroed(bytes: usize, columns: bool) -> Packed {
         Packed {
-            memory: zeros(bytes),
+            memory: Memory::zeroed(bytes),
             bytes,
             columns,
             code: None,
@@ -61,12 +52,12 @@ impl Packed {
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.memory.as_mut_slice().as_mut_ptr()
+        self.memory.as_mut_ptr()
     }
 
     /// How many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
-        self.memory.as_slice().len()
+        self.memory.len()
     }
 
     /// The elements, of `size` bytes each.
@@ -76,7 +67,7 @@ impl Packed {
     pub(crate) fn elements(&self, count: usize, size: usize, columns: bool) -> *const u8 {
         let fits = self.columns == columns && self.bytes == count * size;
         assert!(fits, "the packed operand is another kernel's");
-        self.memory.as_slice().as_ptr()
+        self.memory.as_ptr()
     }
 }
 
