@@ -3,6 +3,7 @@
 use super::checked::Checked;
 use super::collect::has_checks;
 use super::copy::Copy;
+use super::order::Columns;
 use super::scan::Rows;
 use super::strip::{Collected, Ready};
 use super::update::BLOCK;
@@ -33,13 +34,12 @@ impl<'n> Emitter<'n, '_> {
         let columns = self.columns_of(stage, &many, &way);
         let mut exact = None;
         self.runs[number] = way.runs();
-        self.notes[number] = self.note(stage, &way, &many, columns);
+        self.notes[number] = self.note(stage, &way, &many, columns.as_ref());
         for (k, &axis) in many.iter().enumerate() {
-            if let Some(count) = columns.filter(|_| k + 2 == many.len()) {
-                exact = Some((
-                    self.loops.len(),
-                    self.open_columns(stage, many[k + 1], count),
-                ));
+            if let Some(columns) = columns.as_ref().filter(|_| k + 2 == many.len()) {
+                let depth = self.loops.len();
+                let instead = self.open_columns(stage, many[k + 1], columns);
+                exact = Some((depth, instead));
             }
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
@@ -154,8 +154,8 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// How many points of the innermost axis are done before the next, if not all.
-    fn columns_of(&self, stage: &'n Stage, many: &[Axis], way: &Way<'n>) -> Option<usize> {
+    /// The points of the innermost axis that are done before the next, if not all.
+    fn columns_of(&self, stage: &'n Stage, many: &[Axis], way: &Way<'n>) -> Option<Columns<'n>> {
         match (many, way) {
             ([.., rows, _], Way::Vectors(plan)) => self.columns(stage, *rows, *plan),
             _ => None,
@@ -168,17 +168,16 @@ impl<'n> Emitter<'n, '_> {
         stage: &'n Stage,
         way: &Way<'n>,
         many: &[Axis],
-        columns: Option<usize>,
+        columns: Option<&Columns<'n>>,
     ) -> String {
+        if let Some(columns) = columns {
+            return format!("indices checked by vectors, {columns}");
+        }
         match way {
             Way::Copy(copy) => {
                 let bytes = self.bytes_of(*copy, stage);
                 let why = self.why_copied(stage).map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
-            }
-            Way::Vectors(_) if columns.is_some() => {
-                let columns = columns.unwrap_or_default();
-                format!("indices checked by vectors, {columns} columns at a time")
             }
             Way::Vectors(plan) if !self.checks(stage, plan.axis.id).is_empty() => {
                 "indices checked by vectors".to_owned()
