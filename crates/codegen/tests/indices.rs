@@ -334,3 +334,69 @@ fn columns<const INNER: usize>(heading: &str) {
         compare(0, &nest, &inputs, &expected, &result);
     }
 }
+
+/// Indices from a table need no check if all of them are in range, and fault like others if one is not.
+#[test]
+fn indices_from_a_table() {
+    let mut known = 0;
+    for count in [3usize, 16, 61] {
+        for ty in [I32, I64] {
+            for wrong in [
+                None,
+                Some((0, 40i64)),
+                Some((count - 1, 40)),
+                Some((count / 2, -1)),
+            ] {
+                for scatters in [false, true] {
+                    let mut table: Vec<i64> = (0..count).map(|k| (k * 7 % 40) as i64).collect();
+                    wrong.into_iter().for_each(|(at, index)| table[at] = index);
+                    let bytes: Vec<u8> = match ty {
+                        I32 => table
+                            .iter()
+                            .flat_map(|k| (*k as i32).to_le_bytes())
+                            .collect(),
+                        _ => table.iter().flat_map(|k| k.to_le_bytes()).collect(),
+                    };
+                    let mut nest = Nest::new();
+                    let (long, short) = if scatters { (count, 40) } else { (40, count) };
+                    let data = nest.buffer("data", F32, &[long], Role::Input);
+                    let out = nest.buffer("out", F32, &[short], Role::Output);
+                    let indices = nest.table("indices", ty, count, &bytes);
+                    let site = site(&mut nest);
+                    let of_data: Vec<u8> =
+                        (0..long).flat_map(|k| (k as f32).to_le_bytes()).collect();
+                    if scatters {
+                        nest.define(vec![], out, |_, _| zero(F32));
+                    }
+                    let axis = nest.axis(count);
+                    let at = vec![Scalar::axis(axis.id)];
+                    let found = nest.load(indices, at.clone()).cast(I64);
+                    let row = nest.wrap(found, 40, Policy::CHECK, site, at.clone());
+                    let (place, from) = if scatters {
+                        (row, at[0].clone())
+                    } else {
+                        (at[0].clone(), row)
+                    };
+                    let value = nest.load(data, vec![from]);
+                    nest.stages.push(Stage {
+                        domain: vec![axis],
+                        target: out,
+                        at: vec![place],
+                        mode: Mode::Set,
+                        value,
+                        layers: vec![],
+                        group: None,
+                    });
+                    let inputs = [of_data];
+                    let (expected, result) = reference(&nest, &inputs);
+                    assert_eq!(result.is_err(), wrong.is_some());
+                    compare(count as u64, &nest, &inputs, &expected, &result);
+                    let is_known = headings(&nest).contains("constant indices, checked once");
+                    assert!(!is_known || wrong.is_none());
+                    known += usize::from(is_known);
+                }
+            }
+        }
+    }
+    assert!(known > 0 || !has_strips());
+}

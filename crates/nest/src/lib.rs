@@ -29,6 +29,7 @@ mod fault;
 mod fuse;
 mod interior;
 mod interpret;
+mod known;
 mod legalize;
 mod linear;
 mod math;
@@ -56,6 +57,7 @@ pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contrac
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};
+pub use known::known_indices;
 pub use legalize::{legalize, legalize_with_halves};
 pub use nest::{
     Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,

@@ -4,7 +4,8 @@ use crate::plan::Slot;
 use crate::{Error, Level};
 use std::time::{Duration, Instant};
 use vinelift_nest::{
-    Kept, Nest, contract, fuse, partial_folds, quantized_products, schedule, verify,
+    BufferId, Kept, Nest, contract, fuse, known_indices, partial_folds, quantized_products,
+    schedule, verify,
 };
 
 /// What a pass did, for the trace.
@@ -58,6 +59,15 @@ pub(crate) fn optimize(
             matches!(slots.get(buffer.0 as usize), Some(Slot::Constant(_)))
         });
         record("contracted", start, Vec::new(), &nest);
+        let start = Instant::now();
+        known_indices(
+            &mut nest,
+            &|buffer: BufferId| match slots.get(buffer.0 as usize) {
+                Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
+                _ => None,
+            },
+        );
+        record("known indices", start, Vec::new(), &nest);
         let start = Instant::now();
         schedule(&mut nest);
         record("scheduled", start, Vec::new(), &nest);

@@ -6,6 +6,8 @@
 //! are. If so, a loop that is laid out far away does the points one by one with the exact code: it counts
 //! negative indices from the end, reads zeros, or reports the first index that is wrong, as scalar code
 //! for the whole stage would.
+//!
+//! Indices from a table of which none is out of range are used as they are.
 
 use super::address::{Linear, Place};
 use super::loops::Turns;
@@ -22,6 +24,8 @@ pub(super) struct Checked<'n> {
     whole: &'n Scalar,
     wrap: &'n Wrap,
     source: Option<Source<'n>>,
+    /// Whether it is in range at every point.
+    is_known: bool,
 }
 
 /// Where the indices of consecutive points lie: `step` elements apart.
@@ -86,6 +90,7 @@ impl<'n> Emitter<'n, '_> {
                         whole: x,
                         wrap,
                         source: self.source(&wrap.index, axis),
+                        is_known: self.never_faults(wrap),
                     });
                 }
                 Kind::Select(c, yes, no) => open.extend([(c, guarded), (yes, true), (no, true)]),
@@ -174,7 +179,7 @@ impl<'n> Emitter<'n, '_> {
             };
             let values = match values {
                 Some(values) => values,
-                None => self.check_each(check.wrap, axis, count, &mut signs)?,
+                None => self.check_each(check, axis, count, &mut signs)?,
             };
             ready.push(Ready {
                 whole: check.whole,
@@ -194,7 +199,7 @@ impl<'n> Emitter<'n, '_> {
     /// Computes the index of each point as a scalar.
     fn check_each(
         &mut self,
-        wrap: &'n Wrap,
+        &Checked { wrap, is_known, .. }: &Checked<'n>,
         axis: Axis,
         count: usize,
         signs: &mut Signs,
@@ -205,11 +210,14 @@ impl<'n> Emitter<'n, '_> {
                 this.compute([&wrap.index])?;
                 Ok(this.found(wrap))
             })?;
+            known.push(index);
+            if is_known {
+                continue;
+            }
             let last = self.index(wrap.extent as i64 - 1);
             let rest = self.builder.ins().isub(last, index);
             let sign = self.builder.ins().bor(index, rest);
             signs.join(self, sign);
-            known.push(index);
         }
         Ok(Values::Known(known))
     }
@@ -223,7 +231,7 @@ impl<'n> Emitter<'n, '_> {
         count: usize,
         signs: &mut Signs,
     ) {
-        let mut done = vec![false; checks.len()];
+        let mut done: Vec<bool> = checks.iter().map(|check| check.is_known).collect();
         for k in 0..checks.len() {
             let Values::Loaded {
                 flags,
@@ -246,6 +254,7 @@ impl<'n> Emitter<'n, '_> {
                 if let (Values::Loaded { offset: o, .. }, Some(a), Some(b)) =
                     (&r.values, &checks[k].source, &checks[other].source)
                     && a.takes_turns_with(b)
+                    && !checks[other].is_known
                 {
                     let place = (o - offset).rem_euclid(step * size) / size;
                     if (o - offset).abs() < step * size && turns[place as usize].is_none() {
@@ -435,6 +444,15 @@ impl ColdBlocks {
                 .builder
                 .set_cold_block(Block::from_u32(block as u32));
         }
+    }
+}
+
+/// What a dump says of how indices are checked.
+pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
+    match checks {
+        [] => "",
+        _ if checks.iter().all(|check| check.is_known) => "constant indices, checked once",
+        _ => "indices checked by vectors",
     }
 }
 

@@ -54,7 +54,7 @@ use hoist::Facts;
 use loops::{Loop, Turns};
 use rustc_hash::{FxHashMap, FxHashSet};
 use scalar::{Slot, Task};
-use vinelift_nest::{AxisId, Nest, Parts, Ranges, Scalar};
+use vinelift_nest::{AxisId, Buffer, Interval, Nest, Parts, Ranges, Scalar};
 use vinelift_tensor::ElementType;
 
 /// Kernels beyond this are refused: compiling takes about a microsecond for each.
@@ -155,6 +155,8 @@ struct Emitter<'n, 'f> {
     builder: FunctionBuilder<'f>,
     /// Where each buffer begins.
     bases: Vec<Value>,
+    /// The values that tables of indices lie between.
+    values: Vec<Option<Interval>>,
     /// How each buffer is accessed.
     flags: Vec<MemFlagsData>,
     /// Where a fault is written.
@@ -253,6 +255,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             halves,
             builder,
             bases,
+            values: nest.buffers.iter().map(Buffer::values).collect(),
             flags,
             fault,
             parts: Parts::of(nest),

@@ -1,6 +1,6 @@
 //! Stages: the loops over a domain, and the store inside.
 
-use super::checked::Checked;
+use super::checked::{Checked, how};
 use super::collect::has_checks;
 use super::copy::Copy;
 use super::order::Columns;
@@ -170,8 +170,13 @@ impl<'n> Emitter<'n, '_> {
         many: &[Axis],
         columns: Option<&Columns<'n>>,
     ) -> String {
+        let checks = match way {
+            Way::Vectors(plan) => how(&self.checks(stage, plan.axis.id)),
+            Way::Update(checks) => how(checks),
+            _ => "",
+        };
         if let Some(columns) = columns {
-            return format!("indices checked by vectors, {columns}");
+            return format!("{checks}, {columns}");
         }
         match way {
             Way::Copy(copy) => {
@@ -179,10 +184,7 @@ impl<'n> Emitter<'n, '_> {
                 let why = self.why_copied(stage).map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
-            Way::Vectors(plan) if !self.checks(stage, plan.axis.id).is_empty() => {
-                "indices checked by vectors".to_owned()
-            }
-            Way::Update(_) => format!("unrolled ×{BLOCK}, indices checked by vectors"),
+            Way::Update(_) => format!("unrolled ×{BLOCK}, {checks}"),
             Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
             Way::Points | Way::Rows(_) => match self.why_points(stage, many) {
                 Some(why) => format!("point by point: {why}"),
@@ -193,7 +195,8 @@ impl<'n> Emitter<'n, '_> {
                 let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
                 format!("collected in blocks of {rows}{lane}")
             }
-            Way::Vectors(_) | Way::Strip(_) | Way::Collected(None) => String::new(),
+            Way::Vectors(_) => checks.to_owned(),
+            Way::Strip(_) | Way::Collected(None) => String::new(),
         }
     }
 

@@ -4,7 +4,8 @@ use super::Emitter;
 use super::scalar::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use std::mem::{MaybeUninit, offset_of};
-use vinelift_nest::{MAX_RANK, Scalar, Wrap};
+use vinelift_nest::{Kind, MAX_RANK, Scalar, Wrap};
+use vinelift_tensor::ElementType::{I32, I64};
 
 /// What a kernel fills in before it returns 1: a [`Fault`](vinelift_nest::Fault) in plain numbers.
 #[repr(C)]
@@ -22,9 +23,26 @@ pub(crate) struct RawFault {
 }
 
 impl<'n> Emitter<'n, '_> {
+    /// Whether an index comes from a table that holds none out of range: it needs no check.
+    pub(super) fn never_faults(&self, wrap: &Wrap) -> bool {
+        let load = match wrap.index.kind() {
+            Kind::Cast(x) if wrap.index.ty() == I64 && x.ty() == I32 => x,
+            _ => &wrap.index,
+        };
+        let values = match load.kind() {
+            Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
+            _ => None,
+        };
+        values.is_some_and(|values| values.is_index_of(wrap.extent))
+    }
+
     /// Checks an index that has been computed.
     pub(super) fn wrap(&mut self, whole: &'n Scalar, wrap: &'n Wrap) {
         let found = self.found(wrap);
+        if self.never_faults(wrap) && !wrap.policy.zero {
+            self.set(whole, found);
+            return;
+        }
         let extent = wrap.extent as i64;
         let index = if wrap.policy.negative && wrap.index.ty().is_signed_integer() {
             let sign = self.builder.ins().sshr_imm_u(found, 63);
