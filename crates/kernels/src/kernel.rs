@@ -84,8 +84,19 @@ impl Kernel {
         Kernel::with_isa(contraction, Isa::best())
     }
 
+    /// As [`Kernel::new`], for operands of which the left one, or the right one, is packed once for many
+    /// runs. Where there are only a few points of the other, lanes run along those of the packed one,
+    /// although `out` does not. The results are the same.
+    pub fn with_packed(contraction: &Contraction, packed: [bool; 2]) -> Result<Kernel, Refused> {
+        Kernel::prepare(contraction, Isa::best(), packed)
+    }
+
     /// Prepares a contraction for the given instructions. The results are the same for all.
     pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<Kernel, Refused> {
+        Kernel::prepare(contraction, isa, [false; 2])
+    }
+
+    fn prepare(contraction: &Contraction, isa: Isa, packed: [bool; 2]) -> Result<Kernel, Refused> {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
         }
@@ -125,7 +136,12 @@ impl Kernel {
         }
         let left = Axes::new(m.iter().map(|dim| axis(dim, [dim.left, dim.out])))?;
         let right = Axes::new(n.iter().map(|dim| axis(dim, [dim.right, dim.out])))?;
-        let exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
+        let mut exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
+        let (packed_rows, rows, columns) = match exchanged {
+            false => (packed[0], left.points(), right.points()),
+            true => (packed[1], right.points(), left.points()),
+        };
+        exchanged ^= packed_rows && few_columns(rows, columns, &k, lanes);
         let batch = batch_axes(&batch, exchanged)?;
         let sum = Axes::new(k.iter().map(|dim| {
             axis(
@@ -295,6 +311,18 @@ fn axis<const N: usize>(dim: &Dim, strides: [usize; N]) -> Axis<N> {
 /// The stride of the innermost dim in `out`.
 fn innermost(axes: &Axes<2>) -> Option<usize> {
     axes.axes().last().map(|axis| axis.strides[1])
+}
+
+/// Whether lanes along the columns would do much more than lanes along the rows, of sums that are long enough to
+/// make up for results that lie apart.
+fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
+    const LONG: usize = 64;
+    let vectors = |rows: usize, columns: usize| rows.saturating_mul(columns.div_ceil(lanes));
+    let k = k
+        .iter()
+        .fold(1, |k: usize, dim| k.saturating_mul(dim.extent));
+    k >= LONG
+        && vectors(columns, rows).saturating_mul(3) <= vectors(rows, columns).saturating_mul(2)
 }
 
 /// The batch dims with two more strides each: those of the number of the packed operand.

@@ -168,11 +168,11 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     let before = T::sum(123.5);
     let mut expected = vec![before; out];
     naive::<T>(&contraction, &left, &right, &mut expected);
-    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512]
-        .into_iter()
-        .filter(|isa| isa.available())
-    {
-        let kernel = Kernel::with_isa(&contraction, isa).unwrap();
+    let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    let isas = isas.into_iter().filter(|isa| isa.available());
+    let kernels = isas.map(|isa| Kernel::with_isa(&contraction, isa));
+    for kernel in kernels.chain([Kernel::with_packed(&contraction, [true; 2])]) {
+        let kernel = kernel.unwrap();
         assert!(
             kernel
                 .elements()
@@ -459,6 +459,24 @@ fn convolutions() {
     check_all(&convolution((2, 30), (6, 14), 5, 1, 2), 3);
     check_all(&convolution((20, 33), (5, 6), 1, 1, 1), 4);
     check_all(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
+}
+
+/// Lanes run along the many points of the other, if it is packed, although results lie apart there.
+#[test]
+fn few_points_of_one_operand() {
+    check_all(&convolution((24, 70), (1, 4), 3, 1, 1), 1);
+    for across in 0..8 {
+        let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];
+        check_all(&matrices(2, 3, 100, 80, across), 2);
+        check_all(&matrices(2, 100, 3, 80, across), 3);
+    }
+    let columns = matrices(1, 100, 3, 80, [false; 3]);
+    let scattered = |packed| {
+        let kernel = Kernel::with_packed(&columns, packed).unwrap();
+        let plan = kernel.plan(Form::Packed, Form::Plain, 1);
+        plan.name().contains("scattered")
+    };
+    assert!(scattered([true, false]) && !scattered([false, true]));
 }
 
 #[test]

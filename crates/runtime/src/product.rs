@@ -65,7 +65,6 @@ impl Product {
             _ => Element::I8U8,
         };
         let problem = problem(contraction, element);
-        let kernel = kernels::Kernel::new(&problem).ok()?;
         let still = Stride {
             extent: 1,
             left: 0,
@@ -76,6 +75,9 @@ impl Product {
         let constants = Constants { step, slots };
         let left = constants.factor(contraction, &contraction.left, turn.left, is_of_left)?;
         let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
+        // Tiles that decode have vectors along the operand they decode anyway.
+        let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
+        let kernel = kernels::Kernel::with_packed(&problem, packed).ok()?;
         let left = match left {
             Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
             Some((bytes, None)) => Some(kernel.pack_left(bytes)),
