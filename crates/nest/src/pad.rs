@@ -41,7 +41,8 @@ pub(crate) fn padded(
     let extents = others.chain(axes).map(|a| a.extent);
     let one_by_one = extents.fold(borders, usize::saturating_mul);
     let operand = Operand::of(body, &zero(body.ty()), &stage.domain, axes);
-    if one_by_one < operand.elements() / 2 {
+    // A point by itself takes as long as a few vectors of the copy.
+    if one_by_one < operand.elements() / 4 {
         return None;
     }
     let name = format!("{}.padded", nest.buf(stage.target).name);
