@@ -488,6 +488,7 @@ macro_rules! parts {
         /// # Safety
         /// as [`tile::load_sums`].
         #[$feature]
+        #[cfg_attr(target_arch = "x86_64", inline(never))]
         unsafe fn load_sums(
             t: &Tile<<$simd as Simd>::T>,
             sums: *mut <$simd as Simd>::V,
@@ -501,6 +502,7 @@ macro_rules! parts {
         /// # Safety
         /// as [`tile::store_sums`].
         #[$feature]
+        #[cfg_attr(target_arch = "x86_64", inline(never))]
         unsafe fn store_sums(
             t: &Tile<<$simd as Simd>::T>,
             sums: *const <$simd as Simd>::V,

@@ -119,14 +119,13 @@ impl Number for i32 {
     const ZERO: i32 = 0;
 
     fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<i32> {
-        match isa {
+        match (isa, signed_rows) {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if avx512::has_byte_products() => match signed_rows {
-                true => &avx512::I8U8,
-                false => &avx512::U8I8,
-            },
+            (Isa::Avx512, true) if avx512::has_byte_products() => &avx512::I8U8,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx2 => &avx2::BYTES,
+            (Isa::Avx512, false) if avx512::has_byte_products() => &avx512::U8I8,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512 | Isa::Avx2, _) => &avx2::BYTES,
             _ => &portable::BYTES,
         }
     }

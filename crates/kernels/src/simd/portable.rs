@@ -5,6 +5,8 @@
 use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
 use crate::pack::{self, Block, Packing};
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+use crate::tile::coded_tiles;
 use crate::tile::{self, Engine, Tile, byte_engine, engine};
 use half::f16;
 
@@ -135,10 +137,11 @@ unsafe fn words(block: &Block<i32>) {
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
 /// with few.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $decode:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         engine!(
-            $name, $module, $simd, pack::across, &[], $decode, inline(never),
+            $name, $module, $simd, pack::across, $coded, $decode,
+            cfg_attr(not(target_arch = "x86_64"), inline(never)),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
             3 [1 2 3 4]
@@ -150,7 +153,8 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         engine!(
-            $name, $module, $simd, pack::across, &[], $decode, inline(never),
+            $name, $module, $simd, pack::across, $coded, $decode,
+            cfg_attr(not(target_arch = "x86_64"), inline(never)),
             1 [1 2 3 4]
             2 [1 2]
             3 [1]
@@ -158,17 +162,32 @@ macro_rules! engine_of {
     };
 }
 
-engine_of!(F32, f32_tiles, V32, Some(decode));
-engine_of!(F64, f64_tiles, V64, None);
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+use fused::CODED;
+
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+coded_tiles!(
+    CODED, fused, V32,
+    cfg_attr(not(target_arch = "x86_64"), inline(never)),
+    1 [1 2 3 4 5 6 7 8 9 10 11 12]
+    2 [1 2 3 4 5 6]
+);
+#[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+const CODED: [&[&[tile::TileFn<f32>]]; 0] = [];
+
+engine_of!(F32, f32_tiles, V32, &CODED, Some(decode));
+engine_of!(F64, f64_tiles, V64, &[], None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words, inline(never),
+    BYTES, byte_tiles, Halves, 2, words,
+    cfg_attr(not(target_arch = "x86_64"), inline(never)),
     1 [1 2 3 4]
     2 [1 2 3 4]
 );
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
 byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words, inline(never),
+    BYTES, byte_tiles, Halves, 2, words,
+    cfg_attr(not(target_arch = "x86_64"), inline(never)),
     1 [1 2]
 );
