@@ -59,6 +59,8 @@ struct Report {
 struct Machine {
     f32_gflops: f64,
     f64_gflops: f64,
+    /// On bytes, with sums of `i32`.
+    byte_gops: f64,
     copy_gbytes: f64,
 }
 
@@ -206,6 +208,7 @@ impl From<Peak> for Machine {
         Machine {
             f32_gflops: peak.f32_flops / 1e9,
             f64_gflops: peak.f64_flops / 1e9,
+            byte_gops: peak.byte_ops / 1e9,
             copy_gbytes: peak.bytes / 1e9,
         }
     }
@@ -232,8 +235,8 @@ impl Report {
         if let Some(machine) = &self.machine {
             writeln!(
                 out,
-                "one thread of this machine: {:.0} GFLOP/s f32, {:.0} f64, copies {:.1} GB/s",
-                machine.f32_gflops, machine.f64_gflops, machine.copy_gbytes
+                "one thread of this machine: {:.0} GFLOP/s f32, {:.0} f64, {:.0} on bytes, copies {:.1} GB/s",
+                machine.f32_gflops, machine.f64_gflops, machine.byte_gops, machine.copy_gbytes
             )?;
         }
         for kernel in kernels {

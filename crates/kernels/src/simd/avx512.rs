@@ -389,10 +389,6 @@ engine!(
     2 [1 2 3 4 5 6 7 8]
     3 [1 2 3 4 5]
     4 [1 2 3 4]
-    5 [1 2 3]
-    6 [1 2]
-    7 [1 2]
-    8 [1]
 );
 
 /// The engines of bytes, for rows with and without signs.
