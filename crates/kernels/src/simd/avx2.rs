@@ -293,7 +293,8 @@ unsafe fn moves(table: &Moves, valid: u16) -> __m256i {
 unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
     let mut halves = lines;
     for i in 0..2 {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|line| lines[4 * i + line]);
+        let (a, b) = (lines[4 * i], lines[4 * i + 1]);
+        let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
         // SAFETY: the caller's machine has the instructions.
         unsafe {
             let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));

@@ -230,13 +230,14 @@ fn first(lanes: usize) -> __mmask16 {
     ((1u32 << lanes) - 1) as __mmask16
 }
 
-/// Lays 16 lines of 16 elements across: lane `i` of the result `j` is lane `j` of line `i`.
+/// Lays 16 lines of 16 elements across, without closures, which would be functions that have no vectors: lane `i` of the result `j` is lane `j` of line `i`.
 #[inline(always)]
 unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
     // Four by four within each 128-bit quarter, then the quarters themselves.
     let mut quarters = lines;
     for i in 0..4 {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|line| lines[4 * i + line]);
+        let (a, b) = (lines[4 * i], lines[4 * i + 1]);
+        let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
         // SAFETY: the caller's machine has the instructions.
         unsafe {
             let (ab_low, ab_high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
@@ -249,7 +250,8 @@ unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
     }
     let mut across = lines;
     for j in 0..4 {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|i| quarters[4 * i + j]);
+        let (a, b) = (quarters[j], quarters[4 + j]);
+        let (c, d) = (quarters[8 + j], quarters[12 + j]);
         // SAFETY: the caller's machine has the instructions.
         unsafe {
             let (ab_low, ab_high) = (
@@ -317,40 +319,48 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
             let points = &block.points[start..block.points.len().min(start + 16)];
             for k in (0..count).step_by(16) {
                 let depth = (count - k).min(16);
-                let lines = if depth == 16 && points.len() == 16 {
-                    // The usual case without branches, so that all lines stay in registers.
-                    let points = &*points.as_ptr().cast::<[u32; 16]>();
-                    std::array::from_fn(|line| {
-                        let from = line_from(points[line], k);
-                        // Too many lines for the machine to look ahead by itself.
-                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                        V32::load(from)
-                    })
-                } else {
-                    std::array::from_fn(|line| match points.get(line) {
-                        Some(&point) => {
-                            let from = line_from(point, k);
-                            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                            V32::load_first(from, depth)
-                        }
-                        None => V32::zero(),
-                    })
-                };
-                let lines = transpose(lines);
                 let lanes = (block.width - start).min(16);
                 let to = to.add(k * block.width + start);
-                if depth == 16 && lanes == 16 {
-                    for (line, &v) in lines.iter().enumerate() {
-                        V32::store(to.add(line * block.width), v);
+                if depth == 16 && points.len() == 16 && lanes == 16 {
+                    let mut from = [std::ptr::null(); 16];
+                    for (from, &point) in from.iter_mut().zip(points) {
+                        *from = line_from(point, k);
                     }
-                } else {
-                    for (line, &v) in lines.iter().enumerate() {
-                        if line < depth {
-                            V32::store_first(to.add(line * block.width), v, lanes);
-                        }
-                    }
+                    lay_tile(&from, to, block.width);
+                    continue;
+                }
+                let mut lines = [V32::zero(); 16];
+                for (line, &point) in lines.iter_mut().zip(points) {
+                    let from = line_from(point, k);
+                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                    *line = V32::load_first(from, depth);
+                }
+                for (line, v) in transpose(lines).into_iter().enumerate().take(depth) {
+                    V32::store_first(to.add(line * block.width), v, lanes);
                 }
             }
+        }
+    }
+}
+
+/// Lays a whole tile across: 16 elements from each of 16 places on, to lines that are `width` apart. A function
+/// of its own, so that all lines stay in registers.
+///
+/// # Safety
+/// They may be read, and written.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
+#[inline(never)]
+unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut lines = [V32::zero(); 16];
+        for (line, &from) in lines.iter_mut().zip(from) {
+            // Too many lines for the machine to look ahead by itself.
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+            *line = V32::load(from);
+        }
+        for (line, v) in transpose(lines).into_iter().enumerate() {
+            V32::store(to.add(line * width), v);
         }
     }
 }
