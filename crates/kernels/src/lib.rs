@@ -11,7 +11,8 @@
 //! * **Every element is the same sum.** It starts at zero and takes each `k` in row-major order of the
 //!   `k` dims by one fused multiply-add. `k` is never split into partial sums: a blocked sum goes on
 //!   from what is in `out`. So the bits are the same for any instruction set, tile, number of tasks
-//!   and thread, and whether an operand was packed or not. (The payload of a NaN is not specified.)
+//!   and thread, and whether an operand was packed or not. (The payload of a NaN is not specified.) Sums of
+//!   products of bytes are exact in any order.
 //! * Nothing is read or written outside the operands. A [`Kernel`] knows the largest offset it can
 //!   reach, every run checks the operands against it, and lanes beyond are masked.
 //! * A run allocates nothing: the plan says how much scratch memory it wants.
@@ -32,6 +33,10 @@
 //! network do, tiles have the second cache fetch what comes next: with 30 MB of weights in turn, 24×1536 ·
 //! weights 1536×384 runs at 230 GFLOP/s instead of 155, and 18×1024 · weights 1024×8210 at 235 instead of 120.
 //!
+//! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions): operands are
+//! always packed into words. Constant operands of 8 or 16 bits may stay so when they are packed; tiles, or
+//! tasks, make elements of them.
+//!
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (21 November 2026; `cargo bench -p vinelift-kernels`
 //! runs these and more). GFLOP/s; the peak that [`peak()`] measures is 265 (AVX2: 132), and `gemm` is
@@ -51,6 +56,10 @@
 //! | convolution 256→256, 7×7, window 3×3 | 189 | 105 | |
 //! | convolution 128→512, 14×14, window 1×1 | 236 | 128 | |
 //! | convolution 3→64, 112×112, window 7×7, step 2 | 199 | 100 | |
+//! | 400×384 · weights 384×1536, of bytes (peak 1050) | 960 | 208 | |
+//! | 6 heads of 400×64 · 64×400, of bytes | 765 | 170 | |
+//! | 24×1536 · weights 1536×384 | 227 | | |
+//! | 24×1536 · weights 1536×384 of 8 bits | 210 | 110 | |
 //! | depthwise convolution 256, 14×14, window 5×5 | 73 | 50 | |
 //! | depthwise convolution 24, 128×128, window 3×3 | 64 | 43 | |
 
