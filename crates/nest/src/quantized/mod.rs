@@ -226,23 +226,18 @@ impl Pass {
 
     /// `x` with the values of the conversions, differences and products that it loads.
     fn expanded(&self, nest: &mut Nest, x: &Scalar, depth: usize) -> Scalar {
-        let value = match x.kind() {
-            Kind::Load { buffer, at } if depth > 0 => self.definitions.get(buffer).map(|d| (d, at)),
-            _ => None,
-        };
-        let x = match value {
-            Some((stage, at)) if is_elementwise(&stage.value) => {
-                definition(stage).instantiate(nest, at)
-            }
-            _ if matches!(x.kind(), Kind::Load { .. }) => return x.clone(),
-            _ => x.clone(),
-        };
         match x.kind() {
-            Kind::Load { .. } if depth > 0 && value.is_some() => self.expanded(nest, &x, depth - 1),
-            Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..) if depth > 0 => {
-                x.with_children(|child| self.expanded(nest, child, depth - 1))
+            Kind::Load { buffer, at } => match self.definitions.get(buffer) {
+                Some(stage) if depth > 0 && is_elementwise(&stage.value) => {
+                    let value = definition(stage).instantiate(nest, at);
+                    self.expanded(nest, &value, depth - 1)
+                }
+                _ => x.clone(),
+            },
+            Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..) => {
+                x.with_children(|child| self.expanded(nest, child, depth))
             }
-            _ => x,
+            _ => x.clone(),
         }
     }
 
