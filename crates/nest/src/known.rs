@@ -11,7 +11,7 @@ use crate::build::index;
 use crate::linear::Linear;
 use crate::nest::{Axis, Buffer, BufferId, Nest, Role, row_major};
 use crate::range::Interval;
-use crate::rewrite::{free_axes, rewrite_stage, visit_stage};
+use crate::rewrite::{free_axes, rewrite_those, visit_folds};
 use crate::scalar::{Kind, Policy, Scalar, Wrap};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{I32, I64};
@@ -23,14 +23,17 @@ const MOST_POINTS: usize = 1 << 18;
 pub fn known_indices<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
     let mut tables: FxHashMap<Vec<u8>, BufferId> = FxHashMap::default();
     for number in 0..nest.stages.len() {
+        if !nest.stages[number].wraps() {
+            continue;
+        }
         let mut stage = nest.stages[number].clone();
         let mut axes = stage.domain.clone();
-        visit_stage(&stage, &mut |x| {
+        visit_folds(&stage, &mut |x| {
             if let Kind::Reduce { axes: more, .. } = x.kind() {
                 axes.extend(more.iter().copied());
             }
         });
-        rewrite_stage(&mut stage, &mut |x| {
+        rewrite_those(&mut stage, Scalar::wraps, &mut |x| {
             let Kind::Wrap(wrap) = x.kind() else {
                 return x;
             };
@@ -58,10 +61,7 @@ fn table<'a>(
     axes: &[Axis],
     constant: &dyn Fn(BufferId) -> Option<&'a [u8]>,
 ) -> Option<(Vec<u8>, Scalar)> {
-    let load = match wrap.index.kind() {
-        Kind::Cast(x) if wrap.index.ty() == I64 && x.ty() == I32 => x,
-        _ => &wrap.index,
-    };
+    let load = wrap.narrow();
     let Kind::Load { buffer, at } = load.kind() else {
         return None;
     };
@@ -72,13 +72,7 @@ fn table<'a>(
         _ => return None,
     };
     let elements = constant(*buffer)?;
-    let strides = row_major(&nest.buf(*buffer).shape);
-    let place = at
-        .iter()
-        .zip(strides)
-        .fold(Linear::default(), |sum, (i, stride)| {
-            sum.plus(&Linear::of(i), stride as i64)
-        });
+    let place = Linear::of_access(at, &row_major(&nest.buf(*buffer).shape));
     let free = free_axes(load);
     let free: Vec<Axis> = axes
         .iter()

@@ -42,6 +42,14 @@ impl Linear {
         }
     }
 
+    /// `Σ at[d] · strides[d]`: the offset of an access in elements.
+    pub(crate) fn of_access(at: &[Scalar], strides: &[usize]) -> Linear {
+        let terms = at.iter().zip(strides);
+        terms.fold(Linear::default(), |sum, (i, &stride)| {
+            sum.plus(&Linear::of(i), stride as i64)
+        })
+    }
+
     /// `self + factor · other`
     pub(crate) fn plus(mut self, other: &Linear, factor: i64) -> Linear {
         self.constant = self

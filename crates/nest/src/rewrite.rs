@@ -70,7 +70,16 @@ pub(crate) struct Definition<'a> {
     pub(crate) value: &'a Scalar,
 }
 
-impl Definition<'_> {
+impl<'a> Definition<'a> {
+    /// That of a stage which is one.
+    pub(crate) fn of(stage: &'a Stage) -> Definition<'a> {
+        Definition {
+            target: stage.target,
+            axes: &stage.domain,
+            value: &stage.value,
+        }
+    }
+
     /// Puts the definition in place of every load of its target in `stage`. The axes of reductions
     /// in it are made anew for each place.
     pub(crate) fn inline_into(&self, nest: &mut Nest, stage: &mut Stage) {

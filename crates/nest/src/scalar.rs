@@ -88,6 +88,16 @@ pub struct Wrap {
     pub position: Vec<Scalar>,
 }
 
+impl Wrap {
+    /// The index without its conversion from `i32` to `i64`, if that is what it is.
+    pub fn narrow(&self) -> &Scalar {
+        match self.index.kind() {
+            Kind::Cast(x) if self.index.ty() == ElementType::I64 && x.ty() == ElementType::I32 => x,
+            _ => &self.index,
+        }
+    }
+}
+
 /// The rule for a data-dependent index over a dim of extent `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {

@@ -35,11 +35,9 @@ pub(crate) fn simplify_stage(stage: &mut Stage) {
 
 /// `Σ at[d] · strides[d]`, simplified: the offset of an access in elements.
 pub(crate) fn flat_offset(at: &[Scalar], strides: &[usize], ranges: &mut Ranges) -> Scalar {
-    let terms = at.iter().zip(strides);
-    let sum = terms.fold(Linear::default(), |sum, (i, &stride)| {
-        sum.plus(&Linear::of(i), stride as i64)
-    });
-    sum.recombined(ranges).into_scalar()
+    Linear::of_access(at, strides)
+        .recombined(ranges)
+        .into_scalar()
 }
 
 struct Simplify {

@@ -55,18 +55,14 @@ pub(crate) fn optimize(
     }
     if level == Level::Scheduled {
         let start = Instant::now();
-        contract(&mut nest, &|buffer| {
-            matches!(slots.get(buffer.0 as usize), Some(Slot::Constant(_)))
-        });
+        let constant = |buffer: BufferId| match slots.get(buffer.0 as usize) {
+            Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
+            _ => None,
+        };
+        contract(&mut nest, &|buffer| constant(buffer).is_some());
         record("contracted", start, Vec::new(), &nest);
         let start = Instant::now();
-        known_indices(
-            &mut nest,
-            &|buffer: BufferId| match slots.get(buffer.0 as usize) {
-                Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
-                _ => None,
-            },
-        );
+        known_indices(&mut nest, &constant);
         record("known indices", start, Vec::new(), &nest);
         let start = Instant::now();
         schedule(&mut nest);

@@ -5,7 +5,6 @@ use super::scalar::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use std::mem::{MaybeUninit, offset_of};
 use vinelift_nest::{Kind, MAX_RANK, Scalar, Wrap};
-use vinelift_tensor::ElementType::{I32, I64};
 
 /// What a kernel fills in before it returns 1: a [`Fault`](vinelift_nest::Fault) in plain numbers.
 #[repr(C)]
@@ -25,11 +24,7 @@ pub(crate) struct RawFault {
 impl<'n> Emitter<'n, '_> {
     /// Whether an index comes from a table that holds none out of range: it needs no check.
     pub(super) fn never_faults(&self, wrap: &Wrap) -> bool {
-        let load = match wrap.index.kind() {
-            Kind::Cast(x) if wrap.index.ty() == I64 && x.ty() == I32 => x,
-            _ => &wrap.index,
-        };
-        let values = match load.kind() {
+        let values = match wrap.narrow().kind() {
             Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
             _ => None,
         };

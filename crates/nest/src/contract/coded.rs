@@ -5,7 +5,7 @@
 //! So networks store their weights. Where these are constant, a kernel takes them as they are.
 
 use super::{Form, Strided, factor, strided_load, sums};
-use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
+use crate::nest::{Axis, BufferId, Nest, Stage};
 use crate::rewrite::{Definition, free_axes, loaded};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
@@ -86,39 +86,37 @@ impl<'a> CodedLoad<'a> {
 /// Puts constants that are coded into the sums of products that take them, in place of their elements, if
 /// that is all that the elements are for.
 pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
-    let mut uses: FxHashMap<BufferId, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+    let is_candidate = |stage: &Stage| {
+        CodedLoad::of(&stage.value).is_some()
+            && stage.is_definition(nest)
+            && loaded(stage).into_iter().all(is_constant)
+    };
+    let stages = nest.stages.iter().enumerate();
+    let candidates: Vec<usize> = stages
+        .filter(|(_, s)| is_candidate(s))
+        .map(|(k, _)| k)
+        .collect();
+    if candidates.is_empty() {
+        return;
+    }
+    let mut uses: FxHashMap<BufferId, (usize, Vec<usize>)> = FxHashMap::default();
     for (position, stage) in nest.stages.iter().enumerate() {
-        uses.entry(stage.target).or_default().0.push(position);
+        uses.entry(stage.target).or_default().0 += 1;
         for buffer in loaded(stage) {
             uses.entry(buffer).or_default().1.push(position);
         }
     }
     let mut gone = Vec::new();
-    for position in 0..nest.stages.len() {
-        let stage = &nest.stages[position];
-        let is_definition = CodedLoad::of(&stage.value).is_some()
-            && stage.mode == Mode::Set
-            && stage.group.is_none()
-            && nest.buf(stage.target).role == Role::Temporary
-            && stage.is_identity(nest)
-            && loaded(stage).into_iter().all(is_constant);
-        let Some((writers, readers)) = uses.get(&stage.target).filter(|_| is_definition) else {
+    for position in candidates {
+        let definition = nest.stages[position].clone();
+        let Some((1, readers)) = uses.get(&definition.target) else {
             continue;
         };
-        if writers.len() != 1 {
-            continue;
-        }
-        let definition = stage.clone();
         let inlined = readers.iter().map(|&reader| {
             let mut into = nest.stages[reader].clone();
-            let definition = Definition {
-                target: definition.target,
-                axes: &definition.domain,
-                value: &definition.value,
-            };
-            definition.inline_into(nest, &mut into);
+            Definition::of(&definition).inline_into(nest, &mut into);
             simplify_stage(&mut into);
-            (has_coded_factor(nest, &into)).then_some((reader, into))
+            has_coded_factor(nest, &into).then_some((reader, into))
         });
         let inlined: Option<Vec<(usize, Stage)>> = inlined.collect();
         for (reader, mut into) in inlined.into_iter().flatten() {

@@ -229,13 +229,7 @@ impl Form {
 fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
     let shape = &nest.buf(buffer).shape;
     element_count(shape).filter(|n| *n > 0)?;
-    let strides = row_major(shape);
-    let sum = at
-        .iter()
-        .zip(strides)
-        .fold(Linear::default(), |sum, (i, k)| {
-            sum.plus(&Linear::of(i), k as i64)
-        });
+    let sum = Linear::of_access(at, &row_major(shape));
     let mut steps = FxHashMap::default();
     for (atom, k) in &sum.terms {
         let Kind::Axis(id) = atom.kind() else {

@@ -14,7 +14,7 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-use crate::nest::{BufferId, Mode, Nest, Role, Stage};
+use crate::nest::{BufferId, Nest, Stage};
 use crate::rewrite::{Definition, loaded};
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
@@ -184,12 +184,7 @@ impl<'a> Fuse<'a> {
             let Some(mut into) = self.stages[reader].take() else {
                 continue;
             };
-            let definition = Definition {
-                target,
-                axes: &stage.domain,
-                value: &stage.value,
-            };
-            definition.inline_into(self.nest, &mut into);
+            Definition::of(&stage).inline_into(self.nest, &mut into);
             for layer in &stage.layers {
                 if !into.layers.contains(layer) {
                     into.layers.push(*layer);
@@ -210,11 +205,7 @@ impl<'a> Fuse<'a> {
 
     /// Whether the stage is all that writes its buffer, sets every element of it, and does not read it.
     fn is_definition(&self, stage: &Stage) -> bool {
-        let buffer = self.nest.buf(stage.target);
-        stage.mode == Mode::Set
-            && stage.group.is_none()
-            && buffer.role == Role::Temporary
-            && stage.is_identity(self.nest)
+        stage.is_definition(self.nest)
             && self
                 .writers
                 .get(&stage.target)

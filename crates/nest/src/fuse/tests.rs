@@ -3,7 +3,7 @@
 use super::*;
 use crate::build::*;
 use crate::scalar::{Binary, Scalar};
-use crate::{Policy, Site, nest, verify};
+use crate::{Policy, Role, Site, nest, verify};
 use vinelift_tensor::ElementType::{F32, I64};
 
 fn temporary(nest: &mut Nest, name: &str, shape: &[usize]) -> BufferId {

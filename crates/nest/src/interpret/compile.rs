@@ -124,9 +124,7 @@ impl Program {
             value,
         })
     }
-}
 
-impl Program {
     /// Whether the value of a node, of which none is given, depends on some of the innermost axes of the domain.
     pub(super) fn varies(&self, n: Id, inner: &[Loop]) -> bool {
         let level = self.nodes[n as usize].level as usize;

@@ -2,7 +2,7 @@
 
 use crate::build;
 use crate::linear::Linear;
-use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
+use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
 use crate::range::Ranges;
 use crate::rewrite::{Definition, free_axes, rewrite, visit};
 use crate::row_major;
@@ -154,11 +154,7 @@ impl Inline<'_> {
     fn definition(&mut self, nest: &Nest, buffer: BufferId) -> Option<(Vec<Axis>, Scalar)> {
         let (position, nodes) = self.definitions.by_target.get(&buffer).copied().flatten()?;
         let stage = nest.stages.get(position)?;
-        let fits = stage.mode == Mode::Set
-            && stage.group.is_none()
-            && !stage.value.folds()
-            && stage.is_identity(nest)
-            && nest.buf(buffer).role == Role::Temporary;
+        let fits = stage.is_definition(nest) && !stage.value.folds();
         self.left = self.left.checked_sub(nodes).filter(|_| fits)?;
         Some((stage.domain.clone(), stage.value.clone()))
     }

@@ -15,8 +15,8 @@ mod tests;
 use crate::build::{integer, number, select, zero};
 use crate::contract::{CodedLoad, sums};
 use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage};
-use crate::rewrite::{Definition, free_axes, rebound, rewrite, rewrite_stage, visit};
-use crate::scalar::{AxisId, Binary, Kind, Scalar, Unary};
+use crate::rewrite::{Definition, free_axes, rewrite_stage};
+use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
@@ -69,14 +69,7 @@ pub fn quantized_products(nest: &mut Nest) {
 
 /// The stages whose values are on grids, by their targets.
 fn grids(nest: &Nest) -> FxHashMap<BufferId, Grid> {
-    let rounds = |stage: &&Stage| {
-        let mut rounds = false;
-        visit(&stage.value, &mut |x| {
-            rounds |= matches!(x.kind(), Kind::Unary(Unary::Round, _));
-        });
-        rounds
-    };
-    let stages = nest.stages.iter().filter(rounds);
+    let stages = nest.stages.iter();
     stages
         .filter_map(|stage| Some((stage.target, Grid::of(stage)?)))
         .collect()
@@ -93,12 +86,7 @@ fn definitions(nest: &Nest) -> FxHashMap<BufferId, Stage> {
         _ => !writers.contains_key(b),
     };
     let is_definition = |stage: &&Stage| {
-        stage.mode == Mode::Set
-            && stage.group.is_none()
-            && nest.buf(stage.target).role == Role::Temporary
-            && stage.is_identity(nest)
-            && once(&stage.target)
-            && stage.loads().iter().all(once)
+        stage.is_definition(nest) && once(&stage.target) && stage.loads().iter().all(once)
     };
     let stages = nest.stages.iter().filter(is_definition);
     stages.map(|stage| (stage.target, stage.clone())).collect()
@@ -229,7 +217,7 @@ impl Pass {
         match x.kind() {
             Kind::Load { buffer, at } => match self.definitions.get(buffer) {
                 Some(stage) if depth > 0 && is_elementwise(&stage.value) => {
-                    let value = definition(stage).instantiate(nest, at);
+                    let value = Definition::of(stage).instantiate(nest, at);
                     self.expanded(nest, &value, depth - 1)
                 }
                 _ => x.clone(),
@@ -272,20 +260,22 @@ impl Pass {
                     if depth == MOST_DEPTH || !is_move {
                         return None;
                     }
-                    let moved = definition(&stage).instantiate(nest, at);
+                    let moved = Definition::of(&stage).instantiate(nest, at);
                     return self.codes_of(nest, &moved, ty, depth + 1);
                 };
                 let target = match self.codes.get(&(*buffer, ty)) {
                     Some(target) => *target,
                     None => {
-                        let made = self.code_stage(nest, &stage, &grid, ty, less);
+                        let name = format!("{}.{ty}", nest.buf(*buffer).name);
+                        let code = grid.code(ty, less);
+                        let made = self.store(nest, &name, &stage, &stage.domain, &code);
                         self.codes.insert((*buffer, ty), made);
                         made
                     }
                 };
                 let x = Definition {
                     value: &grid.x,
-                    ..definition(&stage)
+                    ..Definition::of(&stage)
                 };
                 let x = x.instantiate(nest, at);
                 let nan = number(f64::NAN, F32);
@@ -300,37 +290,6 @@ impl Pass {
         }
     }
 
-    /// Makes the stage that stores the codes of what `stage` computes.
-    fn code_stage(
-        &mut self,
-        nest: &mut Nest,
-        stage: &Stage,
-        grid: &Grid,
-        ty: ElementType,
-        less: i64,
-    ) -> BufferId {
-        let (name, shape) = {
-            let buffer = nest.buf(stage.target);
-            (format!("{}.{ty}", buffer.name), buffer.shape.clone())
-        };
-        let target = nest.buffer(&name, ty, &shape, Role::Temporary);
-        let domain = nest.axes(&shape);
-        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
-        let code = grid.code(ty, less);
-        let code = Definition {
-            value: &code,
-            ..definition(stage)
-        };
-        self.made.push(Stage {
-            value: code.instantiate(nest, &at),
-            domain,
-            target,
-            at,
-            ..stage.clone()
-        });
-        target
-    }
-
     /// The sum of `body` over `sum_axes`, as a load of a stage of its own over the other axes of `stage`.
     fn fold(
         &mut self,
@@ -341,40 +300,42 @@ impl Pass {
         body: Scalar,
     ) -> Scalar {
         let free = free_axes(&body);
-        let outer: Vec<Axis> = stage
-            .domain
-            .iter()
-            .filter(|a| free.contains(&a.id))
-            .copied()
-            .collect();
-        let shape: Vec<usize> = outer.iter().map(|a| a.extent).collect();
-        let target = nest.buffer(name, body.ty(), &shape, Role::Temporary);
-        let fresh = |nest: &mut Nest, axes: &[Axis]| -> Vec<Axis> {
-            axes.iter().map(|axis| nest.axis(axis.extent)).collect()
-        };
-        let (domain, folded) = (fresh(nest, &outer), fresh(nest, sum_axes));
-        let old = outer.iter().chain(sum_axes);
-        let by_axis: FxHashMap<AxisId, Axis> = old
-            .zip(domain.iter().chain(&folded))
-            .map(|(old, new)| (old.id, *new))
-            .collect();
+        let outer = stage.domain.iter().filter(|a| free.contains(&a.id));
+        let outer: Vec<Axis> = outer.copied().collect();
         let init = zero(body.ty());
-        let body = rewrite(&body, &mut |x| match x.kind() {
-            Kind::Axis(id) => by_axis
-                .get(id)
-                .map_or(x.clone(), |axis| Scalar::axis(axis.id)),
-            _ => rebound(x, &by_axis),
-        });
+        let sum = Scalar::reduce(Binary::Add, sum_axes.to_vec(), init, body);
+        let target = self.store(nest, name, stage, &outer, &sum);
+        nest.load(target, outer.iter().map(|a| Scalar::axis(a.id)).collect())
+    }
+
+    /// Makes the stage that stores `value`, which is over `axes`, for the layers of `stage`.
+    fn store(
+        &mut self,
+        nest: &mut Nest,
+        name: &str,
+        stage: &Stage,
+        axes: &[Axis],
+        value: &Scalar,
+    ) -> BufferId {
+        let shape: Vec<usize> = axes.iter().map(|a| a.extent).collect();
+        let target = nest.buffer(name, value.ty(), &shape, Role::Temporary);
+        let domain = nest.axes(&shape);
+        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let definition = Definition {
+            target,
+            axes,
+            value,
+        };
         self.made.push(Stage {
-            value: Scalar::reduce(Binary::Add, folded, init, body),
-            at: domain.iter().map(|a| Scalar::axis(a.id)).collect(),
+            value: definition.instantiate(nest, &at),
             domain,
             target,
+            at,
             mode: Mode::Set,
             layers: stage.layers.clone(),
             group: None,
         });
-        nest.load(target, outer.iter().map(|a| Scalar::axis(a.id)).collect())
+        target
     }
 }
 
@@ -401,14 +362,6 @@ impl Scale {
             Scale::Value(scale) => x * number(scale, F32),
             Scale::Tensor(scale) => x * scale,
         }
-    }
-}
-
-fn definition(stage: &Stage) -> Definition<'_> {
-    Definition {
-        target: stage.target,
-        axes: &stage.domain,
-        value: &stage.value,
     }
 }
 
