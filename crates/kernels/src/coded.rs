@@ -4,9 +4,12 @@
 //!
 //! So the weights of a network take a quarter or half of the memory, and of the time to come from there.
 
+use std::ops::Range;
+
 use crate::geometry::{Panel, parts};
 use crate::kernel::Side;
 use crate::packed::Packed;
+use crate::run::elements;
 use crate::simd::Simd;
 use crate::{Element, Kernel};
 
@@ -105,19 +108,14 @@ impl Kernel {
     }
 
     fn pack_coded(&self, bytes: &[u8], coding: &Coding, columns: bool) -> Option<Packed> {
-        let side = if columns { &self.columns } else { &self.rows };
+        let (side, one, count) = self.side(columns);
         let points = side.points.len();
         let fits = |values: &Option<Vec<f32>>| values.as_ref().is_none_or(|v| v.len() == points);
         if self.element != Element::F32 || !fits(&coding.zero) || !fits(&coding.scale) {
             return None;
         }
         let size = coding.code.bytes();
-        assert!(
-            bytes.len() >= side.needed * size,
-            "an operand has {} bytes of {}",
-            bytes.len(),
-            side.needed * size
-        );
+        elements::<u8>(bytes, side.needed * size);
         let padded = points.next_multiple_of(MOST_LANES) + MOST_LANES;
         let pad = |mut values: Vec<f32>| {
             values.resize(padded, 0.0);
@@ -133,14 +131,10 @@ impl Kernel {
             zero: pad(coding.zero.clone().unwrap_or_else(|| vec![0.0; points])),
             scale: pad(coding.scale.clone().unwrap_or_else(|| vec![1.0; points])),
         };
-        let one = match (side.needed, columns) {
-            (0, _) => 0,
-            (_, true) => self.packed_columns(),
-            (_, false) => self.packed_rows(),
-        };
-        let mut packed = Packed::coded(one * side.copies * size, MOST_LANES * size, columns, coded);
-        if one > 0 {
+        let mut packed = Packed::coded(count * size, MOST_LANES * size, columns, coded);
+        if count > 0 {
             let to = packed.as_mut_slice();
+            let panels = self.panels(columns);
             for batch in 0..self.batch.points() {
                 let [row_offset, column_offset, _, row_copy, column_copy] = self.batch.at(batch);
                 let (offset, copy) = match columns {
@@ -148,10 +142,12 @@ impl Kernel {
                     false => (row_offset, row_copy),
                 };
                 let from = &bytes[offset * size..];
-                let to = &mut to[copy * one * size..][..one * size];
-                match size {
-                    1 => self.pack_panels::<1>(side, from, to, columns),
-                    _ => self.pack_panels::<2>(side, from, to, columns),
+                for panel in &panels {
+                    let to = &mut to[(copy * one + panel.place) * size..];
+                    match size {
+                        1 => pack_panel::<1>(side, panel, from, to),
+                        _ => pack_panel::<2>(side, panel, from, to),
+                    }
                 }
             }
         }
@@ -171,40 +167,20 @@ impl Kernel {
         let (Some(code), Some(decode)) = (packed.code(), self.engine::<f32>().decode) else {
             unreachable!("there are numbers, and every engine of `f32` makes elements of them");
         };
-        let (side, one) = match columns {
-            true => (&self.columns, self.packed_columns()),
-            false => (&self.rows, self.packed_rows()),
-        };
-        let count = if side.needed == 0 {
-            0
-        } else {
-            one * side.copies
-        };
+        let (side, one, count) = self.side(columns);
         let from = packed.elements(count, code.code.bytes(), columns);
         let mut elements = Packed::zeroed(count * size_of::<f32>(), columns);
         let to: *mut f32 = elements.as_mut_ptr().cast();
-        let panels: Vec<(usize, usize, usize)> = match columns {
-            true => {
-                let of = |panel: &Panel| {
-                    let first = panel.first_vector as usize * self.lanes;
-                    let width = panel.vectors as usize * self.lanes;
-                    (first, width, self.packed_place(panel, self.k))
-                };
-                self.packed.panels.iter().map(of).collect()
-            }
-            false => parts(side.points.len(), self.row_panels)
-                .map(|rows| (rows.start, rows.len(), rows.start * self.k))
-                .collect(),
-        };
+        let panels = self.panels(columns);
         let copies = if count == 0 { 0 } else { side.copies };
         for copy in 0..copies {
-            for &(first, width, place) in &panels {
-                let place = copy * one + place;
+            for panel in &panels {
+                let place = copy * one + panel.place;
                 let lines = Decode {
                     to: to.wrapping_add(place),
-                    width,
+                    width: panel.width,
                     k: self.k,
-                    ..code.lines(from, place, width, first)
+                    ..code.lines(from, place, panel.width, panel.points.start)
                 };
                 // SAFETY: the panel lies there in both operands, and after the numbers is as much as a vector
                 // may read.
@@ -214,42 +190,42 @@ impl Kernel {
         elements
     }
 
-    /// Packs all panels of one batch, of numbers of `SIZE` bytes.
-    fn pack_panels<const SIZE: usize>(
-        &self,
-        side: &Side,
-        from: &[u8],
-        to: &mut [u8],
-        columns: bool,
-    ) {
-        if !columns {
-            for rows in parts(side.points.len(), self.row_panels) {
-                let (width, place) = (rows.len(), rows.start * self.k * SIZE);
-                pack_panel::<SIZE>(side, rows, width, from, &mut to[place..]);
-            }
-            return;
+    /// The panels of one batch of a packed operand.
+    fn panels(&self, columns: bool) -> Vec<PackedPanel> {
+        if columns {
+            let of = |panel: &Panel| {
+                let first = panel.first_column as usize;
+                PackedPanel {
+                    points: first..first + panel.columns as usize,
+                    width: panel.vectors as usize * self.lanes,
+                    place: self.packed_place(panel, self.k),
+                }
+            };
+            return self.packed.panels.iter().map(of).collect();
         }
-        for panel in &self.packed.panels {
-            let first = panel.first_column as usize;
-            let width = panel.vectors as usize * self.lanes;
-            let place = self.packed_place(panel, self.k) * SIZE;
-            let points = first..first + panel.columns as usize;
-            pack_panel::<SIZE>(side, points, width, from, &mut to[place..]);
-        }
+        let of = |rows: Range<usize>| PackedPanel {
+            width: rows.len(),
+            place: rows.start * self.k,
+            points: rows,
+        };
+        let rows = parts(self.rows.points.len(), self.row_panels);
+        rows.map(of).collect()
     }
 }
 
-/// Packs some points, in lines of `width`.
-fn pack_panel<const SIZE: usize>(
-    side: &Side,
-    points: std::ops::Range<usize>,
+/// Some points of a packed operand.
+struct PackedPanel {
+    points: Range<usize>,
+    /// Lines are so long, and the first starts here.
     width: usize,
-    from: &[u8],
-    to: &mut [u8],
-) {
+    place: usize,
+}
+
+/// Packs a panel of numbers of `SIZE` bytes, to where it starts.
+fn pack_panel<const SIZE: usize>(side: &Side, panel: &PackedPanel, from: &[u8], to: &mut [u8]) {
     /// As many lines as one line of the cache has bytes.
     const LINES: usize = 64;
-    let points = &side.points[points];
+    let (points, width) = (&side.points[panel.points.clone()], panel.width);
     let contiguous = points.is_sorted_by(|a, b| a + 1 == *b);
     let lines = side.offsets.chunks(LINES);
     for (offsets, to) in lines.zip(to.chunks_mut(LINES * width * SIZE)) {

@@ -266,6 +266,18 @@ impl Kernel {
         T::engine(self.isa, self.rows.signed)
     }
 
+    /// The columns or the rows, and how many elements they have when they are packed: those of one batch, and all.
+    pub(crate) fn side(&self, columns: bool) -> (&Side, usize, usize) {
+        let (side, one) = match columns {
+            true => (&self.columns, self.packed_columns()),
+            false => (&self.rows, self.packed_rows()),
+        };
+        match side.needed {
+            0 => (side, 0, 0),
+            _ => (side, one, one * side.copies),
+        }
+    }
+
     /// How many elements the packed columns of one batch have.
     pub(crate) fn packed_columns(&self) -> usize {
         self.packed.vectors.len() * self.lanes * self.k

@@ -37,18 +37,13 @@ impl Kernel {
     }
 
     fn pack_elements<T: Number>(&self, bytes: &[u8], columns: bool) -> Packed {
-        let side = if columns { &self.columns } else { &self.rows };
+        let (side, one, count) = self.side(columns);
         let from = elements::<T::Item>(bytes, side.needed);
         let engine = self.engine::<T>();
-        let one = if columns {
-            self.packed_columns()
-        } else {
-            self.packed_rows()
-        };
-        if side.needed == 0 {
-            return Packed::zeroed(0, columns);
+        let mut packed = Packed::zeroed(count * size_of::<T>(), columns);
+        if count == 0 {
+            return packed;
         }
-        let mut packed = Packed::zeroed(one * side.copies * size_of::<T>(), columns);
         let to: *mut T = packed.as_mut_ptr().cast();
         for batch in 0..self.batch.points() {
             let [row_offset, column_offset, _, row_copy, column_copy] = self.batch.at(batch);

@@ -205,14 +205,7 @@ impl Kernel {
         form: Form,
         columns: bool,
     ) -> (*const u8, Option<&'a Coded>) {
-        let (side, one) = match columns {
-            true => (&self.columns, self.packed_columns()),
-            false => (&self.rows, self.packed_rows()),
-        };
-        let count = match side.needed {
-            0 => 0,
-            _ => one * side.copies,
-        };
+        let (side, _, count) = self.side(columns);
         match (operand, form) {
             (Operand::Plain(bytes), Form::Plain) => {
                 (elements::<T::Item>(bytes, side.needed).cast(), None)

@@ -1,7 +1,6 @@
 //! The factors of contractions that are constant, as their kernels take them.
 
 use crate::plan::Slot;
-use half::f16;
 use vinelift_kernels::{Code, Coding};
 use vinelift_nest::{Contraction, Factor, Kernel, Points, Stride, Strided};
 use vinelift_tensor::{ElementType, Tensor};
@@ -73,21 +72,9 @@ impl<'a> Constants<'a> {
             let along = |place: usize| (0..axis.extent).map(move |n| place + n * step);
             places.into_iter().flat_map(along).collect()
         });
-        let tensor = self.tensor(from)?;
-        let bytes = tensor.bytes();
-        let value = |place: usize| match tensor.element_type() {
-            ElementType::I8 => Some(f32::from(*bytes.get(place)? as i8)),
-            ElementType::U8 => Some(f32::from(*bytes.get(place)?)),
-            ElementType::F16 => {
-                let half = bytes.get(2 * place..)?.first_chunk()?;
-                Some(f32::from(f16::from_le_bytes(*half)))
-            }
-            ElementType::F32 => {
-                let float = bytes.get(4 * place..)?.first_chunk()?;
-                Some(f32::from_le_bytes(*float))
-            }
-            _ => None,
-        };
+        // Of a type whose values an `f32` has.
+        let values = self.tensor(from)?.to_f64_vec().ok()?;
+        let value = |place: usize| Some(*values.get(place)? as f32);
         places.into_iter().map(value).collect()
     }
 }
