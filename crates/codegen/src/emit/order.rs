@@ -11,8 +11,9 @@
 use super::Result;
 use super::address::{Linear, Place};
 use super::loops::Turns;
+use super::strip::Ready;
 use super::vector::Plan;
-use super::{Emitter, any_under};
+use super::{Binding, Emitter, any_under};
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, types};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
@@ -32,6 +33,8 @@ pub(super) struct Columns<'n> {
     /// The axis around them.
     rows: Axis,
     ahead: Vec<Ahead<'n>>,
+    /// The strip that does a block, if one can.
+    pub(super) strip: Option<Ready<'n>>,
 }
 
 impl std::fmt::Display for Columns<'_> {
@@ -84,7 +87,12 @@ impl<'n> Emitter<'n, '_> {
         let ordered = stage.mode == Mode::Set && stage.group.is_none();
         let may =
             fewer && ordered && self.is_injective(stage) && !self.reads(&stage.value, stage.target);
-        may.then_some(Columns { count, rows, ahead })
+        may.then_some(Columns {
+            count,
+            rows,
+            ahead,
+            strip: None,
+        })
     }
 
     /// If each point of `buffer[at]` leads to a row of its own: how many cache lines of each row should be done
@@ -163,6 +171,31 @@ impl<'n> Emitter<'n, '_> {
         let exact = self.builder.create_block();
         self.instead_of_faults = Some(exact);
         exact
+    }
+
+    /// Does the block of columns that is open by a strip, which leads to `exact` if an index is out of range.
+    pub(super) fn run_strip_of_columns(
+        &mut self,
+        number: usize,
+        stage: &'n Stage,
+        ready: Ready<'n>,
+        exact: Block,
+    ) -> Result {
+        let Some((axis, Turns { from, .. })) = self.narrowed else {
+            return super::no_primitive("a block of columns that is not open");
+        };
+        let first = Binding {
+            value: from,
+            plus: 0,
+            depth: self.loops.len(),
+        };
+        self.axes.insert(axis, first);
+        let status = self.call_strip(number, stage, ready)?;
+        self.axes.remove(&axis);
+        let after = self.builder.create_block();
+        self.builder.ins().brif(status, exact, &[], after, &[]);
+        self.builder.switch_to_block(after);
+        Ok(())
     }
 
     /// Reads one element of each cache line that a block of columns may lead to, row after row. All of them

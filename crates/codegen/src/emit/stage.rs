@@ -23,6 +23,7 @@ impl<'n> Emitter<'n, '_> {
             .filter(|a| a.extent > 1)
             .copied()
             .collect();
+        let legal = stage;
         let stage = self.with_halves(number, stage, &many).unwrap_or(stage);
         self.know(stage);
         self.open_scope();
@@ -31,15 +32,20 @@ impl<'n> Emitter<'n, '_> {
             self.bind_point(axis);
         }
         let mut way = self.way(stage, &many);
-        let columns = self.columns_of(stage, &many, &way);
+        let mut columns = self.columns_of(stage, &many, &way);
         let mut exact = None;
-        self.runs[number] = way.runs();
+        let strip = columns.as_ref().and_then(|columns| columns.strip.as_ref());
+        self.runs[number] = strip.map_or_else(|| way.runs(), Ready::runs);
         self.notes[number] = self.note(stage, &way, &many, columns.as_ref());
         for (k, &axis) in many.iter().enumerate() {
-            if let Some(columns) = columns.as_ref().filter(|_| k + 2 == many.len()) {
+            if let Some(columns) = columns.as_mut().filter(|_| k + 2 == many.len()) {
                 let depth = self.loops.len();
                 let instead = self.open_columns(stage, many[k + 1], columns);
                 exact = Some((depth, instead));
+                if let Some(ready) = columns.strip.take() {
+                    self.run_strip_of_columns(number, stage, ready, instead)?;
+                    break;
+                }
             }
             // The value of a point that may be skipped is not evaluated in any case.
             let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
@@ -48,7 +54,7 @@ impl<'n> Emitter<'n, '_> {
             match &mut way {
                 Way::Strip(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
                     if let Some(ready) = ready.take() {
-                        self.call_strip(number, stage, ready)?;
+                        self.run_strip(number, [stage, legal], ready, &many[k..])?;
                     }
                     break;
                 }
@@ -93,6 +99,30 @@ impl<'n> Emitter<'n, '_> {
             self.close_loop(&[]);
         }
         self.close_scope();
+        Ok(())
+    }
+
+    /// A strip, and all its points one by one if it says that an index is out of range; these without casts
+    /// of `f16`.
+    fn run_strip(
+        &mut self,
+        number: usize,
+        [stage, legal]: [&'n Stage; 2],
+        ready: Ready<'n>,
+        inner: &[Axis],
+    ) -> Result {
+        if let Some((axis, points)) = ready.least {
+            self.part_at_least(stage, axis, points);
+        }
+        let may_fault = ready.may_fault;
+        let status = self.call_strip(number, stage, ready)?;
+        if may_fault {
+            let (exact, after) = (self.builder.create_block(), self.builder.create_block());
+            self.builder.ins().brif(status, exact, &[], after, &[]);
+            self.builder.switch_to_block(after);
+            self.know(legal);
+            self.point_by_point(legal, exact, inner)?;
+        }
         Ok(())
     }
 
@@ -155,11 +185,19 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The points of the innermost axis that are done before the next, if not all.
-    fn columns_of(&self, stage: &'n Stage, many: &[Axis], way: &Way<'n>) -> Option<Columns<'n>> {
-        match (many, way) {
-            ([.., rows, _], Way::Vectors(plan)) => self.columns(stage, *rows, *plan),
-            _ => None,
-        }
+    fn columns_of(
+        &mut self,
+        stage: &'n Stage,
+        many: &[Axis],
+        way: &Way<'n>,
+    ) -> Option<Columns<'n>> {
+        let (&[.., rows, lane], Way::Vectors(plan)) = (many, way) else {
+            return None;
+        };
+        let mut columns = self.columns(stage, rows, *plan)?;
+        let outer = many.len() - 2;
+        columns.strip = self.strip_of_columns(stage, [rows, lane], columns.count, outer);
+        Some(columns)
     }
 
     /// What the heading of a stage says.
@@ -196,7 +234,8 @@ impl<'n> Emitter<'n, '_> {
                 format!("collected in blocks of {rows}{lane}")
             }
             Way::Vectors(_) => checks.to_owned(),
-            Way::Strip(_) | Way::Collected(None) => String::new(),
+            Way::Strip(Some(ready)) => ready.how.to_owned(),
+            Way::Strip(None) | Way::Collected(None) => String::new(),
         }
     }
 
@@ -265,13 +304,9 @@ enum Way<'n> {
 
 impl Way<'_> {
     fn runs(&self) -> Runs {
-        let of = |ready: &Ready| Runs {
-            lanes: ready.lanes,
-            bits: ready.bits,
-        };
         match self {
-            Way::Strip(Some(ready)) => of(ready),
-            Way::Collected(Some(collected)) => of(&collected.ready),
+            Way::Strip(Some(ready)) => ready.runs(),
+            Way::Collected(Some(collected)) => collected.ready.runs(),
             Way::Vectors(plan) => Runs {
                 lanes: plan.lanes,
                 bits: 128,

@@ -2,8 +2,11 @@
 
 use super::Target;
 use super::allocate::{Registers, allocate};
-use super::encode::{Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI};
-use super::program::{Access, Form, Instruction, Operand, Program, Source, Spread, Step, Turns};
+use super::encode::{Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI, RSP};
+use super::indices;
+use super::program::{
+    Access, Form, INDICES, Instruction, Operand, Program, Source, Spread, Step, Turns,
+};
 use rustc_hash::FxHashMap;
 
 /// Registers that hold pointers and counters; those from the eighth on belong to the caller.
@@ -19,13 +22,19 @@ pub(crate) struct Assembled {
     pub(crate) code: usize,
 }
 
-/// `fn(arguments: *const u64)`, by the calling convention of System V. `None` if there are too few
-/// registers.
+/// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
+/// `None` if there are too few registers.
 pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     let evex = target == Target::Avx512;
-    let (vectors, scratch) = if evex { (30, 30) } else { (14, 14) };
+    if program.looks_up && !evex {
+        return None;
+    }
+    let (vectors, own) = match program.looks_up {
+        true => (32 - indices::SCRATCH, indices::OWN),
+        false => (if evex { 30 } else { 14 }, 0),
+    };
     let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
-    let mut general = GENERAL.iter().map(|r| General(*r));
+    let mut general = GENERAL.iter().skip(own).map(|r| General(*r));
     let mut pointers = FxHashMap::default();
     for argument in &program.pointers {
         pointers.insert(*argument, general.next()?);
@@ -39,7 +48,8 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
         program,
         registers,
         evex,
-        scratch,
+        scratch: vectors,
+        own,
         pointers,
         counters,
         depth: 0,
@@ -48,6 +58,7 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
         pool: Vec::new(),
         pooled: FxHashMap::default(),
         next_scratch: 0,
+        cold: Vec::new(),
     };
     assembly.function();
     let Assembly { code, pool, .. } = assembly;
@@ -72,28 +83,32 @@ fn depth(steps: &[Step]) -> usize {
     steps.iter().map(of).max().unwrap_or(0)
 }
 
-struct Assembly<'p> {
+pub(super) struct Assembly<'p> {
     program: &'p Program,
     registers: Registers,
     evex: bool,
-    /// The first of two vector registers for what is loaded for one instruction.
-    scratch: u8,
+    /// The first of the vector registers, at least two, for what is loaded for one instruction.
+    pub(super) scratch: u8,
+    /// How many general registers are not for pointers and counters.
+    own: usize,
     pointers: FxHashMap<u32, General>,
     counters: Vec<General>,
     /// Counted loops that are open.
     depth: usize,
     /// Registers of what is spread once and for all.
     hoisted: FxHashMap<u32, u8>,
-    code: Assembler,
+    pub(super) code: Assembler,
     pool: Vec<u8>,
     /// Offsets in the pool, by bits, width, and copies.
     pooled: FxHashMap<(u64, u8, u8), u32>,
     next_scratch: u8,
+    /// Checks of indices that have to go on elsewhere.
+    pub(super) cold: Vec<indices::Cold>,
 }
 
 impl Assembly<'_> {
     fn function(&mut self) {
-        let used = self.pointers.len() + self.counters.len();
+        let used = self.own + self.pointers.len() + self.counters.len();
         let saved: Vec<General> = GENERAL[OWN.min(used)..used]
             .iter()
             .map(|r| General(*r))
@@ -101,17 +116,30 @@ impl Assembly<'_> {
         for &register in &saved {
             self.code.push(register);
         }
+        let frame = indices::frame(self.program);
+        if frame > 0 {
+            self.code.add(RSP, -frame);
+        }
         for &argument in &self.program.pointers {
             let to = self.pointers[&argument];
             self.code.load(to, RDI, argument as i32 * 8);
         }
         self.hoist();
         self.steps(&self.program.steps);
+        self.code.set(RAX, 0);
+        let end = self.code.here();
+        if frame > 0 {
+            self.code.add(RSP, frame);
+        }
         for &register in saved.iter().rev() {
             self.code.pop(register);
         }
         self.code.clear_upper();
         self.code.ret();
+        if !self.cold.is_empty() {
+            let fault = self.end_with_fault(end);
+            self.cold_checks(fault);
+        }
     }
 
     /// Keeps what is spread in the registers that are left over, the most useful first.
@@ -259,6 +287,11 @@ impl Assembly<'_> {
                 };
                 self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
             }
+            Form::Check {
+                registers,
+                negative,
+            } => self.check(i, registers, negative, to),
+            Form::LookUp(elements) => self.look_up(i, elements, to),
             Form::Argument(argument) => {
                 let memory = argument_at(argument);
                 self.code
@@ -343,7 +376,7 @@ impl Assembly<'_> {
     }
 
     /// The register that an operand is in, or is put into now.
-    fn register(&mut self, operand: Option<Operand>) -> u8 {
+    pub(super) fn register(&mut self, operand: Option<Operand>) -> u8 {
         match (self.in_register(operand), operand) {
             (Some(register), _) => register,
             (None, Some(Operand::Spread(spread))) => {
@@ -417,14 +450,18 @@ impl Assembly<'_> {
         })
     }
 
-    fn memory(&self, access: Option<Access>) -> Memory {
+    pub(super) fn memory(&self, access: Option<Access>) -> Memory {
         let access = access.unwrap_or(Access {
             pointer: 0,
             step: 0,
             offset: 0,
         });
+        let base = match access.pointer {
+            INDICES => indices::INDICES_AT,
+            pointer => self.pointers.get(&pointer).copied().unwrap_or(RDI),
+        };
         Memory::At {
-            base: self.pointers.get(&access.pointer).copied().unwrap_or(RDI),
+            base,
             scale: access.step,
             offset: access.offset,
         }

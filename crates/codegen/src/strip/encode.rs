@@ -6,6 +6,7 @@ pub(super) struct General(pub(super) u8);
 
 pub(super) const RAX: General = General(0);
 pub(super) const RDI: General = General(7);
+pub(super) const RSP: General = General(4);
 
 /// Of an instruction on vectors or masks: what does not depend on its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,13 @@ pub(super) enum Memory {
     /// `base + rax · scale + offset`, without the second for a scale of 0.
     At {
         base: General,
+        scale: u8,
+        offset: i32,
+    },
+    /// `base + index · scale + offset`, of an index among the first eight registers.
+    Indexed {
+        base: General,
+        index: General,
         scale: u8,
         offset: i32,
     },
@@ -57,6 +65,7 @@ pub(super) struct Label(usize);
 /// Conditions of jumps, after a comparison of signed numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
+    Zero = 0x4,
     NotZero = 0x5,
     GreaterOrEqual = 0xd,
     LessOrEqual = 0xe,
@@ -147,7 +156,7 @@ impl Assembler {
     }
 
     fn memory(&mut self, register: u8, memory: Memory, behind: usize) {
-        let (base, scale, offset) = match memory {
+        let (base, index, scale, offset) = match memory {
             Memory::Pool(offset) => {
                 self.bytes.push(register | 5);
                 let at = self.bytes.len();
@@ -159,7 +168,13 @@ impl Assembler {
                 base,
                 scale,
                 offset,
-            } => (base.0, scale, offset),
+            } => (base.0, RAX, scale, offset),
+            Memory::Indexed {
+                base,
+                index,
+                scale,
+                offset,
+            } => (base.0, index, scale, offset),
         };
         // A form with four bytes of offset unless it is zero; without one, rbp and r13 mean others.
         let mode = if offset == 0 && base & 7 != 5 {
@@ -172,7 +187,7 @@ impl Assembler {
             0 => self.bytes.extend([mode | register | 4, 4 << 3 | 4]),
             _ => {
                 let scale = scale.trailing_zeros() as u8;
-                let index = RAX.0 << 3;
+                let index = (index.0 & 7) << 3;
                 self.bytes
                     .extend([mode | register | 4, scale << 6 | index | (base & 7)]);
             }
@@ -184,13 +199,41 @@ impl Assembler {
 
     /// `to = [from + offset]`
     pub(super) fn load(&mut self, to: General, from: General, offset: i32) {
-        self.bytes.extend([rex(to.0 >> 3, from.0 >> 3), 0x8b]);
+        self.load_unsigned(to, from, offset, 8);
+    }
+
+    /// The same of 4 or 8 bytes, with zeros above them.
+    pub(super) fn load_unsigned(&mut self, to: General, from: General, offset: i32, bytes: u8) {
+        let rex = match bytes {
+            8 => rex(to.0 >> 3, from.0 >> 3),
+            _ => rex(to.0 >> 3, from.0 >> 3) & !REX_WIDE,
+        };
+        self.bytes.extend([rex, 0x8b]);
         let memory = Memory::At {
             base: from,
             scale: 0,
             offset,
         };
         self.memory((to.0 & 7) << 3, memory, 0);
+    }
+
+    /// `to = from`, an address.
+    pub(super) fn address(&mut self, to: General, from: Memory) {
+        self.bytes.extend([rex(to.0 >> 3, base_bit(from)), 0x8d]);
+        self.memory((to.0 & 7) << 3, from, 0);
+    }
+
+    /// `x = x · by`
+    pub(super) fn multiply(&mut self, x: General, by: i32) {
+        let (prefix, operand) = (rex(x.0 >> 3, x.0 >> 3), 0xc0 | (x.0 & 7) << 3 | (x.0 & 7));
+        if by > 0 && by & (by - 1) == 0 {
+            let amount = by.trailing_zeros() as u8;
+            self.bytes
+                .extend([rex(0, x.0 >> 3), 0xc1, 0xe0 | (x.0 & 7), amount]);
+            return;
+        }
+        self.bytes.extend([prefix, 0x69, operand]);
+        self.bytes.extend(by.to_le_bytes());
     }
 
     pub(super) fn set(&mut self, to: General, value: i32) {
@@ -300,11 +343,14 @@ impl Assembler {
 
 fn base_bit(memory: Memory) -> u8 {
     match memory {
-        Memory::At { base, .. } => base.0 >> 3,
+        Memory::At { base, .. } | Memory::Indexed { base, .. } => base.0 >> 3,
         Memory::Pool(_) => 0,
     }
 }
 
+/// Of the prefix: operands of 64 bits.
+const REX_WIDE: u8 = 8;
+
 fn rex(register: u8, base: u8) -> u8 {
-    0x48 | (register & 1) << 2 | (base & 1)
+    0x40 | REX_WIDE | (register & 1) << 2 | (base & 1)
 }

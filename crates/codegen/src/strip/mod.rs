@@ -13,6 +13,7 @@
 mod allocate;
 mod assemble;
 mod encode;
+mod indices;
 pub(crate) mod program;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,14 @@ impl Target {
             Target::Avx512 => 64,
         }
     }
+}
+
+/// Whether the machine has instructions that put bytes in another order.
+pub(crate) fn permutes_bytes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512vbmi");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 /// Whether the machine has all that strips of 256 and of 512 bits consist of.

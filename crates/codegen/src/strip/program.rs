@@ -47,6 +47,27 @@ pub(crate) struct Access {
     pub(crate) offset: i32,
 }
 
+/// What stands for a pointer to the indices that were checked last.
+pub(crate) const INDICES: u32 = u32::MAX;
+
+/// Elements that lie where indices say, in bytes: lane `l` at `access + row · down + column · apart +
+/// index[l] · by`, of which `l` and the first lane's number are columns alone, or rows of `columns` each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LookUp {
+    /// Where the first index lies, from those that were checked last on.
+    pub(crate) first: i32,
+    /// Bytes of an index.
+    pub(crate) index_bytes: u8,
+    pub(crate) by: i32,
+    pub(crate) apart: u8,
+    pub(crate) down: i32,
+    /// 0 if all lanes are of one row.
+    pub(crate) columns: u8,
+    /// Bytes of an element.
+    pub(crate) width: u8,
+    pub(crate) lanes: u8,
+}
+
 /// Where the operands of an instruction go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -70,6 +91,12 @@ pub(crate) enum Form {
     Masks,
     /// `to = argument`, a mask, of which this is the number.
     Argument(u32),
+    /// Makes the indices in memory those that [`INDICES`] leads to. So many registers of them are checked, if
+    /// any: each must be less than from 0. If `negative`, less than zero counts from the end. If one is not in
+    /// range, the strip ends and says so; `to` is a mask to do it with.
+    Check { registers: u8, negative: bool },
+    /// `to =` what lies where indices say that have been checked.
+    LookUp(LookUp),
 }
 
 /// An instruction.
@@ -118,6 +145,8 @@ pub(crate) enum Step {
 
 #[derive(Debug, Default)]
 pub(crate) struct Program {
+    /// Whether it looks up elements by indices.
+    pub(crate) looks_up: bool,
     pub(crate) values: Vec<Class>,
     pub(crate) spreads: Vec<Spread>,
     /// The arguments that are pointers.

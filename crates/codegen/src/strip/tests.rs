@@ -100,6 +100,50 @@ fn operands_in_memory() {
 }
 
 #[test]
+fn indices_and_what_lies_where_they_say() {
+    let indexed = |base, scale, offset| Memory::Indexed {
+        base: General(base),
+        index: General(1),
+        scale,
+        offset,
+    };
+    let found = text(|code| {
+        code.load_unsigned(General(1), General(2), 60, 4);
+        code.load_unsigned(General(9), General(12), 0, 4);
+        code.load_unsigned(General(1), General(13), 8, 8);
+        code.address(General(2), at(9, 8, 64));
+        code.address(General(6), indexed(15, 1, 0));
+        code.multiply(General(1), 64);
+        code.multiply(General(1), 3980);
+        code.multiply(General(10), -3);
+        code.evex(
+            ADD,
+            16,
+            17,
+            2,
+            Last::Memory(indexed(6, 4, 12)),
+            Extra::default(),
+        );
+        code.vex(ADD, 16, 1, 2, Last::Memory(indexed(13, 8, 0)), None);
+        code.add(RSP, -128);
+    });
+    let expected = [
+        "mov ecx,[rdx+3Ch]",
+        "mov r9d,[r12]",
+        "mov rcx,[r13+8]",
+        "lea rdx,[r9+rax*8+40h]",
+        "lea rsi,[r15+rcx]",
+        "shl rcx,6",
+        "imul rcx,rcx,0F8Ch",
+        "imul r10,r10,0FFFFFFFFFFFFFFFDh",
+        "vaddps xmm17,xmm2,[rsi+rcx*4+0Ch]",
+        "vaddps xmm1,xmm2,[r13+rcx*8]",
+        "add rsp,0FFFFFFFFFFFFFF80h",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn loops_and_what_they_count() {
     let found = text(|code| {
         code.push(General(12));

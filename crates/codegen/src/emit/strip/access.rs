@@ -3,7 +3,7 @@
 use super::build::{Argument, Builder, Lanes};
 use super::lanes::instruction;
 use super::opcodes;
-use crate::emit::stage::reads_zero;
+use crate::emit::address::Linear;
 use crate::strip::program::{Access, Class, Form, Source, Turns};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -47,17 +47,18 @@ impl<'n> Builder<'_, 'n, '_> {
         buffer: BufferId,
         at: &'n [Scalar],
     ) -> Option<Lanes> {
-        let skips = |i: &Scalar| reads_zero(i) && !self.is_invariant(i);
         let shape = &self.emitter.nest.buf(buffer).shape;
         let is_own = buffer == self.stage.target && !self.emitter.stays_apart(self.stage, at);
-        if is_own || shape.contains(&0) || at.iter().any(skips) {
+        if is_own || shape.contains(&0) {
             return None;
         }
         // The side of a select that is not taken is read too.
         if !self.certain.contains(&x.address()) {
             return None;
         }
-        let (access, step) = self.access(buffer, at)?;
+        let Some((access, step)) = self.access(buffer, at) else {
+            return self.look_up(x, buffer, at);
+        };
         let loaded = match step {
             0 => self.load_spread(x.ty(), access),
             1 => self.load_neighbours(x.ty(), access),
@@ -142,14 +143,36 @@ impl<'n> Builder<'_, 'n, '_> {
     }
 
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
-    fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
+    pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
         let linear = self.emitter.linear(buffer, at);
+        self.access_of(buffer, linear)
+    }
+
+    /// The same of the offset `linear`.
+    pub(super) fn access_of(
+        &mut self,
+        buffer: BufferId,
+        linear: Linear<'n>,
+    ) -> Option<(Access, i64)> {
+        let (access, step, down) = self.access_by_rows(buffer, linear)?;
+        let is_flat = self
+            .rows
+            .is_none_or(|(_, columns)| down == step * columns as i64);
+        is_flat.then_some((access, step))
+    }
+
+    /// The same with the elements from row to row besides, if lanes run over rows.
+    pub(super) fn access_by_rows(
+        &mut self,
+        buffer: BufferId,
+        linear: Linear<'n>,
+    ) -> Option<(Access, i64, i64)> {
         let ty = self.emitter.nest.buf(buffer).ty;
         if ty.is_packed() {
             return None;
         }
         let width = i64::from(self.width(ty));
-        let mut step = 0;
+        let (mut step, mut down) = (0, 0);
         let mut offset = 0i64;
         let mut moves = Vec::new();
         let mut each = 0i64;
@@ -170,6 +193,8 @@ impl<'n> Builder<'_, 'n, '_> {
                 offset = offset.checked_add(value.checked_mul(coefficient)?)?;
             } else if self.lane == Some(*id) {
                 step = coefficient;
+            } else if self.rows.is_some_and(|(rows, _)| rows == *id) {
+                down = coefficient;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
                 moves.push((block, coefficient.checked_mul(width)?));
@@ -228,7 +253,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 .ok()
                 .filter(|o| *o < i32::MAX - 4096)?,
         };
-        Some((access, step))
+        Some((access, step, down))
     }
 
     pub(super) fn store(&mut self, value: &Lanes) -> Option<()> {

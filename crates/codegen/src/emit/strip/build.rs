@@ -48,10 +48,12 @@ pub(super) enum Argument<'n> {
         /// Bytes by which each point of the axis that is cut moves on.
         each: i64,
     },
-    /// How many points of the axis that is cut there are to do, less so many.
-    Points { less: i64 },
+    /// How many points of the axis that is cut there are to do, by `times`, less so many.
+    Points { times: i64, less: i64 },
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
+    /// A constant.
+    Bits(u64),
     /// Where the kernel puts what it collects, by number.
     Collected(usize),
     /// All bits, if those of these indices that read zero are in range; else none.
@@ -80,6 +82,8 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) parts: usize,
     /// That axis, inside its loop.
     pub(super) lane: Option<AxisId>,
+    /// The axis around it, if lanes run over rows of so many points.
+    pub(super) rows: Option<(AxisId, usize)>,
     /// In the last turn of a fold over lanes: the mask of its last part.
     pub(super) tail: Option<Id>,
     pub(super) blocks: Vec<Block>,
@@ -99,6 +103,10 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) certain: rustc_hash::FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
     scalars: FxHashMap<usize, u32>,
+    /// Whether an index may be out of range.
+    pub(super) may_fault: bool,
+    /// What a dump says of how elements are looked up, if any are.
+    pub(super) how: &'static str,
 }
 
 /// Folds over at most so many points have no loop; of what is hardly more than a load, over so many registers.
@@ -127,6 +135,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             lanes,
             parts,
             lane: None,
+            rows: None,
             tail: None,
             blocks: vec![Block {
                 axis: None,
@@ -145,6 +154,8 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             certain,
             pointers: FxHashMap::default(),
             scalars: FxHashMap::default(),
+            may_fault: false,
+            how: "",
         }
     }
 
@@ -164,20 +175,47 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             }
         }
         if let Some(lane) = lane {
-            let step = (self.lanes * self.parts) as i32;
-            let turns = match cut == Some(lane.id) {
-                true => Turns::LanesUntil {
-                    argument: self.points(step.into()),
-                    step,
-                },
-                false => Turns::Lanes {
-                    extent: i32::try_from(lane.extent).ok()?,
-                    step,
-                },
-            };
-            self.push(lane, turns);
-            self.lane = Some(lane.id);
+            self.open_lanes(lane, None)?;
         }
+        self.finish()
+    }
+
+    /// The same with lanes over `lane`, which has few points, and the axis `rows` around it.
+    pub(super) fn stage_of_rows(
+        &mut self,
+        outer: &[Axis],
+        [rows, lane]: [Axis; 2],
+        cut: Option<AxisId>,
+    ) -> Option<()> {
+        self.cut = cut;
+        for axis in outer {
+            self.open(*axis)?;
+        }
+        self.open_lanes(lane, Some(rows))?;
+        self.finish()
+    }
+
+    fn open_lanes(&mut self, lane: Axis, rows: Option<Axis>) -> Option<()> {
+        let step = (self.lanes * self.parts) as i32;
+        let (outer, times) = rows.map_or((lane, 1), |rows| (rows, lane.extent));
+        let turns = match self.cut == Some(outer.id) {
+            true => Turns::LanesUntil {
+                argument: self.points(times as i64, step.into()),
+                step,
+            },
+            false => Turns::Lanes {
+                extent: i32::try_from(outer.extent.checked_mul(times)?).ok()?,
+                step,
+            },
+        };
+        self.rows = rows.map(|rows| (rows.id, lane.extent));
+        self.push(lane, turns);
+        self.lane = Some(lane.id);
+        Some(())
+    }
+
+    /// The value and its store, inside the loops that are open.
+    fn finish(&mut self) -> Option<()> {
         let value = self.value(&self.stage.value)?;
         self.store(&value)?;
         while self.blocks.len() > 1 {
@@ -189,15 +227,15 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
 
     fn open(&mut self, axis: Axis) -> Option<()> {
         let turns = match self.cut == Some(axis.id) {
-            true => Turns::Argument(self.points(0)),
+            true => Turns::Argument(self.points(1, 0)),
             false => Turns::Count(i32::try_from(axis.extent).ok()?),
         };
         self.push(axis, turns);
         Some(())
     }
 
-    fn points(&mut self, less: i64) -> u32 {
-        self.arguments.push(Argument::Points { less });
+    fn points(&mut self, times: i64, less: i64) -> u32 {
+        self.arguments.push(Argument::Points { times, less });
         self.arguments.len() as u32 - 1
     }
 
@@ -238,6 +276,11 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         }
     }
 
+    /// Which loop instructions go to from now on; which they went to is returned.
+    pub(super) fn go_to(&mut self, block: usize) -> usize {
+        std::mem::replace(&mut self.at, block)
+    }
+
     pub(super) fn add(&mut self, i: Instruction) {
         self.blocks[self.at].steps.push(Step::Do(i));
     }
@@ -254,7 +297,12 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     /// The innermost loop that a scalar depends on.
     fn depth(&self, x: &Scalar) -> usize {
         let free = self.emitter.facts.free(x);
-        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
+        let of_rows = |axis| match self.rows {
+            Some((rows, _)) if self.lane == Some(axis) => free.contains(&rows),
+            _ => false,
+        };
+        let inside = |axis: AxisId| free.contains(&axis) || of_rows(axis);
+        let inside = |block: &Block| block.axis.is_some_and(inside);
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 

@@ -118,12 +118,15 @@ impl<'n> Emitter<'n, '_> {
             let outer: Vec<Axis> = rows.iter().map(|(axis, n)| of(*axis, *n)).collect();
             let built = builder.stage(&outer, Some(of(lane, length)), None);
             let code = built.and_then(|()| crate::strip::assemble(&builder.program, target));
-            let Some(code) = code else {
+            let Some(code) = code.filter(|_| !builder.may_fault) else {
                 continue;
             };
             let ready = Ready {
                 code,
                 arguments: builder.arguments,
+                may_fault: false,
+                how: "",
+                least: None,
                 outer: axes.len() - 1 - outer.len(),
                 lanes,
                 bits: bytes * 8,

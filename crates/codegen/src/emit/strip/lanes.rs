@@ -167,7 +167,13 @@ impl Builder<'_, '_, '_> {
         Lanes::new(self.each(i, Class::Vector, &[a, b, c]), a.width)
     }
 
-    fn compare(&mut self, order: Order, ty: ElementType, x: &Lanes, y: &Lanes) -> Option<Lanes> {
+    pub(super) fn compare(
+        &mut self,
+        order: Order,
+        ty: ElementType,
+        x: &Lanes,
+        y: &Lanes,
+    ) -> Option<Lanes> {
         if x.is_spread() && !y.is_spread() {
             return self.compare(order.mirrored(), ty, y, x);
         }

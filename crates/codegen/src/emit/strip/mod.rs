@@ -4,12 +4,13 @@ mod access;
 mod build;
 mod collected;
 mod lanes;
+mod look_up;
 mod opcodes;
 
 use super::address::Place;
 use super::loops::Turns;
 use super::stage::reads_zero;
-use super::{Emitter, Result};
+use super::{Emitter, Result, Runs};
 use crate::strip::{Assembled, Target, assemble};
 use build::{Argument, Builder};
 pub(super) use collected::Collected;
@@ -41,6 +42,7 @@ pub(crate) struct Strip {
 pub(crate) fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.push(AbiParam::new(types::I64));
+    signature.returns.push(AbiParam::new(types::I32));
     signature
 }
 
@@ -48,10 +50,25 @@ pub(crate) fn signature() -> Signature {
 pub(super) struct Ready<'n> {
     code: Assembled,
     arguments: Vec<Argument<'n>>,
+    /// Whether it stops where an index is out of range.
+    pub(super) may_fault: bool,
+    /// What a dump says of how elements are looked up, if any are.
+    pub(super) how: &'static str,
+    /// An axis of which a part must have so many points, if it is cut.
+    pub(super) least: Option<(Axis, usize)>,
     /// How many loops of the stage are not part of it.
     pub(super) outer: usize,
     pub(super) lanes: usize,
     pub(super) bits: usize,
+}
+
+impl Ready<'_> {
+    pub(super) fn runs(&self) -> Runs {
+        Runs {
+            lanes: self.lanes,
+            bits: self.bits,
+        }
+    }
 }
 
 impl<'n> Emitter<'n, '_> {
@@ -71,7 +88,11 @@ impl<'n> Emitter<'n, '_> {
         let certain = self.certain_loads(stage);
         let widest = self
             .widest_of(&stage.value)
-            .max(self.width_of(stage.target));
+            .max(self.width_of(stage.target))
+            .max(self.widest_index(&stage.value, lane.id));
+        if let Some(ready) = self.strip_of_rows(stage, &axes, widest, &certain) {
+            return Some(ready);
+        }
         let (nodes, folds) = self.size_of(&stage.value);
         let mut bytes = target.bytes();
         while bytes / widest > lane.extent {
@@ -114,12 +135,95 @@ impl<'n> Emitter<'n, '_> {
         None
     }
 
+    /// The strip with lanes over rows of few points, for a stage that looks up elements.
+    fn strip_of_rows(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        widest: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<Ready<'n>> {
+        let target = self.target?;
+        let &[.., rows, lane] = axes else {
+            return None;
+        };
+        let lanes = target.bytes() / widest;
+        let is_few = lane.extent < lanes && lanes.is_multiple_of(lane.extent);
+        if !is_few || self.widest_index(&stage.value, lane.id) == 1 {
+            return None;
+        }
+        let first = super::stage::first_inner(stage);
+        let parts = [2, 1]
+            .into_iter()
+            .find(|parts| lanes * parts <= rows.extent * lane.extent)?;
+        for outer in first..axes.len() - 1 {
+            let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+            let cut = self.cut_axis(stage).filter(|_| outer == 0);
+            let between = &axes[outer..axes.len() - 2];
+            let built = builder.stage_of_rows(between, [rows, lane], cut);
+            let code = built.and_then(|()| assemble(&builder.program, target));
+            if let Some(code) = code {
+                return Some(Ready {
+                    code,
+                    arguments: builder.arguments,
+                    may_fault: builder.may_fault,
+                    how: builder.how,
+                    least: Some((rows, (lanes * parts).div_ceil(lane.extent))),
+                    outer,
+                    lanes: lanes * parts,
+                    bits: target.bytes() * 8,
+                });
+            }
+        }
+        None
+    }
+
     /// Whether a stage writes elements that lie side by side along its innermost axis, `lane`.
     fn may_be_strip(&self, stage: &'n Stage, lane: Axis) -> bool {
         stage.mode == Mode::Set
             && !self.nest.buf(stage.target).ty.is_packed()
             && !stage.at.iter().any(reads_zero)
             && self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) == Some(1)
+    }
+
+    /// The strip for a block of so many points of the innermost axis, `lane`, and all of `rows` around it.
+    pub(super) fn strip_of_columns(
+        &mut self,
+        stage: &'n Stage,
+        [rows, lane]: [Axis; 2],
+        count: usize,
+        outer: usize,
+    ) -> Option<Ready<'n>> {
+        let target = self.target?;
+        let certain = self.certain_loads(stage);
+        let widest = self
+            .widest_of(&stage.value)
+            .max(self.width_of(stage.target))
+            .max(self.widest_index(&stage.value, lane.id));
+        let lanes = target.bytes() / widest;
+        let parts = if lanes * 2 <= count { 2 } else { 1 };
+        if lanes < 2 || lanes > count {
+            return None;
+        }
+        let cut = self.cut_axis(stage).filter(|axis| *axis == rows.id);
+        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain);
+        builder.blocked.push(lane.id);
+        let block = Axis {
+            extent: count,
+            ..lane
+        };
+        builder.stage(&[rows], Some(block), cut)?;
+        let code = assemble(&builder.program, target)?;
+        Some(Ready {
+            code,
+            arguments: builder.arguments,
+            may_fault: builder.may_fault,
+            how: builder.how,
+            least: None,
+            outer,
+            lanes: lanes * parts,
+            bits: target.bytes() * 8,
+        })
     }
 
     fn try_strip(
@@ -139,6 +243,9 @@ impl<'n> Emitter<'n, '_> {
         Some(Ready {
             code,
             arguments: builder.arguments,
+            may_fault: builder.may_fault,
+            how: builder.how,
+            least: None,
             outer,
             lanes: lanes * parts,
             bits: 0,
@@ -242,13 +349,13 @@ impl<'n> Emitter<'n, '_> {
         certain
     }
 
-    /// Calls a strip; the loops around it are open.
+    /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
     pub(super) fn call_strip(
         &mut self,
         number: usize,
         stage: &'n Stage,
         ready: Ready<'n>,
-    ) -> Result {
+    ) -> Result<Value> {
         let turns = outermost(stage).map(|outer| self.turns(stage, outer));
         let size = 8 * ready.arguments.len().max(1) as u32;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
@@ -270,23 +377,25 @@ impl<'n> Emitter<'n, '_> {
             patchable: false,
         });
         let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
-        self.builder.ins().call(function_ref, &[arguments]);
+        let call = self.builder.ins().call(function_ref, &[arguments]);
+        let status = self.builder.inst_results(call)[0];
         self.strips.push(Strip {
             function,
             stage: number,
             bytes: ready.code.bytes,
             code: ready.code.code,
         });
-        Ok(())
+        Ok(status)
     }
 
     fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
         match argument {
-            Argument::Points { less } => {
+            Argument::Points { times, less } => {
                 let Some(Turns { from, to, .. }) = turns else {
                     return Ok(self.index(0));
                 };
                 let points = self.builder.ins().isub(to, from);
+                let points = self.builder.ins().imul_imm_s(points, *times);
                 Ok(self.builder.ins().iadd_imm_s(points, -less))
             }
             Argument::Place {
@@ -309,6 +418,7 @@ impl<'n> Emitter<'n, '_> {
                     None => Ok(address),
                 }
             }
+            Argument::Bits(bits) => Ok(self.index(*bits as i64)),
             Argument::Collected(number) => {
                 let slot = self.collected[*number];
                 Ok(self.builder.ins().stack_addr(types::I64, slot, 0))

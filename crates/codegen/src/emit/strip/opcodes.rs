@@ -342,5 +342,11 @@ pub(super) const SHUFFLE_TWO: Opcode = opcode(0, 1, false, 0xc6);
 /// Words of 64 bits in another order.
 pub(super) const SHUFFLE_HALVES: Opcode = opcode(1, 3, true, 0x00);
 
+/// AVX-512: elements of the second operand by the numbers in the first.
+pub(super) fn permute(width: u8) -> Opcode {
+    let code = if width < 4 { 0x8d } else { 0x36 };
+    opcode(1, 2, width == 2 || width == 8, code)
+}
+
 /// AVX-512: words of 64 bits in the order that the first operand says.
 pub(super) const SHUFFLE_BY: Opcode = opcode(1, 2, true, 0x36);

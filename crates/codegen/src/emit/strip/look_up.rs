@@ -1,0 +1,318 @@
+//! Loads through indices that lie side by side in memory, one for each lane.
+//!
+//! `buffer[… + wrap(index) · k + …]`: the indices of a turn are checked at once, then the elements are put
+//! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
+//! the kernel does all points of the strip again, in the exact way.
+
+use super::build::{Argument, Block, Builder, Lanes};
+use super::lanes::instruction;
+use super::opcodes::{self, Order};
+use crate::emit::address::Linear;
+use crate::emit::stage::reads_zero;
+use crate::emit::vector::Plan;
+use crate::emit::{Emitter, register};
+use crate::strip::program::{Access, Class, Form, INDICES, Instruction, LookUp, Operand};
+use crate::strip::{Target, permutes_bytes};
+use rustc_hash::FxHashSet;
+use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Wrap};
+use vinelift_tensor::ElementType::{self, I32, I64};
+
+/// Registers that a row may take which stays in them.
+const MOST_REGISTERS: usize = 4;
+/// Bytes of a register.
+const REGISTER: usize = 64;
+
+/// A load through one index that depends on the lane.
+struct Found<'n> {
+    wrap: &'n Wrap,
+    /// Elements for each step of the index.
+    by: i64,
+    /// Where the indices lie.
+    index: &'n Scalar,
+    /// Where the elements lie, but for the index.
+    rest: Linear<'n>,
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// The most bytes of an index that depends on the axis `lane`, on the way to a value.
+    pub(super) fn widest_index(&self, value: &'n Scalar, lane: AxisId) -> usize {
+        let mut widest = 1;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            if !self.facts.free(x).contains(&lane) || !seen.insert(x.address()) {
+                continue;
+            }
+            if let Kind::Wrap(wrap) = x.kind() {
+                widest = widest.max(register(wrap.narrow().ty()).bytes() as usize);
+            }
+            open.extend(x.children());
+        }
+        widest
+    }
+}
+
+impl<'n> Builder<'_, 'n, '_> {
+    /// The lanes of `x`, which is `buffer[at]`.
+    pub(super) fn look_up(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Lanes> {
+        let lane = self.lane?;
+        let Found {
+            wrap,
+            by,
+            index,
+            rest,
+        } = self.found(buffer, at)?;
+        let width = self.width(x.ty());
+        let bytes = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
+        let extent = wrap.extent;
+        if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
+            return None;
+        }
+        let (access, apart, down) = self.access_by_rows(buffer, rest)?;
+        if bytes < 1 || !(0..=1).contains(&apart) {
+            return None;
+        }
+        let columns = self.rows.map_or(0, |(_, columns)| columns);
+        let down = i32::try_from(down.checked_mul(i64::from(width))?).ok()?;
+        let by_rows =
+            columns > 0 && i64::from(down) != apart * (columns * usize::from(width)) as i64;
+        if by_rows && (apart * i64::from(down) != 0 || down % columns as i32 != 0) {
+            return None;
+        }
+        let is_row = self.rows.is_none()
+            && (by, apart) == (1, 0)
+            && extent * usize::from(width) <= MOST_REGISTERS * REGISTER;
+        let permutes = is_row && (width > 1 || permutes_bytes());
+        // The row is loaded outside of the loop over lanes.
+        let row_depth = self.depth_of_pointer(access.pointer);
+        let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
+        let permutes = permutes && row_depth < innermost;
+
+        let index_bytes = self.width(index.ty());
+        let lanes = self.lanes as u8;
+        self.check(wrap, index)?;
+        self.program.looks_up = true;
+        self.how = match (permutes, self.emitter.never_faults(wrap)) {
+            (true, false) => "indices checked by vectors, rows in registers",
+            (false, false) => "indices checked by vectors",
+            (true, true) => "constant indices, checked once, rows in registers",
+            (false, true) => "constant indices, checked once",
+        };
+        if permutes {
+            let row = self.row(access, extent, width, row_depth)?;
+            return self.permuted(&row, index_bytes, width);
+        }
+        let mut parts = Vec::with_capacity(self.parts);
+        for part in 0..self.parts as i32 {
+            let lanes_before = part * i32::from(lanes);
+            let elements = LookUp {
+                first: lanes_before * i32::from(index_bytes),
+                index_bytes,
+                by: bytes,
+                apart: width * apart as u8,
+                down: if by_rows { down } else { 0 },
+                columns: if by_rows { columns as u8 } else { 0 },
+                width,
+                lanes,
+            };
+            let mut i = instruction(Form::LookUp(elements), opcodes::NOT_MASK, 16);
+            // Those of the lanes before.
+            let before = match by_rows {
+                true => lanes_before / columns as i32 * down,
+                false => lanes_before * i32::from(elements.apart),
+            };
+            i.access = Some(Access {
+                step: if by_rows { 0 } else { elements.apart },
+                offset: access.offset.checked_add(before)?,
+                ..access
+            });
+            parts.push(self.give(i, Class::Vector));
+        }
+        Some(Lanes::new(parts, width))
+    }
+
+    /// How `buffer[at]` is such a load.
+    fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
+        if self.target != Target::Avx512 || self.tail.is_some() {
+            return None;
+        }
+        let linear = self.emitter.linear(buffer, at);
+        let mut wraps = linear
+            .terms()
+            .filter(|(leaf, _)| matches!(leaf.kind(), Kind::Wrap(_)) && !self.is_invariant(leaf));
+        let (leaf, by) = wraps.next()?;
+        let Kind::Wrap(wrap) = leaf.kind() else {
+            return None;
+        };
+        let index = wrap.narrow();
+        let is_only = wraps.next().is_none();
+        let fits = (wrap.extent as u64) < 1 << (index.ty().bits() - 1);
+        // The exact way, which is left to the kernel, reads zeros.
+        let skips = |i: &Scalar| reads_zero(i) && i.address() != leaf.address();
+        let is_plain = is_only && matches!(index.ty(), I32 | I64) && fits && !at.iter().any(skips);
+        drop(wraps);
+        is_plain.then(|| Found {
+            wrap,
+            by,
+            index,
+            rest: linear.without(|other| other.address() == leaf.address()),
+        })
+    }
+
+    /// Whether the elements had better be gone through in another order: because neighbours lie along another
+    /// axis, or because those of a few columns stay in the cache.
+    fn is_better_along_another(&self, rest: &Linear<'n>, lane: AxisId) -> bool {
+        let along = |(leaf, k): (&Scalar, i64)| match leaf.kind() {
+            Kind::Axis(id) if k == 1 => Some(*id),
+            _ => None,
+        };
+        let mut many = self.stage.domain.iter().filter(|axis| axis.extent > 1);
+        if rest.terms().any(|term| along(term) == Some(lane)) {
+            let (axis, rows) = (many.next_back(), many.next_back());
+            return axis.zip(rows).is_some_and(|(axis, rows)| {
+                let plan = Plan {
+                    axis: *axis,
+                    lanes: self.lanes,
+                };
+                self.emitter.columns(self.stage, *rows, plan).is_some()
+            });
+        }
+        many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
+    }
+
+    /// Checks the indices of a turn.
+    fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar) -> Option<()> {
+        let Kind::Load { buffer, at } = index.kind() else {
+            return None;
+        };
+        let is_own = *buffer == self.stage.target;
+        let (access, step) = self.access(*buffer, at)?;
+        let width = self.width(index.ty());
+        let bytes = self.lanes * usize::from(width);
+        if is_own || step != 1 || !(16..=REGISTER).contains(&bytes) {
+            return None;
+        }
+        let is_known = self.emitter.never_faults(wrap);
+        let form = Form::Check {
+            registers: if is_known { 0 } else { self.parts as u8 },
+            negative: wrap.policy.negative,
+        };
+        let mut i = instruction(form, opcodes::compare_integers(false, width), bytes as u8);
+        let limit = self.constant(wrap.extent as u64, width);
+        i.from[0] = Some(limit.part(0));
+        i.access = Some(Access {
+            step: width,
+            ..access
+        });
+        self.give(i, Class::Mask);
+        self.may_fault |= !is_known;
+        Some(())
+    }
+
+    /// The innermost loop that a pointer moves with.
+    fn depth_of_pointer(&self, pointer: u32) -> usize {
+        let moves = |block: &Block| block.moves.iter().any(|(moved, _)| *moved == pointer);
+        self.blocks.iter().rposition(moves).unwrap_or(0)
+    }
+
+    /// The `extent` elements from there on, in registers.
+    fn row(
+        &mut self,
+        access: Access,
+        extent: usize,
+        width: u8,
+        depth: usize,
+    ) -> Option<Vec<Operand>> {
+        let before = self.go_to(depth);
+        let each = REGISTER / usize::from(width);
+        let mut row = Vec::new();
+        for first in (0..extent).step_by(each) {
+            let count = each.min(extent - first);
+            let mask = match count == each {
+                true => None,
+                false => Some(self.first_lanes(count)),
+            };
+            let op = opcodes::masked_load(width, self.target)?;
+            let mut i = instruction(Form::Load, op, REGISTER as u8);
+            i.access = Some(Access {
+                offset: access
+                    .offset
+                    .checked_add((first * usize::from(width)) as i32)?,
+                ..access
+            });
+            i.mask = mask;
+            i.zeroing = mask.is_some();
+            row.push(self.give(i, Class::Vector));
+        }
+        self.go_to(before);
+        Some(row)
+    }
+
+    /// A mask of the first lanes.
+    fn first_lanes(&mut self, count: usize) -> u32 {
+        self.arguments.push(Argument::Bits((1u64 << count) - 1));
+        let argument = self.arguments.len() as u32 - 1;
+        let before = self.go_to(0);
+        let mask = instruction(Form::Argument(argument), opcodes::NOT_MASK, 16);
+        let to = self.program.value(Class::Mask);
+        self.add(Instruction {
+            to: Some(to),
+            ..mask
+        });
+        self.go_to(before);
+        to
+    }
+
+    /// Of the elements of a row those that the indices, which have been checked, say.
+    fn permuted(&mut self, row: &[Operand], index_bytes: u8, width: u8) -> Option<Lanes> {
+        let bytes = self.bytes(index_bytes);
+        let mut indices = Vec::with_capacity(self.parts);
+        for part in 0..self.parts {
+            let op = opcodes::load(bytes, index_bytes, self.target);
+            let mut i = instruction(Form::Load, op, bytes);
+            i.access = Some(Access {
+                pointer: INDICES,
+                step: 0,
+                offset: (part * usize::from(bytes)) as i32,
+            });
+            indices.push(self.give(i, Class::Vector));
+        }
+        let indices = self.resized(&Lanes::new(indices, index_bytes), width, false)?;
+        let op = opcodes::permute(width);
+        let integer = match width {
+            1 => ElementType::U8,
+            2 => ElementType::U16,
+            4 => ElementType::U32,
+            _ => ElementType::U64,
+        };
+        let mut found: Option<Lanes> = None;
+        for (number, register) in row.iter().enumerate() {
+            let mut i = instruction(Form::Three, op, REGISTER as u8);
+            let register = Lanes::new(vec![*register], width);
+            let Some(found) = &found else {
+                let all = self.each(i, Class::Vector, &[&indices, &register]);
+                found = Some(Lanes::new(all, width));
+                continue;
+            };
+            // Only the low bits of an index count: the others say which register.
+            let first = self.constant((number * REGISTER / usize::from(width)) as u64, width);
+            let beyond = self.compare(Order::Ge, integer, &indices, &first)?;
+            for (part, operand) in found.parts.iter().enumerate() {
+                let (Operand::Value(to), Operand::Value(mask)) = (*operand, beyond.part(part))
+                else {
+                    return None;
+                };
+                i.to = Some(to);
+                i.mask = Some(mask);
+                i.from = [Some(indices.part(part)), Some(register.part(0)), None];
+                self.add(i);
+            }
+        }
+        found
+    }
+}

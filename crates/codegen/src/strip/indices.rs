@@ -1,0 +1,301 @@
+//! Indices that depend on data: checked by registers, and what lies where they say.
+//!
+//! The indices of a turn lie side by side in memory. All are compared with their extent before anything is
+//! loaded through them. If one is not less, code that is laid out far away adds the extent to those less than
+//! zero, on the stack, and compares again; if that does not help either, the strip ends and returns 1.
+
+use super::assemble::Assembly;
+use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP};
+use super::program::{Form, Instruction, LookUp, Program, Step};
+
+/// Registers that programs with indices take for themselves, the first of those that there are: an index,
+/// where the indices lie, and where the first lane's elements do.
+pub(super) const OWN: usize = 3;
+const INDEX: General = General(1);
+pub(super) const INDICES_AT: General = General(2);
+const ELEMENTS_AT: General = General(6);
+/// Vector registers for elements that are put together.
+pub(super) const SCRATCH: u8 = 3;
+
+/// What is done with indices that are not all in range.
+pub(super) struct Cold {
+    check: Instruction,
+    registers: u8,
+    negative: bool,
+    limit: u8,
+    good: u8,
+    here: Label,
+    resume: Label,
+}
+
+/// Bytes of the stack for indices that were less than zero.
+pub(super) fn frame(program: &Program) -> i32 {
+    fn most(steps: &[Step]) -> i32 {
+        let of = |step: &Step| match step {
+            Step::Loop { body, .. } => most(body),
+            Step::Do(i) => match i.form {
+                Form::Check { registers, .. } => i32::from(registers) * i32::from(i.bytes),
+                _ => 0,
+            },
+        };
+        steps.iter().map(of).max().unwrap_or(0)
+    }
+    most(&program.steps)
+}
+
+impl Assembly<'_> {
+    pub(super) fn check(&mut self, i: &Instruction, registers: u8, negative: bool, good: u8) {
+        let at = self.memory(i.access);
+        self.code.address(INDICES_AT, at);
+        if registers == 0 {
+            return;
+        }
+        let limit = self.register(i.from[0]);
+        self.compare(i, registers, (limit, good), INDICES_AT);
+        let here = self.code.label();
+        self.code.jump_if(Condition::NotZero, here);
+        let resume = self.code.here();
+        self.cold.push(Cold {
+            check: *i,
+            registers,
+            negative,
+            limit,
+            good,
+            here,
+            resume,
+        });
+    }
+
+    /// Compares the indices from `at` on: equal if all are less than the limit.
+    fn compare(&mut self, i: &Instruction, registers: u8, (limit, good): (u8, u8), at: General) {
+        for register in 0..registers {
+            let extra = Extra {
+                // Those before it must have been good.
+                mask: if register == 0 { 0 } else { good },
+                zeroing: false,
+                immediate: Some(GREATER),
+            };
+            let last = Last::Memory(index_at(at, i.bytes, register));
+            self.code.evex(i.op, i.bytes, good, limit, last, extra);
+        }
+        let good = Last::Register(good);
+        self.code.vex(MASK_TO_GENERAL, 16, INDEX.0, 0, good, None);
+        let lanes = i.bytes / index_bytes(i);
+        self.code.compare(INDEX, (1 << lanes) - 1);
+    }
+
+    /// The code that is laid out far away; it leads back, or to `fault`.
+    pub(super) fn cold_checks(&mut self, fault: Label) {
+        for cold in std::mem::take(&mut self.cold) {
+            let Cold {
+                check,
+                registers,
+                limit,
+                good,
+                ..
+            } = cold;
+            self.code.put(cold.here);
+            if cold.negative {
+                let wide = index_bytes(&check) == 8;
+                // The first may be the limit.
+                let index = self.scratch + 1;
+                for register in 0..registers {
+                    let mut emit = |op, first, second, last, mask| {
+                        let op = Opcode { wide, ..op };
+                        let extra = Extra {
+                            mask,
+                            ..Extra::default()
+                        };
+                        self.code.evex(op, check.bytes, first, second, last, extra);
+                    };
+                    let from = index_at(INDICES_AT, check.bytes, register);
+                    let to = index_at(RSP, check.bytes, register);
+                    let add = if wide { ADD_WIDE } else { ADD };
+                    emit(LOAD, index, 0, Last::Memory(from), 0);
+                    emit(SIGNS, good, 0, Last::Register(index), 0);
+                    emit(add, index, index, Last::Register(limit), good);
+                    emit(STORE, index, 0, Last::Memory(to), 0);
+                }
+                let stack = index_at(RSP, 0, 0);
+                self.code.address(INDICES_AT, stack);
+                self.compare(&check, registers, (limit, good), RSP);
+                self.code.jump_if(Condition::Zero, cold.resume);
+            }
+            self.code.jump(fault);
+        }
+    }
+
+    pub(super) fn look_up(&mut self, i: &Instruction, elements: LookUp, to: u8) {
+        let Some(access) = i.access else {
+            return;
+        };
+        let at = self.memory(i.access);
+        let place = match (access.step, at) {
+            (0, Memory::At { base, offset, .. }) if elements.down != 0 => {
+                let each = elements.down / i32::from(elements.columns);
+                self.code.copy(INDEX, RAX);
+                self.code.multiply(INDEX, each);
+                let first = Memory::Indexed {
+                    base,
+                    index: INDEX,
+                    scale: 1,
+                    offset,
+                };
+                self.code.address(ELEMENTS_AT, first);
+                (ELEMENTS_AT, 0)
+            }
+            (0, Memory::At { base, offset, .. }) => (base, offset),
+            _ => {
+                self.code.address(ELEMENTS_AT, at);
+                (ELEMENTS_AT, 0)
+            }
+        };
+        let unit = (16 / elements.width).min(elements.lanes);
+        for group in 0..elements.lanes / unit {
+            let filled = if group == 0 { to } else { self.scratch };
+            self.fill(elements, place, group * unit, unit, filled);
+            if group > 0 {
+                let bytes = elements.lanes * elements.width;
+                let last = Last::Register(filled);
+                self.three(INSERT, bytes, (to, to, last), Some(group));
+            }
+        }
+    }
+
+    /// Fills the 128 bits of a register, or the first of them, with the elements of so many lanes.
+    fn fill(&mut self, elements: LookUp, place: (General, i32), first: u8, count: u8, to: u8) {
+        let (second, third) = (self.scratch + 1, self.scratch + 2);
+        let element = |this: &mut Self, lane: u8| {
+            let memory = this.element(elements, place, first + lane);
+            Last::Memory(memory)
+        };
+        match elements.width {
+            4 => {
+                let two = |this: &mut Self, lane: u8, [to, other]: [u8; 2]| {
+                    for (register, lane) in [(to, lane), (other, lane + 1)] {
+                        let last = element(this, lane);
+                        this.three(LOAD_4, 16, (register, 0, last), None);
+                    }
+                    this.three(INTERLEAVE, 16, (to, to, Last::Register(other)), None);
+                };
+                two(self, 0, [to, second]);
+                if count == 4 {
+                    two(self, 2, [second, third]);
+                    let last = Last::Register(second);
+                    self.three(JOIN_HALVES, 16, (to, to, last), None);
+                }
+            }
+            8 => {
+                let last = element(self, 0);
+                self.three(LOAD_8, 16, (to, 0, last), None);
+                let last = element(self, 1);
+                self.three(LOAD_UPPER, 16, (to, to, last), None);
+            }
+            width => {
+                self.three(XOR, 16, (to, to, Last::Register(to)), None);
+                let insert = if width == 2 { INSERT_2 } else { INSERT_1 };
+                for lane in 0..count {
+                    let last = element(self, lane);
+                    self.three(insert, 16, (to, to, last), Some(lane));
+                }
+            }
+        }
+    }
+
+    /// Where the element of a lane lies.
+    fn element(&mut self, elements: LookUp, (base, offset): (General, i32), lane: u8) -> Memory {
+        let LookUp {
+            first,
+            index_bytes,
+            by,
+            apart,
+            ..
+        } = elements;
+        let index = first + i32::from(lane) * i32::from(index_bytes);
+        let (row, column) = match elements.columns {
+            0 => (0, lane),
+            columns => (lane / columns, lane % columns),
+        };
+        self.code
+            .load_unsigned(INDEX, INDICES_AT, index, index_bytes);
+        let scale = match by {
+            1 | 2 | 4 | 8 => by as u8,
+            _ => {
+                self.code.multiply(INDEX, by);
+                1
+            }
+        };
+        Memory::Indexed {
+            base,
+            index: INDEX,
+            scale,
+            offset: offset + i32::from(row) * elements.down + i32::from(column) * i32::from(apart),
+        }
+    }
+
+    fn three(
+        &mut self,
+        op: Opcode,
+        bytes: u8,
+        (first, second, last): (u8, u8, Last),
+        immediate: Option<u8>,
+    ) {
+        let extra = Extra {
+            immediate,
+            ..Extra::default()
+        };
+        self.code.evex(op, bytes, first, second, last, extra);
+    }
+
+    /// Ends the function.
+    pub(super) fn end_with_fault(&mut self, end: Label) -> Label {
+        let fault = self.code.here();
+        self.code.set(RAX, 1);
+        self.code.jump(end);
+        fault
+    }
+}
+
+fn index_bytes(check: &Instruction) -> u8 {
+    check.access.map_or(8, |access| access.step)
+}
+
+fn index_at(base: General, bytes: u8, register: u8) -> Memory {
+    Memory::At {
+        base,
+        scale: 0,
+        offset: i32::from(register) * i32::from(bytes),
+    }
+}
+
+/// Of comparisons of integers.
+const GREATER: u8 = 6;
+
+const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
+    Opcode {
+        prefix,
+        map,
+        wide,
+        code,
+    }
+}
+
+const MASK_TO_GENERAL: Opcode = opcode(0, 1, false, 0x93);
+const LOAD: Opcode = opcode(2, 1, false, 0x6f);
+const STORE: Opcode = opcode(2, 1, false, 0x7f);
+/// A mask of the lanes that are less than zero.
+const SIGNS: Opcode = opcode(2, 2, false, 0x39);
+const ADD: Opcode = opcode(1, 1, false, 0xfe);
+const ADD_WIDE: Opcode = opcode(1, 1, true, 0xd4);
+const XOR: Opcode = opcode(1, 1, false, 0xef);
+/// One element, with zeros above it.
+const LOAD_4: Opcode = opcode(2, 1, false, 0x10);
+const LOAD_8: Opcode = opcode(3, 1, true, 0x10);
+const LOAD_UPPER: Opcode = opcode(1, 1, true, 0x16);
+const INTERLEAVE: Opcode = opcode(0, 1, false, 0x14);
+const JOIN_HALVES: Opcode = opcode(0, 1, false, 0x16);
+/// One element at a number.
+const INSERT_2: Opcode = opcode(1, 1, false, 0xc4);
+const INSERT_1: Opcode = opcode(1, 3, false, 0x20);
+/// 128 bits at a number.
+const INSERT: Opcode = opcode(1, 3, false, 0x38);
