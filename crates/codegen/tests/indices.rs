@@ -336,6 +336,71 @@ fn columns<const INNER: usize>(heading: &str) {
     }
 }
 
+/// Lanes over rows of a few columns, which one axis goes through: every index wrong once, or from the end.
+#[test]
+fn rows_of_few_columns() {
+    for columns in [2usize, 4, 8] {
+        for (ty, data_ty) in [(I32, F32), (I64, I64), (I32, U8), (I64, F16)] {
+            for by_row in [false, true] {
+                few_columns(columns, ty, data_ty, by_row);
+            }
+        }
+    }
+}
+
+/// `out[t] = data[index[t], t % columns]`, or `data[t / columns, index[t]]` if `by_row`.
+fn few_columns(columns: usize, ty: ElementType, data_ty: ElementType, by_row: bool) {
+    const ROWS: usize = 37;
+    const EXTENT: usize = 300;
+    let count = ROWS * columns;
+    let shape = if by_row {
+        [ROWS, EXTENT]
+    } else {
+        [EXTENT, columns]
+    };
+    let mut nest = Nest::new();
+    let data = nest.buffer("data", data_ty, &shape, Role::Input);
+    let indices = nest.buffer("indices", ty, &[count], Role::Input);
+    let out = nest.buffer("out", data_ty, &[count], Role::Output);
+    let site = site(&mut nest);
+    nest.define(vec![], out, |nest, at| {
+        let found = nest.load(indices, at.to_vec());
+        let found = nest.wrap(found, EXTENT, Policy::WRAP, site, at.to_vec());
+        let n = index(columns as i64);
+        match by_row {
+            true => nest.load(
+                data,
+                vec![Scalar::binary(Binary::Div, at[0].clone(), n), found],
+            ),
+            false => nest.load(
+                data,
+                vec![found, Scalar::binary(Binary::Rem, at[0].clone(), n)],
+            ),
+        }
+    });
+    let elements = shape[0] * shape[1];
+    let of_data: Vec<u8> = (0..elements)
+        .flat_map(|k| little_endian(k as i64, data_ty))
+        .collect();
+    let good: Vec<i64> = (0..count).map(|k| (k * 7919 % EXTENT) as i64).collect();
+    for at in 0..count {
+        for wrong in [
+            None,
+            Some(EXTENT as i64),
+            Some(-1),
+            Some(-(EXTENT as i64) - 1),
+        ] {
+            let mut found = good.clone();
+            wrong.into_iter().for_each(|index| found[at] = index);
+            let found = found.iter().flat_map(|k| little_endian(*k, ty)).collect();
+            let inputs = [of_data.clone(), found];
+            let (expected, result) = reference(&nest, &inputs);
+            assert_eq!(result.is_err(), !matches!(wrong, None | Some(-1)));
+            compare(at as u64, &nest, &inputs, &expected, &result);
+        }
+    }
+}
+
 /// Indices from a table need no check if all of them are in range, and fault like others if one is not.
 #[test]
 fn indices_from_a_table() {

@@ -11,7 +11,7 @@
 use super::Result;
 use super::address::{Linear, Place};
 use super::loops::Turns;
-use super::strip::Ready;
+use super::strip::{Ready, even};
 use super::vector::Plan;
 use super::{Binding, Emitter, any_under};
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -82,7 +82,8 @@ impl<'n> Emitter<'n, '_> {
             let guards = guarded || matches!(x.kind(), Kind::Select(..) | Kind::Reduce { .. });
             open.extend(x.children().map(|child| (child, guards)));
         }
-        let count = count.max(plan.lanes);
+        // The last block overlaps the one before, by as little as can be.
+        let count = even(lane.extent, count, plan.lanes).max(plan.lanes);
         let fewer = count < lane.extent / 2 && rows.extent >= 8;
         let ordered = stage.mode == Mode::Set && stage.group.is_none();
         let may =

@@ -111,9 +111,6 @@ impl<'n> Emitter<'n, '_> {
         ready: Ready<'n>,
         inner: &[Axis],
     ) -> Result {
-        if let Some((axis, points)) = ready.least {
-            self.part_at_least(stage, axis, points);
-        }
         let may_fault = ready.may_fault;
         let status = self.call_strip(number, stage, ready)?;
         if may_fault {

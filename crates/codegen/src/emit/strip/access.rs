@@ -154,25 +154,12 @@ impl<'n> Builder<'_, 'n, '_> {
         buffer: BufferId,
         linear: Linear<'n>,
     ) -> Option<(Access, i64)> {
-        let (access, step, down) = self.access_by_rows(buffer, linear)?;
-        let is_flat = self
-            .rows
-            .is_none_or(|(_, columns)| down == step * columns as i64);
-        is_flat.then_some((access, step))
-    }
-
-    /// The same with the elements from row to row besides, if lanes run over rows.
-    pub(super) fn access_by_rows(
-        &mut self,
-        buffer: BufferId,
-        linear: Linear<'n>,
-    ) -> Option<(Access, i64, i64)> {
         let ty = self.emitter.nest.buf(buffer).ty;
         if ty.is_packed() {
             return None;
         }
         let width = i64::from(self.width(ty));
-        let (mut step, mut down) = (0, 0);
+        let mut step = 0;
         let mut offset = 0i64;
         let mut moves = Vec::new();
         let mut each = 0i64;
@@ -193,8 +180,6 @@ impl<'n> Builder<'_, 'n, '_> {
                 offset = offset.checked_add(value.checked_mul(coefficient)?)?;
             } else if self.lane == Some(*id) {
                 step = coefficient;
-            } else if self.rows.is_some_and(|(rows, _)| rows == *id) {
-                down = coefficient;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
                 moves.push((block, coefficient.checked_mul(width)?));
@@ -253,7 +238,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 .ok()
                 .filter(|o| *o < i32::MAX - 4096)?,
         };
-        Some((access, step, down))
+        Some((access, step))
     }
 
     pub(super) fn store(&mut self, value: &Lanes) -> Option<()> {

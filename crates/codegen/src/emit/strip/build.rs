@@ -48,8 +48,8 @@ pub(super) enum Argument<'n> {
         /// Bytes by which each point of the axis that is cut moves on.
         each: i64,
     },
-    /// How many points of the axis that is cut there are to do, by `times`, less so many.
-    Points { times: i64, less: i64 },
+    /// How many points of the axis that is cut there are to do, less so many.
+    Points { less: i64 },
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
     /// A constant.
@@ -82,8 +82,6 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) parts: usize,
     /// That axis, inside its loop.
     pub(super) lane: Option<AxisId>,
-    /// The axis around it, if lanes run over rows of so many points.
-    pub(super) rows: Option<(AxisId, usize)>,
     /// In the last turn of a fold over lanes: the mask of its last part.
     pub(super) tail: Option<Id>,
     pub(super) blocks: Vec<Block>,
@@ -135,7 +133,6 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             lanes,
             parts,
             lane: None,
-            rows: None,
             tail: None,
             blocks: vec![Block {
                 axis: None,
@@ -175,47 +172,20 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             }
         }
         if let Some(lane) = lane {
-            self.open_lanes(lane, None)?;
+            let step = (self.lanes * self.parts) as i32;
+            let turns = match cut == Some(lane.id) {
+                true => Turns::LanesUntil {
+                    argument: self.points(step.into()),
+                    step,
+                },
+                false => Turns::Lanes {
+                    extent: i32::try_from(lane.extent).ok()?,
+                    step,
+                },
+            };
+            self.push(lane, turns);
+            self.lane = Some(lane.id);
         }
-        self.finish()
-    }
-
-    /// The same with lanes over `lane`, which has few points, and the axis `rows` around it.
-    pub(super) fn stage_of_rows(
-        &mut self,
-        outer: &[Axis],
-        [rows, lane]: [Axis; 2],
-        cut: Option<AxisId>,
-    ) -> Option<()> {
-        self.cut = cut;
-        for axis in outer {
-            self.open(*axis)?;
-        }
-        self.open_lanes(lane, Some(rows))?;
-        self.finish()
-    }
-
-    fn open_lanes(&mut self, lane: Axis, rows: Option<Axis>) -> Option<()> {
-        let step = (self.lanes * self.parts) as i32;
-        let (outer, times) = rows.map_or((lane, 1), |rows| (rows, lane.extent));
-        let turns = match self.cut == Some(outer.id) {
-            true => Turns::LanesUntil {
-                argument: self.points(times as i64, step.into()),
-                step,
-            },
-            false => Turns::Lanes {
-                extent: i32::try_from(outer.extent.checked_mul(times)?).ok()?,
-                step,
-            },
-        };
-        self.rows = rows.map(|rows| (rows.id, lane.extent));
-        self.push(lane, turns);
-        self.lane = Some(lane.id);
-        Some(())
-    }
-
-    /// The value and its store, inside the loops that are open.
-    fn finish(&mut self) -> Option<()> {
         let value = self.value(&self.stage.value)?;
         self.store(&value)?;
         while self.blocks.len() > 1 {
@@ -227,15 +197,15 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
 
     fn open(&mut self, axis: Axis) -> Option<()> {
         let turns = match self.cut == Some(axis.id) {
-            true => Turns::Argument(self.points(1, 0)),
+            true => Turns::Argument(self.points(0)),
             false => Turns::Count(i32::try_from(axis.extent).ok()?),
         };
         self.push(axis, turns);
         Some(())
     }
 
-    fn points(&mut self, times: i64, less: i64) -> u32 {
-        self.arguments.push(Argument::Points { times, less });
+    fn points(&mut self, less: i64) -> u32 {
+        self.arguments.push(Argument::Points { less });
         self.arguments.len() as u32 - 1
     }
 
@@ -297,12 +267,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     /// The innermost loop that a scalar depends on.
     fn depth(&self, x: &Scalar) -> usize {
         let free = self.emitter.facts.free(x);
-        let of_rows = |axis| match self.rows {
-            Some((rows, _)) if self.lane == Some(axis) => free.contains(&rows),
-            _ => false,
-        };
-        let inside = |axis: AxisId| free.contains(&axis) || of_rows(axis);
-        let inside = |block: &Block| block.axis.is_some_and(inside);
+        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 

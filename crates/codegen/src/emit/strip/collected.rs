@@ -126,7 +126,6 @@ impl<'n> Emitter<'n, '_> {
                 arguments: builder.arguments,
                 may_fault: false,
                 how: "",
-                least: None,
                 outer: axes.len() - 1 - outer.len(),
                 lanes,
                 bits: bytes * 8,
@@ -229,7 +228,7 @@ impl<'n> Emitter<'n, '_> {
 
 /// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
 /// of `unit`, unless there are fewer points.
-fn even(extent: usize, most: usize, unit: usize) -> usize {
+pub(in crate::emit) fn even(extent: usize, most: usize, unit: usize) -> usize {
     let blocks = extent.div_ceil(most).max(1);
     let length = extent.div_ceil(blocks).next_multiple_of(unit);
     length.min(extent).min(most)

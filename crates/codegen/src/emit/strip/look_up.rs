@@ -14,7 +14,7 @@ use crate::emit::{Emitter, register};
 use crate::strip::program::{Access, Class, Form, INDICES, Instruction, LookUp, Operand};
 use crate::strip::{Target, permutes_bytes};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Wrap};
+use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Wrap, outermost};
 use vinelift_tensor::ElementType::{self, I32, I64};
 
 /// Registers that a row may take which stays in them.
@@ -33,7 +33,26 @@ struct Found<'n> {
     rest: Linear<'n>,
 }
 
+/// Rows of few columns that lanes run over; none if there are no columns.
+#[derive(Clone, Copy, Default)]
+struct Rows {
+    columns: u8,
+    /// Bytes from row to row, and from column to column.
+    down: i32,
+    apart: u8,
+}
+
 impl<'n> Emitter<'n, '_> {
+    /// Whether all parts that the nest may be cut into begin at a multiple of `points`.
+    fn cuts_at(&self, points: u8) -> bool {
+        // The parts of a nest with more stages may still change.
+        let [stage] = self.nest.stages.as_slice() else {
+            return false;
+        };
+        let outer = outermost(stage).map_or(1, |axis| axis.extent);
+        (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points.into())
+    }
+
     /// The most bytes of an index that depends on the axis `lane`, on the way to a value.
     pub(super) fn widest_index(&self, value: &'n Scalar, lane: AxisId) -> usize {
         let mut widest = 1;
@@ -73,19 +92,14 @@ impl<'n> Builder<'_, 'n, '_> {
         if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
             return None;
         }
-        let (access, apart, down) = self.access_by_rows(buffer, rest)?;
-        if bytes < 1 || !(0..=1).contains(&apart) {
+        let (rows, rest) = self.rows(rest, lane, width)?;
+        let (access, step) = self.access_of(buffer, rest)?;
+        if bytes < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
             return None;
         }
-        let columns = self.rows.map_or(0, |(_, columns)| columns);
-        let down = i32::try_from(down.checked_mul(i64::from(width))?).ok()?;
-        let by_rows =
-            columns > 0 && i64::from(down) != apart * (columns * usize::from(width)) as i64;
-        if by_rows && (apart * i64::from(down) != 0 || down % columns as i32 != 0) {
-            return None;
-        }
-        let is_row = self.rows.is_none()
-            && (by, apart) == (1, 0)
+        let apart = if step == 1 { width } else { rows.apart };
+        let is_row = by == 1
+            && (apart, rows.columns) == (0, 0)
             && extent * usize::from(width) <= MOST_REGISTERS * REGISTER;
         let permutes = is_row && (width > 1 || permutes_bytes());
         // The row is loaded outside of the loop over lanes.
@@ -114,26 +128,65 @@ impl<'n> Builder<'_, 'n, '_> {
                 first: lanes_before * i32::from(index_bytes),
                 index_bytes,
                 by: bytes,
-                apart: width * apart as u8,
-                down: if by_rows { down } else { 0 },
-                columns: if by_rows { columns as u8 } else { 0 },
+                apart,
+                down: rows.down,
+                columns: rows.columns,
                 width,
                 lanes,
             };
             let mut i = instruction(Form::LookUp(elements), opcodes::NOT_MASK, 16);
             // Those of the lanes before.
-            let before = match by_rows {
-                true => lanes_before / columns as i32 * down,
-                false => lanes_before * i32::from(elements.apart),
+            let before = match rows.columns {
+                0 => lanes_before * i32::from(apart),
+                columns => lanes_before / i32::from(columns) * rows.down,
             };
             i.access = Some(Access {
-                step: if by_rows { 0 } else { elements.apart },
+                step: if step == 1 { width } else { 0 },
                 offset: access.offset.checked_add(before)?,
                 ..access
             });
             parts.push(self.give(i, Class::Vector));
         }
         Some(Lanes::new(parts, width))
+    }
+
+    /// Where the elements of consecutive lanes lie if these are rows of few columns: of an offset made of
+    /// `lane / columns` and `lane % columns`, that part, and the rest.
+    fn rows(&self, linear: Linear<'n>, lane: AxisId, width: u8) -> Option<(Rows, Linear<'n>)> {
+        let of_lane = |x: &Scalar| match x.kind() {
+            Kind::Binary(op @ (Binary::Div | Binary::Rem), axis, n) => {
+                let is_lane = matches!(axis.kind(), Kind::Axis(id) if *id == lane);
+                n.as_index().filter(|n| is_lane && *n > 0).map(|n| (*op, n))
+            }
+            _ => None,
+        };
+        let mut rows = Rows::default();
+        for (leaf, k) in linear.terms() {
+            let Some((op, columns)) = of_lane(leaf) else {
+                continue;
+            };
+            let fits = (self.lanes as i64) % columns == 0 && columns < self.lanes as i64;
+            let columns = u8::try_from(columns).ok().filter(|_| fits)?;
+            if ![0, columns].contains(&rows.columns) {
+                return None;
+            }
+            rows.columns = columns;
+            match op {
+                Binary::Div => rows.down = i32::try_from(k.checked_mul(width.into())?).ok()?,
+                _ if k == 1 => rows.apart = width,
+                _ => return None,
+            }
+        }
+        let mut domain = self.stage.domain.iter();
+        let extent = domain.find(|axis| axis.id == lane)?.extent;
+        // Every turn must begin with a row, also those of a part.
+        let in_parts = self.cut != Some(lane) || self.emitter.cuts_at(rows.columns);
+        let begins = self.blocked.is_empty() && extent.is_multiple_of(rows.columns.into());
+        if rows.columns > 0 && !(in_parts && begins) {
+            return None;
+        }
+        let is_exact = rows.columns == 0 || rows.down % i32::from(rows.columns) == 0;
+        is_exact.then(|| (rows, linear.without(|x| of_lane(x).is_some())))
     }
 
     /// How `buffer[at]` is such a load.

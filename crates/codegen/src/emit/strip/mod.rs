@@ -13,7 +13,7 @@ use super::stage::reads_zero;
 use super::{Emitter, Result, Runs};
 use crate::strip::{Assembled, Target, assemble};
 use build::{Argument, Builder};
-pub(super) use collected::Collected;
+pub(super) use collected::{Collected, even};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
     UserExternalName, Value, types,
@@ -54,8 +54,6 @@ pub(super) struct Ready<'n> {
     pub(super) may_fault: bool,
     /// What a dump says of how elements are looked up, if any are.
     pub(super) how: &'static str,
-    /// An axis of which a part must have so many points, if it is cut.
-    pub(super) least: Option<(Axis, usize)>,
     /// How many loops of the stage are not part of it.
     pub(super) outer: usize,
     pub(super) lanes: usize,
@@ -90,9 +88,6 @@ impl<'n> Emitter<'n, '_> {
             .widest_of(&stage.value)
             .max(self.width_of(stage.target))
             .max(self.widest_index(&stage.value, lane.id));
-        if let Some(ready) = self.strip_of_rows(stage, &axes, widest, &certain) {
-            return Some(ready);
-        }
         let (nodes, folds) = self.size_of(&stage.value);
         let mut bytes = target.bytes();
         while bytes / widest > lane.extent {
@@ -130,49 +125,6 @@ impl<'n> Emitter<'n, '_> {
             }
             if bytes <= 32 {
                 break;
-            }
-        }
-        None
-    }
-
-    /// The strip with lanes over rows of few points, for a stage that looks up elements.
-    fn strip_of_rows(
-        &self,
-        stage: &'n Stage,
-        axes: &[Axis],
-        widest: usize,
-        certain: &FxHashSet<usize>,
-    ) -> Option<Ready<'n>> {
-        let target = self.target?;
-        let &[.., rows, lane] = axes else {
-            return None;
-        };
-        let lanes = target.bytes() / widest;
-        let is_few = lane.extent < lanes && lanes.is_multiple_of(lane.extent);
-        if !is_few || self.widest_index(&stage.value, lane.id) == 1 {
-            return None;
-        }
-        let first = super::stage::first_inner(stage);
-        let parts = [2, 1]
-            .into_iter()
-            .find(|parts| lanes * parts <= rows.extent * lane.extent)?;
-        for outer in first..axes.len() - 1 {
-            let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
-            let cut = self.cut_axis(stage).filter(|_| outer == 0);
-            let between = &axes[outer..axes.len() - 2];
-            let built = builder.stage_of_rows(between, [rows, lane], cut);
-            let code = built.and_then(|()| assemble(&builder.program, target));
-            if let Some(code) = code {
-                return Some(Ready {
-                    code,
-                    arguments: builder.arguments,
-                    may_fault: builder.may_fault,
-                    how: builder.how,
-                    least: Some((rows, (lanes * parts).div_ceil(lane.extent))),
-                    outer,
-                    lanes: lanes * parts,
-                    bits: target.bytes() * 8,
-                });
             }
         }
         None
@@ -219,7 +171,6 @@ impl<'n> Emitter<'n, '_> {
             arguments: builder.arguments,
             may_fault: builder.may_fault,
             how: builder.how,
-            least: None,
             outer,
             lanes: lanes * parts,
             bits: target.bytes() * 8,
@@ -245,7 +196,6 @@ impl<'n> Emitter<'n, '_> {
             arguments: builder.arguments,
             may_fault: builder.may_fault,
             how: builder.how,
-            least: None,
             outer,
             lanes: lanes * parts,
             bits: 0,
@@ -390,12 +340,11 @@ impl<'n> Emitter<'n, '_> {
 
     fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
         match argument {
-            Argument::Points { times, less } => {
+            Argument::Points { less } => {
                 let Some(Turns { from, to, .. }) = turns else {
                     return Ok(self.index(0));
                 };
                 let points = self.builder.ins().isub(to, from);
-                let points = self.builder.ins().imul_imm_s(points, *times);
                 Ok(self.builder.ins().iadd_imm_s(points, -less))
             }
             Argument::Place {
