@@ -7,7 +7,7 @@ use crate::coded::{Coded, Decode};
 use crate::geometry::Panel;
 use crate::plan::{Part, Plan, Rows, Source};
 use crate::simd::Number;
-use crate::tile::{Engine, Tile, TileFn};
+use crate::tile::{Engine, LINE, Next, Tile, TileFn};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
@@ -52,22 +52,27 @@ impl<T: Number> Run<'_, T> {
         let mut start = part.rows.start;
         while start < part.rows.end {
             let block = start..part.rows.end.min(start.saturating_add(plan.row_block));
+            let tiles = self.tiles(block.clone()).count();
             let mut k = 0;
             loop {
                 let count = plan.k_block.min(kernel.k - k);
+                let at = At {
+                    rows,
+                    columns,
+                    out,
+                    readable,
+                    block: block.clone(),
+                    tiles,
+                    k,
+                    count,
+                };
                 if plan.rows.are_own() {
-                    for tile in self.tiles(block.clone()) {
-                        // SAFETY: `own_rows` has room for a block of rows and of `k`.
-                        unsafe {
-                            let to = self.own_rows.add((tile.start - block.start) * count);
-                            match self.row_code {
-                                Some(code) => self.decode_rows(code, rows, to, tile, k, count),
-                                None => kernel.pack_rows(engine, rows.cast(), to, tile, k, count),
-                            }
-                        }
-                    }
+                    // SAFETY: `own_rows` has room for a block of rows and of `k`.
+                    unsafe { self.make_rows(&at) }
                 }
-                for group in panels.chunks(plan.group) {
+                let mut rest = panels;
+                while !rest.is_empty() {
+                    let group = &rest[..plan.group.min(rest.len())];
                     // Where tiles take numbers, none are made before.
                     if plan.columns.is_own() && !self.in_tiles() {
                         // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
@@ -81,27 +86,15 @@ impl<T: Number> Run<'_, T> {
                             }
                         }
                     }
-                    for panel in group {
-                        let columns = self.columns(columns, &group[0], panel, k, count);
-                        let ahead = self.ahead(panel, block.len());
-                        for tile in self.tiles(block.clone()) {
-                            let (rows, rows_step) = self.rows(rows, &block, &tile, k, count);
-                            // SAFETY: the tile's rows, columns and part of `out` are there.
-                            unsafe {
-                                let at = At {
-                                    rows,
-                                    rows_step,
-                                    columns,
-                                    ahead,
-                                    k,
-                                    count,
-                                    readable,
-                                    out,
-                                };
-                                self.tile(panel, tile, &at);
-                            }
-                        }
+                    for (number, panel) in group.iter().enumerate() {
+                        let following = match rest.get(number + 1) {
+                            Some(panel) => Some((panel, k)),
+                            None => Some((&panels[0], k + count)).filter(|_| k + count < kernel.k),
+                        };
+                        // SAFETY: the panel's columns are there, and the rows and `out`.
+                        unsafe { self.panel(&at, &group[0], panel, following) }
                     }
+                    rest = &rest[group.len()..];
                 }
                 k += count;
                 if k >= kernel.k {
@@ -109,6 +102,102 @@ impl<T: Number> Run<'_, T> {
                 }
             }
             start = block.end;
+        }
+    }
+
+    /// Makes the rows of a block that the task has memory for.
+    ///
+    /// # Safety
+    /// as [`Kernel::run_task`].
+    unsafe fn make_rows(&self, at: &At<T>) {
+        for tile in self.tiles(at.block.clone()) {
+            // SAFETY: the caller's.
+            unsafe {
+                let to = self.own_rows.add((tile.start - at.block.start) * at.count);
+                match self.row_code {
+                    Some(code) => self.decode_rows(code, at.rows, to, tile, at.k, at.count),
+                    None => {
+                        let from = at.rows.cast();
+                        self.kernel
+                            .pack_rows(self.engine, from, to, tile, at.k, at.count)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Computes the tiles of a panel, which is in the group that starts with `first`. Another panel follows, at some
+    /// `k`, maybe.
+    ///
+    /// # Safety
+    /// as [`Kernel::run_task`].
+    #[inline(never)]
+    unsafe fn panel(
+        &self,
+        at: &At<T>,
+        first: &Panel,
+        panel: &Panel,
+        following: Option<(&Panel, usize)>,
+    ) {
+        let Run {
+            kernel,
+            plan,
+            engine,
+            ..
+        } = self;
+        let n = panel.vectors as usize;
+        let vectors = &kernel.columns_of(plan.columns).vectors[panel.first_vector as usize..][..n];
+        let mut tile = Tile {
+            k: at.count,
+            rows: at.rows.cast(),
+            rows_step: 0,
+            columns: self.columns(at.columns, first, panel, at.k, at.count),
+            rows_ahead: self.rows_ahead(),
+            next: Next {
+                from: std::ptr::null(),
+                step: 0,
+                all: false,
+            },
+            zero: std::ptr::null(),
+            scale: std::ptr::null(),
+            made: self.own_columns,
+            made_step: 0,
+            offsets: std::ptr::null(),
+            vectors: vectors.as_ptr(),
+            out: at.out,
+            row_offsets: std::ptr::null(),
+            scatter: kernel
+                .scatter
+                .as_ref()
+                .map_or(std::ptr::null(), |table| table.as_ptr()),
+            whole: panel.whole,
+            fresh: at.k == 0,
+        };
+        if plan.columns == Source::Plain {
+            tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
+        }
+        let coded = self.column_code.zip(self.coded_tiles(panel));
+        for (number, rows) in self.tiles(at.block.clone()).enumerate() {
+            let h = rows.len();
+            (tile.rows, tile.rows_step) = self.rows(at, &rows);
+            tile.row_offsets = kernel.row_out[rows].as_ptr();
+            tile.next = self.next(at, panel, following, tile.columns, number);
+            // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
+            unsafe {
+                match coded {
+                    Some((code, coded)) if number == 0 => {
+                        let first = panel.first_vector as usize * kernel.lanes;
+                        tile.zero = code.zero[first..].as_ptr().cast();
+                        tile.scale = code.scale[first..].as_ptr().cast();
+                        // The tiles after the first find elements.
+                        tile.made_step = if at.tiles > 1 { n * kernel.lanes } else { 0 };
+                        coded[h - 1](&tile);
+                        tile.columns = self.own_columns;
+                    }
+                    _ if plan.columns == Source::Plain => self.plain_tile(at, panel, &tile, h),
+                    _ => engine.packed[n - 1][h - 1](&tile),
+                }
+            }
         }
     }
 
@@ -203,28 +292,22 @@ impl<T: Number> Run<'_, T> {
     }
 
     /// Where the rows of a tile are, and how far it is from one `k` to the next.
-    fn rows(
-        &self,
-        rows: *const u8,
-        block: &Range<usize>,
-        tile: &Range<usize>,
-        k: usize,
-        count: usize,
-    ) -> (*const T, usize) {
+    fn rows(&self, at: &At<T>, tile: &Range<usize>) -> (*const T, usize) {
+        let rows = at.rows.cast::<T>();
         match self.plan.rows {
             Rows::Own | Rows::Coded => {
-                let place = (tile.start - block.start) * count;
+                let place = (tile.start - at.block.start) * at.count;
                 (self.own_rows.wrapping_add(place).cast_const(), tile.len())
             }
             Rows::Direct { step } => {
                 let row = self.kernel.rows.points[tile.start] as usize;
-                (rows.cast::<T>().wrapping_add(row + k * step), step)
+                (rows.wrapping_add(row + at.k * step), step)
             }
             Rows::Packed => {
                 // The panel may start before the tile.
                 let (start, height) = self.kernel.row_panel(tile.start);
-                let place = start * self.kernel.k + k * height + (tile.start - start);
-                (rows.cast::<T>().wrapping_add(place), height)
+                let place = start * self.kernel.k + at.k * height + (tile.start - start);
+                (rows.wrapping_add(place), height)
             }
         }
     }
@@ -259,82 +342,80 @@ impl<T: Number> Run<'_, T> {
         }
     }
 
-    /// How far ahead of a tile rows and columns should be fetched: what comes next where they are packed,
-    /// if that is not the tile's own.
-    fn ahead(&self, panel: &Panel, rows: usize) -> [usize; 2] {
+    /// How many elements ahead of a tile rows should be fetched: those of the next tile where they are packed.
+    fn rows_ahead(&self) -> usize {
         let Run { kernel, plan, .. } = self;
-        let near = FETCH_BYTES / size_of::<T>();
-        let whole = |width: usize| match width * kernel.k {
-            next if plan.k_block < kernel.k || next <= FETCH_MOST / size_of::<T>() => next,
-            _ => near,
-        };
-        let rows_ahead = match plan.rows {
-            Rows::Packed => whole(kernel.height),
+        match (plan.rows, kernel.height * kernel.k) {
+            (Rows::Packed, next)
+                if plan.k_block < kernel.k || next <= FETCH_MOST / size_of::<T>() =>
+            {
+                next
+            }
+            (Rows::Packed, _) => FETCH_BYTES / size_of::<T>(),
             _ => 0,
-        };
-        let columns_ahead = match rows > kernel.height {
-            true => whole(panel.vectors as usize * kernel.lanes),
-            // The only tile is as fast as memory.
-            false => near,
-        };
-        [rows_ahead, columns_ahead]
+        }
     }
 
-    /// Computes a tile.
+    /// What tile number `number` of a panel has fetched: its part of the `following` panel, so that memory is asked
+    /// evenly.
+    fn next(
+        &self,
+        at: &At<T>,
+        panel: &Panel,
+        following: Option<(&Panel, usize)>,
+        columns: *const T,
+        number: usize,
+    ) -> Next<T> {
+        let width = panel.vectors as usize * self.kernel.lanes;
+        let size = match self.column_code {
+            Some(code) if self.in_tiles() => code.code.bytes(),
+            _ => size_of::<T>(),
+        };
+        if at.tiles == 1 {
+            // The only tile is as fast as memory.
+            return Next {
+                from: columns.wrapping_byte_add(FETCH_BYTES),
+                step: width,
+                all: true,
+            };
+        }
+        let lines = (width * size).div_ceil(LINE);
+        let each = lines.div_ceil(at.tiles);
+        match following {
+            Some((following, k)) if number * each < lines => {
+                let next = self.columns(at.columns, following, following, k, at.count);
+                Next {
+                    from: next.wrapping_byte_add(number * each * at.count * LINE),
+                    step: each * LINE / size_of::<T>(),
+                    all: each > 1,
+                }
+            }
+            _ => Next {
+                from: columns,
+                step: 0,
+                all: false,
+            },
+        }
+    }
+
+    /// Computes a tile of plain columns.
     ///
     /// # Safety
     /// as [`Kernel::run_task`].
-    unsafe fn tile(&self, panel: &Panel, rows: Range<usize>, at: &At<T>) {
-        let Run {
-            kernel,
-            plan,
-            engine,
-            ..
-        } = self;
-        let (h, n) = (rows.len(), panel.vectors as usize);
-        let vectors = &kernel.columns_of(plan.columns).vectors[panel.first_vector as usize..][..n];
-        let mut tile = Tile {
-            k: at.count,
-            rows: at.rows,
-            rows_step: at.rows_step,
-            columns: at.columns,
-            rows_ahead: at.ahead[0],
-            columns_ahead: at.ahead[1],
-            zero: std::ptr::null(),
-            scale: std::ptr::null(),
-            offsets: std::ptr::null(),
-            vectors: vectors.as_ptr(),
-            out: at.out,
-            row_offsets: kernel.row_out[rows].as_ptr(),
-            scatter: kernel
-                .scatter
-                .as_ref()
-                .map_or(std::ptr::null(), |table| table.as_ptr()),
-            whole: panel.whole,
-            fresh: at.k == 0,
-        };
-        // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
+    unsafe fn plain_tile(&self, at: &At<T>, panel: &Panel, tile: &Tile<T>, h: usize) {
+        let Run { kernel, engine, .. } = self;
+        let n = panel.vectors as usize;
+        let last = kernel.columns_last(at.k + at.count);
+        // SAFETY: the caller's; the micro-kernels are for as many rows and vectors as the tile has.
         unsafe {
-            if let (Some(code), Some(tiles)) = (self.column_code, self.coded_tiles(panel)) {
-                let first = panel.first_vector as usize * kernel.lanes;
-                tile.zero = code.zero[first..].as_ptr().cast();
-                tile.scale = code.scale[first..].as_ptr().cast();
-                return tiles[h - 1](&tile);
-            }
-            if plan.columns != Source::Plain {
-                return engine.packed[n - 1][h - 1](&tile);
-            }
-            let offsets = &kernel.columns.offsets[at.k..at.k + at.count];
-            tile.offsets = offsets.as_ptr();
-            let last = kernel.columns_last(at.k + at.count);
             if last + panel.reach <= at.readable {
-                return engine.plain[n - 1][h - 1](&tile);
+                return engine.plain[n - 1][h - 1](tile);
             }
             // Whole vectors would reach beyond the operand.
-            for (number, vector) in vectors.iter().enumerate() {
-                tile.vectors = vectors[number..].as_ptr();
-                tile.whole = panel.whole;
-                if last + vector.from as usize + kernel.lanes <= at.readable {
+            for number in 0..n {
+                let vectors = tile.vectors.add(number);
+                let tile = Tile { vectors, ..*tile };
+                if last + (*vectors).from as usize + kernel.lanes <= at.readable {
                     engine.plain[0][h - 1](&tile);
                 } else {
                     engine.edge[h - 1](&tile);
@@ -344,14 +425,17 @@ impl<T: Number> Run<'_, T> {
     }
 }
 
-/// Where a tile is.
+/// What a task is at: a block of rows and of `k` of one batch.
 struct At<T> {
-    rows: *const T,
-    rows_step: usize,
-    columns: *const T,
-    ahead: [usize; 2],
+    /// The sides, where the batch starts in them, and in `out`.
+    rows: *const u8,
+    columns: *const u8,
+    out: *mut T,
+    /// How many elements of a plain column side follow.
+    readable: usize,
+    block: Range<usize>,
+    /// How many tiles it is.
+    tiles: usize,
     k: usize,
     count: usize,
-    readable: usize,
-    out: *mut T,
 }

@@ -151,14 +151,21 @@ where
     S::T: Number<Item = S::T>,
 {
     let padding = block.points.len()..block.width;
+    let [first, rest @ ..] = runs else { return };
     for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
         // SAFETY: by the caller's contract; a run loads no lane after its last point.
         unsafe {
             let line = block.to.add(k * block.width);
-            for run in runs {
+            // Often there is one run, which then stays in registers.
+            let (mut run, mut rest) = (*first, rest.iter());
+            loop {
                 let from = block.from.add(offset as usize + run.from as usize);
                 let lanes = S::compress(S::load_first(from, run.load as usize), run.valid);
                 S::store_first(line.add(run.to as usize), lanes, run.elements as usize);
+                match rest.next() {
+                    Some(next) => run = *next,
+                    None => break,
+                }
             }
             for lane in padding.clone() {
                 line.add(lane).write_unaligned(S::T::ZERO);

@@ -100,7 +100,7 @@ pub(crate) struct Part {
 const PANEL_BYTES: usize = 32 << 10;
 
 /// The bytes of columns that are made of coded ones at a time: the first cache takes them while rows are there.
-const MADE_BYTES: usize = 16 << 10;
+const MADE_BYTES: usize = 24 << 10;
 
 /// The bytes of columns that the second cache keeps while rows go by.
 const STAY_BYTES: usize = 128 << 10;
@@ -171,7 +171,9 @@ impl Kernel {
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
             let bytes = match columns {
-                Source::Coded if in_tiles => PANEL_BYTES * self.element.bytes(),
+                Source::Coded if in_tiles && self.row_panels == 1 => {
+                    PANEL_BYTES * self.element.bytes()
+                }
                 Source::Coded => MADE_BYTES,
                 _ => PANEL_BYTES,
             };

@@ -27,6 +27,7 @@ pub(crate) struct Vector {
 }
 
 /// What a tile works on.
+#[derive(Clone, Copy)]
 pub(crate) struct Tile<T> {
     /// How many steps of `k`.
     pub(crate) k: usize,
@@ -35,12 +36,16 @@ pub(crate) struct Tile<T> {
     pub(crate) rows_step: usize,
     /// The column side: packed (`N` vectors for each `k`), maybe in numbers, or plain.
     pub(crate) columns: *const T,
-    /// How many elements ahead the rows, and packed columns, are fetched into the second cache.
+    /// How many elements ahead the rows are fetched into the second cache.
     pub(crate) rows_ahead: usize,
-    pub(crate) columns_ahead: usize,
+    /// Which packed columns are fetched into it.
+    pub(crate) next: Next<T>,
     /// Where it is coded: for each lane what is subtracted from a number, and what it is then multiplied with.
     pub(crate) zero: *const T,
     pub(crate) scale: *const T,
+    /// Where it is coded: where the elements of a `k` go, and how far it is to those of the next.
+    pub(crate) made: *mut T,
+    pub(crate) made_step: usize,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
     /// `N` vectors.
@@ -56,6 +61,20 @@ pub(crate) struct Tile<T> {
     /// Whether the sums start at zero, and not with what is in `out`.
     pub(crate) fresh: bool,
 }
+
+/// Packed columns that come after a tile's, of which each `k` fetches some, from `from` on. Of coded ones a tile fetches
+/// as many bytes as it takes itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Next<T> {
+    pub(crate) from: *const T,
+    /// How many elements further the next `k` goes on: none if nothing comes after.
+    pub(crate) step: usize,
+    /// Whether it is more than a line: then as many vectors are fetched as the tile takes itself, some maybe once more.
+    pub(crate) all: bool,
+}
+
+/// The bytes of a line of the cache.
+pub(crate) const LINE: usize = 64;
 
 /// A micro-kernel.
 ///
@@ -120,6 +139,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
     unsafe {
         let vectors = *tile.vectors.cast::<[Vector; N]>();
         let mut packed = tile.columns;
+        let mut next = tile.next.from;
         sums::<S, H, N>(
             tile,
             parts,
@@ -129,9 +149,15 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                 if SIDE == PACKED {
                     for j in 0..N {
                         columns[j] = S::load(packed.add(j * S::LANES));
-                        if H >= LEAST_FETCHING {
-                            S::fetch(packed.wrapping_add(j * S::LANES + tile.columns_ahead));
+                    }
+                    if H >= LEAST_FETCHING {
+                        S::fetch(next);
+                        if tile.next.all {
+                            for j in 1..N {
+                                S::fetch(next.wrapping_add(j * S::LANES));
+                            }
                         }
+                        next = next.wrapping_add(tile.next.step);
                     }
                     packed = packed.add(N * S::LANES);
                 } else {
@@ -163,6 +189,8 @@ pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const 
 ) {
     let size = if CODE == F16 { 2 } else { 1 };
     let mut packed: *const u8 = tile.columns.cast();
+    let mut next: *const u8 = tile.next.from.cast();
+    let mut made = tile.made;
     // SAFETY: by the contract of `TileFn` all that is read here may be.
     unsafe {
         sums::<S, H, N>(
@@ -179,8 +207,11 @@ pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const 
                         U8 => S::mul(S::sub(S::u8(from), S::load(zero)), S::load(scale)),
                         _ => S::f16(from),
                     };
+                    S::store(made.add(j * S::LANES), columns[j]);
                 }
-                S::fetch(packed.wrapping_add(tile.columns_ahead * size).cast());
+                made = made.wrapping_add(tile.made_step);
+                S::fetch(next.cast());
+                next = next.wrapping_add(N * S::LANES * size);
                 packed = packed.add(N * S::LANES * size);
                 columns
             },

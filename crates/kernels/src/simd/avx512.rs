@@ -321,12 +321,16 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
                 let depth = (count - k).min(16);
                 let lanes = (block.width - start).min(16);
                 let to = to.add(k * block.width + start);
-                if depth == 16 && points.len() == 16 && lanes == 16 {
-                    let mut from = [std::ptr::null(); 16];
+                if depth == 16 && points.len() == lanes {
+                    // Lines that are not there are the first once more, and are not stored.
+                    let mut from = [line_from(points[0], k); 16];
                     for (from, &point) in from.iter_mut().zip(points) {
                         *from = line_from(point, k);
                     }
-                    lay_tile(&from, to, block.width);
+                    match lanes {
+                        16 => lay_tile::<true>(&from, to, block.width, lanes),
+                        _ => lay_tile::<false>(&from, to, block.width, lanes),
+                    }
                     continue;
                 }
                 let mut lines = [V32::zero(); 16];
@@ -343,14 +347,19 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
     }
 }
 
-/// Lays a whole tile across: 16 elements from each of 16 places on, to lines that are `width` apart. A function
-/// of its own, so that all lines stay in registers.
+/// Lays a tile across: 16 elements from each of 16 places on, to lines of `lanes` elements, all 16 if they are
+/// `WHOLE`, that are `width` apart. A function of its own, so that all lines stay in registers.
 ///
 /// # Safety
 /// They may be read, and written.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
 #[inline(never)]
-unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize) {
+unsafe fn lay_tile<const WHOLE: bool>(
+    from: &[*const f32; 16],
+    to: *mut f32,
+    width: usize,
+    lanes: usize,
+) {
     // SAFETY: the caller's.
     unsafe {
         let mut lines = [V32::zero(); 16];
@@ -360,7 +369,10 @@ unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize) {
             *line = V32::load(from);
         }
         for (line, v) in transpose(lines).into_iter().enumerate() {
-            V32::store(to.add(line * width), v);
+            match WHOLE {
+                true => V32::store(to.add(line * width), v),
+                false => V32::store_first(to.add(line * width), v, lanes),
+            }
         }
     }
 }
