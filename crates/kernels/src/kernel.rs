@@ -325,16 +325,21 @@ fn innermost(axes: &Axes<2>) -> Option<usize> {
     axes.axes().last().map(|axis| axis.strides[1])
 }
 
-/// Whether lanes along the columns would do much more than lanes along the rows, of sums that are long enough to
-/// make up for results that lie apart.
+/// Whether lanes along the columns would do more than lanes along the rows, so much that it makes up for results that
+/// lie apart and for columns that have to be packed as rows.
 fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
+    /// Sums that are shorter are not worth it.
     const LONG: usize = 64;
+    /// What a `k` of a column takes to be packed, as a part of the multiply-adds of a vector.
+    const PACKING: usize = 4;
     let vectors = |rows: usize, columns: usize| rows.saturating_mul(columns.div_ceil(lanes));
     let k = k
         .iter()
         .fold(1, |k: usize, dim| k.saturating_mul(dim.extent));
+    let fewer = vectors(rows, columns).saturating_sub(vectors(columns, rows));
     k >= LONG
-        && vectors(columns, rows).saturating_mul(3) <= vectors(rows, columns).saturating_mul(2)
+        && fewer.saturating_mul(PACKING) >= columns
+        && fewer.saturating_mul(k) >= rows.saturating_mul(columns)
 }
 
 /// The batch dims with two more strides each: those of the number of the packed operand.

@@ -175,6 +175,8 @@ impl Kernel {
                     PANEL_BYTES * self.element.bytes()
                 }
                 Source::Coded => MADE_BYTES,
+                // Sums that lie apart take as long to load and store as many steps.
+                Source::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
                 _ => PANEL_BYTES,
             };
             let most = (bytes / (width * self.element.bytes())).max(64);

@@ -125,11 +125,6 @@ impl Simd for V64 {
         unsafe { _mm512_storeu_pd(to, v) }
     }
     #[inline(always)]
-    unsafe fn fetch(from: *const f64) {
-        // SAFETY: as `zero`; nothing is read.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-    }
-    #[inline(always)]
     unsafe fn load_first(from: *const f64, lanes: usize) -> __m512d {
         // SAFETY: as `zero`; lanes whose bit is not set are not read.
         unsafe { _mm512_maskz_loadu_pd(first(lanes) as __mmask8, from) }
