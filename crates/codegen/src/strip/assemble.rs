@@ -31,7 +31,7 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     }
     let (vectors, own) = match program.looks_up {
         true => (32 - indices::SCRATCH, indices::OWN),
-        false => (if evex { 30 } else { 14 }, 0),
+        false => (target.registers() as u8, 0),
     };
     let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
     let mut general = GENERAL.iter().skip(own).map(|r| General(*r));

@@ -48,6 +48,14 @@ impl Target {
             Target::Avx512 => 64,
         }
     }
+
+    /// How many registers values may be in.
+    pub(crate) fn registers(self) -> usize {
+        match self {
+            Target::Avx2 => 14,
+            Target::Avx512 => 30,
+        }
+    }
 }
 
 /// Whether the machine has instructions that put bytes in another order.

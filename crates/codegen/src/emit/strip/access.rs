@@ -57,14 +57,18 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         }
         let Some((access, step)) = self.access(buffer, at) else {
-            return self.look_up(x, buffer, at);
+            return match self.jam {
+                Some(_) => None,
+                None => self.look_up(x, buffer, at),
+            };
         };
-        let loaded = match step {
-            0 => self.load_spread(x.ty(), access),
-            1 => self.load_neighbours(x.ty(), access),
-            2 => self.load_every_second(x.ty(), access),
+        let ty = x.ty();
+        let loaded = self.load_in_common((access, step, ty), |builder| match step {
+            0 => builder.load_spread(ty, access),
+            1 => builder.load_neighbours(ty, access),
+            2 => builder.load_every_second(ty, access),
             _ => None,
-        }?;
+        })?;
         self.where_inside(at, loaded)
     }
 
@@ -182,7 +186,9 @@ impl<'n> Builder<'_, 'n, '_> {
                 step = coefficient;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
-                moves.push((block, coefficient.checked_mul(width)?));
+                let by = coefficient.checked_mul(width)?;
+                moves.push((block, by.checked_mul(self.rows_of(*id) as i64)?));
+                offset = offset.checked_add(self.row_of(*id).checked_mul(coefficient)?)?;
             }
         }
         // What an axis of a block comes to where the block begins, the kernel adds.

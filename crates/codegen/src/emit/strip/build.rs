@@ -1,6 +1,7 @@
 //! From a stage, or the inner loops of one, to a program.
 
 use super::access::PointerKey;
+use super::jam::Jam;
 use super::lanes::instruction;
 use super::opcodes;
 use crate::emit::address::Linear;
@@ -86,7 +87,9 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) tail: Option<Id>,
     pub(super) blocks: Vec<Block>,
     /// Which of them instructions go to.
-    at: usize,
+    pub(super) at: usize,
+    /// That several rows are done side by side.
+    pub(super) jam: Option<Jam<'n>>,
     /// The axis that is cut into parts.
     pub(super) cut: Option<AxisId>,
     /// Axes of which it does a block: from where they stand in the kernel on.
@@ -96,7 +99,7 @@ pub(super) struct Builder<'b, 'n, 'f> {
     /// Axes that have one value for now.
     pub(super) fixed: FxHashMap<AxisId, i64>,
     known: FxHashMap<usize, (usize, Lanes)>,
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     /// What is evaluated whatever the guards say.
     pub(super) certain: rustc_hash::FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
@@ -142,6 +145,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 length: 1,
             }],
             at: 0,
+            jam: None,
             cut: None,
             blocked: Vec::new(),
             collected: Vec::new(),
@@ -186,8 +190,13 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             self.push(lane, turns);
             self.lane = Some(lane.id);
         }
-        let value = self.value(&self.stage.value)?;
-        self.store(&value)?;
+        match self.jam {
+            Some(_) => self.rows()?,
+            None => {
+                let value = self.value(&self.stage.value)?;
+                self.store(&value)?;
+            }
+        }
         while self.blocks.len() > 1 {
             self.close();
         }
@@ -198,7 +207,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     fn open(&mut self, axis: Axis) -> Option<()> {
         let turns = match self.cut == Some(axis.id) {
             true => Turns::Argument(self.points(0)),
-            false => Turns::Count(i32::try_from(axis.extent).ok()?),
+            false => Turns::Count(i32::try_from(axis.extent / self.rows_of(axis.id)).ok()?),
         };
         self.push(axis, turns);
         Some(())
@@ -280,16 +289,33 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     }
 
     /// The lanes of a scalar.
-    fn value(&mut self, root: &'n Scalar) -> Option<Lanes> {
+    pub(super) fn value(&mut self, root: &'n Scalar) -> Option<Lanes> {
         for x in self.pending(root)? {
             let depth = self.depth(x);
             let before = std::mem::replace(&mut self.at, depth);
             let lanes = self.compute(x)?;
             self.at = before;
-            self.known.insert(x.address(), (depth, lanes));
-            self.order.push(x.address());
+            self.know(x, depth, lanes);
         }
         self.lanes_of(root)
+    }
+
+    pub(super) fn know(&mut self, x: &Scalar, depth: usize, lanes: Lanes) {
+        self.known.insert(x.address(), (depth, lanes));
+        self.order.push(x.address());
+    }
+
+    /// Forgets what is known since `mark` and depends on one of the axes, or on the row.
+    pub(super) fn forget(&mut self, mark: usize, axes: &[Axis]) {
+        let row = self.jam.as_ref().map(|jam| jam.axis);
+        let axes = axes.iter().map(|axis| axis.id).chain(row);
+        for address in self.order.split_off(mark) {
+            let varies = |axis| self.emitter.facts.depends(address, axis);
+            match axes.clone().any(varies) {
+                true => drop(self.known.remove(&address)),
+                false => self.order.push(address),
+            }
+        }
     }
 
     /// What is not known yet under `root`, operands first.
@@ -301,7 +327,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     }
 
     /// The lanes of a scalar that has been computed, or is the same throughout.
-    fn lanes_of(&mut self, x: &'n Scalar) -> Option<Lanes> {
+    pub(super) fn lanes_of(&mut self, x: &'n Scalar) -> Option<Lanes> {
         if let Some((_, lanes)) = self.known.get(&x.address()) {
             return Some(lanes.clone());
         }
@@ -402,11 +428,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         }
         let ty = x.ty();
         let points: usize = axes.iter().map(|axis| axis.extent).product();
-        let most = match operands_first(body, |_| false).len() <= SMALL {
-            true => MOST_SMALL_UNROLLED,
-            false => MOST_UNROLLED,
-        };
-        if points <= MOST_UNROLLED || points * self.parts <= most {
+        if self.is_unrolled(points, body) {
             return self.fold_unrolled(*op, ty, axes, start, body);
         }
         let code =
@@ -442,6 +464,15 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         Some(sum)
     }
 
+    /// Whether a fold has no loop.
+    pub(super) fn is_unrolled(&self, points: usize, body: &Scalar) -> bool {
+        let most = match operands_first(body, |_| false).len() <= SMALL {
+            true => MOST_SMALL_UNROLLED,
+            false => MOST_UNROLLED,
+        };
+        points <= MOST_UNROLLED || points * self.parts <= most
+    }
+
     fn fold_unrolled(
         &mut self,
         op: vinelift_nest::Binary,
@@ -452,38 +483,43 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     ) -> Option<Lanes> {
         let points: usize = axes.iter().map(|axis| axis.extent).product();
         let mut sum = start;
-        let factors = body.as_term();
-        if factors.is_some() && !opcodes::is_float(ty) {
-            return None;
-        }
         for point in 0..points {
-            let mut rest = point;
-            for axis in axes.iter().rev() {
-                self.fixed.insert(axis.id, (rest % axis.extent) as i64);
-                rest /= axis.extent;
-            }
-            let mark = self.order.len();
-            sum = match factors {
-                Some((a, b)) => {
-                    let (a, b) = (self.value(a)?, self.value(b)?);
-                    self.multiply_add(&a, &b, &sum)
-                }
-                None => {
-                    let next = self.value(body)?;
-                    self.binary(op, ty, &sum, &next, None)?
-                }
-            };
-            for address in self.order.split_off(mark) {
-                let varies = |axis: &Axis| self.emitter.facts.depends(address, axis.id);
-                match axes.iter().any(varies) {
-                    true => drop(self.known.remove(&address)),
-                    false => self.order.push(address),
-                }
-            }
+            sum = self.fold_point(op, ty, axes, point, &sum, body)?;
         }
         for axis in axes {
             self.fixed.remove(&axis.id);
         }
+        Some(sum)
+    }
+
+    /// A fold with one more point, whose axes are left fixed.
+    pub(super) fn fold_point(
+        &mut self,
+        op: vinelift_nest::Binary,
+        ty: ElementType,
+        axes: &'n [Axis],
+        point: usize,
+        sum: &Lanes,
+        body: &'n Scalar,
+    ) -> Option<Lanes> {
+        let mut rest = point;
+        for axis in axes.iter().rev() {
+            self.fixed.insert(axis.id, (rest % axis.extent) as i64);
+            rest /= axis.extent;
+        }
+        let mark = self.order.len();
+        let sum = match body.as_term() {
+            Some(_) if !opcodes::is_float(ty) => return None,
+            Some((a, b)) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.multiply_add(&a, &b, sum)
+            }
+            None => {
+                let next = self.value(body)?;
+                self.binary(op, ty, sum, &next, None)?
+            }
+        };
+        self.forget(mark, axes);
         Some(sum)
     }
 

@@ -3,6 +3,7 @@
 mod access;
 mod build;
 mod collected;
+mod jam;
 mod lanes;
 mod look_up;
 mod opcodes;
@@ -20,12 +21,16 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::FuncId;
+use jam::Jam;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage, outermost};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of so many scalars are chains that keep a register waiting.
 const LONG: usize = 16;
+
+/// How many rows of a fold to try side by side: more load hardly less.
+const ROWS: [usize; 3] = [8, 4, 2];
 
 /// The code of a strip.
 pub(crate) struct Strip {
@@ -101,6 +106,14 @@ impl<'n> Emitter<'n, '_> {
         // What comes with steps takes registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
+            let in_rows = |most| self.strip_in_rows(stage, target, &axes, lanes, most, &certain);
+            let ready = ROWS.into_iter().filter(|_| folds).find_map(in_rows);
+            if let Some(ready) = ready {
+                return Some(Ready {
+                    bits: bytes * 8,
+                    ..ready
+                });
+            }
             let mut parts = most;
             while parts > 0 && lanes <= lane.extent {
                 // The last turn overlaps the one before: too much must not be done twice.
@@ -186,18 +199,47 @@ impl<'n> Emitter<'n, '_> {
         (lanes, parts): (usize, usize),
         certain: &FxHashSet<usize>,
     ) -> Option<Ready<'n>> {
-        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+        let builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+        self.finished(builder, axes, outer, lanes * parts)
+    }
+
+    /// The strip that does several rows of a fold side by side, `most` of them at most.
+    fn strip_in_rows(
+        &self,
+        stage: &'n Stage,
+        target: Target,
+        axes: &[Axis],
+        lanes: usize,
+        most: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<Ready<'n>> {
+        let rows = axes.len().checked_sub(2)?;
+        let is_cut = self.cut_axis(stage) == Some(axes[rows].id);
+        (usize::from(is_cut)..=rows).find_map(|outer| {
+            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            builder.jam = Some(Jam::of(&builder, axes[rows], most)?);
+            self.finished(builder, axes, outer, lanes)
+        })
+    }
+
+    fn finished(
+        &self,
+        mut builder: Builder<'_, 'n, '_>,
+        axes: &[Axis],
+        outer: usize,
+        lanes: usize,
+    ) -> Option<Ready<'n>> {
         let (lane, between) = axes[outer..].split_last()?;
-        let cut = self.cut_axis(stage).filter(|_| outer == 0);
+        let cut = self.cut_axis(builder.stage).filter(|_| outer == 0);
         builder.stage(between, Some(*lane), cut)?;
-        let code = assemble(&builder.program, target)?;
+        let code = assemble(&builder.program, builder.target)?;
         Some(Ready {
             code,
             arguments: builder.arguments,
             may_fault: builder.may_fault,
             how: builder.how,
             outer,
-            lanes: lanes * parts,
+            lanes,
             bits: 0,
         })
     }

@@ -1,0 +1,118 @@
+//! Sums over windows that slide along rows: several rows at once, and what is left over of them.
+
+mod common;
+
+use common::{bytes, random, reference, run};
+use vinelift_nest::{Binary, Nest, Role, Scalar, build::*};
+use vinelift_tensor::ElementType::{self, F32, F64};
+
+/// A window over the rows and columns of an image for each channel.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    channels: usize,
+    rows: usize,
+    columns: usize,
+    taps: [usize; 2],
+    step: [usize; 2],
+    apart: usize,
+}
+
+impl Window {
+    fn image(&self) -> [usize; 3] {
+        let Window {
+            taps, step, apart, ..
+        } = self;
+        let size = |d: usize, n: usize| (n - 1) * step[d] + (taps[d] - 1) * apart + 1;
+        [self.channels, size(0, self.rows), size(1, self.columns)]
+    }
+
+    /// `y[c, i, j] = max(Σ_{k, l} x[c, s·i + d·k, t·j + d·l] · w[c, k, l] + b[c], z[c, i, j])`, or of the
+    /// largest instead of the sum.
+    fn nest(&self, ty: ElementType, op: Binary) -> Nest {
+        let mut nest = Nest::new();
+        let shape = [self.channels, self.rows, self.columns];
+        let x = nest.buffer("x", ty, &self.image(), Role::Input);
+        let [k, l] = self.taps;
+        let w = nest.buffer("w", ty, &[self.channels, k, l], Role::Input);
+        let b = nest.buffer("b", ty, &[self.channels], Role::Input);
+        let z = nest.buffer("z", ty, &shape, Role::Input);
+        let y = nest.buffer("y", ty, &shape, Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&self.taps);
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let place = |d: usize| &at[d + 1] * self.step[d] as i64 + tap(d) * self.apart as i64;
+            let load = n.load(x, vec![at[0].clone(), place(0), place(1)]);
+            let weight = n.load(w, vec![at[0].clone(), tap(0), tap(1)]);
+            let (init, body) = match op {
+                Binary::Add => (number(0.0, ty), Scalar::binary(Binary::Term, load, weight)),
+                _ => (lowest(ty), load),
+            };
+            let fold = Scalar::reduce(op, axes, init, body);
+            (fold + n.load(b, vec![at[0].clone()])).max(n.load(z, at.to_vec()))
+        });
+        nest
+    }
+
+    fn check(&self, ty: ElementType, op: Binary) {
+        let nest = self.nest(ty, op);
+        let mut next = random(self.columns as u64);
+        let mut data = |shape: &[usize]| -> Vec<u8> {
+            let count = shape.iter().product();
+            let numbers = (0..count).map(|_| (next() % 2000) as f64 / 16.0 - 60.0);
+            match ty {
+                F64 => bytes(&numbers.collect::<Vec<f64>>()),
+                _ => bytes(&numbers.map(|x| x as f32).collect::<Vec<f32>>()),
+            }
+        };
+        let [k, l] = self.taps;
+        let (c, shape) = (self.channels, [self.channels, self.rows, self.columns]);
+        let inputs = [
+            data(&self.image()),
+            data(&[c, k, l]),
+            data(&[c]),
+            data(&shape),
+        ];
+        let (found, _) = run(&nest, &inputs);
+        let (expected, _) = reference(&nest, &inputs);
+        assert!(
+            found[4] == expected[4],
+            "{self:?} of {ty} by {op:?}\n{nest}"
+        );
+    }
+}
+
+#[test]
+fn rows_side_by_side() {
+    let mut next = random(7);
+    let mut of = |low: usize, high: usize| low + next() as usize % (high - low + 1);
+    for _ in 0..60 {
+        let window = Window {
+            channels: of(1, 3),
+            rows: of(1, 17),
+            columns: of(3, 40),
+            taps: [of(1, 5), of(1, 5)],
+            step: [of(1, 2), of(1, 2)],
+            apart: of(1, 2),
+        };
+        for op in [Binary::Add, Binary::Max] {
+            window.check(F32, op);
+        }
+        window.check(F64, Binary::Add);
+    }
+}
+
+/// More taps than there are registers.
+#[test]
+fn large_windows() {
+    for taps in [[5, 5], [7, 7], [3, 11], [1, 30]] {
+        Window {
+            channels: 2,
+            rows: 8,
+            columns: 35,
+            taps,
+            step: [1, 1],
+            apart: 1,
+        }
+        .check(F32, Binary::Add);
+    }
+}
