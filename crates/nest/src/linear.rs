@@ -129,6 +129,15 @@ impl Linear {
         }
     }
 
+    /// How many of its terms are quotients or rests.
+    fn divisions(&self) -> usize {
+        let divides = |(atom, _): &&(Scalar, i64)| {
+            let found = by_constant(atom, Binary::Div).or_else(|| by_constant(atom, Binary::Rem));
+            found.is_some()
+        };
+        self.terms.iter().filter(divides).count()
+    }
+
     /// `(x / c) · c + x % c = x`, wherever the two stand in the right proportion.
     pub(crate) fn recombined(mut self, ranges: &mut Ranges) -> Linear {
         let mut tried = 0;
@@ -142,7 +151,10 @@ impl Linear {
             let joined = joined
                 .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
                 .plus(&Linear::of(&x), k);
-            if joined.terms.len() < self.terms.len() {
+            let (fewer, divisions) = (joined.terms.len() < self.terms.len(), joined.divisions());
+            // Where a quotient remains, less is known of how large the sum is.
+            let both_gone = divisions + 2 <= self.divisions();
+            if both_gone || (fewer && divisions <= self.divisions()) {
                 self = joined;
                 tried = 0;
             }

@@ -291,6 +291,14 @@ mod tests {
             simple(&[6, 4], |a| apart(&(&a[0] * 4 + &a[1]))),
             "((i * 4) + j)"
         );
+        // Of more than one axis, too, but not where a quotient would stay.
+        let rest = |f: &Scalar, by: i64| (f / 96) * by + f.rem(index(96));
+        let flat = |a: &[Scalar]| &a[0] * 64 + &a[1];
+        assert_eq!(simple(&[4, 64], |a| rest(&flat(a), 96)), "((i * 64) + j)");
+        assert_eq!(
+            simple(&[200], |a| rest(&a[0], 90)),
+            "(((i / 96) * 90) + (i % 96))"
+        );
         let mut nest = Nest::new();
         let axis = nest.axis(24);
         let i = Scalar::axis(axis.id);
