@@ -45,9 +45,14 @@ fn append(nest: &mut Nest, mut stage: Stage) {
         append(nest, whole);
         return;
     }
-    // A border is worth a stage of its own if it is small.
-    let is_small = |(axis, (low, high)): (&Axis, &(i64, i64))| high - low < axis.extent as i64 / 2;
-    if stage.domain.iter().zip(&inside).any(is_small) {
+    // A border is worth a stage of its own if it is small or, around whole rows, a fill.
+    let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
+    let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
+    let mut middle = stage.domain.iter().zip(&inside).enumerate();
+    let is_small = |(d, (axis, (low, high))): (usize, (&Axis, &(i64, i64)))| {
+        high - low < axis.extent as i64 / 2 && !(is_fill(d) && low < high)
+    };
+    if middle.any(is_small) {
         nest.stages.push(stage);
         return;
     }
