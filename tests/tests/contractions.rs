@@ -255,6 +255,32 @@ fn large_ones() {
     });
 }
 
+/// Windows that slide along rows, channels apart: loops over rows instead of a contraction.
+#[test]
+fn windows_along_rows() {
+    // Height, width, window, step, padding.
+    for (height, width, window, step, pad) in [
+        (16, 40, 3, 1, 1),
+        (14, 14, 5, 1, 2),
+        (13, 21, 3, 1, 1),
+        (24, 33, 3, 2, 1),
+        (9, 9, 7, 1, 3),
+        (2, 50, 5, 1, 2),
+    ] {
+        check(&Case {
+            operator: "GroupConvolution",
+            attributes: format!(
+                "strides=\"{step},{step}\" dilations=\"1,1\" pads_begin=\"{pad},{pad}\" pads_end=\"{pad},{pad}\" auto_pad=\"explicit\""
+            ),
+            ty: ElementType::F32,
+            data: vec![1, 6, height, width],
+            weights: vec![6, 1, 1, window, window],
+            bias: vec![1, 6, 1, 1],
+            weights_are_constant: true,
+        });
+    }
+}
+
 /// Results that no cache holds at once: what is added to them follows in parts, which the tasks of the
 /// contraction need not divide evenly.
 #[test]

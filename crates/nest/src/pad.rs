@@ -34,15 +34,23 @@ pub(crate) fn padded(
     let Kind::Reduce { axes, body, .. } = fold.kind() else {
         return None;
     };
-    if !matches!(body.kind(), Kind::Select(..)) || computes_with(stage, columns.id, body) {
+    // What is read with guards, and what it is multiplied by.
+    let is_guarded = |x: &Scalar| matches!(x.kind(), Kind::Select(..));
+    let (body, other) = match body.as_term() {
+        Some((a, b)) if is_guarded(a) => (a, b.clone()),
+        Some((a, b)) if is_guarded(b) => (b, a.clone()),
+        _ if is_guarded(body) => (body, zero(body.ty())),
+        _ => return None,
+    };
+    if computes_with(stage, columns.id, body) {
         return None;
     }
     let others = stage.domain.iter().filter(|a| a.id != columns.id);
     let extents = others.chain(axes).map(|a| a.extent);
     let one_by_one = extents.fold(borders, usize::saturating_mul);
-    let operand = Operand::of(body, &zero(body.ty()), &stage.domain, axes);
-    // A point by itself takes as long as a few vectors of the copy.
-    if one_by_one < operand.elements() / 4 {
+    let operand = Operand::of(body, &other, &stage.domain, axes);
+    // A point by itself takes about as long as a vector of the copy.
+    if one_by_one < operand.elements() / 10 {
         return None;
     }
     let name = format!("{}.padded", nest.buf(stage.target).name);
@@ -120,9 +128,39 @@ mod tests {
         );
     }
 
+    /// `y[c, i, j] = Σ_{k, l} x[c, i + k - 1, j + l - 1] · w[c, k, l]`
+    #[test]
+    fn a_sum_of_products_does_as_well() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[2, 20, 20], Role::Input);
+        let w = nest.buffer("w", F32, &[2, 3, 3], Role::Input);
+        let y = nest.buffer("y", F32, &[2, 20, 20], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[3, 3]);
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let (i, j) = (&at[1] + tap(0) - 1, &at[2] + tap(1) - 1);
+            let guard = inside(&i, 0, 20) & inside(&j, 0, 20);
+            let x = select(guard, n.load(x, vec![at[0].clone(), i, j]), zero(F32));
+            let w = n.load(w, vec![at[0].clone(), tap(0), tap(1)]);
+            Scalar::reduce(
+                Binary::Add,
+                axes,
+                zero(F32),
+                Scalar::binary(Binary::Term, x, w),
+            )
+        });
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let last = nest.display_stage(nest.stages.last().unwrap()).to_string();
+        assert_eq!(
+            last,
+            "for i<2, j<20, k<20: y[(((i * 400) + (j * 20)) + k)] = add[l<3, m<3; 0.0](term(y.padded[(((((i * 484) + (j * 22)) + (l * 22)) + k) + m)], w[(((i * 9) + (l * 3)) + m)]))"
+        );
+    }
+
     #[test]
     fn a_small_one_does_not() {
-        let stages = window(100, 3);
+        let stages = window(300, 3);
         assert!(!stages.iter().any(|s| s.contains("padded")), "{stages:#?}");
     }
 }

@@ -7,7 +7,9 @@
 //! behind as an epilogue that loads the sum. A factor that is not simply a load of affine indices (padding,
 //! a conversion, a slice of something computed) is stored first, once for each value that its index
 //! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
-//! it may give a stage that [`Contraction::of`] describes to a kernel made for that.
+//! it may give a stage that [`Contraction::of`] describes to a kernel made for that. Windows that slide along
+//! long rows with channels kept apart share too little for that: they stay folds, whose loops do several rows
+//! at once.
 
 mod coded;
 pub(crate) mod operand;
@@ -83,6 +85,11 @@ const LEAST_PRODUCTS: usize = 1024;
 
 /// Fewer results than this from one row of an operand are loops.
 const LEAST_WIDTH: usize = 4;
+
+/// The sums of windows that slide over rows at least so long are loops, if their products share no more than
+/// what the window slides over, of so many products at most.
+const LEAST_ROW: usize = 8;
+const MOST_WINDOW: usize = 49;
 
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
@@ -205,7 +212,31 @@ impl Contraction {
             product(&mut axes.map(|a| a.extent))
         };
         let (m, n) = (only(|a| a.left, |a| a.right), only(|a| a.right, |a| a.left));
-        products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH
+        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH;
+        enough && !(m.min(n) == 1 && self.slides())
+    }
+
+    /// Whether it slides windows along long rows, as convolutions do that keep channels apart: loops over rows
+    /// have whole vectors without a copy, and each vector once for several rows.
+    fn slides(&self) -> bool {
+        let (outer, inner) = self.axes.split_at(self.outer);
+        let window: usize = inner.iter().map(|a| a.extent).product();
+        let Some(row) = outer.iter().rfind(|a| a.extent > 1) else {
+            return false;
+        };
+        let slides = |along: fn(&Stride) -> usize| {
+            let steps = |a: &&Stride| a.extent > 1 && along(a) > 0;
+            let mut taps = inner.iter().filter(steps);
+            let is_along = |tap: &Stride| {
+                let mut places = outer.iter().filter(steps);
+                places.any(|place| {
+                    (along(place) / along(tap)).clamp(1, 2) * along(tap) == along(place)
+                })
+            };
+            (1..=2).contains(&along(row)) && taps.all(is_along)
+        };
+        let long = row.out == 1 && row.extent >= LEAST_ROW && window <= MOST_WINDOW;
+        long && window > 1 && (slides(|a| a.left) || slides(|a| a.right))
     }
 }
 
