@@ -336,10 +336,10 @@ fn columns<const INNER: usize>(heading: &str) {
     }
 }
 
-/// Lanes over rows of a few columns, which one axis goes through: every index wrong once, or from the end.
+/// Lanes over rows of a few columns, which one axis goes through: indices wrong or from the end at the ends and between.
 #[test]
 fn rows_of_few_columns() {
-    for columns in [2usize, 4, 8] {
+    for columns in [2, 4] {
         for (ty, data_ty) in [(I32, F32), (I64, I64), (I32, U8), (I64, F16)] {
             for by_row in [false, true] {
                 few_columns(columns, ty, data_ty, by_row);
@@ -350,7 +350,7 @@ fn rows_of_few_columns() {
 
 /// `out[t] = data[index[t], t % columns]`, or `data[t / columns, index[t]]` if `by_row`.
 fn few_columns(columns: usize, ty: ElementType, data_ty: ElementType, by_row: bool) {
-    const ROWS: usize = 37;
+    const ROWS: usize = 300;
     const EXTENT: usize = 300;
     let count = ROWS * columns;
     let shape = if by_row {
@@ -383,21 +383,21 @@ fn few_columns(columns: usize, ty: ElementType, data_ty: ElementType, by_row: bo
         .flat_map(|k| little_endian(k as i64, data_ty))
         .collect();
     let good: Vec<i64> = (0..count).map(|k| (k * 7919 % EXTENT) as i64).collect();
-    for at in 0..count {
-        for wrong in [
-            None,
-            Some(EXTENT as i64),
-            Some(-1),
-            Some(-(EXTENT as i64) - 1),
-        ] {
-            let mut found = good.clone();
-            wrong.into_iter().for_each(|index| found[at] = index);
-            let found = found.iter().flat_map(|k| little_endian(*k, ty)).collect();
-            let inputs = [of_data.clone(), found];
-            let (expected, result) = reference(&nest, &inputs);
-            assert_eq!(result.is_err(), !matches!(wrong, None | Some(-1)));
-            compare(at as u64, &nest, &inputs, &expected, &result);
-        }
+    assert!(headings(&nest).contains("on 512 bits, indices checked by vectors") || !has_strips());
+    let far = EXTENT as i64;
+    for (at, wrong) in [
+        (0, far),
+        (count / 2, -1),
+        (count / 2 + 1, -far - 1),
+        (count - 1, far),
+    ] {
+        let mut found = good.clone();
+        found[at] = wrong;
+        let found = found.iter().flat_map(|k| little_endian(*k, ty)).collect();
+        let inputs = [of_data.clone(), found];
+        let (expected, result) = reference(&nest, &inputs);
+        assert_eq!(result.is_err(), wrong != -1);
+        compare(at as u64, &nest, &inputs, &expected, &result);
     }
 }
 

@@ -149,14 +149,15 @@ impl<'n> Builder<'_, 'n, '_> {
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
     pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
         let linear = self.emitter.linear(buffer, at);
-        self.access_of(buffer, linear)
+        self.access_of(buffer, linear, 0)
     }
 
-    /// The same of the offset `linear`.
+    /// The same of the offset `linear`, to which each point of the axis that is cut adds `each` bytes besides.
     pub(super) fn access_of(
         &mut self,
         buffer: BufferId,
         linear: Linear<'n>,
+        mut each: i64,
     ) -> Option<(Access, i64)> {
         let ty = self.emitter.nest.buf(buffer).ty;
         if ty.is_packed() {
@@ -166,7 +167,6 @@ impl<'n> Builder<'_, 'n, '_> {
         let mut step = 0;
         let mut offset = 0i64;
         let mut moves = Vec::new();
-        let mut each = 0i64;
         for (leaf, coefficient) in linear.terms() {
             if self.is_invariant(leaf) {
                 if !self.certain.contains(&leaf.address()) && self.emitter.facts.has_effect(leaf) {
@@ -178,7 +178,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 return None;
             };
             if self.cut == Some(*id) {
-                each = coefficient.checked_mul(width)?;
+                each = each.checked_add(coefficient.checked_mul(width)?)?;
             }
             if let Some(value) = self.fixed.get(id) {
                 offset = offset.checked_add(value.checked_mul(coefficient)?)?;

@@ -92,8 +92,12 @@ impl<'n> Builder<'_, 'n, '_> {
         if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
             return None;
         }
-        let (rows, rest) = self.rows(rest, lane, width)?;
-        let (access, step) = self.access_of(buffer, rest)?;
+        let (rows, rest) = self.by_rows(rest, lane, width)?;
+        let each = match rows.columns {
+            columns if columns > 0 && self.cut == Some(lane) => rows.down / i32::from(columns),
+            _ => 0,
+        };
+        let (access, step) = self.access_of(buffer, rest, each.into())?;
         if bytes < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
             return None;
         }
@@ -152,7 +156,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// Where the elements of consecutive lanes lie if these are rows of few columns: of an offset made of
     /// `lane / columns` and `lane % columns`, that part, and the rest.
-    fn rows(&self, linear: Linear<'n>, lane: AxisId, width: u8) -> Option<(Rows, Linear<'n>)> {
+    fn by_rows(&self, linear: Linear<'n>, lane: AxisId, width: u8) -> Option<(Rows, Linear<'n>)> {
         let of_lane = |x: &Scalar| match x.kind() {
             Kind::Binary(op @ (Binary::Div | Binary::Rem), axis, n) => {
                 let is_lane = matches!(axis.kind(), Kind::Axis(id) if *id == lane);
