@@ -151,21 +151,34 @@ where
     S::T: Number<Item = S::T>,
 {
     let padding = block.points.len()..block.width;
-    let [first, rest @ ..] = runs else { return };
+    if let ([run], true) = (runs, padding.is_empty())
+        && run.load == run.elements
+    {
+        // Apart, because this is how rows are packed that lie one after another: all but the offsets stays in
+        // registers.
+        let (from, lanes) = (
+            block.from.wrapping_add(run.from as usize),
+            run.load as usize,
+        );
+        let mut line = block.to.wrapping_add(run.to as usize);
+        for &offset in &block.offsets[..block.k] {
+            // SAFETY: by the caller's contract; a run loads no lane after its last point.
+            unsafe {
+                let v = S::load_first(from.wrapping_add(offset as usize), lanes);
+                S::store_first(line, v, lanes);
+            }
+            line = line.wrapping_add(block.width);
+        }
+        return;
+    }
     for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
         // SAFETY: by the caller's contract; a run loads no lane after its last point.
         unsafe {
             let line = block.to.add(k * block.width);
-            // Often there is one run, which then stays in registers.
-            let (mut run, mut rest) = (*first, rest.iter());
-            loop {
+            for run in runs {
                 let from = block.from.add(offset as usize + run.from as usize);
                 let lanes = S::compress(S::load_first(from, run.load as usize), run.valid);
                 S::store_first(line.add(run.to as usize), lanes, run.elements as usize);
-                match rest.next() {
-                    Some(next) => run = *next,
-                    None => break,
-                }
             }
             for lane in padding.clone() {
                 line.add(lane).write_unaligned(S::T::ZERO);
