@@ -4,11 +4,12 @@
 //! Cranelift knows vectors of 128 bits. Where a stage, or the inner part of its loops, is arithmetic
 //! on elements whose addresses step by constants, it becomes a [`program::Program`] of loops and
 //! instructions on 256 (AVX2) or 512 bits (AVX-512), gets registers by a linear scan, and is a
-//! function of its own that the kernel calls. All else of the kernel, checked indices included, stays
-//! Cranelift's.
+//! function of its own that the kernel calls. With AVX-512, elements may also lie where indices in
+//! memory say ([`indices`]). All else of the kernel stays Cranelift's.
 //!
 //! Every lane computes what the scalar code computes, bit by bit, and a strip touches no element that
-//! the stage does not.
+//! the stage does not. A strip ends where it finds an index out of range, and says so: what is to be done
+//! then is left to the kernel, which goes through the points of the strip again, one by one.
 
 mod allocate;
 mod assemble;
