@@ -85,7 +85,7 @@ impl Window {
 fn rows_side_by_side() {
     let mut next = random(7);
     let mut of = |low: usize, high: usize| low + next() as usize % (high - low + 1);
-    for _ in 0..60 {
+    for _ in 0..100 {
         let window = Window {
             channels: of(1, 3),
             rows: of(1, 17),
@@ -114,5 +114,46 @@ fn large_windows() {
             apart: 1,
         }
         .check(F32, Binary::Add);
+    }
+}
+
+/// Rows shorter than a register, the last of which end where the memory ends: nothing behind is touched.
+#[cfg(unix)]
+#[test]
+fn nothing_behind_a_buffer() {
+    use memmap2::{MmapMut, MmapOptions};
+    use vinelift_codegen::Pointer;
+
+    // A multiple of the page size on all machines in use. The page after the file is not there.
+    const PAGE: usize = 1 << 16;
+    let guarded = || -> MmapMut {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(PAGE as u64).unwrap();
+        // SAFETY: nobody else has the file, and only what it holds is accessed: that is the test.
+        unsafe { MmapOptions::new().len(2 * PAGE).map_mut(&file) }.unwrap()
+    };
+    for columns in 1..=17 {
+        for step in [[1, 1], [2, 2]] {
+            let window = Window {
+                channels: 2,
+                rows: 7,
+                columns,
+                taps: [3, 3],
+                step,
+                apart: 1,
+            };
+            let nest = window.nest(F32, Binary::Add);
+            let code = common::compile(&nest);
+            let mut memory: Vec<MmapMut> = nest.buffers.iter().map(|_| guarded()).collect();
+            let ends = memory.iter_mut().zip(&nest.buffers);
+            let pointers: Vec<Pointer> = ends
+                .map(|(memory, buffer)| {
+                    let bytes = 4 * buffer.shape.iter().product::<usize>();
+                    Pointer(memory.as_mut_ptr().wrapping_add(PAGE - bytes))
+                })
+                .collect();
+            // SAFETY: one pointer for each buffer, to as many bytes as it takes.
+            unsafe { code.run(0, &pointers) }.unwrap();
+        }
     }
 }

@@ -36,10 +36,10 @@ pub(crate) fn padded(
     };
     // What is read with guards, and what it is multiplied by.
     let is_guarded = |x: &Scalar| matches!(x.kind(), Kind::Select(..));
-    let (body, other) = match body.as_term() {
-        Some((a, b)) if is_guarded(a) => (a, b.clone()),
-        Some((a, b)) if is_guarded(b) => (b, a.clone()),
-        _ if is_guarded(body) => (body, zero(body.ty())),
+    let (body, factor) = match body.as_term() {
+        Some((a, b)) if is_guarded(a) => (a, Some(b)),
+        Some((a, b)) if is_guarded(b) => (b, Some(a)),
+        _ if is_guarded(body) => (body, None),
         _ => return None,
     };
     if computes_with(stage, columns.id, body) {
@@ -48,9 +48,11 @@ pub(crate) fn padded(
     let others = stage.domain.iter().filter(|a| a.id != columns.id);
     let extents = others.chain(axes).map(|a| a.extent);
     let one_by_one = extents.fold(borders, usize::saturating_mul);
+    let other = factor.cloned().unwrap_or_else(|| zero(body.ty()));
     let operand = Operand::of(body, &other, &stage.domain, axes);
-    // A point by itself takes about as long as a vector of the copy.
-    if one_by_one < operand.elements() / 10 {
+    // A point by itself takes about as long as a vector of the copy. Points of products cannot be left out: whole
+    // rows at the edges would have guards.
+    if factor.is_none() && one_by_one < operand.elements() / 10 {
         return None;
     }
     let name = format!("{}.padded", nest.buf(stage.target).name);

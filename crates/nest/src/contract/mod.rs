@@ -88,7 +88,7 @@ const LEAST_WIDTH: usize = 4;
 
 /// The sums of windows that slide over rows at least so long are loops, if their products share no more than
 /// what the window slides over, of so many products at most.
-const LEAST_ROW: usize = 8;
+const LEAST_ROW: usize = 3;
 const MOST_WINDOW: usize = 49;
 
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which

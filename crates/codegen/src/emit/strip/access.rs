@@ -4,7 +4,7 @@ use super::build::{Argument, Builder, Lanes};
 use super::lanes::instruction;
 use super::opcodes;
 use crate::emit::address::Linear;
-use crate::strip::program::{Access, Class, Form, Source, Turns};
+use crate::strip::program::{Access, Class, Form, Id, Source, Turns};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
@@ -81,8 +81,13 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         let parts = self.parts;
         let mut loaded = Vec::with_capacity(parts);
+        let last = match self.few {
+            Some(_) if total < 16 => return None,
+            Some(few) => self.mask_of_first(few),
+            None => self.tail,
+        };
         for part in 0..parts {
-            let masked = self.tail.filter(|_| part + 1 == parts);
+            let masked = last.filter(|_| part + 1 == parts);
             let op = match masked {
                 Some(_) => opcodes::masked_load(width, self.target)?,
                 None => opcodes::load(total, width, self.target),
@@ -101,6 +106,17 @@ impl<'n> Builder<'_, 'n, '_> {
         Some(Lanes::new(loaded, width))
     }
 
+    /// A mask of the first lanes, if these are not all.
+    fn mask_of_first(&mut self, count: usize) -> Option<Id> {
+        if count >= self.lanes {
+            return None;
+        }
+        let known = self.first.get(&count).copied();
+        let mask = known.unwrap_or_else(|| self.first_lanes(count));
+        self.first.insert(count, mask);
+        Some(mask)
+    }
+
     /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
     fn load_every_second(&mut self, ty: ElementType, access: Access) -> Option<Lanes> {
         if self.width(ty) != 4 || self.lanes < 8 || self.tail.is_some() {
@@ -108,12 +124,25 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         let bytes = self.bytes(4);
         let lanes = self.lanes as i32;
+        // Words up to the last that is wanted.
+        let words = self.few.map_or(2 * self.lanes - 1, |few| 2 * few - 1);
         let mut loaded = Vec::with_capacity(self.parts);
         for part in 0..self.parts as i32 {
-            let mut halves = Vec::with_capacity(2);
+            let mut halves: Vec<Lanes> = Vec::with_capacity(2);
             for word in [0, lanes - 1] {
-                let op = opcodes::load(bytes, 4, self.target);
+                // The second has nothing of a short row.
+                let left = words.checked_sub(word as usize).filter(|left| *left > 0);
+                let Some(left) = left else {
+                    halves.extend(halves.first().cloned());
+                    continue;
+                };
+                let mask = self.mask_of_first(left);
+                let op = match mask {
+                    Some(_) => opcodes::masked_load(4, self.target)?,
+                    None => opcodes::load(bytes, 4, self.target),
+                };
                 let mut i = instruction(Form::Load, op, bytes);
+                (i.mask, i.zeroing) = (mask, mask.is_some());
                 i.access = Some(Access {
                     step: 8,
                     offset: access.offset.checked_add(8 * lanes * part + 4 * word)?,
@@ -180,15 +209,17 @@ impl<'n> Builder<'_, 'n, '_> {
             if self.cut == Some(*id) {
                 each = each.checked_add(coefficient.checked_mul(width)?)?;
             }
-            if let Some(value) = self.fixed.get(id) {
+            if let Some((block, each, row)) = self.place_of_row(*id) {
+                let by = coefficient.checked_mul(width)?;
+                moves.push((block, by.checked_mul(each)?));
+                offset = offset.checked_add(row.checked_mul(coefficient)?)?;
+            } else if let Some(value) = self.fixed.get(id) {
                 offset = offset.checked_add(value.checked_mul(coefficient)?)?;
             } else if self.lane == Some(*id) {
                 step = coefficient;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
-                let by = coefficient.checked_mul(width)?;
-                moves.push((block, by.checked_mul(self.rows_of(*id) as i64)?));
-                offset = offset.checked_add(self.row_of(*id).checked_mul(coefficient)?)?;
+                moves.push((block, coefficient.checked_mul(width)?));
             }
         }
         // What an axis of a block comes to where the block begins, the kernel adds.
@@ -218,6 +249,8 @@ impl<'n> Builder<'_, 'n, '_> {
         };
         let pointer = match self.pointers.get(&key) {
             Some(known) => *known,
+            // What is left of rows goes by the pointers of their loop.
+            None if self.is_rest() => return None,
             None => {
                 let argument = self.arguments.len() as u32;
                 self.arguments.push(Argument::Place {
@@ -260,14 +293,17 @@ impl<'n> Builder<'_, 'n, '_> {
             (None, 0) => (width, 1),
             _ => return None,
         };
-        if self.lane.is_some() && total < 4 {
+        let least = if self.few.is_some() { 16 } else { 4 };
+        if self.lane.is_some() && total < least {
             return None;
         }
+        let mask = self.few.and_then(|few| self.mask_of_first(few));
         for part in 0..parts {
             let op = opcodes::store(total, width, self.target);
             let mut i = instruction(Form::Store, op, total);
             i.immediate = (total < 4).then_some(0);
             i.from[0] = Some(value.part(part));
+            i.mask = mask;
             i.access = Some(Access {
                 step: if self.lane.is_some() { width } else { 0 },
                 offset: access.offset.checked_add(part as i32 * i32::from(total))?,

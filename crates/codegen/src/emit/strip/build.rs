@@ -85,6 +85,10 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) lane: Option<AxisId>,
     /// In the last turn of a fold over lanes: the mask of its last part.
     pub(super) tail: Option<Id>,
+    /// The points of that axis, if it has fewer than a register has lanes: others are left out.
+    pub(super) few: Option<usize>,
+    /// Masks of so many lanes from the first on.
+    pub(super) first: FxHashMap<usize, Id>,
     pub(super) blocks: Vec<Block>,
     /// Which of them instructions go to.
     pub(super) at: usize,
@@ -137,6 +141,8 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             parts,
             lane: None,
             tail: None,
+            few: None,
+            first: FxHashMap::default(),
             blocks: vec![Block {
                 axis: None,
                 steps: Vec::new(),
@@ -176,27 +182,52 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             }
         }
         if let Some(lane) = lane {
-            let step = (self.lanes * self.parts) as i32;
-            let turns = match cut == Some(lane.id) {
-                true => Turns::LanesUntil {
-                    argument: self.points(step.into()),
-                    step,
-                },
-                false => Turns::Lanes {
-                    extent: i32::try_from(lane.extent).ok()?,
-                    step,
-                },
-            };
-            self.push(lane, turns);
-            self.lane = Some(lane.id);
+            self.open_lanes(lane)?;
         }
-        match self.jam {
-            Some(_) => self.rows()?,
-            None => {
-                let value = self.value(&self.stage.value)?;
-                self.store(&value)?;
-            }
+        self.finish()
+    }
+
+    /// The same with several points of the innermost axis of `outer` at once, as the jam says.
+    pub(super) fn stage_in_rows(
+        &mut self,
+        outer: &[Axis],
+        lane: Axis,
+        cut: Option<AxisId>,
+    ) -> Option<()> {
+        self.cut = cut;
+        let (_, outer) = outer.split_last()?;
+        for axis in outer {
+            self.open(*axis)?;
         }
+        self.turns_of_rows(lane)?;
+        self.close_all()
+    }
+
+    pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
+        let step = (self.lanes * self.parts) as i32;
+        let turns = match self.cut == Some(lane.id) {
+            true => Turns::LanesUntil {
+                argument: self.points(step.into()),
+                step,
+            },
+            false => Turns::Lanes {
+                extent: i32::try_from(lane.extent).ok()?,
+                step,
+            },
+        };
+        self.push(lane, turns);
+        self.lane = Some(lane.id);
+        Some(())
+    }
+
+    /// The value and its store, inside the loops that are open.
+    fn finish(&mut self) -> Option<()> {
+        let value = self.value(&self.stage.value)?;
+        self.store(&value)?;
+        self.close_all()
+    }
+
+    fn close_all(&mut self) -> Option<()> {
         while self.blocks.len() > 1 {
             self.close();
         }
@@ -207,7 +238,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     fn open(&mut self, axis: Axis) -> Option<()> {
         let turns = match self.cut == Some(axis.id) {
             true => Turns::Argument(self.points(0)),
-            false => Turns::Count(i32::try_from(axis.extent / self.rows_of(axis.id)).ok()?),
+            false => Turns::Count(i32::try_from(axis.extent).ok()?),
         };
         self.push(axis, turns);
         Some(())
@@ -218,7 +249,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         self.arguments.len() as u32 - 1
     }
 
-    fn push(&mut self, axis: Axis, turns: Turns) {
+    pub(super) fn push(&mut self, axis: Axis, turns: Turns) {
         self.blocks.push(Block {
             axis: Some(axis.id),
             steps: Vec::new(),
@@ -230,7 +261,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     }
 
     /// Puts the innermost loop behind what comes before it, and forgets what was computed in it.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         let Some(block) = self.blocks.pop() else {
             return;
         };

@@ -3,21 +3,27 @@
 //! > `y[i, j] = Σ_{k, l} x[i + k, j + l] · w[k, l]`: of the rows `i`, `i + 1`, … each takes its points of the
 //! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
 //!
-//! So windows over images load each vector of the image once for all rows that it is part of, and the weights
+//! What is left of the rows after all turns of the loop is done once more behind it. So windows over images load each vector of the image once for all rows that it is part of, and the weights
 //! stay in registers.
 
 use super::build::{Builder, Lanes};
-use crate::strip::program::Access;
+use crate::strip::program::{Access, Turns};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType;
 
 /// An axis of which several points are done side by side.
 pub(super) struct Jam<'n> {
     pub(super) axis: AxisId,
-    /// How many of them.
-    rows: usize,
-    /// The one that is being built.
+    extent: usize,
+    /// How many of them in each turn.
+    each: usize,
+    /// The loop of these turns, by its number.
+    block: usize,
+    /// Those that are being built, from the first of all or, of what is left after all turns, from there on.
+    rows: Range<usize>,
+    /// The one of them that is being built.
     row: usize,
     fold: &'n Scalar,
     /// How many points of the fold a row is behind the one before.
@@ -50,15 +56,25 @@ impl<'n> Jam<'n> {
         if points == 0 || !builder.is_unrolled(points, body) {
             return None;
         }
-        let mut counts = (2..=most).rev();
-        let count = counts.find(|count| rows.extent.is_multiple_of(*count))?;
+        let divides = |count: &usize| rows.extent.is_multiple_of(*count);
+        let each = match (most / 2 + 1..=most).rev().find(divides) {
+            Some(each) => each,
+            // Turns that are about as long, and what is left.
+            None => rows.extent.div_ceil(rows.extent.div_ceil(most)),
+        };
+        if each < 2 {
+            return None;
+        }
         Some(Jam {
             axis: rows.id,
-            rows: count,
+            extent: rows.extent,
+            each,
+            block: 0,
+            rows: 0..each,
             row: 0,
             fold,
             behind: behind(builder, rows.id, axes, body)?,
-            most_kept: builder.target.registers().saturating_sub(count + OTHERS),
+            most_kept: builder.target.registers().saturating_sub(each + OTHERS),
             loads: None,
         })
     }
@@ -114,17 +130,48 @@ fn behind<'n>(
 }
 
 impl<'n> Builder<'_, 'n, '_> {
-    /// How many points of an axis are done side by side.
-    pub(super) fn rows_of(&self, axis: AxisId) -> usize {
-        let jam = self.jam.as_ref().filter(|jam| jam.axis == axis);
-        jam.map_or(1, |jam| jam.rows)
+    /// Opens the loop over the turns of rows, and builds it and what is left; `lane` is the axis inside.
+    pub(super) fn turns_of_rows(&mut self, lane: Axis) -> Option<()> {
+        let block = self.blocks.len();
+        let jam = self.jam.as_mut()?;
+        jam.block = block;
+        let (axis, extent, each) = (jam.axis, jam.extent, jam.each);
+        let turns = Turns::Count(i32::try_from(extent / each).ok()?);
+        let rows = Axis { id: axis, extent };
+        self.push(rows, turns);
+        self.open_lanes(lane)?;
+        self.all_rows()?;
+        self.close();
+        self.close();
+        let left = extent - extent % each..extent;
+        if left.is_empty() {
+            return Some(());
+        }
+        self.jam.as_mut()?.rows = left;
+        self.fixed.insert(axis, 0);
+        self.open_lanes(lane)?;
+        self.all_rows()?;
+        self.close();
+        self.fixed.remove(&axis);
+        Some(())
+    }
+
+    /// Whether it is what is left of the rows that is being built.
+    pub(super) fn is_rest(&self) -> bool {
+        self.jam.as_ref().is_some_and(|jam| jam.rows.start > 0)
+    }
+
+    /// How the rows move: the loop that moves them, by how many points, and which point this one is.
+    pub(super) fn place_of_row(&self, axis: AxisId) -> Option<(usize, i64, i64)> {
+        let jam = self.jam.as_ref().filter(|jam| jam.axis == axis)?;
+        Some((jam.block, jam.each as i64, jam.row as i64))
     }
 
     /// All rows: the fold of all at once, then what else there is of each.
-    pub(super) fn rows(&mut self) -> Option<()> {
-        let (fold, rows) = self.jam.as_ref().map(|jam| (jam.fold, jam.rows))?;
+    fn all_rows(&mut self) -> Option<()> {
+        let (fold, rows) = self.jam.as_ref().map(|jam| (jam.fold, jam.rows.clone()))?;
         let sums = self.folds_of_rows(fold)?;
-        for (row, sum) in (0..rows).zip(sums) {
+        for (row, sum) in rows.zip(sums) {
             self.jam.as_mut()?.row = row;
             let mark = self.order.len();
             self.know(fold, self.blocks.len() - 1, sum);
@@ -146,16 +193,19 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         };
         let start = self.lanes_of(init)?;
-        let (rows, behind) = self.jam.as_ref().map(|jam| (jam.rows, jam.behind))?;
+        let (rows, behind) = self
+            .jam
+            .as_ref()
+            .map(|jam| (jam.rows.clone(), jam.behind))?;
         let points: usize = axes.iter().map(|axis| axis.extent).product();
-        let mut sums = vec![start; rows];
+        let mut sums = vec![start; rows.len()];
         let depth = self.blocks.len() - 1;
         self.jam.as_mut()?.loads = Some(Vec::new());
-        for time in 0..points + (rows - 1) * behind {
+        for time in 0..points + (rows.len() - 1) * behind {
             for (row, sum) in sums.iter_mut().enumerate() {
                 let point = time.checked_sub(row * behind).filter(|k| *k < points);
                 let Some(point) = point else { continue };
-                self.jam.as_mut()?.row = row;
+                self.jam.as_mut()?.row = rows.start + row;
                 *sum = self.fold_point(*op, fold.ty(), axes, point, sum, body)?;
             }
             // What the next points read is something else, but for weights.
@@ -167,12 +217,6 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         self.jam.as_mut()?.loads = None;
         Some(sums)
-    }
-
-    /// Which of them is being built.
-    pub(super) fn row_of(&self, axis: AxisId) -> i64 {
-        let jam = self.jam.as_ref().filter(|jam| jam.axis == axis);
-        jam.map_or(0, |jam| jam.row as i64)
     }
 
     /// What has been loaded from there already, for another row or for all.

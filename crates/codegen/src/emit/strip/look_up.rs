@@ -311,7 +311,7 @@ impl<'n> Builder<'_, 'n, '_> {
     }
 
     /// A mask of the first lanes.
-    fn first_lanes(&mut self, count: usize) -> u32 {
+    pub(super) fn first_lanes(&mut self, count: usize) -> u32 {
         self.arguments.push(Argument::Bits((1u64 << count) - 1));
         let argument = self.arguments.len() as u32 - 1;
         let before = self.go_to(0);

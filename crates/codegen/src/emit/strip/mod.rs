@@ -94,6 +94,10 @@ impl<'n> Emitter<'n, '_> {
             .max(self.width_of(stage.target))
             .max(self.widest_index(&stage.value, lane.id));
         let (nodes, folds) = self.size_of(&stage.value);
+        let rows = |most| self.strip_in_rows(stage, &axes, widest, most, &certain);
+        if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
+            return Some(ready);
+        }
         let mut bytes = target.bytes();
         while bytes / widest > lane.extent {
             bytes /= 2;
@@ -106,14 +110,6 @@ impl<'n> Emitter<'n, '_> {
         // What comes with steps takes registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
-            let in_rows = |most| self.strip_in_rows(stage, target, &axes, lanes, most, &certain);
-            let ready = ROWS.into_iter().filter(|_| folds).find_map(in_rows);
-            if let Some(ready) = ready {
-                return Some(Ready {
-                    bits: bytes * 8,
-                    ..ready
-                });
-            }
             let mut parts = most;
             while parts > 0 && lanes <= lane.extent {
                 // The last turn overlaps the one before: too much must not be done twice.
@@ -199,49 +195,71 @@ impl<'n> Emitter<'n, '_> {
         (lanes, parts): (usize, usize),
         certain: &FxHashSet<usize>,
     ) -> Option<Ready<'n>> {
-        let builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
-        self.finished(builder, axes, outer, lanes * parts)
-    }
-
-    /// The strip that does several rows of a fold side by side, `most` of them at most.
-    fn strip_in_rows(
-        &self,
-        stage: &'n Stage,
-        target: Target,
-        axes: &[Axis],
-        lanes: usize,
-        most: usize,
-        certain: &FxHashSet<usize>,
-    ) -> Option<Ready<'n>> {
-        let rows = axes.len().checked_sub(2)?;
-        let is_cut = self.cut_axis(stage) == Some(axes[rows].id);
-        (usize::from(is_cut)..=rows).find_map(|outer| {
-            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
-            builder.jam = Some(Jam::of(&builder, axes[rows], most)?);
-            self.finished(builder, axes, outer, lanes)
-        })
-    }
-
-    fn finished(
-        &self,
-        mut builder: Builder<'_, 'n, '_>,
-        axes: &[Axis],
-        outer: usize,
-        lanes: usize,
-    ) -> Option<Ready<'n>> {
+        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
         let (lane, between) = axes[outer..].split_last()?;
-        let cut = self.cut_axis(builder.stage).filter(|_| outer == 0);
+        let cut = self.cut_axis(stage).filter(|_| outer == 0);
         builder.stage(between, Some(*lane), cut)?;
-        let code = assemble(&builder.program, builder.target)?;
+        let code = assemble(&builder.program, target)?;
         Some(Ready {
             code,
             arguments: builder.arguments,
             may_fault: builder.may_fault,
             how: builder.how,
             outer,
-            lanes,
+            lanes: lanes * parts,
             bits: 0,
         })
+    }
+
+    /// The strip that does several rows of a fold side by side, `most` of them at most.
+    fn strip_in_rows(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        widest: usize,
+        most: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<Ready<'n>> {
+        let target = self.target?;
+        let &[.., rows, lane] = axes else {
+            return None;
+        };
+        let cut = self.cut_axis(stage);
+        if cut == Some(rows.id) {
+            return None;
+        }
+        // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
+        let may_be_few = target == Target::Avx512;
+        let mut bytes = target.bytes();
+        while match may_be_few {
+            true => bytes > 32 && bytes / 2 / widest >= lane.extent,
+            false => bytes / widest > lane.extent,
+        } {
+            bytes /= 2;
+        }
+        let lanes = bytes / widest;
+        if bytes < 16 || lanes < 2 {
+            return None;
+        }
+        for outer in 0..axes.len() - 1 {
+            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            builder.jam = Some(Jam::of(&builder, rows, most)?);
+            builder.few = Some(lane.extent).filter(|few| *few < lanes);
+            let cut = cut.filter(|_| outer == 0);
+            let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);
+            if let Some(code) = built.and_then(|()| assemble(&builder.program, target)) {
+                return Some(Ready {
+                    code,
+                    arguments: builder.arguments,
+                    may_fault: builder.may_fault,
+                    how: builder.how,
+                    outer,
+                    lanes,
+                    bits: bytes * 8,
+                });
+            }
+        }
+        None
     }
 
     /// The outermost axis, if it is cut into parts.
