@@ -4,7 +4,7 @@
 //! > `t[j] = select(0 <= j - 2 < n, x[j - 2], -inf)`
 //!
 //! The columns near the edges of an image are no vectors. Where there are so many of them that the copy is
-//! less work, rows are whole with it.
+//! less work, rows are whole with it. Sums of products always read one.
 
 use crate::build::zero;
 use crate::contract::operand::Operand;

@@ -2,7 +2,8 @@
 //!
 //! * What guards a load that can read zero becomes part of its index.
 //! * The middle of a domain is done apart from its borders, without the guards that only these need, and
-//!   folds leave out the points that their guards do. Large windows read a copy with its borders filled in.
+//!   folds leave out the points that their guards do. Large windows, and all with weights, read a copy with its
+//!   borders filled in.
 //! * What is copied and not used any more is changed in place.
 //! * Neighbouring dims that no data-dependent index reaches become one: accesses there are offsets.
 //! * Neighbouring axes that only ever step together become one; a contiguous copy of any rank ends up
