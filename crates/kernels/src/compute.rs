@@ -156,7 +156,6 @@ impl<T: Number> Run<'_, T> {
             next: Next {
                 from: std::ptr::null(),
                 step: 0,
-                all: false,
             },
             zero: std::ptr::null(),
             scale: std::ptr::null(),
@@ -313,6 +312,7 @@ impl<T: Number> Run<'_, T> {
     }
 
     /// Where the columns of a panel are, which is in the group that starts with `first`.
+    #[inline(never)]
     fn columns(
         &self,
         columns: *const u8,
@@ -376,7 +376,6 @@ impl<T: Number> Run<'_, T> {
             return Next {
                 from: columns.wrapping_byte_add(FETCH_BYTES),
                 step: width,
-                all: true,
             };
         }
         let lines = (width * size).div_ceil(LINE);
@@ -387,13 +386,11 @@ impl<T: Number> Run<'_, T> {
                 Next {
                     from: next.wrapping_byte_add(number * each * at.count * LINE),
                     step: each * LINE / size_of::<T>(),
-                    all: each > 1,
                 }
             }
             _ => Next {
                 from: columns,
                 step: 0,
-                all: false,
             },
         }
     }

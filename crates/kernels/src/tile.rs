@@ -62,15 +62,14 @@ pub(crate) struct Tile<T> {
     pub(crate) fresh: bool,
 }
 
-/// Packed columns that come after a tile's, of which each `k` fetches some, from `from` on. Of coded ones a tile fetches
-/// as many bytes as it takes itself.
+/// Packed columns that come after a tile's: at each `k` as many vectors as the tile has are fetched, coded ones or not,
+/// from `from` on.
 #[derive(Clone, Copy)]
 pub(crate) struct Next<T> {
     pub(crate) from: *const T,
-    /// How many elements further the next `k` goes on: none if nothing comes after.
+    /// How many elements further the next `k` goes on: fewer than those vectors have if other tiles fetch the rest, and
+    /// none if nothing comes after. Coded ones go on where the last `k` ended.
     pub(crate) step: usize,
-    /// Whether it is more than a line: then as many vectors are fetched as the tile takes itself, some maybe once more.
-    pub(crate) all: bool,
 }
 
 /// The bytes of a line of the cache.
@@ -151,11 +150,8 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                         columns[j] = S::load(packed.add(j * S::LANES));
                     }
                     if H >= LEAST_FETCHING {
-                        S::fetch(next);
-                        if tile.next.all {
-                            for j in 1..N {
-                                S::fetch(next.wrapping_add(j * S::LANES));
-                            }
+                        for j in 0..N {
+                            S::fetch(next.wrapping_add(j * S::LANES));
                         }
                         next = next.wrapping_add(tile.next.step);
                     }

@@ -322,10 +322,7 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
                     for (from, &point) in from.iter_mut().zip(points) {
                         *from = line_from(point, k);
                     }
-                    match lanes {
-                        16 => lay_tile::<true>(&from, to, block.width, lanes),
-                        _ => lay_tile::<false>(&from, to, block.width, lanes),
-                    }
+                    lay_tile(&from, to, block.width, lanes);
                     continue;
                 }
                 let mut lines = [V32::zero(); 16];
@@ -342,19 +339,14 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
     }
 }
 
-/// Lays a tile across: 16 elements from each of 16 places on, to lines of `lanes` elements, all 16 if they are
-/// `WHOLE`, that are `width` apart. A function of its own, so that all lines stay in registers.
+/// Lays a tile across: 16 elements from each of 16 places on, to lines of `lanes` elements that are `width` apart. A
+/// function of its own, so that all lines stay in registers.
 ///
 /// # Safety
 /// They may be read, and written.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
 #[inline(never)]
-unsafe fn lay_tile<const WHOLE: bool>(
-    from: &[*const f32; 16],
-    to: *mut f32,
-    width: usize,
-    lanes: usize,
-) {
+unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize, lanes: usize) {
     // SAFETY: the caller's.
     unsafe {
         let mut lines = [V32::zero(); 16];
@@ -364,10 +356,7 @@ unsafe fn lay_tile<const WHOLE: bool>(
             *line = V32::load(from);
         }
         for (line, v) in transpose(lines).into_iter().enumerate() {
-            match WHOLE {
-                true => V32::store(to.add(line * width), v),
-                false => V32::store_first(to.add(line * width), v, lanes),
-            }
+            V32::store_first(to.add(line * width), v, lanes);
         }
     }
 }
