@@ -81,14 +81,12 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         let parts = self.parts;
         let mut loaded = Vec::with_capacity(parts);
-        let last = match self.few {
-            Some(_) if total < 16 => return None,
-            Some(few) => self.mask_of_first(few),
-            None => self.tail,
-        };
+        if self.few.is_some() && total < 16 {
+            return None;
+        }
+        let mask = self.few.and_then(|few| self.mask_of_first(few));
         for part in 0..parts {
-            let masked = last.filter(|_| part + 1 == parts);
-            let op = match masked {
+            let op = match mask {
                 Some(_) => opcodes::masked_load(width, self.target)?,
                 None => opcodes::load(total, width, self.target),
             };
@@ -99,8 +97,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 offset: access.offset.checked_add(offset)?,
                 ..access
             });
-            i.mask = masked;
-            i.zeroing = masked.is_some();
+            (i.mask, i.zeroing) = (mask, mask.is_some());
             loaded.push(self.give(i, Class::Vector));
         }
         Some(Lanes::new(loaded, width))
@@ -108,18 +105,12 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// A mask of the first lanes, if these are not all.
     fn mask_of_first(&mut self, count: usize) -> Option<Id> {
-        if count >= self.lanes {
-            return None;
-        }
-        let known = self.first.get(&count).copied();
-        let mask = known.unwrap_or_else(|| self.first_lanes(count));
-        self.first.insert(count, mask);
-        Some(mask)
+        (count < self.lanes).then(|| self.first_lanes(count))
     }
 
     /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
     fn load_every_second(&mut self, ty: ElementType, access: Access) -> Option<Lanes> {
-        if self.width(ty) != 4 || self.lanes < 8 || self.tail.is_some() {
+        if self.width(ty) != 4 || self.lanes < 8 {
             return None;
         }
         let bytes = self.bytes(4);

@@ -3,8 +3,8 @@
 //! > `y[i, j] = Σ_{k, l} x[i + k, j + l] · w[k, l]`: of the rows `i`, `i + 1`, … each takes its points of the
 //! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
 //!
-//! What is left of the rows after all turns of the loop is done once more behind it. So windows over images load each vector of the image once for all rows that it is part of, and the weights
-//! stay in registers.
+//! What is left of the rows after all turns of the loop is done once more behind it. So windows over images
+//! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
 use super::build::{Builder, Lanes};
 use crate::strip::program::{Access, Turns};

@@ -11,7 +11,7 @@ use crate::emit::address::Linear;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Class, Form, INDICES, Instruction, LookUp, Operand};
+use crate::strip::program::{Access, Class, Form, INDICES, Id, Instruction, LookUp, Operand};
 use crate::strip::{Target, permutes_bytes};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Wrap, outermost};
@@ -195,7 +195,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// How `buffer[at]` is such a load.
     fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
-        if self.target != Target::Avx512 || self.tail.is_some() {
+        if self.target != Target::Avx512 {
             return None;
         }
         let linear = self.emitter.linear(buffer, at);
@@ -311,7 +311,10 @@ impl<'n> Builder<'_, 'n, '_> {
     }
 
     /// A mask of the first lanes.
-    pub(super) fn first_lanes(&mut self, count: usize) -> u32 {
+    pub(super) fn first_lanes(&mut self, count: usize) -> Id {
+        if let Some(known) = self.first.get(&count) {
+            return *known;
+        }
         self.arguments.push(Argument::Bits((1u64 << count) - 1));
         let argument = self.arguments.len() as u32 - 1;
         let before = self.go_to(0);
@@ -322,6 +325,7 @@ impl<'n> Builder<'_, 'n, '_> {
             ..mask
         });
         self.go_to(before);
+        self.first.insert(count, to);
         to
     }
 

@@ -3,6 +3,7 @@
 mod access;
 mod build;
 mod collected;
+mod fold;
 mod jam;
 mod lanes;
 mod look_up;
