@@ -19,6 +19,8 @@ use vinelift_tensor::ElementType::{self, I32, I64};
 
 /// Registers that a row may take which stays in them.
 const MOST_REGISTERS: usize = 4;
+/// Bytes from row to row that lanes may run over.
+const MOST_DOWN: u32 = 1 << 20;
 /// Bytes of a register.
 const REGISTER: usize = 64;
 
@@ -189,8 +191,10 @@ impl<'n> Builder<'_, 'n, '_> {
         if rows.columns > 0 && !(in_parts && begins) {
             return None;
         }
+        // The rows of a turn lie at offsets that instructions have room for.
+        let is_near = rows.down.unsigned_abs() <= MOST_DOWN;
         let is_exact = rows.columns == 0 || rows.down % i32::from(rows.columns) == 0;
-        is_exact.then(|| (rows, linear.without(|x| of_lane(x).is_some())))
+        (is_exact && is_near).then(|| (rows, linear.without(|x| of_lane(x).is_some())))
     }
 
     /// How `buffer[at]` is such a load.
@@ -247,11 +251,14 @@ impl<'n> Builder<'_, 'n, '_> {
         let Kind::Load { buffer, at } = index.kind() else {
             return None;
         };
-        let is_own = *buffer == self.stage.target;
+        // One that would be zero cannot be read, and one that the stage writes not ahead.
+        if *buffer == self.stage.target || at.iter().any(reads_zero) {
+            return None;
+        }
         let (access, step) = self.access(*buffer, at)?;
         let width = self.width(index.ty());
         let bytes = self.lanes * usize::from(width);
-        if is_own || step != 1 || !(16..=REGISTER).contains(&bytes) {
+        if step != 1 || !(16..=REGISTER).contains(&bytes) {
             return None;
         }
         let is_known = self.emitter.never_faults(wrap);
