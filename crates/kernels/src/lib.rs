@@ -38,30 +38,29 @@
 //! tasks, make elements of them.
 //!
 //! # Measured
-//! One thread of an AMD Zen 5 server with AVX-512 (21 November 2026; `cargo bench -p vinelift-kernels`
-//! runs these and more). GFLOP/s; the peak that [`peak()`] measures is 265 (AVX2: 132), and `gemm` is
-//! that crate, version 0.19, which uses AVX2 here. Weights are packed before.
+//! One thread of an AMD Zen 5 server with AVX-512 (22 November 2026; `cargo bench -p vinelift-kernels`
+//! runs these and more). GFLOP/s; the peak that [`peak()`] measured beside is 257, and `gemm` is that crate,
+//! version 0.19, which uses AVX2 here, as measured the day before at a peak of 265. Weights are packed before.
 //!
 //! | contraction | AVX-512 | AVX2 | `gemm` |
 //! |---|---|---|---|
-//! | 400×384 · weights 384×1536 | 253 | 130 | 125 |
-//! | 128×384 · weights 384×384 | 251 | 130 | 126 |
-//! | 4×1536 · weights 1536×384 | 221 | 107 | 26 |
-//! | 1×1536 · weights 1536×384 (bound by memory) | 57 | 63 | 52 |
-//! | 512×512 · 512×512 | 251 | 123 | 131 |
-//! | 6 heads of 400×64 · 64×400 | 242 | 128 | 130 |
-//! | 6 heads of 400×400 · 400×64 | 211 | 115 | 133 |
-//! | 12 heads of 16×32 · 32×16, the right one transposed | 69 | 52 | 45 |
-//! | convolution 64→64, 28×28, window 3×3 | 240 | 124 | |
-//! | convolution 256→256, 7×7, window 3×3 | 189 | 105 | |
-//! | convolution 128→512, 14×14, window 1×1 | 236 | 128 | |
-//! | convolution 3→64, 112×112, window 7×7, step 2 | 199 | 100 | |
-//! | 400×384 · weights 384×1536, of bytes (peak 1050) | 960 | 208 | |
-//! | 6 heads of 400×64 · 64×400, of bytes | 765 | 170 | |
-//! | 24×1536 · weights 1536×384 | 227 | | |
-//! | 24×1536 · weights 1536×384 of 8 bits | 210 | 110 | |
-//! | depthwise convolution 256, 14×14, window 5×5 | 73 | 50 | |
-//! | depthwise convolution 24, 128×128, window 3×3 | 64 | 43 | |
+//! | 400×384 · weights 384×1536 | 232 | 120 | 125 |
+//! | 128×384 · weights 384×384 | 234 | 119 | 126 |
+//! | 24×1536 · weights 1536×384 | 226 | 112 | |
+//! | 24×1536 · weights 1536×384 of 8 bits | 212 | 115 | |
+//! | 4×1536 · weights 1536×384 | 144 | 94 | 26 |
+//! | 1×1536 · weights 1536×384 (bound by memory) | 50 | 51 | 52 |
+//! | 512×512 · 512×512 | 229 | 109 | 131 |
+//! | 6 heads of 400×64 · 64×400 | 213 | 114 | 130 |
+//! | 6 heads of 400×400 · 400×64 | 194 | 105 | 133 |
+//! | convolution 64→64, 28×28, window 3×3 | 212 | 111 | |
+//! | convolution 256→256, 7×7, window 3×3 | 157 | 99 | |
+//! | convolution 128→512, 14×14, window 1×1 | 217 | 118 | |
+//! | convolution 3→64, 112×112, window 7×7, step 2 | 182 | 94 | |
+//! | 400×384 · weights 384×1536, of bytes (peak 1050) | 916 | 199 | |
+//! | 6 heads of 400×64 · 64×400, of bytes | 612 | 120 | |
+//! | depthwise convolution 256, 14×14, window 5×5 | 60 | 40 | |
+//! | depthwise convolution 24, 128×128, window 3×3 | 46 | 30 | |
 
 mod axes;
 mod coded;
