@@ -2,7 +2,9 @@
 
 use super::Target;
 use super::allocate::{Registers, allocate};
-use super::encode::{Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI, RSP};
+use super::encode::{
+    Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI, RSP, opcode,
+};
 use super::indices;
 use super::program::{
     Access, Form, INDICES, Instruction, Operand, Program, Source, Spread, Step, Turns,
@@ -468,18 +470,8 @@ impl Assembly<'_> {
     }
 }
 
-const MOVE: Opcode = Opcode {
-    prefix: 2,
-    map: 1,
-    wide: false,
-    code: 0x6f,
-};
-const LOAD_MASK: Opcode = Opcode {
-    prefix: 0,
-    map: 1,
-    wide: true,
-    code: 0x90,
-};
+const MOVE: Opcode = opcode(2, 1, false, 0x6f);
+const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
 
 /// Spreads an element over all lanes.
 pub(super) fn spread_opcode(width: u8, evex: bool) -> Opcode {
@@ -489,12 +481,7 @@ pub(super) fn spread_opcode(width: u8, evex: bool) -> Opcode {
         4 => 0x58,
         _ => 0x59,
     };
-    Opcode {
-        prefix: 1,
-        map: 2,
-        wide: evex && width == 8,
-        code,
-    }
+    opcode(1, 2, evex && width == 8, code)
 }
 
 fn argument_at(argument: u32) -> Memory {

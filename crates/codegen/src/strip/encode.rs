@@ -19,6 +19,15 @@ pub(crate) struct Opcode {
     pub(crate) code: u8,
 }
 
+pub(crate) const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
+    Opcode {
+        prefix,
+        map,
+        wide,
+        code,
+    }
+}
+
 /// An operand in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Memory {

@@ -5,7 +5,7 @@
 //! zero, on the stack, and compares again; if that does not help either, the strip ends and returns 1.
 
 use super::assemble::Assembly;
-use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP};
+use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
 use super::program::{Form, Instruction, LookUp, Program, Step};
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
@@ -270,15 +270,6 @@ fn index_at(base: General, bytes: u8, register: u8) -> Memory {
 
 /// Of comparisons of integers.
 const GREATER: u8 = 6;
-
-const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
-    Opcode {
-        prefix,
-        map,
-        wide,
-        code,
-    }
-}
 
 const MASK_TO_GENERAL: Opcode = opcode(0, 1, false, 0x93);
 const LOAD: Opcode = opcode(2, 1, false, 0x6f);

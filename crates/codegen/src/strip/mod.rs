@@ -20,7 +20,7 @@ pub(crate) mod program;
 mod tests;
 
 pub(crate) use assemble::{Assembled, assemble};
-pub(crate) use encode::Opcode;
+pub(crate) use encode::{Opcode, opcode};
 
 /// The instructions that strips may consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,18 +17,8 @@ fn text(emit: impl FnOnce(&mut Assembler)) -> Vec<String> {
     decoder.into_iter().map(line).collect()
 }
 
-const ADD: Opcode = Opcode {
-    prefix: 0,
-    map: 1,
-    wide: false,
-    code: 0x58,
-};
-const BROADCAST: Opcode = Opcode {
-    prefix: 1,
-    map: 2,
-    wide: false,
-    code: 0x58,
-};
+const ADD: Opcode = opcode(0, 1, false, 0x58);
+const BROADCAST: Opcode = opcode(1, 2, false, 0x58);
 
 fn at(base: u8, scale: u8, offset: i32) -> Memory {
     Memory::At {

@@ -1,17 +1,8 @@
 //! Which instruction does what. `None` where the target has none.
 
-use crate::strip::{Opcode, Target};
+use crate::strip::{Opcode, Target, opcode};
 use vinelift_nest::Binary;
 use vinelift_tensor::ElementType::{self, F32, F64};
-
-const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
-    Opcode {
-        prefix,
-        map,
-        wide,
-        code,
-    }
-}
 
 /// On `f32` or `f64`: prefix `66` for the latter.
 pub(super) fn float(width: u8, code: u8) -> Opcode {
