@@ -451,8 +451,15 @@ impl ColdBlocks {
 pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
     match checks {
         [] => "",
-        _ if checks.iter().all(|check| check.is_known) => "constant indices, checked once",
-        _ => "indices checked by vectors",
+        _ => how_checked(checks.iter().all(|check| check.is_known)),
+    }
+}
+
+/// The same of indices that are known to be in range, or not.
+pub(super) fn how_checked(is_known: bool) -> &'static str {
+    match is_known {
+        true => "constant indices, checked once",
+        false => "indices checked by vectors",
     }
 }
 

@@ -14,7 +14,7 @@ use super::loops::Turns;
 use super::strip::{Ready, even};
 use super::vector::Plan;
 use super::{Binding, Emitter, any_under};
-use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
 
@@ -193,10 +193,15 @@ impl<'n> Emitter<'n, '_> {
         self.axes.insert(axis, first);
         let status = self.call_strip(number, stage, ready)?;
         self.axes.remove(&axis);
-        let after = self.builder.create_block();
-        self.builder.ins().brif(status, exact, &[], after, &[]);
-        self.builder.switch_to_block(after);
+        self.leave_if(status, exact);
         Ok(())
+    }
+
+    /// Goes on at `exact` if the condition is not zero.
+    pub(super) fn leave_if(&mut self, condition: Value, exact: Block) {
+        let after = self.builder.create_block();
+        self.builder.ins().brif(condition, exact, &[], after, &[]);
+        self.builder.switch_to_block(after);
     }
 
     /// Reads one element of each cache line that a block of columns may lead to, row after row. All of them

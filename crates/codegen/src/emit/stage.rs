@@ -114,9 +114,8 @@ impl<'n> Emitter<'n, '_> {
         let may_fault = ready.may_fault;
         let status = self.call_strip(number, stage, ready)?;
         if may_fault {
-            let (exact, after) = (self.builder.create_block(), self.builder.create_block());
-            self.builder.ins().brif(status, exact, &[], after, &[]);
-            self.builder.switch_to_block(after);
+            let exact = self.builder.create_block();
+            self.leave_if(status, exact);
             self.know(legal);
             self.point_by_point(legal, exact, inner)?;
         }
@@ -231,7 +230,7 @@ impl<'n> Emitter<'n, '_> {
                 format!("collected in blocks of {rows}{lane}")
             }
             Way::Vectors(_) => checks.to_owned(),
-            Way::Strip(Some(ready)) => ready.how.to_owned(),
+            Way::Strip(Some(ready)) => ready.how.clone(),
             Way::Strip(None) | Way::Collected(None) => String::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! From a stage, or the inner loops of one, to a program.
 
+use super::Ready;
 use super::access::PointerKey;
 use super::jam::Jam;
 use super::lanes::instruction;
@@ -7,8 +8,8 @@ use super::opcodes;
 use crate::emit::address::Linear;
 use crate::emit::vector::operands_first;
 use crate::emit::{Emitter, register};
-use crate::strip::Target;
 use crate::strip::program::{Class, Form, Id, Instruction, Operand, Program, Source, Step, Turns};
+use crate::strip::{Target, assemble};
 use rustc_hash::FxHashMap;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -109,7 +110,7 @@ pub(super) struct Builder<'b, 'n, 'f> {
     /// Whether an index may be out of range.
     pub(super) may_fault: bool,
     /// What a dump says of how elements are looked up, if any are.
-    pub(super) how: &'static str,
+    pub(super) how: String,
 }
 
 /// More than this is not worth a strip's registers.
@@ -154,8 +155,22 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             pointers: FxHashMap::default(),
             scalars: FxHashMap::default(),
             may_fault: false,
-            how: "",
+            how: String::new(),
         }
+    }
+
+    /// The strip of what has been built, on registers of so many bytes, inside so many loops of the kernel; `None`
+    /// if there are too few registers.
+    pub(super) fn ready(self, outer: usize, bytes: usize) -> Option<Ready<'n>> {
+        Some(Ready {
+            code: assemble(&self.program, self.target)?,
+            arguments: self.arguments,
+            may_fault: self.may_fault,
+            how: self.how,
+            outer,
+            lanes: self.lanes * self.parts,
+            bits: bytes * 8,
+        })
     }
 
     /// Builds the loops over `outer`, and over `lane` if the target is written along it. Of the axis `cut`

@@ -117,18 +117,9 @@ impl<'n> Emitter<'n, '_> {
             let of = |axis: Axis, extent| Axis { extent, ..axis };
             let outer: Vec<Axis> = rows.iter().map(|(axis, n)| of(*axis, *n)).collect();
             let built = builder.stage(&outer, Some(of(lane, length)), None);
-            let code = built.and_then(|()| crate::strip::assemble(&builder.program, target));
-            let Some(code) = code.filter(|_| !builder.may_fault) else {
+            let ready = built.and_then(|()| builder.ready(axes.len() - 1 - outer.len(), bytes));
+            let Some(ready) = ready.filter(|ready| !ready.may_fault) else {
                 continue;
-            };
-            let ready = Ready {
-                code,
-                arguments: builder.arguments,
-                may_fault: false,
-                how: "",
-                outer: axes.len() - 1 - outer.len(),
-                lanes,
-                bits: bytes * 8,
             };
             return Some(Collected {
                 ready,

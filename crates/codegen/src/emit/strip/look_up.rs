@@ -8,6 +8,7 @@ use super::build::{Argument, Block, Builder, Lanes};
 use super::lanes::instruction;
 use super::opcodes::{self, Order};
 use crate::emit::address::Linear;
+use crate::emit::checked::how_checked;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
@@ -117,12 +118,9 @@ impl<'n> Builder<'_, 'n, '_> {
         let lanes = self.lanes as u8;
         self.check(wrap, index)?;
         self.program.looks_up = true;
-        self.how = match (permutes, self.emitter.never_faults(wrap)) {
-            (true, false) => "indices checked by vectors, rows in registers",
-            (false, false) => "indices checked by vectors",
-            (true, true) => "constant indices, checked once, rows in registers",
-            (false, true) => "constant indices, checked once",
-        };
+        let checked = how_checked(self.emitter.never_faults(wrap));
+        let kept = if permutes { ", rows in registers" } else { "" };
+        self.how = format!("{checked}{kept}");
         if permutes {
             let row = self.row(access, extent, width, row_depth)?;
             return self.permuted(&row, index_bytes, width);

@@ -13,7 +13,7 @@ use super::address::Place;
 use super::loops::Turns;
 use super::stage::reads_zero;
 use super::{Emitter, Result, Runs};
-use crate::strip::{Assembled, Target, assemble};
+use crate::strip::{Assembled, Target};
 use build::{Argument, Builder};
 pub(super) use collected::{Collected, even};
 use cranelift_codegen::ir::{
@@ -59,7 +59,7 @@ pub(super) struct Ready<'n> {
     /// Whether it stops where an index is out of range.
     pub(super) may_fault: bool,
     /// What a dump says of how elements are looked up, if any are.
-    pub(super) how: &'static str,
+    pub(super) how: String,
     /// How many loops of the stage are not part of it.
     pub(super) outer: usize,
     pub(super) lanes: usize,
@@ -90,10 +90,7 @@ impl<'n> Emitter<'n, '_> {
             return None;
         }
         let certain = self.certain_loads(stage);
-        let widest = self
-            .widest_of(&stage.value)
-            .max(self.width_of(stage.target))
-            .max(self.widest_index(&stage.value, lane.id));
+        let widest = self.widest_lane(stage, lane);
         let (nodes, folds) = self.size_of(&stage.value);
         let rows = |most| self.strip_in_rows(stage, &axes, widest, most, &certain);
         if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
@@ -121,14 +118,10 @@ impl<'n> Emitter<'n, '_> {
                     continue;
                 }
                 for outer in 0..axes.len() {
-                    let count = (lanes, parts);
-                    if let Some(ready) =
-                        self.try_strip(stage, target, &axes, outer, count, &certain)
-                    {
-                        return Some(Ready {
-                            bits: bytes * 8,
-                            ..ready
-                        });
+                    let count = [bytes, lanes, parts];
+                    let ready = self.try_strip(stage, target, &axes, outer, count, &certain);
+                    if ready.is_some() {
+                        return ready;
                     }
                 }
                 parts /= 2;
@@ -158,10 +151,7 @@ impl<'n> Emitter<'n, '_> {
     ) -> Option<Ready<'n>> {
         let target = self.target?;
         let certain = self.certain_loads(stage);
-        let widest = self
-            .widest_of(&stage.value)
-            .max(self.width_of(stage.target))
-            .max(self.widest_index(&stage.value, lane.id));
+        let widest = self.widest_lane(stage, lane);
         let lanes = target.bytes() / widest;
         let parts = if lanes * 2 <= count { 2 } else { 1 };
         if lanes < 2 || lanes > count {
@@ -175,16 +165,7 @@ impl<'n> Emitter<'n, '_> {
             ..lane
         };
         builder.stage(&[rows], Some(block), cut)?;
-        let code = assemble(&builder.program, target)?;
-        Some(Ready {
-            code,
-            arguments: builder.arguments,
-            may_fault: builder.may_fault,
-            how: builder.how,
-            outer,
-            lanes: lanes * parts,
-            bits: target.bytes() * 8,
-        })
+        builder.ready(outer, target.bytes())
     }
 
     fn try_strip(
@@ -193,23 +174,14 @@ impl<'n> Emitter<'n, '_> {
         target: Target,
         axes: &[Axis],
         outer: usize,
-        (lanes, parts): (usize, usize),
+        [bytes, lanes, parts]: [usize; 3],
         certain: &FxHashSet<usize>,
     ) -> Option<Ready<'n>> {
         let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
         let (lane, between) = axes[outer..].split_last()?;
         let cut = self.cut_axis(stage).filter(|_| outer == 0);
         builder.stage(between, Some(*lane), cut)?;
-        let code = assemble(&builder.program, target)?;
-        Some(Ready {
-            code,
-            arguments: builder.arguments,
-            may_fault: builder.may_fault,
-            how: builder.how,
-            outer,
-            lanes: lanes * parts,
-            bits: 0,
-        })
+        builder.ready(outer, bytes)
     }
 
     /// The strip that does several rows of a fold side by side, `most` of them at most.
@@ -248,16 +220,9 @@ impl<'n> Emitter<'n, '_> {
             builder.few = Some(lane.extent).filter(|few| *few < lanes);
             let cut = cut.filter(|_| outer == 0);
             let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);
-            if let Some(code) = built.and_then(|()| assemble(&builder.program, target)) {
-                return Some(Ready {
-                    code,
-                    arguments: builder.arguments,
-                    may_fault: builder.may_fault,
-                    how: builder.how,
-                    outer,
-                    lanes,
-                    bits: bytes * 8,
-                });
+            let ready = built.and_then(|()| builder.ready(outer, bytes));
+            if ready.is_some() {
+                return ready;
             }
         }
         None
@@ -267,6 +232,13 @@ impl<'n> Emitter<'n, '_> {
     fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
         let outer = outermost(stage).filter(|_| self.parts.extent > 1)?;
         Some(outer.id)
+    }
+
+    /// The most bytes that a lane takes, of elements, indices or what is written.
+    fn widest_lane(&self, stage: &'n Stage, lane: Axis) -> usize {
+        self.widest_of(&stage.value)
+            .max(self.width_of(stage.target))
+            .max(self.widest_index(&stage.value, lane.id))
     }
 
     fn width_of(&self, buffer: vinelift_nest::BufferId) -> usize {
