@@ -28,11 +28,8 @@ pub(crate) struct Assembled {
 /// `None` if there are too few registers.
 pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     let evex = target == Target::Avx512;
-    if program.looks_up && !evex {
-        return None;
-    }
     let (vectors, own) = match program.looks_up {
-        true => (32 - indices::SCRATCH, indices::OWN),
+        true => (if evex { 32 } else { 16 } - indices::SCRATCH, indices::OWN),
         false => (target.registers() as u8, 0),
     };
     let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
@@ -88,7 +85,7 @@ fn depth(steps: &[Step]) -> usize {
 pub(super) struct Assembly<'p> {
     program: &'p Program,
     registers: Registers,
-    evex: bool,
+    pub(super) evex: bool,
     /// The first of the vector registers, at least two, for what is loaded for one instruction.
     pub(super) scratch: u8,
     /// How many general registers are not for pointers and counters.

@@ -1,9 +1,12 @@
 //! Indices that depend on data: checked by registers, and what lies where they say.
 //!
 //! The indices of a turn lie side by side in memory. All are compared with their extent before anything is
-//! loaded through them. If one is not less, code that is laid out far away adds the extent to those less than
-//! zero, on the stack, and compares again; if that does not help either, the strip ends and returns 1.
+//! loaded through them: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the
+//! sign of `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`. If one is not in range, code
+//! that is laid out far away adds the extent to those less than zero, on the stack, and compares again; if
+//! that does not help either, the strip ends and returns 1.
 
+use super::Target;
 use super::assemble::Assembly;
 use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
 use super::program::{Form, Instruction, LookUp, Program, Step};
@@ -26,6 +29,14 @@ pub(super) struct Cold {
     good: u8,
     here: Label,
     resume: Label,
+}
+
+/// What indices of so many bytes with such an extent are compared with.
+pub(crate) fn limit(extent: u64, target: Target) -> u64 {
+    match target {
+        Target::Avx512 => extent,
+        Target::Avx2 => extent.wrapping_sub(1),
+    }
 }
 
 /// Bytes of the stack for indices that were less than zero.
@@ -66,8 +77,21 @@ impl Assembly<'_> {
         });
     }
 
-    /// Compares the indices from `at` on: equal if all are less than the limit.
-    fn compare(&mut self, i: &Instruction, registers: u8, (limit, good): (u8, u8), at: General) {
+    /// Compares the indices from `at` on: zero if all are in range.
+    fn compare(&mut self, i: &Instruction, registers: u8, limit_and_good: (u8, u8), at: General) {
+        match self.evex {
+            true => self.compare_unsigned(i, registers, limit_and_good, at),
+            false => self.join_signs(i, registers, limit_and_good, at),
+        }
+    }
+
+    fn compare_unsigned(
+        &mut self,
+        i: &Instruction,
+        registers: u8,
+        (limit, good): (u8, u8),
+        at: General,
+    ) {
         for register in 0..registers {
             let extra = Extra {
                 // Those before it must have been good.
@@ -84,45 +108,95 @@ impl Assembly<'_> {
         self.code.compare(INDEX, (1 << lanes) - 1);
     }
 
+    fn join_signs(&mut self, i: &Instruction, registers: u8, (last, signs): (u8, u8), at: General) {
+        let is_wide = index_bytes(i) == 8;
+        let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
+        for register in 0..registers {
+            let index = Last::Memory(index_at(at, i.bytes, register));
+            // The first may be what they are compared with.
+            let to = if register == 0 {
+                signs
+            } else {
+                self.scratch + 1
+            };
+            self.code.vex(subtract, i.bytes, to, last, index, None);
+            self.code.vex(OR, i.bytes, to, to, index, None);
+            if to != signs {
+                let other = Last::Register(to);
+                self.code.vex(OR, i.bytes, signs, signs, other, None);
+            }
+        }
+        let test = if is_wide { TEST_WIDE } else { TEST };
+        let last = Last::Register(signs);
+        self.code.vex(test, i.bytes, signs, 0, last, None);
+    }
+
     /// The code that is laid out far away; it leads back, or to `fault`.
     pub(super) fn cold_checks(&mut self, fault: Label) {
         for cold in std::mem::take(&mut self.cold) {
-            let Cold {
-                check,
-                registers,
-                limit,
-                good,
-                ..
-            } = cold;
             self.code.put(cold.here);
             if cold.negative {
-                let wide = index_bytes(&check) == 8;
-                // The first may be the limit.
-                let index = self.scratch + 1;
-                for register in 0..registers {
-                    let mut emit = |op, first, second, last, mask| {
-                        let op = Opcode { wide, ..op };
-                        let extra = Extra {
-                            mask,
-                            ..Extra::default()
-                        };
-                        self.code.evex(op, check.bytes, first, second, last, extra);
-                    };
-                    let from = index_at(INDICES_AT, check.bytes, register);
-                    let to = index_at(RSP, check.bytes, register);
-                    let add = if wide { ADD_WIDE } else { ADD };
-                    emit(LOAD, index, 0, Last::Memory(from), 0);
-                    emit(SIGNS, good, 0, Last::Register(index), 0);
-                    emit(add, index, index, Last::Register(limit), good);
-                    emit(STORE, index, 0, Last::Memory(to), 0);
+                for register in 0..cold.registers {
+                    match self.evex {
+                        true => self.from_the_end_masked(&cold, register),
+                        false => self.from_the_end(&cold, register),
+                    }
                 }
                 let stack = index_at(RSP, 0, 0);
                 self.code.address(INDICES_AT, stack);
-                self.compare(&check, registers, (limit, good), RSP);
+                let limit_and_good = (cold.limit, cold.good);
+                self.compare(&cold.check, cold.registers, limit_and_good, RSP);
                 self.code.jump_if(Condition::Zero, cold.resume);
             }
             self.code.jump(fault);
         }
+    }
+
+    /// Puts a register of indices on the stack, those less than zero counted from the end.
+    fn from_the_end_masked(&mut self, cold: &Cold, register: u8) {
+        let bytes = cold.check.bytes;
+        let wide = index_bytes(&cold.check) == 8;
+        // The first may be the limit.
+        let index = self.scratch + 1;
+        let mut emit = |op, first, second, last, mask| {
+            let op = Opcode { wide, ..op };
+            let extra = Extra {
+                mask,
+                ..Extra::default()
+            };
+            self.code.evex(op, bytes, first, second, last, extra);
+        };
+        let from = Last::Memory(index_at(INDICES_AT, bytes, register));
+        let to = Last::Memory(index_at(RSP, bytes, register));
+        let add = if wide { ADD_WIDE } else { ADD };
+        emit(LOAD, index, 0, from, 0);
+        emit(SIGNS, cold.good, 0, Last::Register(index), 0);
+        emit(add, index, index, Last::Register(cold.limit), cold.good);
+        emit(STORE, index, 0, to, 0);
+    }
+
+    /// The same without masks; the limit is one less than the extent.
+    fn from_the_end(&mut self, cold: &Cold, register: u8) {
+        let bytes = cold.check.bytes;
+        let (index, less) = (self.scratch + 1, cold.good);
+        let [greater, add, subtract] = match index_bytes(&cold.check) {
+            8 => [IS_GREATER_WIDE, ADD_WIDE, SUBTRACT_WIDE],
+            _ => [IS_GREATER, ADD, SUBTRACT],
+        };
+        let mut emit = |op, first, second, last| {
+            self.code.vex(op, bytes, first, second, last, None);
+        };
+        let from = Last::Memory(index_at(INDICES_AT, bytes, register));
+        let to = Last::Memory(index_at(RSP, bytes, register));
+        let added = index + 1;
+        emit(LOAD, index, 0, from);
+        emit(XOR, less, less, Last::Register(less));
+        // All bits of those less than zero: minus one.
+        emit(greater, less, less, Last::Register(index));
+        emit(AND, added, less, Last::Register(cold.limit));
+        emit(add, index, index, Last::Register(added));
+        emit(subtract, index, index, Last::Register(less));
+        emit(STORE, index, 0, to);
     }
 
     pub(super) fn look_up(&mut self, i: &Instruction, elements: LookUp, to: u8) {
@@ -240,6 +314,10 @@ impl Assembly<'_> {
         (first, second, last): (u8, u8, Last),
         immediate: Option<u8>,
     ) {
+        if !self.evex {
+            self.code.vex(op, bytes, first, second, last, immediate);
+            return;
+        }
         let extra = Extra {
             immediate,
             ..Extra::default()
@@ -278,7 +356,17 @@ const STORE: Opcode = opcode(2, 1, false, 0x7f);
 const SIGNS: Opcode = opcode(2, 2, false, 0x39);
 const ADD: Opcode = opcode(1, 1, false, 0xfe);
 const ADD_WIDE: Opcode = opcode(1, 1, true, 0xd4);
+const SUBTRACT: Opcode = opcode(1, 1, false, 0xfa);
+const SUBTRACT_WIDE: Opcode = opcode(1, 1, true, 0xfb);
+const AND: Opcode = opcode(1, 1, false, 0xdb);
+const OR: Opcode = opcode(1, 1, false, 0xeb);
 const XOR: Opcode = opcode(1, 1, false, 0xef);
+/// Whether the signs of all lanes are clear.
+const TEST: Opcode = opcode(1, 2, false, 0x0e);
+const TEST_WIDE: Opcode = opcode(1, 2, false, 0x0f);
+/// All bits of the lanes where the first is greater.
+const IS_GREATER: Opcode = opcode(1, 1, false, 0x66);
+const IS_GREATER_WIDE: Opcode = opcode(1, 2, false, 0x37);
 /// One element, with zeros above it.
 const LOAD_4: Opcode = opcode(2, 1, false, 0x10);
 const LOAD_8: Opcode = opcode(3, 1, true, 0x10);

@@ -4,8 +4,8 @@
 //! Cranelift knows vectors of 128 bits. Where a stage, or the inner part of its loops, is arithmetic
 //! on elements whose addresses step by constants, it becomes a [`program::Program`] of loops and
 //! instructions on 256 (AVX2) or 512 bits (AVX-512), gets registers by a linear scan, and is a
-//! function of its own that the kernel calls. With AVX-512, elements may also lie where indices in
-//! memory say ([`indices`]). All else of the kernel stays Cranelift's.
+//! function of its own that the kernel calls. Elements may also lie where indices in memory
+//! say ([`indices`]). All else of the kernel stays Cranelift's.
 //!
 //! Every lane computes what the scalar code computes, bit by bit, and a strip touches no element that
 //! the stage does not. A strip ends where it finds an index out of range, and says so: what is to be done
@@ -21,6 +21,7 @@ mod tests;
 
 pub(crate) use assemble::{Assembled, assemble};
 pub(crate) use encode::{Opcode, opcode};
+pub(crate) use indices::limit;
 
 /// The instructions that strips may consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -92,8 +92,9 @@ pub(crate) enum Form {
     /// `to = argument`, a mask, of which this is the number.
     Argument(u32),
     /// Makes the indices in memory those that [`INDICES`] leads to. So many registers of them are checked, if
-    /// any: each must be less than from 0. If `negative`, less than zero counts from the end. If one is not in
-    /// range, the strip ends and says so; `to` is a mask to do it with.
+    /// any, with the [`limit`](super::limit) in from 0. If `negative`, less than zero counts from the end. If
+    /// one is not in range, the strip ends and says so; `to` is what to do it with, a mask or, with AVX2, a
+    /// register.
     Check { registers: u8, negative: bool },
     /// `to =` what lies where indices say that have been checked.
     LookUp(LookUp),

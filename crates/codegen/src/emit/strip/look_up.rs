@@ -13,7 +13,7 @@ use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
 use crate::strip::program::{Access, Class, Form, INDICES, Id, Instruction, LookUp, Operand};
-use crate::strip::{Target, permutes_bytes};
+use crate::strip::{Target, limit, permutes_bytes};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Wrap, outermost};
 use vinelift_tensor::ElementType::{self, I32, I64};
@@ -22,7 +22,7 @@ use vinelift_tensor::ElementType::{self, I32, I64};
 const MOST_REGISTERS: usize = 4;
 /// Bytes from row to row that lanes may run over.
 const MOST_DOWN: u32 = 1 << 20;
-/// Bytes of a register.
+/// Bytes of a register of AVX-512.
 const REGISTER: usize = 64;
 
 /// A load through one index that depends on the lane.
@@ -108,7 +108,8 @@ impl<'n> Builder<'_, 'n, '_> {
         let is_row = by == 1
             && (apart, rows.columns) == (0, 0)
             && extent * usize::from(width) <= MOST_REGISTERS * REGISTER;
-        let permutes = is_row && (width > 1 || permutes_bytes());
+        let can_permute = self.target == Target::Avx512 && (width > 1 || permutes_bytes());
+        let permutes = is_row && can_permute;
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
         let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
@@ -197,9 +198,6 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// How `buffer[at]` is such a load.
     fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
-        if self.target != Target::Avx512 {
-            return None;
-        }
         let linear = self.emitter.linear(buffer, at);
         let mut wraps = linear
             .terms()
@@ -256,7 +254,7 @@ impl<'n> Builder<'_, 'n, '_> {
         let (access, step) = self.access(*buffer, at)?;
         let width = self.width(index.ty());
         let bytes = self.lanes * usize::from(width);
-        if step != 1 || !(16..=REGISTER).contains(&bytes) {
+        if step != 1 || !(16..=self.target.bytes()).contains(&bytes) {
             return None;
         }
         let is_known = self.emitter.never_faults(wrap);
@@ -265,13 +263,17 @@ impl<'n> Builder<'_, 'n, '_> {
             negative: wrap.policy.negative,
         };
         let mut i = instruction(form, opcodes::compare_integers(false, width), bytes as u8);
-        let limit = self.constant(wrap.extent as u64, width);
+        let limit = self.constant(limit(wrap.extent as u64, self.target), width);
         i.from[0] = Some(limit.part(0));
         i.access = Some(Access {
             step: width,
             ..access
         });
-        self.give(i, Class::Mask);
+        let class = match self.target {
+            Target::Avx512 => Class::Mask,
+            Target::Avx2 => Class::Vector,
+        };
+        self.give(i, class);
         self.may_fault |= !is_known;
         Some(())
     }
