@@ -64,7 +64,7 @@ pub use nest::{
 };
 pub use parse::{ParseError, parse};
 pub use partial::partial_folds;
-pub use parts::{Parts, Reach, outermost};
+pub use parts::{Parts, Reach};
 pub use quantized::quantized_products;
 pub use range::{Interval, Ranges};
 pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};

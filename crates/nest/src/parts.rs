@@ -3,7 +3,7 @@
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Nest, Stage};
 use crate::range::{Interval, Ranges};
-use crate::rewrite::visit_stage;
+use crate::rewrite::{free_axes, loaded, visit_stage};
 use crate::row_major;
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
@@ -12,27 +12,36 @@ use std::ops::Range;
 
 /// A nest that does the same in one go and part by part.
 ///
-/// Each stage's outermost loop goes round `extent` times, or a multiple of that. A part is a range of
-/// `0..extent`: it does the turns of every stage that are its share, stage after stage. What different
-/// parts write lies apart, and no part reads what another writes; parts of any sizes cover the nest,
-/// in any order. At most one stage can fault, so the fault of the first part that has one is that of
-/// the whole nest.
+/// Each stage's loop over the [axis](Parts::axis) that is shared out, mostly the outermost one, goes round
+/// `extent` times, or a multiple of that. A part is a range of `0..extent`: it does the turns of every stage
+/// that are its share, stage after stage. What different parts write lies apart, and no part reads what another
+/// writes; parts of any sizes cover the nest, in any order. At most one stage can fault, so the fault of the
+/// first part that has one is that of the whole nest if parts follow each other; if not, that is the fault of
+/// the whole nest, run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// Turns that are shared out.
     pub extent: usize,
     /// A part begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
     pub grain: usize,
+    /// The dim of the target that is shared out, where that of the outermost loops cannot be: its index at all
+    /// stages is an axis. A part is no run of the nest's points then.
+    pub dim: Option<usize>,
 }
 
 /// Points that a part of a loop should have at least, if nothing is inside that loop.
 const LEAST_POINTS: usize = 256;
+
+/// Points that a part of an inner loop should have at least: as many as make a line of the cache or more, which
+/// parts should not share.
+const LEAST_COLUMNS: usize = 16;
 
 impl Parts {
     /// Of a nest that cannot be cut.
     pub const WHOLE: Parts = Parts {
         extent: 1,
         grain: 1,
+        dim: None,
     };
 
     /// The largest parts that `nest` can be cut into; [`Parts::WHOLE`] if it cannot.
@@ -41,10 +50,23 @@ impl Parts {
             && stage.group.is_some()
         {
             // One after the other, as its turns come.
-            let (extent, grain) = (stage.turns(), 1);
-            return Parts { extent, grain };
+            return Parts {
+                extent: stage.turns(),
+                ..Parts::WHOLE
+            };
         }
-        cut(nest).unwrap_or(Parts::WHOLE)
+        cut(nest)
+            .or_else(|| cut_inside(nest))
+            .unwrap_or(Parts::WHOLE)
+    }
+
+    /// The axis of a stage whose turns are shared out.
+    pub fn axis(self, stage: &Stage) -> Option<Axis> {
+        let Some(dim) = self.dim else {
+            return outermost(stage);
+        };
+        let is_index = |axis: &&Axis| is_axis(&stage.at[dim], axis.id);
+        stage.domain.iter().find(is_index).copied()
     }
 
     /// Into how many parts it can be cut, `count` at most.
@@ -55,7 +77,7 @@ impl Parts {
     /// The `k`-th of `count` parts that cover `0..extent`, of about the same length; `count` is one that
     /// [`Parts::count`] gave.
     pub fn range(self, k: usize, count: usize) -> Range<usize> {
-        let Parts { extent, grain } = self;
+        let Parts { extent, grain, .. } = self;
         let bound = |k: usize| match k == count {
             true => extent,
             // Not the other way round: the product may be too large.
@@ -109,8 +131,10 @@ pub struct Reach {
 impl Reach {
     /// How the turns of `nest` use `buffer`, if they move along it.
     pub fn of(nest: &Nest, buffer: BufferId) -> Option<Reach> {
-        let extent = Parts::of(nest).extent;
-        let is_whole = extent == 1 || nest.stages.iter().any(|s| s.group.is_some());
+        let parts = Parts::of(nest);
+        let extent = parts.extent;
+        let is_whole =
+            extent == 1 || parts.dim.is_some() || nest.stages.iter().any(|s| s.group.is_some());
         let mut spans = FxHashMap::default();
         spans.insert(buffer, Span::default());
         (!is_whole).then(|| widen(nest, extent, &mut spans))??;
@@ -122,7 +146,7 @@ impl Reach {
     /// nest.
     pub fn within(self, parts: Parts, region: &Range<usize>) -> Option<Range<usize>> {
         let Reach { step, low, high } = self;
-        let Parts { extent, grain } = parts;
+        let Parts { extent, grain, .. } = parts;
         let (start, end) = (
             i64::try_from(region.start).ok()?,
             i64::try_from(region.end).ok()?,
@@ -172,8 +196,62 @@ impl Nest {
 }
 
 /// The outermost loop of a stage, if it has any.
-pub fn outermost(stage: &Stage) -> Option<Axis> {
+fn outermost(stage: &Stage) -> Option<Axis> {
     stage.domain.iter().find(|axis| axis.extent > 1).copied()
+}
+
+/// Whether the turns of a stage's outermost loop may write the same element: it is reached through indices that
+/// depend on data, and the axis of that loop is not an index itself.
+pub(crate) fn may_collide(stage: &Stage) -> bool {
+    let is_index = |axis: Axis| stage.at.iter().any(|i| is_axis(i, axis.id));
+    stage.at.iter().any(|i| matches!(i.kind(), Kind::Wrap(_)))
+        && outermost(stage).is_some_and(|outer| !is_index(outer))
+}
+
+/// The dim of a stage's target whose turns write different elements where those of the outermost loop may write
+/// the same: its index is an axis, on which those that depend on data depend.
+pub(crate) fn dim_apart(stage: &Stage) -> Option<usize> {
+    let is_wrap = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(_));
+    let differs = |axis: &AxisId| {
+        stage
+            .at
+            .iter()
+            .filter(is_wrap)
+            .any(|i| free_axes(i).contains(axis))
+    };
+    stage.at.iter().rposition(|i| match i.kind() {
+        Kind::Axis(id) => differs(id),
+        _ => false,
+    })
+}
+
+/// Parts along a dim of the only target of a nest, for indices that differ along it.
+fn cut_inside(nest: &Nest) -> Option<Parts> {
+    let first = nest.stages.first()?;
+    let dim = nest.stages.iter().find(|stage| may_collide(stage));
+    let dim = dim.and_then(dim_apart);
+    let extent = *nest.buf(first.target).shape.get(dim?)?;
+    let parts = Parts {
+        extent,
+        grain: LEAST_COLUMNS,
+        dim,
+    };
+    let fits = |stage: &Stage| {
+        let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
+        is_whole
+            && stage.target == first.target
+            && stage.group.is_none()
+            && stage.domain.iter().all(|axis| axis.extent > 0)
+            && !loaded(stage).contains(&stage.target)
+    };
+    let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
+    let is_long = extent >= 2 * LEAST_COLUMNS;
+    let is_packed = nest.buf(first.target).ty.is_packed();
+    (is_one && is_long && !is_packed && nest.stages.iter().all(fits)).then_some(parts)
+}
+
+fn is_axis(index: &Scalar, axis: AxisId) -> bool {
+    matches!(index.kind(), Kind::Axis(id) if *id == axis)
 }
 
 fn cut(nest: &Nest) -> Option<Parts> {
@@ -206,10 +284,11 @@ fn cut(nest: &Nest) -> Option<Parts> {
         spans.insert(stage.target, Span::default());
     }
     widen(nest, extent, &mut spans)?;
-    spans
-        .values()
-        .all(Span::is_apart)
-        .then_some(Parts { extent, grain })
+    spans.values().all(Span::is_apart).then_some(Parts {
+        extent,
+        grain,
+        dim: None,
+    })
 }
 
 /// Widens spans by all accesses of a nest that is cut into `extent` turns; `None` if one lies anywhere.
@@ -300,19 +379,19 @@ mod tests {
     use crate::scalar::Policy;
     use vinelift_tensor::ElementType::{F32, I32, U4};
 
-    /// `y[i, wrap(indices[i, j])] += updates[i, j]` after `y = x`, rows apart or not.
-    fn scatter(rows: bool) -> Nest {
+    /// `y[i, wrap(indices[i, j])] += 1` after `y = x` of so many columns, or `y[wrap(indices[i, j]), j] += 1`.
+    fn scatter(rows: bool, columns: usize) -> Nest {
         let mut nest = Nest::new();
-        let x = nest.buffer("x", F32, &[64, 32], Role::Input);
-        let indices = nest.buffer("indices", I32, &[64, 16], Role::Input);
-        let y = nest.buffer("y", F32, &[64, 32], Role::Output);
+        let x = nest.buffer("x", F32, &[64, columns], Role::Input);
+        let indices = nest.buffer("indices", I32, &[64, columns], Role::Input);
+        let y = nest.buffer("y", F32, &[64, columns], Role::Output);
         let layer = nest.layer("s", "Scatter, opset1");
         nest.define(vec![], y, |n, at| n.load(x, at.to_vec()));
-        let domain = nest.axes(&[64, 16]);
+        let domain = nest.axes(&[64, columns]);
         let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
         let index = nest.load(indices, at.clone());
         let input = "indices".to_owned();
-        let extent = if rows { 32 } else { 64 };
+        let extent = if rows { columns } else { 64 };
         let index = nest.wrap(
             index,
             extent,
@@ -340,13 +419,43 @@ mod tests {
     fn updates_are_shared_out_where_they_lie_apart() {
         let whole = Parts {
             extent: 64,
-            grain: 1,
+            ..Parts::WHOLE
         };
-        assert_eq!(Parts::of(&scatter(true)), whole);
-        let mut scheduled = scatter(true);
+        assert_eq!(Parts::of(&scatter(true, 32)), whole);
+        let mut scheduled = scatter(true, 32);
         crate::schedule(&mut scheduled);
         assert_eq!(Parts::of(&scheduled), whole);
-        assert_eq!(Parts::of(&scatter(false)), Parts::WHOLE);
+        assert_eq!(Parts::of(&scatter(false, 16)), Parts::WHOLE);
+    }
+
+    #[test]
+    fn updates_are_shared_out_by_columns_where_rows_may_be_the_same() {
+        let found = |updates: &Nest| Parts::of(updates).dim.is_some();
+        let scheduled = |mut nest: Nest| {
+            crate::schedule(&mut nest);
+            nest
+        };
+        let updates = scatter(false, 32);
+        let parts = Parts {
+            extent: 32,
+            grain: LEAST_COLUMNS,
+            dim: Some(1),
+        };
+        assert_eq!(Parts::of(&updates), parts);
+        assert_eq!(Parts::of(&scheduled(updates.clone())), parts);
+        for stage in &updates.stages {
+            assert_eq!(parts.axis(stage), Some(stage.domain[1]));
+        }
+        let mut alone = updates.clone();
+        alone.stages.remove(0);
+        assert_eq!(Parts::of(&alone), parts);
+        // Rows of their own, too few columns, and what reads the rows of others.
+        assert!(!found(&scatter(true, 32)));
+        assert!(!found(&scatter(false, 31)));
+        let mut reads = updates.clone();
+        let target = reads.stages[0].target;
+        reads.stages[1].value = reads.load(target, vec![index(0), index(1)]);
+        assert_eq!(Parts::of(&reads), Parts::WHOLE);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Kernels: runs of stages that become one native function.
 
 use crate::nest::{Axis, BufferId, Nest, Role, Site, SiteId, Stage};
+use crate::parts::{dim_apart, may_collide};
 use crate::rewrite::{loaded, rebound, rewrite_stage, rewrite_those, visit_folds, visit_stage};
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeFrom};
+use vinelift_tensor::element_count;
 
 /// Stages of a nest as a nest of their own.
 #[derive(Clone, Debug)]
@@ -18,10 +20,11 @@ pub struct Kernel {
 
 /// The stages of each kernel of a nest, in the order in which they run: stages of the same layer that follow
 /// each other stay together, but for those that are kernels of their own. Those are also all that take turns.
+/// Stages that could not be shared out together are not together either, if their target is large.
 pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let alone = nest.stages.iter();
     let alone: Vec<bool> = alone
-        .map(|stage| stage.group.is_some() || is_alone(stage))
+        .map(|stage| stage.group.is_some() || is_serial(nest, stage) || is_alone(stage))
         .collect();
     let mut kernels = Vec::new();
     let mut start = 0;
@@ -34,6 +37,17 @@ pub fn split(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>
         }
     }
     kernels
+}
+
+/// The least bytes of a large target: what a cache of one thread does not hold, so that it makes no difference
+/// which thread wrote it.
+const LARGE: usize = 2 << 20;
+
+/// Whether a stage is one that threads cannot share, nor what is done to its large target before.
+fn is_serial(nest: &Nest, stage: &Stage) -> bool {
+    let target = nest.buf(stage.target);
+    let bytes = element_count(&target.shape).and_then(|n| target.ty.byte_len(n));
+    may_collide(stage) && dim_apart(stage).is_none() && bytes.is_none_or(|bytes| bytes >= LARGE)
 }
 
 impl Nest {

@@ -208,11 +208,16 @@ impl Call {
                 }
             }
             (Work::Code { function, .. }, None) => {
-                let parts = match step.turns {
+                let parts = native.code.parts(*function);
+                let count = match step.turns {
                     Some(_) => 1,
-                    None => native.code.parts(*function).count(workers),
+                    None => parts.count(workers),
                 };
-                share(parts, parts);
+                share(count, count);
+                if parts.dim.is_some() && count > 1 && self.take_fault().is_some() {
+                    // Which fault is the first is only known when all points are done in their order.
+                    self.part(number, 0..parts.extent);
+                }
             }
             (Work::Product(product), _) => {
                 share(PACKING, product.tasks(PACKING));
@@ -223,15 +228,15 @@ impl Call {
             // Whether the first fault is that of a part which follows is known when all are done.
             return Ok(());
         }
-        let fault = self
-            .fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match fault {
+        match self.take_fault() {
             Some((_, fault)) => Err(Error::Fault(fault.message(&step.kernel.nest))),
             None => Ok(()),
         }
+    }
+
+    fn take_fault(&self) -> Option<(usize, Fault)> {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.take()
     }
 
     fn at(&self, step: usize) -> (&Native, &Step) {

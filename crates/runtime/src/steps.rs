@@ -8,7 +8,7 @@ use crate::product::Product;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
+use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Parts, Reach, Role, Stage, split};
 use vinelift_tensor::element_count;
 
 /// The kernels of a plan.
@@ -90,6 +90,8 @@ fn pieces(nest: &Nest) -> usize {
     let bytes = nest.buffers.iter().map(|b| length(b).unwrap_or(0));
     match nest.stages.len() {
         0 | 1 => 1,
+        // Short runs of many rows take longer than they save.
+        _ if Parts::of(nest).dim.is_some() => 1,
         _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
     }
 }

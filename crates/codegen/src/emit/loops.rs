@@ -6,7 +6,7 @@
 
 use super::{Binding, Emitter};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, condcodes::IntCC, types};
-use vinelift_nest::{Axis, Stage, outermost};
+use vinelift_nest::{Axis, Stage};
 
 /// A loop that is open: code is being emitted into its body.
 pub(super) struct Loop {
@@ -45,17 +45,17 @@ impl Turns {
 }
 
 impl Emitter<'_, '_> {
-    /// All points of an axis or, if it is the outermost loop of a nest that can be cut, those of the part
-    /// that the kernel was asked for.
+    /// All points of an axis or, if it is the one of a nest that is cut, those of the part that the kernel was
+    /// asked for.
     pub(super) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
         if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
             return turns;
         }
-        let outer = outermost(stage).filter(|outer| outer.id == axis.id);
-        let Some(outer) = outer.filter(|_| self.parts.extent > 1) else {
+        let cut = self.parts.axis(stage).filter(|cut| cut.id == axis.id);
+        let Some(cut) = cut.filter(|_| self.parts.extent > 1) else {
             return self.all_turns(axis);
         };
-        let each = (outer.extent / self.parts.extent) as i64;
+        let each = (cut.extent / self.parts.extent) as i64;
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
@@ -75,7 +75,7 @@ impl Emitter<'_, '_> {
 
     /// Makes sure that no part has less than `points` of an axis.
     pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
-        if outermost(stage).is_some_and(|outer| outer.id == axis.id) {
+        if self.parts.axis(stage).is_some_and(|cut| cut.id == axis.id) {
             let each = axis.extent / self.parts.extent;
             self.parts.grain = self.parts.grain.max(points.div_ceil(each));
         }

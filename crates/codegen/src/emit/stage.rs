@@ -154,6 +154,9 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return Way::Points;
         }
+        if self.parts.dim.is_some() {
+            return self.way_of_columns(stage, many);
+        }
         let copy = self.copy_of(stage, many);
         if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
@@ -170,6 +173,18 @@ impl<'n> Emitter<'n, '_> {
         if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
             return Way::Rows(rows);
         }
+        self.way_of_updates(stage, many)
+    }
+
+    /// The way of a stage of which a part is not a run of points: nothing that goes through several loops.
+    fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
+        match self.plan(stage) {
+            Some(plan) => Way::Vectors(plan),
+            None => self.way_of_updates(stage, many),
+        }
+    }
+
+    fn way_of_updates(&self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         let checks = match many.last() {
             Some(axis) if self.has_vectors && axis.extent >= BLOCK => self.checks(stage, axis.id),
             _ => Vec::new(),
@@ -187,7 +202,7 @@ impl<'n> Emitter<'n, '_> {
         many: &[Axis],
         way: &Way<'n>,
     ) -> Option<Columns<'n>> {
-        let (&[.., rows, lane], Way::Vectors(plan)) = (many, way) else {
+        let (&[.., rows, lane], Way::Vectors(plan), None) = (many, way, self.parts.dim) else {
             return None;
         };
         let mut columns = self.columns(stage, rows, *plan)?;

@@ -15,7 +15,7 @@ use crate::emit::{Emitter, register};
 use crate::strip::program::{Access, Class, Form, INDICES, Id, Instruction, LookUp, Operand};
 use crate::strip::{Target, limit, permutes_bytes};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Wrap, outermost};
+use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Wrap};
 use vinelift_tensor::ElementType::{self, I32, I64};
 
 /// Registers that a row may take which stays in them.
@@ -52,7 +52,7 @@ impl<'n> Emitter<'n, '_> {
         let [stage] = self.nest.stages.as_slice() else {
             return false;
         };
-        let outer = outermost(stage).map_or(1, |axis| axis.extent);
+        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
         (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points.into())
     }
 

@@ -24,7 +24,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_module::FuncId;
 use jam::Jam;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage, outermost};
+use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of so many scalars are chains that keep a register waiting.
@@ -228,10 +228,10 @@ impl<'n> Emitter<'n, '_> {
         None
     }
 
-    /// The outermost axis, if it is cut into parts.
+    /// The axis that is cut into parts, if one is.
     fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
-        let outer = outermost(stage).filter(|_| self.parts.extent > 1)?;
-        Some(outer.id)
+        let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
+        Some(axis.id)
     }
 
     /// The most bytes that a lane takes, of elements, indices or what is written.
@@ -339,7 +339,7 @@ impl<'n> Emitter<'n, '_> {
         stage: &'n Stage,
         ready: Ready<'n>,
     ) -> Result<Value> {
-        let turns = outermost(stage).map(|outer| self.turns(stage, outer));
+        let turns = self.parts.axis(stage).map(|axis| self.turns(stage, axis));
         let size = 8 * ready.arguments.len().max(1) as u32;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
         let slot = self.builder.create_sized_stack_slot(data);

@@ -36,6 +36,7 @@ impl<'n> Emitter<'n, '_> {
         let Plan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
         let turns = self.turns(stage, axis);
+        self.part_at_least(stage, axis, lanes);
         let fills = turns.part().is_none() && extent % step == 0;
         // What is combined with the target may not be done twice.
         let rest = match stage.mode {
