@@ -47,3 +47,113 @@ fn results_and_faults_do_not_depend_on_the_number_of_threads() {
         assert!(infer(&good).unwrap() == want, "{threads} threads");
     }
 }
+
+/// The rows of the updates go to any rows of the data: threads share the columns.
+fn scatter(reduction: &str) -> String {
+    let port = |id: usize, [rows, columns]: [usize; 2]| {
+        format!(r#"<port id="{id}"><dim>{rows}</dim><dim>{columns}</dim></port>"#)
+    };
+    let parameter = |id: usize, name: &str, ty: &str, shape: [usize; 2]| {
+        format!(
+            r#"<layer id="{id}" name="{name}" type="Parameter" version="opset1">
+                <data shape="{},{}" element_type="{ty}"/><output>{}</output></layer>"#,
+            shape[0],
+            shape[1],
+            port(0, shape)
+        )
+    };
+    let (data, updates) = ([DATA_ROWS, COLUMNS], [ROWS, COLUMNS]);
+    let edge = |from: usize, to: usize, port: usize| {
+        format!(r#"<edge from-layer="{from}" from-port="0" to-layer="{to}" to-port="{port}"/>"#)
+    };
+    [
+        r#"<net name="scatter" version="11"><layers>"#.to_owned(),
+        parameter(0, "data", "f32", data),
+        parameter(1, "indices", "i32", updates),
+        parameter(2, "updates", "f32", updates),
+        r#"<layer id="3" name="axis" type="Const" version="opset1">
+            <data element_type="i64" shape="" offset="0" size="8"/>
+            <output><port id="0"/></output></layer>"#
+            .to_owned(),
+        format!(
+            r#"<layer id="4" name="scattered" type="ScatterElementsUpdate" version="opset12">
+                <data reduction="{reduction}" use_init_val="true"/>
+                <input>{}{}{}<port id="3"/></input><output>{}</output></layer>"#,
+            port(0, data),
+            port(1, updates),
+            port(2, updates),
+            port(4, data)
+        ),
+        format!(
+            r#"<layer id="5" name="result" type="Result" version="opset1">
+                <input>{}</input></layer></layers><edges>"#,
+            port(0, data)
+        ),
+        (0..4).map(|k| edge(k, 4, k)).collect(),
+        r#"<edge from-layer="4" from-port="4" to-layer="5" to-port="0"/></edges></net>"#.to_owned(),
+    ]
+    .concat()
+}
+
+const DATA_ROWS: usize = 700;
+const ROWS: usize = 500;
+const COLUMNS: usize = 197;
+
+#[test]
+fn updates_that_share_rows() {
+    let core = Core::new().unwrap();
+    let data: Vec<f32> = (0..DATA_ROWS * COLUMNS).map(|k| k as f32).collect();
+    let updates: Vec<f32> = (0..ROWS * COLUMNS).map(|k| 0.1 * k as f32).collect();
+    // Many times the same row, and some from the end.
+    let row = |k: usize| (k * 7919 % 90) as i32 * 7 - 20;
+    let good: Vec<i32> = (0..ROWS * COLUMNS).map(row).collect();
+    for reduction in ["none", "sum", "max"] {
+        let mut want = data.clone();
+        for (k, (index, update)) in good.iter().zip(&updates).enumerate() {
+            let row = index.rem_euclid(DATA_ROWS as i32) as usize;
+            let element = &mut want[row * COLUMNS + k % COLUMNS];
+            *element = match reduction {
+                "none" => *update,
+                "sum" => *element + *update,
+                _ => element.max(*update),
+            };
+        }
+        let model = core
+            .read_model_from_memory(scatter(reduction).as_bytes(), vec![0; 8])
+            .unwrap();
+        for threads in [1, 2, 3, 7] {
+            let config = Config {
+                threads: NonZeroUsize::new(threads),
+                ..Config::default()
+            };
+            let compiled = core.compile_model_with(&model, config).unwrap();
+            let mut request = compiled.create_request();
+            let mut infer = |indices: &[i32]| {
+                let tensor =
+                    |rows: usize, values: &[f32]| Tensor::from_slice(&[rows, COLUMNS], values);
+                request.set_input("data", tensor(DATA_ROWS, &data)?)?;
+                request.set_input("updates", tensor(ROWS, &updates)?)?;
+                let indices = Tensor::from_slice(&[ROWS, COLUMNS], indices)?;
+                request.set_input("indices", indices)?;
+                request.infer()?;
+                Ok::<Vec<f32>, vinelift::Error>(request.output(0)?.as_slice::<f32>()?.to_vec())
+            };
+            assert!(
+                infer(&good).unwrap() == want,
+                "{reduction}, {threads} threads"
+            );
+            // The first in the order of the indices, not of the columns.
+            let mut indices = good.clone();
+            for (row, column) in [(3, COLUMNS - 1), (4, 0), (ROWS - 1, 1)] {
+                indices[row * COLUMNS + column] = DATA_ROWS as i32;
+            }
+            let found = infer(&indices).unwrap_err().to_string();
+            let message = format!(
+                "layer 'scattered' (ScatterElementsUpdate, opset12): `indices`[3, {}] is {DATA_ROWS}, expected -{DATA_ROWS}..={}",
+                COLUMNS - 1,
+                DATA_ROWS - 1
+            );
+            assert_eq!(found, message, "{reduction}, {threads} threads");
+        }
+    }
+}

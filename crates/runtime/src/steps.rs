@@ -8,7 +8,9 @@ use crate::product::Product;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{Buffer, BufferId, Contraction, Kernel, Nest, Parts, Reach, Role, Stage, split};
+use vinelift_nest::{
+    Buffer, BufferId, Contraction, Kernel, Nest, Parts, Reach, Role, Stage, split,
+};
 use vinelift_tensor::element_count;
 
 /// The kernels of a plan.
