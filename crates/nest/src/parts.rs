@@ -9,6 +9,7 @@ use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use vinelift_tensor::element_count;
 
 /// A nest that does the same in one go and part by part.
 ///
@@ -177,13 +178,15 @@ impl Nest {
     pub fn work(&self) -> usize {
         let stages = 0..self.stages.len();
         let work = stages.map(|k| {
+            let stage = &self.stages[k];
             let mut seen = FxHashSet::default();
-            let mut each = 1;
-            visit_stage(&self.stages[k], &mut |x| {
+            let mut each = 1 + self.scattered(stage, stage.target, &stage.at);
+            visit_stage(stage, &mut |x| {
                 if seen.insert(x.address()) {
                     each += match x.kind() {
                         Kind::Unary(op, _) if !op.is_primitive() => 5,
-                        Kind::Load { .. } | Kind::Wrap(_) | Kind::Cast(_) => 1,
+                        Kind::Load { buffer, at } => 1 + self.scattered(stage, *buffer, at),
+                        Kind::Wrap(_) | Kind::Cast(_) => 1,
                         Kind::Binary(Binary::Div | Binary::Rem | Binary::Pow, ..) => 5,
                         _ => 0,
                     }
@@ -192,6 +195,27 @@ impl Nest {
             self.points_in(k..k + 1).saturating_mul(each)
         });
         work.fold(0, usize::saturating_add)
+    }
+
+    /// What it takes more to reach an element of a buffer through an index that depends on data, if neighbours
+    /// have indices of their own: the larger the buffer, the farther away it is.
+    fn scattered(&self, stage: &Stage, buffer: BufferId, at: &[Scalar]) -> usize {
+        let inner = stage.domain.iter().rfind(|axis| axis.extent > 1);
+        let is_own = |i: &Scalar| {
+            let differs = |axis: &Axis| free_axes(i).contains(&axis.id);
+            matches!(i.kind(), Kind::Wrap(_)) && inner.is_some_and(differs)
+        };
+        if !at.iter().any(is_own) {
+            return 0;
+        }
+        let b = self.buf(buffer);
+        let bytes = element_count(&b.shape).and_then(|n| b.ty.byte_len(n));
+        match bytes.unwrap_or(usize::MAX) >> 10 {
+            0..32 => 0,
+            32..512 => 4,
+            512..16_384 => 10,
+            _ => 30,
+        }
     }
 }
 

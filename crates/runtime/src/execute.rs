@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::plan::{Plan, Slot};
-use crate::pool::{Pool, Round, Work as Tasks};
+use crate::pool::{Pool, Round, WORTH_WAKING, Work as Tasks};
 use crate::product::{COMPUTING, PACKING};
-use crate::steps::{Native, Step, WORTH_WAKING, Work, length};
+use crate::steps::{Native, Step, Work, length};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,7 +190,7 @@ impl Call {
     /// Runs a turn of a step, the only one if it takes none.
     fn step(self: &Arc<Call>, number: usize, turn: usize, pool: &Pool) -> Result<(), Error> {
         let (native, step) = self.at(number);
-        let alone = step.workers == 1 || (step.cost < WORTH_WAKING && pool.is_asleep());
+        let alone = step.workers == 1 || !pool.is_worth(step.cost);
         let workers = if alone { 1 } else { step.workers };
         let share = |phase, tasks| {
             let round = Round {

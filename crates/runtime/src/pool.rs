@@ -34,7 +34,13 @@ pub(crate) struct Pool {
     threads: usize,
     /// One thread less than `threads`; nothing if the system has none to give.
     crew: OnceLock<Option<Crew>>,
+    start: Instant,
+    /// When there was last too little to wake a thread for, in nanoseconds from the start on.
+    little: AtomicU64,
 }
+
+/// The nanoseconds of work that are worth the waking of a thread that sleeps.
+pub(crate) const WORTH_WAKING: u64 = 16_000;
 
 impl Pool {
     /// `threads` in all, or one for each processor.
@@ -44,6 +50,8 @@ impl Pool {
         Pool {
             threads: threads.map_or_else(processors, NonZeroUsize::get).min(MOST),
             crew: OnceLock::new(),
+            start: Instant::now(),
+            little: AtomicU64::new(0),
         }
     }
 
@@ -61,8 +69,20 @@ impl Pool {
         }
     }
 
+    /// Whether work of so many nanoseconds is to be shared out. No thread is woken for little, unless little
+    /// follows little: then it stays awake.
+    pub(crate) fn is_worth(&self, cost: u64) -> bool {
+        if cost >= WORTH_WAKING || !self.is_asleep() {
+            return true;
+        }
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanoseconds(self.start.elapsed());
+        let before = self.little.swap(now, Ordering::Relaxed);
+        before != 0 && now.saturating_sub(before) < nanoseconds(LOOK)
+    }
+
     /// Whether a thread would have to be woken for the next round.
-    pub(crate) fn is_asleep(&self) -> bool {
+    fn is_asleep(&self) -> bool {
         let crew = self.crew.get().and_then(Option::as_ref);
         crew.is_none_or(|crew| crew.shared.asleep.load(Ordering::Relaxed) > 0)
     }

@@ -70,9 +70,6 @@ enum Ready {
 /// The nanoseconds that are worth the handing over of a share to a thread that looks for one.
 const WORTH_A_SHARE: u64 = 4_000;
 
-/// The nanoseconds that are worth the waking of a thread that sleeps.
-pub(crate) const WORTH_WAKING: u64 = 16_000;
-
 /// How many threads work of so many nanoseconds is worth, of those there are.
 pub(crate) fn worth(cost: u64, threads: usize) -> usize {
     let shares = usize::try_from(cost / WORTH_A_SHARE).unwrap_or(usize::MAX);
