@@ -1,10 +1,11 @@
 //! Any indices into a compiled model give what the interpreter gives: the same tensors or the same
-//! error, and nothing is read or written outside a buffer.
+//! error, and nothing is read or written outside a buffer. Two threads share what is worth it.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use vinelift::{CompiledModel, Config, Core, ElementType, IndexPolicy, Level, Tensor};
 
@@ -157,6 +158,64 @@ const CASES: &[Case] = &[
         r#"right_mode="true""#,
         &["?i[2,5]", "?i[2,3]"],
     ),
+    // Enough points for vectors: along rows, across them, in rows of few columns, by blocks of columns.
+    case("Gather", "opset8", "", &["f32[3,40]", "?i[37]", "=1"]),
+    case("Gather", "opset8", "", &["f32[40,3]", "?i[37]", "=0"]),
+    case("Gather", "opset8", "", &["f32[9,70]", "?i[5]", "=0"]),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["f32[3,40]", "?i[3,37]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["f32[2,300]", "?i[2,67]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="0""#,
+        &["f32[9,37]", "?i[5,37]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="0""#,
+        &["f32[30,4]", "?i[24,4]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="0""#,
+        &["f32[4100,40]", "?i[1030,40]"],
+    ),
+    case(
+        "GatherND",
+        "opset8",
+        r#"batch_dims="0""#,
+        &["f32[6,7]", "?i[40,2]"],
+    ),
+    case(
+        "ScatterElementsUpdate",
+        "opset12",
+        r#"reduction="sum""#,
+        &["f32[9,70]", "?i[7,70]", "f32[7,70]", "=0"],
+    ),
+    case(
+        "ScatterElementsUpdate",
+        "opset12",
+        "",
+        &["f32[3,40]", "?i[3,37]", "f32[3,37]", "=1"],
+    ),
+    case(
+        "ScatterNDUpdate",
+        "opset15",
+        "",
+        &["f32[9,40]", "?i[5,1]", "f32[5,40]"],
+    ),
 ];
 
 /// The same model, interpreted and as code.
@@ -182,6 +241,7 @@ fn pairs() -> Vec<Pair> {
                     let config = Config {
                         level,
                         index_policy,
+                        threads: NonZeroUsize::new(2),
                         ..Config::default()
                     };
                     let model = core.read_model_from_memory(text.as_bytes(), weights.clone());

@@ -375,6 +375,50 @@ fn bits_stay_in_a_bitcast() {
     );
 }
 
+/// Masks are as wide as what was compared, and what a fold begins with as a boolean.
+#[test]
+fn folds_of_comparisons() {
+    const ROWS: usize = 7;
+    for ty in [U8, I16, I32, F32, I64, F64] {
+        for columns in [3, 16, 64, 70] {
+            for (op, start) in [
+                (Binary::Or, false),
+                (Binary::And, true),
+                (Binary::Xor, true),
+            ] {
+                let mut nest = Nest::new();
+                let x = nest.buffer("x", ty, &[ROWS, columns], Role::Input);
+                let y = nest.buffer("y", Boolean, &[columns], Role::Output);
+                let rows = nest.axis(ROWS);
+                nest.define(vec![], y, |nest, at| {
+                    let at = vec![Scalar::axis(rows.id), at[0].clone()];
+                    let is_five = nest.load(x, at).eq(integer(5, I64).cast(ty));
+                    Scalar::reduce(op, vec![rows], boolean(start), is_five)
+                });
+                let element = |k: usize| k * 7919 % 11 % 6;
+                let size = ty.bits() / 8;
+                let data: Vec<u8> = (0..ROWS * columns)
+                    .flat_map(|k| match ty {
+                        F32 => (element(k) as f32).to_le_bytes().to_vec(),
+                        F64 => (element(k) as f64).to_le_bytes().to_vec(),
+                        _ => element(k).to_le_bytes()[..size].to_vec(),
+                    })
+                    .collect();
+                let folded = |column: usize| {
+                    let mut found = (0..ROWS).map(|row| element(row * columns + column) == 5);
+                    match op {
+                        Binary::Or => found.any(|x| x),
+                        Binary::And => found.all(|x| x),
+                        _ => found.fold(start, |a, b| a ^ b),
+                    }
+                };
+                let expected: Vec<u8> = (0..columns).map(|j| folded(j).into()).collect();
+                assert_eq!(output(&nest, &[data]), expected, "{op:?}\n{nest}");
+            }
+        }
+    }
+}
+
 #[test]
 fn booleans_are_zero_or_one() {
     // Any byte but zero is true.

@@ -65,7 +65,7 @@ impl Builder<'_> {
                 let (yes, no) = (self.scalar(ty, depth - 1), self.scalar(ty, depth - 1));
                 select(c, yes, no)
             }
-            3 if ty.is_arithmetic() && ty != Boolean => self.reduce(ty, depth),
+            3 if ty.is_arithmetic() || ty == Boolean => self.reduce(ty, depth),
             _ => self.binary(ty, depth),
         };
         // A reduction may not stand under two guards: its axes would be bound twice.
@@ -123,12 +123,11 @@ impl Builder<'_> {
         let body = self.scalar(ty, depth - 1);
         self.axes.truncate(axes_before);
         self.known.truncate(known_before);
-        Scalar::reduce(
-            self.choices.of(&[Add, Max, Min, Sub, Mul]),
-            axes,
-            init,
-            body,
-        )
+        let op = match ty {
+            Boolean => self.choices.of(&[And, Or, Xor]),
+            _ => self.choices.of(&[Add, Max, Min, Sub, Mul]),
+        };
+        Scalar::reduce(op, axes, init, body)
     }
 
     fn leaf(&mut self, ty: ElementType) -> Scalar {

@@ -179,6 +179,7 @@ impl<'n> Emitter<'n, '_> {
             self.bind_point(axis);
         }
         let loops = self.loops.len();
+        let width = sum.width;
         for &axis in axes.iter().filter(|axis| axis.extent > 1) {
             self.hoist([body].into_iter())?;
             sum.registers = self.open_loop_by(axis, 1, &sum.registers);
@@ -194,6 +195,10 @@ impl<'n> Emitter<'n, '_> {
                 self.vector_binary(op, body.ty(), &sum, &next, None)?
             }
         };
+        if body.ty() == ElementType::Boolean {
+            // What goes round is as wide as what it began with.
+            sum = self.masks(&sum, width);
+        }
         self.vectors.forget(mark);
         while self.loops.len() > loops {
             sum.registers = self.close_loop(&sum.registers);
