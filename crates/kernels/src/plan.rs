@@ -251,8 +251,10 @@ impl Kernel {
         // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
         // of few vectors use little of each.
         const PAGE: usize = 4096;
+        // As many as make up for packing, whatever the height of a tile.
+        let many_rows = self.rows.points.len() > 42;
         let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
-        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && self.row_panels > 3 {
+        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_rows {
             return false;
         }
         let few = plain <= 3 * packed || self.columns.k_line == Some(1);
