@@ -138,8 +138,8 @@ impl Assembly<'_> {
             if cold.negative {
                 for register in 0..cold.registers {
                     match self.evex {
-                        true => self.from_the_end_masked(&cold, register),
-                        false => self.from_the_end(&cold, register),
+                        true => self.count_from_the_end_masked(&cold, register),
+                        false => self.count_from_the_end(&cold, register),
                     }
                 }
                 let stack = index_at(RSP, 0, 0);
@@ -153,7 +153,7 @@ impl Assembly<'_> {
     }
 
     /// Puts a register of indices on the stack, those less than zero counted from the end.
-    fn from_the_end_masked(&mut self, cold: &Cold, register: u8) {
+    fn count_from_the_end_masked(&mut self, cold: &Cold, register: u8) {
         let bytes = cold.check.bytes;
         let wide = index_bytes(&cold.check) == 8;
         // The first may be the limit.
@@ -176,7 +176,7 @@ impl Assembly<'_> {
     }
 
     /// The same without masks; the limit is one less than the extent.
-    fn from_the_end(&mut self, cold: &Cold, register: u8) {
+    fn count_from_the_end(&mut self, cold: &Cold, register: u8) {
         let bytes = cold.check.bytes;
         let (index, less) = (self.scratch + 1, cold.good);
         let [greater, add, subtract] = match index_bytes(&cold.check) {
