@@ -223,27 +223,17 @@ impl Simd for Halves {
     }
 }
 
-/// Stores the first `count` of eight words of 32 bits. By parts: a masked store takes AMD's processors a dozen
+/// Stores the first `count` of eight words of 32 bits: mostly without a mask, which takes AMD's processors a dozen
 /// cycles and more.
 #[inline(always)]
 unsafe fn store_words(to: *mut f32, v: __m256, count: usize) {
-    // SAFETY: the caller's machine has the instructions, and may write `count` words; the parts are the powers
-    // of two that `count` is the sum of.
+    // SAFETY: the caller's machine has the instructions, and may write `count` words; those whose mask is not set
+    // are not written.
     unsafe {
-        if count == 8 {
-            return _mm256_storeu_ps(to, v);
-        }
-        let (mut to, mut rest) = (to, _mm256_castps256_ps128(v));
-        if count & 4 != 0 {
-            _mm_storeu_ps(to, rest);
-            (to, rest) = (to.add(4), _mm256_extractf128_ps(v, 1));
-        }
-        if count & 2 != 0 {
-            _mm_storel_pd(to.cast(), _mm_castps_pd(rest));
-            (to, rest) = (to.add(2), _mm_movehl_ps(rest, rest));
-        }
-        if count & 1 != 0 {
-            _mm_store_ss(to, rest);
+        match count {
+            8 => _mm256_storeu_ps(to, v),
+            4 => _mm_storeu_ps(to, _mm256_castps256_ps128(v)),
+            _ => _mm256_maskstore_ps(to, first(count), v),
         }
     }
 }
