@@ -3,6 +3,13 @@
 use std::num::NonZeroUsize;
 use vinelift::{Config, Core, Tensor};
 
+fn on(threads: usize) -> Config {
+    Config {
+        threads: NonZeroUsize::new(threads),
+        ..Config::default()
+    }
+}
+
 #[test]
 fn results_and_faults_do_not_depend_on_the_number_of_threads() {
     const ROWS: usize = 300_000;
@@ -15,11 +22,7 @@ fn results_and_faults_do_not_depend_on_the_number_of_threads() {
     let gathered = |(k, index): (usize, &i32)| data[index.rem_euclid(2) as usize * 2 + k % 2];
     let want: Vec<f32> = good.iter().enumerate().map(gathered).collect();
     for threads in [1, 2, 3, 7] {
-        let config = Config {
-            threads: NonZeroUsize::new(threads),
-            ..Config::default()
-        };
-        let compiled = core.compile_model_with(&model, config).unwrap();
+        let compiled = core.compile_model_with(&model, on(threads)).unwrap();
         let mut request = compiled.create_request();
         let tensor = Tensor::from_slice(&[2, 2], &data).unwrap();
         request.set_input("data", tensor).unwrap();
@@ -122,11 +125,7 @@ fn updates_that_share_rows() {
             .read_model_from_memory(scatter(reduction).as_bytes(), vec![0; 8])
             .unwrap();
         for threads in [1, 2, 3, 7] {
-            let config = Config {
-                threads: NonZeroUsize::new(threads),
-                ..Config::default()
-            };
-            let compiled = core.compile_model_with(&model, config).unwrap();
+            let compiled = core.compile_model_with(&model, on(threads)).unwrap();
             let mut request = compiled.create_request();
             let mut infer = |indices: &[i32]| {
                 let tensor =

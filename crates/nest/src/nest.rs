@@ -4,7 +4,7 @@ use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Wrap};
 use rustc_hash::FxHashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Shape};
+use vinelift_tensor::{ElementType, Shape, element_count};
 
 /// Index of a [`Buffer`] in [`Nest::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +52,13 @@ pub struct Buffer {
     pub shape: Shape,
     /// Who owns the memory.
     pub role: Role,
+}
+
+impl Buffer {
+    /// The bytes that it takes, if they can be counted.
+    pub fn byte_len(&self) -> Option<usize> {
+        element_count(&self.shape).and_then(|n| self.ty.byte_len(n))
+    }
 }
 
 /// Who owns a buffer's memory, and so who may write it.

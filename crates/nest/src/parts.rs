@@ -9,7 +9,6 @@ use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use vinelift_tensor::element_count;
 
 /// A nest that does the same in one go and part by part.
 ///
@@ -93,8 +92,10 @@ impl Parts {
         (0..count).map(|k| self.range(k, count)).collect()
     }
 
-    /// A part as smaller parts, one after the other; `count` of them would be about the whole.
+    /// A part as smaller parts, one after the other; `count` of them would be about the whole. It stays one if a
+    /// dim is shared out: short runs of many rows take longer than they save.
     pub fn pieces(self, part: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let count = if self.dim.is_some() { 1 } else { count };
         let length = (self.extent / count.max(1)).next_multiple_of(self.grain);
         let length = length.max(self.grain);
         let mut start = part.start;
@@ -208,9 +209,7 @@ impl Nest {
         if !at.iter().any(is_own) {
             return 0;
         }
-        let b = self.buf(buffer);
-        let bytes = element_count(&b.shape).and_then(|n| b.ty.byte_len(n));
-        match bytes.unwrap_or(usize::MAX) >> 10 {
+        match self.buf(buffer).byte_len().unwrap_or(usize::MAX) >> 10 {
             0..32 => 0,
             32..512 => 4,
             512..16_384 => 10,
@@ -373,9 +372,8 @@ impl Span {
         turns: i64,
         ranges: &mut Ranges,
     ) -> Option<()> {
-        let is_axis = |atom: &Scalar| matches!(atom.kind(), Kind::Axis(id) if *id == axis);
         let mut rest = Linear::of(offset);
-        let at = rest.terms.iter().position(|(atom, _)| is_axis(atom))?;
+        let at = rest.terms.iter().position(|(x, _)| is_axis(x, axis))?;
         let (_, each) = rest.terms.remove(at);
         let step = each.checked_mul(turns).filter(|step| *step > 0)?;
         let Interval { low, high } = ranges.of(&rest.into_scalar());

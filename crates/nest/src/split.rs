@@ -6,7 +6,6 @@ use crate::rewrite::{loaded, rebound, rewrite_stage, rewrite_those, visit_folds,
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeFrom};
-use vinelift_tensor::element_count;
 
 /// Stages of a nest as a nest of their own.
 #[derive(Clone, Debug)]
@@ -45,8 +44,7 @@ const LARGE: usize = 2 << 20;
 
 /// Whether a stage is one that threads cannot share, nor what is done to its large target before.
 fn is_serial(nest: &Nest, stage: &Stage) -> bool {
-    let target = nest.buf(stage.target);
-    let bytes = element_count(&target.shape).and_then(|n| target.ty.byte_len(n));
+    let bytes = nest.buf(stage.target).byte_len();
     may_collide(stage) && dim_apart(stage).is_none() && bytes.is_none_or(|bytes| bytes >= LARGE)
 }
 

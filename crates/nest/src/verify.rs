@@ -22,7 +22,7 @@ use crate::range::Ranges;
 use crate::scalar::{AxisId, Binary, Kind, Scalar, Unary, Wrap};
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::ElementType;
 
 /// Something that does not hold: always a bug of whoever built the nest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -342,12 +342,7 @@ impl<'a> Check<'a> {
             self.error(format!("buffer {} does not exist", id.0));
             return None;
         };
-        let fits = |b: &Buffer| {
-            element_count(&b.shape)
-                .and_then(|n| b.ty.byte_len(n))
-                .is_some()
-        };
-        if buffer.shape.len() > MAX_RANK || !fits(buffer) {
+        if buffer.shape.len() > MAX_RANK || buffer.byte_len().is_none() {
             self.error(format!(
                 "`{}` of shape {:?} is too large",
                 buffer.name, buffer.shape

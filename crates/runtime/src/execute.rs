@@ -4,7 +4,7 @@ use crate::Error;
 use crate::plan::{Plan, Slot};
 use crate::pool::{Pool, Round, WORTH_WAKING, Work as Tasks};
 use crate::product::{COMPUTING, PACKING};
-use crate::steps::{Native, Step, Work, length};
+use crate::steps::{Native, Step, Work};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ pub(crate) fn execute(
 /// The length in bytes of a buffer of the nest: what is in its slot must have just that.
 fn check(plan: &Plan, memory: &Memory<'_>, buffer: usize) -> Result<usize, Error> {
     let (buffer, slot) = (&plan.nest.buffers[buffer], &plan.slots[buffer]);
-    let need = length(buffer);
+    let need = buffer.byte_len();
     let found = match slot {
         Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
         Slot::Constant(tensor) => Some(tensor.bytes().len()),

@@ -8,10 +8,7 @@ use crate::product::Product;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{
-    Buffer, BufferId, Contraction, Kernel, Nest, Parts, Reach, Role, Stage, split,
-};
-use vinelift_tensor::element_count;
+use vinelift_nest::{BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
 
 /// The kernels of a plan.
 pub(crate) struct Native {
@@ -86,18 +83,11 @@ const PIECE_BYTES: usize = 128 << 10;
 
 /// Into how many parts a kernel is cut at least, as far as it can be.
 fn pieces(nest: &Nest) -> usize {
-    let bytes = nest.buffers.iter().map(|b| length(b).unwrap_or(0));
+    let bytes = nest.buffers.iter().map(|b| b.byte_len().unwrap_or(0));
     match nest.stages.len() {
         0 | 1 => 1,
-        // Short runs of many rows take longer than they save.
-        _ if Parts::of(nest).dim.is_some() => 1,
         _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
     }
-}
-
-/// The bytes that a buffer takes, if they can be counted.
-pub(crate) fn length(buffer: &Buffer) -> Option<usize> {
-    element_count(&buffer.shape).and_then(|n| buffer.ty.byte_len(n))
 }
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
@@ -251,7 +241,7 @@ impl Step {
             .nest
             .buffers
             .iter()
-            .map(|b| length(b).unwrap_or(0));
+            .map(|b| b.byte_len().unwrap_or(0));
         bytes.fold(0, |sum, n| sum.saturating_add(n as u64))
     }
 
@@ -316,7 +306,7 @@ impl Native {
                 needed[buffer.0 as usize] = true;
                 let b = nest.buf(buffer);
                 if b.role == Role::Temporary {
-                    let bytes = length(b).unwrap_or(usize::MAX);
+                    let bytes = b.byte_len().unwrap_or(usize::MAX);
                     lifetimes
                         .entry(buffer)
                         .or_insert(Lifetime { bytes, first, last })
