@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) size: usize,
     /// Into which parts it can be cut.
     pub(crate) parts: Parts,
+    /// Bytes of scratch memory that a call needs.
+    pub(crate) scratch: usize,
     pub(crate) text: Option<KernelText>,
 }
 
@@ -41,11 +43,12 @@ type Kernel = unsafe extern "C" fn(
     fault: *mut RawFault,
     begin: usize,
     end: usize,
+    scratch: Pointer,
 ) -> u32;
 
 // SAFETY: after linking, the module is never touched again before it is dropped, the code it holds
 // is immutable, and kernels keep all their state in registers, on the stack of the thread that
-// calls, and in the buffers that the caller vouches for.
+// calls, and in the buffers and scratch memory that the caller vouches for.
 unsafe impl Send for Code {}
 // SAFETY: as above; a shared reference gives access to immutable code and strings only.
 unsafe impl Sync for Code {}
@@ -85,16 +88,20 @@ impl Code {
     /// If there is no such kernel.
     pub unsafe fn run(&self, kernel: usize, buffers: &[Pointer]) -> Result<(), Fault> {
         let whole = 0..self.parts(kernel).extent;
-        // SAFETY: the caller vouches for the same.
-        unsafe { self.run_part(kernel, buffers, whole) }
+        let mut scratch = vec![0u8; self.scratch_bytes(kernel)];
+        let scratch = Pointer(scratch.as_mut_ptr());
+        // SAFETY: the caller vouches for the buffers, and nothing else knows of the scratch memory.
+        unsafe { self.run_part(kernel, buffers, whole, scratch) }
     }
 
     /// Runs a part of a kernel; see [`Parts`]. Parts that lie apart may run at the same time, with the
-    /// same buffers.
+    /// same buffers and scratch memory of their own.
     ///
     /// # Safety
     ///
-    /// That of [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile.
+    /// That of [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile. `scratch` is
+    /// valid for writes of [`Code::scratch_bytes`] bytes, which hold initialised bytes, belong to no buffer and
+    /// are used by nobody else meanwhile.
     ///
     /// # Panics
     ///
@@ -104,6 +111,7 @@ impl Code {
         kernel: usize,
         buffers: &[Pointer],
         part: Range<usize>,
+        scratch: Pointer,
     ) -> Result<(), Fault> {
         let Entry { address, parts, .. } = self.entries[kernel];
         assert!(parts.allow(&part), "no part {part:?} of {parts:?}");
@@ -111,10 +119,10 @@ impl Code {
         // that is executable for as long as `self` lives.
         let function: Kernel = unsafe { std::mem::transmute(address) };
         let mut fault = MaybeUninit::<RawFault>::uninit();
-        // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for; the
-        // kernel writes to `fault` within its size.
-        let status =
-            unsafe { function(buffers.as_ptr(), fault.as_mut_ptr(), part.start, part.end) };
+        let Range { start, end } = part;
+        // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for, as for the
+        // scratch memory; the kernel writes to `fault` within its size.
+        let status = unsafe { function(buffers.as_ptr(), fault.as_mut_ptr(), start, end, scratch) };
         let faulted = status != 0;
         if !faulted {
             return Ok(());
@@ -146,6 +154,15 @@ impl Code {
     /// If there is no such kernel.
     pub fn parts(&self, kernel: usize) -> Parts {
         self.entries[kernel].parts
+    }
+
+    /// Bytes of scratch memory that each call of the kernel needs.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn scratch_bytes(&self, kernel: usize) -> usize {
+        self.entries[kernel].scratch
     }
 
     /// What the kernel looked like on its way, if [`capture_text`](crate::Options) asked for it.

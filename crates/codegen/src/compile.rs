@@ -271,6 +271,7 @@ struct Compiled {
     align: u64,
     relocations: Vec<ModuleReloc>,
     parts: Parts,
+    scratch: usize,
     text: Option<KernelText>,
 }
 
@@ -348,6 +349,7 @@ impl Job<'_> {
             align,
             relocations,
             parts: emitted.parts,
+            scratch: emitted.scratch,
             text,
         })
     }
@@ -390,6 +392,7 @@ fn link(
             address: module.get_finalized_function(function),
             size: c.size(),
             parts: c.parts,
+            scratch: c.scratch,
             text: c.text,
         })
         .collect();

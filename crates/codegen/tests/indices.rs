@@ -299,44 +299,77 @@ fn compare(
 /// other, and yet the first fault is that of the first point.
 #[test]
 fn columns_in_blocks() {
-    columns::<40>("16 columns at a time:");
+    columns([1, 4100, 40], 1030, [F32, I32], "16 columns at a time:");
 }
 
-/// So many that they are read in their own order first.
+/// So many that they are packed first: because the data are large, or most rows are led to more than once.
 #[test]
-fn columns_that_are_read_ahead() {
-    columns::<389>("16 columns at a time, read ahead");
+fn columns_that_are_packed() {
+    columns(
+        [1, 1100, 1500],
+        280,
+        [F32, I64],
+        "64 columns at a time, packed",
+    );
+    columns(
+        [2, 1000, 331],
+        1001,
+        [F16, I32],
+        "columns at a time, packed",
+    );
+    columns(
+        [1, 1000, 1031],
+        1000,
+        [U8, I32],
+        "columns at a time, packed",
+    );
+    columns(
+        [2, 1000, 101],
+        1000,
+        [I64, I64],
+        "columns at a time, packed",
+    );
 }
 
-fn columns<const INNER: usize>(heading: &str) {
-    const ROWS: usize = 4100;
-    const OUTER: usize = 1030;
+/// `out[b, i, j] = data[b, index[b, i, j], j] + data[b, i, j]`; of `f16`, which are not added, without the sum.
+fn columns(shape: [usize; 3], outer: usize, [ty, index_ty]: [ElementType; 2], heading: &str) {
+    let [batch, rows, columns] = shape;
     let mut nest = Nest::new();
-    let data = nest.buffer("data", F32, &[ROWS, INNER], Role::Input);
-    let indices = nest.buffer("indices", I32, &[OUTER, INNER], Role::Input);
-    let out = nest.buffer("out", F32, &[OUTER, INNER], Role::Output);
+    let data = nest.buffer("data", ty, &shape, Role::Input);
+    let of_indices = [batch, outer, columns];
+    let indices = nest.buffer("indices", index_ty, &of_indices, Role::Input);
+    let out = nest.buffer("out", ty, &[batch, outer, columns], Role::Output);
     let site = site(&mut nest);
     nest.define(vec![], out, |nest, at| {
         let found = nest.load(indices, at.to_vec());
-        let row = nest.wrap(found, ROWS, Policy::WRAP, site, at.to_vec());
-        nest.load(data, vec![row, at[1].clone()])
+        let row = nest.wrap(found, rows, Policy::WRAP, site, at.to_vec());
+        let far = nest.load(data, vec![at[0].clone(), row, at[2].clone()]);
+        match ty {
+            F16 => far,
+            _ => far + nest.load(data, at.to_vec()),
+        }
     });
-    assert!(headings(&nest).contains(heading) || !strips()[0]);
-    let of_data: Vec<u8> = (0..ROWS * INNER)
-        .flat_map(|k| (k as f32).to_le_bytes())
+    assert!(
+        headings(&nest).contains(heading) || !strips()[0],
+        "{}",
+        headings(&nest)
+    );
+    let of_data: Vec<u8> = (0..batch * rows * columns)
+        .flat_map(|k| little_endian((k % 1009) as i64, ty))
         .collect();
-    let good: Vec<i32> = (0..OUTER * INNER)
-        .map(|k| (k * 7919 % ROWS) as i32)
+    let good: Vec<i64> = (0..batch * outer * columns)
+        .map(|k| (k * 7919 % rows) as i64)
         .collect();
+    let n = rows as i64;
     for changes in [
         &[][..],
-        &[(12_345, -1), (70, -4100)],
-        &[(900, 4100), (800, -4101), (30, -5)],
+        &[(12_345, -1), (70, -n)],
+        &[(900, n), (800, -n - 1), (30, -5)],
     ] {
         let mut found = good.clone();
         changes.iter().for_each(|&(at, index)| found[at] = index);
-        let found: Vec<u8> = found.iter().flat_map(|k| k.to_le_bytes()).collect();
-        let inputs = [of_data.clone(), found];
+        let found = found.iter().flat_map(|k| little_endian(*k, index_ty));
+        let inputs = [of_data.clone(), found.collect()];
         let (expected, result) = reference(&nest, &inputs);
         assert_eq!(result.is_err(), changes.len() == 3);
         compare(0, &nest, &inputs, &expected, &result);

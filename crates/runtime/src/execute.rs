@@ -204,7 +204,7 @@ impl Call {
             // The parts before were done with the tasks of the step before.
             (Work::Code { .. }, Some(follow)) => {
                 for part in &follow.rest {
-                    self.part(number, part.clone());
+                    self.part(number, part.clone(), 0);
                 }
             }
             (Work::Code { function, .. }, None) => {
@@ -216,7 +216,7 @@ impl Call {
                 share(count, count);
                 if parts.dim.is_some() && count > 1 && self.take_fault().is_some() {
                     // Which fault is the first is only known when all points are done in their order.
-                    self.part(number, 0..parts.extent);
+                    self.part(number, 0..parts.extent, 0);
                 }
             }
             (Work::Product(product), _) => {
@@ -246,20 +246,23 @@ impl Call {
         }
     }
 
-    /// Does a part of a kernel that is code.
-    fn part(&self, number: usize, part: Range<usize>) {
+    /// Does a part of a kernel that is code; no other thread does so under the number `worker`.
+    fn part(&self, number: usize, part: Range<usize>, worker: usize) {
         let (native, step) = self.at(number);
         let Work::Code { function, pieces } = &step.work else {
             return;
         };
         let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
         let start = part.start;
+        let scratch = step.scratch + worker * native.code.scratch_bytes(*function);
+        let scratch = Pointer(self.arena.0.wrapping_add(scratch));
         // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
         // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
         // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
         // owner; temporaries that are alive together do not overlap in the arena, which nothing else uses.
-        // Nobody uses them while the parts of the kernel run, and the run does not end before them.
-        let run = |piece| unsafe { native.code.run_part(*function, arguments, piece) };
+        // Nobody uses them while the parts of the kernel run, and the run does not end before them. Scratch memory
+        // lies in the arena as temporaries do, a piece for each worker.
+        let run = |piece| unsafe { native.code.run_part(*function, arguments, piece, scratch) };
         let pieces = native.code.parts(*function).pieces(part, *pieces);
         let Err(fault) = { pieces }.try_for_each(run) else {
             return;
@@ -281,20 +284,20 @@ impl Tasks for Call {
                     Some(_) => round.turn..round.turn + 1,
                     None => native.code.parts(*function).range(task, round.phase),
                 };
-                self.part(round.step, part);
+                self.part(round.step, part, worker);
             }
             Work::Product(product) => {
                 let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
                 let Round { turn, phase, .. } = round;
-                // SAFETY: as in `part`. Scratch memory lies in the arena as temporaries do; the second phase
-                // is started when the first has ended.
-                unsafe { product.task(place, self.arena, turn, phase, task, worker) };
+                let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
+                // SAFETY: as in `part`; the second phase is started when the first has ended.
+                unsafe { product.task(place, scratch, turn, phase, task, worker) };
                 let next = native.steps.get(round.step + 1);
                 if phase == COMPUTING
                     && let Some(follow) = next.and_then(|next| next.follow.as_ref())
                     && let Some(part) = &follow.parts[task]
                 {
-                    self.part(round.step + 1, part.clone());
+                    self.part(round.step + 1, part.clone(), worker);
                 }
             }
         }

@@ -14,8 +14,6 @@ use vinelift_tensor::ElementType;
 
 /// A contraction that is ready to run.
 pub(crate) struct Product {
-    /// Where its scratch memory begins in the arena.
-    pub(crate) scratch: usize,
     kernel: kernels::Kernel,
     plan: kernels::Plan,
     out: Strided,
@@ -109,7 +107,6 @@ impl Product {
             return None;
         }
         Some(Product {
-            scratch: 0,
             out: contraction.out,
             left: Operand {
                 from: contraction.left.tensor,
@@ -182,18 +179,17 @@ impl Product {
     ///
     /// Each pointer is to as many bytes as its length says: valid for reads, and those of the result for
     /// writes. Nothing but tasks of the same phase uses the result meanwhile, which overlaps no operand.
-    /// `arena` points to memory where [`Product::scratch_bytes`] bytes from `scratch` on are used by nothing
-    /// else. No other task runs under the number `worker`, and the first phase was run before the second.
+    /// `scratch` points to [`Product::scratch_bytes`] bytes that are used by nothing else. No other task runs under the number `worker`, and the first phase was run before the second.
     pub(crate) unsafe fn task(
         &self,
         buffers: impl Fn(usize) -> (Pointer, usize),
-        arena: Pointer,
+        scratch: Pointer,
         turn: usize,
         phase: usize,
         task: usize,
         worker: usize,
     ) {
-        let shared = arena.0.wrapping_add(self.scratch);
+        let shared = scratch.0;
         // SAFETY: the caller vouches for the memory; the plan is the kernel's.
         unsafe {
             let memory = self.memory(&buffers, shared, turn);

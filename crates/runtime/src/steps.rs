@@ -33,6 +33,8 @@ pub(crate) struct Step {
     pub(crate) arguments: usize,
     /// How it follows the step before it, if it does.
     pub(crate) follow: Option<Follow>,
+    /// Where its scratch memory begins in the arena.
+    pub(crate) scratch: usize,
 }
 
 /// That steps take turns.
@@ -181,6 +183,7 @@ pub(crate) fn compile(
             cost: cost.saturating_mul(turned),
             arguments,
             follow: None,
+            scratch: 0,
         });
         reaches.push(reach);
     }
@@ -280,6 +283,19 @@ impl Native {
         start + 1 + more.count()
     }
 
+    /// Bytes of scratch memory that a step needs in a run; of code, so many for each thread that runs it.
+    fn scratch_bytes(&self, number: usize) -> usize {
+        let step = &self.steps[number];
+        match &step.work {
+            Work::Product(product) => product.scratch_bytes(),
+            Work::Code { function, .. } => {
+                let leads = step.follow.as_ref().map(|_| self.steps[number - 1].workers);
+                let workers = step.workers.max(leads.unwrap_or(0));
+                self.code.scratch_bytes(*function).saturating_mul(workers)
+            }
+        }
+    }
+
     /// Gives every temporary and all scratch memory a place in the arena, whose size it returns, and
     /// lets go of constants that no step reads.
     pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
@@ -322,15 +338,11 @@ impl Native {
         let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
         buffers.sort_unstable_by_key(|(b, _)| *b);
         let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
-        for (number, step) in self.steps.iter().enumerate() {
-            if let Work::Product(product) = &step.work {
-                all.push(Lifetime {
-                    bytes: product.scratch_bytes(),
-                    first: first[number],
-                    last: last[number],
-                });
-            }
-        }
+        all.extend((0..self.steps.len()).map(|number| Lifetime {
+            bytes: self.scratch_bytes(number),
+            first: first[number],
+            last: last[number],
+        }));
         let too_large = || {
             let text = "the model's temporaries do not fit into memory at these shapes";
             Error::Input(text.to_owned())
@@ -340,15 +352,8 @@ impl Native {
         for ((buffer, _), offset) in buffers.iter().zip(own) {
             slots[buffer.0 as usize] = Slot::Arena(*offset);
         }
-        let products = self
-            .steps
-            .iter_mut()
-            .filter_map(|step| match &mut step.work {
-                Work::Product(product) => Some(product),
-                Work::Code { .. } => None,
-            });
-        for (product, offset) in products.zip(scratch) {
-            product.scratch = *offset;
+        for (step, offset) in self.steps.iter_mut().zip(scratch) {
+            step.scratch = *offset;
         }
         Ok(total)
     }

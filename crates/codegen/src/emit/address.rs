@@ -6,9 +6,12 @@ use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
 
 /// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
 /// taken apart and put together again freely.
+#[derive(Clone)]
 pub(super) struct Linear<'n> {
     terms: Vec<(&'n Scalar, i64)>,
     constant: i64,
+    /// The panel that it is counted from, if that is not where the buffer begins.
+    panel: Option<usize>,
 }
 
 /// Steps taken to take one index apart; what is left then is computed as it stands.
@@ -27,6 +30,11 @@ impl<'n> Linear<'n> {
 
     pub(super) fn constant(&self) -> i64 {
         self.constant
+    }
+
+    /// The panel that it is counted from.
+    pub(super) fn panel(&self) -> Option<usize> {
+        self.panel
     }
 
     /// The sum without its constant.
@@ -71,11 +79,20 @@ pub(super) enum Place {
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// The flat offset of `buffer[at]`.
+    /// The flat offset of `buffer[at]`, or that in the panel that it is packed in.
     pub(super) fn linear(&self, buffer: BufferId, at: &'n [Scalar]) -> Linear<'n> {
+        let panel = self.panels.iter().position(|panel| panel.holds(at));
+        if let Some(number) = panel {
+            return Linear {
+                terms: self.panels[number].terms.to_vec(),
+                constant: 0,
+                panel,
+            };
+        }
         let mut linear = Linear {
             terms: Vec::new(),
             constant: 0,
+            panel: None,
         };
         for (index, stride) in at.iter().zip(row_major(&self.nest.buf(buffer).shape)) {
             let mut open = vec![(index, stride as i64)];
@@ -109,7 +126,10 @@ impl<'n> Emitter<'n, '_> {
     ///
     /// What depends on outer loops alone is added first, so that it can be moved out of the inner.
     pub(super) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
-        let base = self.bases[buffer.0 as usize];
+        let base = match linear.panel {
+            Some(number) => self.panels[number].base,
+            None => self.bases[buffer.0 as usize],
+        };
         let ty = self.nest.buf(buffer).ty;
         let mut constant = linear.constant;
         let mut terms: Vec<(usize, Value, i64)> = Vec::with_capacity(linear.terms.len());

@@ -156,7 +156,19 @@ impl<'n> Emitter<'n, '_> {
             self.call(|support| support.copy, &arguments);
             return;
         };
-        let pieces: Vec<(usize, usize)> = pieces(length);
+        let (from, to) = ((*from_address, *from_offset), (*to_address, *to_offset));
+        self.copy_in_place([reads, writes], from, to, length);
+    }
+
+    /// Copies so many bytes by loads and stores.
+    pub(super) fn copy_in_place(
+        &mut self,
+        [reads, writes]: [MemFlagsData; 2],
+        (from, from_offset): (Value, i32),
+        (to, to_offset): (Value, i32),
+        bytes: usize,
+    ) {
+        let pieces: Vec<(usize, usize)> = pieces(bytes);
         for group in pieces.chunks(8) {
             let mut loaded = Vec::with_capacity(group.len());
             for &(at, width) in group {
@@ -165,11 +177,11 @@ impl<'n> Emitter<'n, '_> {
                     _ => super::vector::integer(width),
                 };
                 let offset = from_offset + at as i32;
-                loaded.push(self.builder.ins().load(ty, reads, *from_address, offset));
+                loaded.push(self.builder.ins().load(ty, reads, from, offset));
             }
             for (&(at, _), value) in group.iter().zip(loaded) {
                 let offset = to_offset + at as i32;
-                self.builder.ins().store(writes, value, *to_address, offset);
+                self.builder.ins().store(writes, value, to, offset);
             }
         }
     }

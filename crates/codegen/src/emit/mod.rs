@@ -1,10 +1,12 @@
 //! A nest as one Cranelift function.
 //!
 //! ```text
-//! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64) -> u32        0 = done, 1 = fault
+//! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64, scratch: *mut u8) -> u32
+//!                                                                         0 = done, 1 = fault
 //! ```
 //!
-//! `begin..end` is the part to do, of a nest that can be cut ([`Parts`]); otherwise it is ignored.
+//! `begin..end` is the part to do, of a nest that can be cut ([`Parts`]); otherwise it is ignored. `scratch` is
+//! memory for what the call keeps meanwhile, of [`Emitted::scratch`] bytes.
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
 //! loop is opened, what reads memory or can fault and does not depend on its axis is computed
@@ -52,6 +54,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataId, FuncId};
 use hoist::Facts;
 use loops::{Loop, Turns};
+use order::Panel;
 use rustc_hash::{FxHashMap, FxHashSet};
 use scalar::{Slot, Task};
 use vinelift_nest::{AxisId, Buffer, Interval, Nest, Parts, Ranges, Scalar};
@@ -73,7 +76,7 @@ type Result<T = ()> = std::result::Result<T, Refusal>;
 /// That of every kernel.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
-    signature.params.extend([AbiParam::new(types::I64); 4]);
+    signature.params.extend([AbiParam::new(types::I64); 5]);
     signature.returns.push(AbiParam::new(types::I32));
     signature
 }
@@ -113,6 +116,8 @@ pub(crate) struct Emitted {
     pub(crate) strips: Vec<Strip>,
     /// Into which parts it can be cut.
     pub(crate) parts: Parts,
+    /// Bytes of scratch memory that a call needs.
+    pub(crate) scratch: usize,
 }
 
 /// The nest of a kernel.
@@ -143,6 +148,7 @@ pub(crate) fn kernel(
         notes: std::mem::take(&mut emitter.notes),
         strips: std::mem::take(&mut emitter.strips),
         parts: emitter.parts,
+        scratch: emitter.scratch_bytes,
     };
     emitter.builder.finalize(isa.frontend_config());
     Ok(emitted)
@@ -165,6 +171,9 @@ struct Emitter<'n, 'f> {
     parts: Parts,
     /// Where the part to do begins and ends.
     part: [Value; 2],
+    /// Where scratch memory begins, and how much of it is used.
+    scratch: Value,
+    scratch_bytes: usize,
     /// The axes in scope.
     axes: FxHashMap<AxisId, Binding>,
     /// The loops that are open, outermost first.
@@ -191,6 +200,8 @@ struct Emitter<'n, 'f> {
     instead_of_faults: Option<Block>,
     /// The axis that has only some of its points for now, and which.
     narrowed: Option<(AxisId, Turns)>,
+    /// What the current stage reads of its data from scratch memory.
+    panels: Vec<Panel<'n>>,
     /// What strips may consist of.
     target: Option<Target>,
     /// The function that the strip of each stage becomes, if it has one.
@@ -228,6 +239,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         builder.switch_to_block(entry);
         let parameter = |k: usize| builder.block_params(entry)[k];
         let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
+        let scratch = parameter(4);
         let (mut bases, mut flags) = (Vec::new(), Vec::new());
         for (b, buffer) in nest.buffers.iter().enumerate() {
             bases.push(match around.tables.get(b).copied().flatten() {
@@ -260,6 +272,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             fault,
             parts: Parts::of(nest),
             part,
+            scratch,
+            scratch_bytes: 0,
             axes: FxHashMap::default(),
             loops: Vec::new(),
             accumulators: Vec::new(),
@@ -274,6 +288,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             collected: Vec::new(),
             instead_of_faults: None,
             narrowed: None,
+            panels: Vec::new(),
             target: around.target,
             strip_functions: around.strip_functions,
             strips: Vec::new(),

@@ -1,9 +1,10 @@
 //! Points that are done in another order than theirs, because memory is faster that way.
 //!
 //! Of a gather along an axis that is not the last, each point of a row may lead to another row of the data.
-//! If these do not fit into the cache, the columns are done in blocks that do. What a block may lead to is read
-//! once before it, row after row, if the data is large: memory is several times as fast in its own order as in
-//! that of the indices.
+//! If these do not fit into the cache, the columns are done in blocks that do. What a block may lead to is
+//! packed before it, row after row, into a panel of scratch memory: rows that lie far apart take a page each,
+//! more than the processor keeps in mind, and memory is several times as fast in its own order as in that of
+//! the indices.
 //!
 //! Where an index is wrong, the first that is found need not be the first in the order of points. It is not
 //! reported, then: all points are done again, one by one in their order.
@@ -13,8 +14,8 @@ use super::address::{Linear, Place};
 use super::loops::Turns;
 use super::strip::{Ready, even};
 use super::vector::Plan;
-use super::{Binding, Emitter, any_under};
-use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
+use super::{Binding, Emitter, Runs, any_under};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
 
@@ -22,49 +23,93 @@ use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
 const CACHED: usize = 1 << 19;
 /// Bytes that the cache takes from each row at least.
 const LINE: usize = 64;
-/// Data of more bytes, which some cache may hold only for a while, is read in its own order first.
+/// Data of more bytes are packed in any case: some cache may hold them only for a while.
 const LARGE: usize = 6 << 20;
-/// Lines of each row that are read at once then.
-const MOST_LINES: usize = 8;
+/// Lines of each row that are packed at once.
+const MOST_LINES: usize = 4;
+/// Bytes of panels: what is larger stays in no cache.
+const MOST_SCRATCH: usize = 16 << 20;
 
 /// Points that are done in blocks of columns.
 pub(super) struct Columns<'n> {
-    pub(super) count: usize,
-    /// The axis around them.
-    rows: Axis,
-    ahead: Vec<Ahead<'n>>,
+    count: usize,
+    pub(super) plan: Plan,
+    /// What is packed for each block.
+    pub(super) panels: Vec<Panel<'n>>,
     /// The strip that does a block, if one can.
     pub(super) strip: Option<Ready<'n>>,
 }
 
-impl std::fmt::Display for Columns<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let first = if self.ahead.is_empty() {
-            ""
-        } else {
-            ", read ahead"
-        };
-        write!(f, "{} columns at a time{first}", self.count)
+impl Columns<'_> {
+    pub(super) fn runs(&self) -> Runs {
+        match &self.strip {
+            Some(ready) => ready.runs(),
+            None => self.plan.runs(),
+        }
     }
 }
 
-/// Data that is read before a block of columns needs it.
-struct Ahead<'n> {
+impl std::fmt::Display for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packed = match self.panels.is_empty() {
+            true => "",
+            false => ", packed",
+        };
+        write!(f, "{} columns at a time{packed}", self.count)
+    }
+}
+
+/// The columns that a block of points may lead to, in scratch memory: row after row.
+pub(super) struct Panel<'n> {
+    /// Whose elements these are: `buffer[at]`.
     buffer: BufferId,
-    /// Where a row begins, but for its number.
+    at: &'n [Scalar],
+    /// Where a row begins in the buffer, but for its number.
     linear: Linear<'n>,
-    /// Rows, and how many elements they are apart.
+    /// Rows, and how many elements they are apart in the buffer.
     extent: usize,
     step: i64,
+    /// Where it begins in scratch memory.
+    offset: usize,
+    /// Where the first column would begin, if all were packed.
+    pub(super) base: Value,
+    /// The flat offset from there.
+    pub(super) terms: [(&'n Scalar, i64); 2],
+}
+
+impl Panel<'_> {
+    /// Whether it holds what is loaded from `at`.
+    pub(super) fn holds(&self, at: &[Scalar]) -> bool {
+        std::ptr::eq(self.at, at)
+    }
 }
 
 impl<'n> Emitter<'n, '_> {
+    /// How the points of a stage are done in blocks of columns, if they should be. `many` are its axes of more
+    /// than one point.
+    pub(super) fn columns_of(
+        &mut self,
+        stage: &'n Stage,
+        many: &[Axis],
+        plan: Plan,
+    ) -> Option<Columns<'n>> {
+        let &[.., rows, lane] = many else {
+            return None;
+        };
+        let mut columns = self.columns(stage, rows, plan)?;
+        let outer = many.len() - 2;
+        self.panels = std::mem::take(&mut columns.panels);
+        columns.strip = self.strip_of_columns(stage, [rows, lane], columns.count, outer);
+        columns.panels = std::mem::take(&mut self.panels);
+        Some(columns)
+    }
+
     /// The columns, which are points of the innermost axis, that should be done before the next, but not
     /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
     pub(super) fn columns(&self, stage: &'n Stage, rows: Axis, plan: Plan) -> Option<Columns<'n>> {
         let lane = plan.axis;
         let mut count = usize::MAX;
-        let mut ahead = Vec::new();
+        let mut panels = Vec::new();
         let mut seen = FxHashSet::default();
         let mut open = vec![(&stage.value, false)];
         while let Some((x, guarded)) = open.pop() {
@@ -72,12 +117,11 @@ impl<'n> Emitter<'n, '_> {
                 continue;
             }
             if let Kind::Load { buffer, at } = x.kind()
-                && let Some((lines, first)) = self.lines(stage, *buffer, at, [rows, lane])
+                && let Some((columns, panel)) = self.lead_apart(stage, *buffer, at, [rows, lane])
             {
-                let size = (self.nest.buf(*buffer).ty.bits() / 8).max(1);
-                count = count.min(lines * LINE / size);
+                count = count.min(columns);
                 // What a select guards need not exist.
-                ahead.extend(first.filter(|_| !guarded));
+                panels.extend(panel.filter(|_| !guarded));
             }
             let guards = guarded || matches!(x.kind(), Kind::Select(..) | Kind::Reduce { .. });
             open.extend(x.children().map(|child| (child, guards)));
@@ -88,86 +132,106 @@ impl<'n> Emitter<'n, '_> {
         let ordered = stage.mode == Mode::Set && stage.group.is_none();
         let may =
             fewer && ordered && self.is_injective(stage) && !self.reads(&stage.value, stage.target);
+        let mut offset = 0;
+        for panel in &mut panels {
+            panel.offset = offset;
+            panel.terms[0].1 = count as i64;
+            offset += self.bytes_of_panel(panel, count).next_multiple_of(LINE);
+        }
+        if offset > MOST_SCRATCH {
+            panels.clear();
+        }
         may.then_some(Columns {
             count,
-            rows,
-            ahead,
+            plan,
+            panels,
             strip: None,
         })
     }
 
-    /// If each point of `buffer[at]` leads to a row of its own: how many cache lines of each row should be done
-    /// at once, and what should be read before.
-    fn lines(
+    /// If each point of `buffer[at]` leads to a row of its own: how many columns should be done at once, and
+    /// what may be packed before.
+    fn lead_apart(
         &self,
         stage: &Stage,
         buffer: BufferId,
         at: &'n [Scalar],
         [rows, lane]: [Axis; 2],
-    ) -> Option<(usize, Option<Ahead<'n>>)> {
-        let shape = &self.nest.buf(buffer).shape;
-        let size = (self.nest.buf(buffer).ty.bits() / 8).max(1);
+    ) -> Option<(usize, Option<Panel<'n>>)> {
+        let ty = self.nest.buf(buffer).ty;
+        let size = (ty.bits() / 8).max(1);
         let linear = self.linear(buffer, at);
-        let along = |(leaf, k): (&Scalar, i64)| {
-            k == 1 && matches!(leaf.kind(), Kind::Axis(id) if *id == lane.id)
+        let along = |(leaf, k): &(&Scalar, i64)| {
+            *k == 1 && matches!(leaf.kind(), Kind::Axis(id) if *id == lane.id)
         };
-        if !linear.terms().any(along) {
-            return None;
-        }
-        let (leads, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
+        let column = linear.terms().find(along)?;
+        let (row, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
             Kind::Wrap(wrap) if self.varies_with(leaf, [rows.id, lane.id]) => {
-                let far = k.unsigned_abs() as usize * size >= LINE;
+                let far = (k.unsigned_abs() as usize).saturating_mul(size) >= LINE;
                 far.then_some((leaf, wrap.extent, k))
             }
             _ => None,
         })?;
-        let fitting = (CACHED / (extent.max(1) * LINE)).max(1);
-        let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
         // Few points do not come back to what a block has brought into the cache.
         if rows.extent < extent / 4 {
             return None;
         }
-        if bytes > LARGE {
-            let linear = linear.without(|leaf| leaf.address() == leads.address());
-            let is_known = linear.leaves().all(|leaf| match leaf.kind() {
-                Kind::Axis(id) => *id != rows.id && stage.domain.iter().any(|axis| axis.id == *id),
-                _ => false,
-            });
-            if is_known {
-                let ahead = Ahead {
-                    buffer,
-                    linear,
-                    extent,
-                    step,
-                };
-                return Some((fitting.min(MOST_LINES), Some(ahead)));
-            }
+        let linear = linear.without(|leaf| leaf.address() == row.address());
+        let is_known = linear.leaves().all(|leaf| match leaf.kind() {
+            Kind::Axis(id) => *id != rows.id && stage.domain.iter().any(|axis| axis.id == *id),
+            _ => false,
+        });
+        let shape = &self.nest.buf(buffer).shape;
+        let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
+        let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
+        // It takes about as long to pack an element as packing saves for one that is found.
+        let fits =
+            fitting.saturating_mul(LINE) >= (step.unsigned_abs() as usize).saturating_mul(size);
+        let pays = bytes > LARGE || (!fits && rows.extent >= extent);
+        if !(pays && is_known) || bytes == 0 || ty.is_packed() {
+            return Some((fitting * LINE / size, None));
         }
-        Some((fitting, None))
+        let panel = Panel {
+            buffer,
+            at,
+            linear,
+            extent,
+            step,
+            offset: 0,
+            base: self.scratch,
+            terms: [(row, 0), column],
+        };
+        Some((fitting.min(MOST_LINES) * LINE / size, Some(panel)))
     }
 
     fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {
         axes.iter().all(|axis| self.facts.free(x).contains(axis))
     }
 
-    /// Opens a loop over blocks of columns of `axis`, and inside it lets the axis have just those. The
-    /// block that is given leads to [`Self::point_by_point`].
+    /// Opens a loop over blocks of columns of `lane`, packs what a block leads to, and lets the axis have just
+    /// those columns. The block that is given leads to [`Self::point_by_point`].
     pub(super) fn open_columns(
         &mut self,
         stage: &'n Stage,
-        axis: Axis,
-        columns: &Columns<'n>,
+        [rows, lane]: [Axis; 2],
+        columns: &mut Columns<'n>,
     ) -> Block {
+        self.panels = std::mem::take(&mut columns.panels);
         let count = columns.count;
-        let turns = self.turns(stage, axis);
-        self.open_loop(axis, turns, count as i64, &[]);
-        self.stay_before(axis, turns, count);
-        for ahead in &columns.ahead {
-            self.read_ahead(ahead, columns);
+        let turns = self.turns(stage, lane);
+        self.open_loop(lane, turns, count as i64, &[]);
+        self.stay_before(lane, turns, count);
+        for number in 0..self.panels.len() {
+            self.pack(number, rows, count);
         }
-        if let Some(first) = self.axes.remove(&axis.id) {
+        if let Some(first) = self.axes.remove(&lane.id) {
+            for panel in &mut self.panels {
+                let size = (self.nest.buf(panel.buffer).ty.bits() / 8) as i64;
+                let before = self.builder.ins().imul_imm_s(first.value, size);
+                panel.base = self.builder.ins().isub(panel.base, before);
+            }
             let to = self.builder.ins().iadd_imm_s(first.value, count as i64);
-            self.narrowed = Some((axis.id, Turns::between(first.value, to)));
+            self.narrowed = Some((lane.id, Turns::between(first.value, to)));
         }
         let exact = self.builder.create_block();
         self.instead_of_faults = Some(exact);
@@ -204,39 +268,47 @@ impl<'n> Emitter<'n, '_> {
         self.builder.switch_to_block(after);
     }
 
-    /// Reads one element of each cache line that a block of columns may lead to, row after row. All of them
-    /// exist: the access is proven for every row and every column of the block.
-    fn read_ahead(&mut self, ahead: &Ahead<'n>, columns: &Columns<'n>) {
-        let ty = self.nest.buf(ahead.buffer).ty;
-        let size = ty.bits() / 8;
-        let Place::Bytes { address, offset } = self.place(ahead.buffer, &ahead.linear) else {
+    /// Copies the columns of a block into a panel, row after row. All of them exist: the access is proven for
+    /// every row and every column of the block.
+    fn pack(&mut self, number: usize, rows: Axis, count: usize) {
+        let panel = &self.panels[number];
+        let Panel {
+            buffer,
+            extent,
+            step,
+            offset,
+            ..
+        } = *panel;
+        let linear = panel.linear.clone();
+        let size = self.nest.buf(buffer).ty.bits() / 8;
+        let end = offset + self.bytes_of_panel(panel, count);
+        self.scratch_bytes = self.scratch_bytes.max(end.next_multiple_of(LINE));
+        let Place::Bytes {
+            address,
+            offset: first,
+        } = self.place(buffer, &linear)
+        else {
             return;
         };
-        let flags = self.flags[ahead.buffer.0 as usize];
-        let wide = super::vector::integer(size);
-        let none = self.builder.ins().iconst(wide, 0);
-        let axis = Axis {
-            extent: ahead.extent,
-            ..columns.rows
+        let base = self.builder.ins().iadd_imm_s(self.scratch, offset as i64);
+        self.open_loop_by(Axis { extent, ..rows }, 1, &[]);
+        let row = self.axes[&rows.id].value;
+        let mut beyond = |each: i64| {
+            let each = each.wrapping_mul(size as i64);
+            self.builder.ins().imul_imm_s(row, each)
         };
-        let mut all = self.open_loop_by(axis, 1, &[none])[0];
-        let row = self.axes[&axis.id].value;
-        let beyond = self
-            .builder
-            .ins()
-            .imul_imm_s(row, ahead.step.wrapping_mul(size as i64));
-        let address = self.builder.ins().iadd(address, beyond);
-        let last = (columns.count - 1) * size;
-        for at in (0..last).step_by(LINE).chain([last]) {
-            let ins = self.builder.ins();
-            let found = ins.load(wide, flags, address, offset + at as i32);
-            all = self.builder.ins().bxor(all, found);
-        }
-        let all = self.close_loop(&[all]);
-        // What is not used would not be read.
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size as u32, 3);
-        let slot = self.builder.create_sized_stack_slot(data);
-        self.builder.ins().stack_store(types::I64, all[0], slot, 0);
+        let (from, to) = (beyond(step), beyond(count as i64));
+        let from = self.builder.ins().iadd(address, from);
+        let to = self.builder.ins().iadd(base, to);
+        let flags = [self.flags[buffer.0 as usize]; 2];
+        self.copy_in_place(flags, (from, first), (to, 0), count * size);
+        self.close_loop(&[]);
+        self.panels[number].base = base;
+    }
+
+    fn bytes_of_panel(&self, panel: &Panel<'n>, count: usize) -> usize {
+        let size = self.nest.buf(panel.buffer).ty.bits() / 8;
+        panel.extent.saturating_mul(count * size)
     }
 
     /// From `exact` on: all points of the loops that are left to open, one by one.

@@ -32,15 +32,15 @@ impl<'n> Emitter<'n, '_> {
             self.bind_point(axis);
         }
         let mut way = self.way(stage, &many);
-        let mut columns = self.columns_of(stage, &many, &way);
         let mut exact = None;
-        let strip = columns.as_ref().and_then(|columns| columns.strip.as_ref());
-        self.runs[number] = strip.map_or_else(|| way.runs(), Ready::runs);
-        self.notes[number] = self.note(stage, &way, &many, columns.as_ref());
+        self.runs[number] = way.runs();
+        self.notes[number] = self.note(stage, &way, &many);
         for (k, &axis) in many.iter().enumerate() {
-            if let Some(columns) = columns.as_mut().filter(|_| k + 2 == many.len()) {
+            if let Way::Columns(columns) = &mut way
+                && k + 2 == many.len()
+            {
                 let depth = self.loops.len();
-                let instead = self.open_columns(stage, many[k + 1], columns);
+                let instead = self.open_columns(stage, [axis, many[k + 1]], columns);
                 exact = Some((depth, instead));
                 if let Some(ready) = columns.strip.take() {
                     self.run_strip_of_columns(number, stage, ready, instead)?;
@@ -75,6 +75,7 @@ impl<'n> Emitter<'n, '_> {
                     break;
                 }
                 Way::Vectors(plan) if is_last => self.vector_loop(stage, *plan)?,
+                Way::Columns(columns) if is_last => self.vector_loop(stage, columns.plan)?,
                 Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
                 _ => {
                     let turns = self.turns(stage, axis);
@@ -93,6 +94,7 @@ impl<'n> Emitter<'n, '_> {
                 self.close_loop(&[]);
             }
             (self.narrowed, self.instead_of_faults) = (None, None);
+            self.panels.clear();
             self.point_by_point(stage, exact, &many[many.len() - 2..])?;
         }
         while self.loops.len() > loops {
@@ -164,10 +166,19 @@ impl<'n> Emitter<'n, '_> {
         if let Some(strip) = self.ready_strip(stage) {
             return Way::Strip(Some(strip));
         }
-        if let Some(collected) = self.collected_strip(stage, many, first) {
+        let plan = self.plan(stage);
+        let columns = plan.and_then(|plan| self.columns_of(stage, many, plan));
+        if columns
+            .as_ref()
+            .is_none_or(|columns| columns.strip.is_none())
+            && let Some(collected) = self.collected_strip(stage, many, first)
+        {
             return Way::Collected(Some(Box::new(collected)));
         }
-        if let Some(plan) = self.plan(stage) {
+        if let Some(columns) = columns {
+            return Way::Columns(Box::new(columns));
+        }
+        if let Some(plan) = plan {
             return Way::Vectors(plan);
         }
         if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
@@ -195,45 +206,15 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// The points of the innermost axis that are done before the next, if not all.
-    fn columns_of(
-        &mut self,
-        stage: &'n Stage,
-        many: &[Axis],
-        way: &Way<'n>,
-    ) -> Option<Columns<'n>> {
-        let (&[.., rows, lane], Way::Vectors(plan), None) = (many, way, self.parts.dim) else {
-            return None;
-        };
-        let mut columns = self.columns(stage, rows, *plan)?;
-        let outer = many.len() - 2;
-        columns.strip = self.strip_of_columns(stage, [rows, lane], columns.count, outer);
-        Some(columns)
-    }
-
     /// What the heading of a stage says.
-    fn note(
-        &self,
-        stage: &'n Stage,
-        way: &Way<'n>,
-        many: &[Axis],
-        columns: Option<&Columns<'n>>,
-    ) -> String {
-        let checks = match way {
-            Way::Vectors(plan) => how(&self.checks(stage, plan.axis.id)),
-            Way::Update(checks) => how(checks),
-            _ => "",
-        };
-        if let Some(columns) = columns {
-            return format!("{checks}, {columns}");
-        }
+    fn note(&self, stage: &'n Stage, way: &Way<'n>, many: &[Axis]) -> String {
         match way {
             Way::Copy(copy) => {
                 let bytes = self.bytes_of(*copy, stage);
                 let why = self.why_copied(stage).map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
-            Way::Update(_) => format!("unrolled ×{BLOCK}, {checks}"),
+            Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how(checks)),
             Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
             Way::Points | Way::Rows(_) => match self.why_points(stage, many) {
                 Some(why) => format!("point by point: {why}"),
@@ -244,7 +225,11 @@ impl<'n> Emitter<'n, '_> {
                 let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
                 format!("collected in blocks of {rows}{lane}")
             }
-            Way::Vectors(_) => checks.to_owned(),
+            Way::Vectors(plan) => how(&self.checks(stage, plan.axis.id)).to_owned(),
+            Way::Columns(columns) => {
+                let checks = how(&self.checks(stage, columns.plan.axis.id));
+                format!("{checks}, {columns}")
+            }
             Way::Strip(Some(ready)) => ready.how.clone(),
             Way::Strip(None) | Way::Collected(None) => String::new(),
         }
@@ -301,6 +286,8 @@ enum Way<'n> {
     Points,
     /// Several at once.
     Vectors(Plan),
+    /// Several at once, in blocks of columns.
+    Columns(Box<Columns<'n>>),
     /// One by one, with the indices of several checked at once.
     Update(Vec<Checked<'n>>),
     /// One by one, each from the one before.
@@ -318,10 +305,8 @@ impl Way<'_> {
         match self {
             Way::Strip(Some(ready)) => ready.runs(),
             Way::Collected(Some(collected)) => collected.ready.runs(),
-            Way::Vectors(plan) => Runs {
-                lanes: plan.lanes,
-                bits: 128,
-            },
+            Way::Vectors(plan) => plan.runs(),
+            Way::Columns(columns) => columns.runs(),
             _ => Runs::SCALAR,
         }
     }

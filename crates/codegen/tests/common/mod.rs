@@ -88,12 +88,21 @@ fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>
         .iter_mut()
         .map(|m| Pointer(m.as_mut_ptr().wrapping_add(BEFORE)))
         .collect();
+    let used = code.scratch_bytes(0);
+    let mut scratch = vec![GUARD; used + 16];
     let mut faults = Vec::new();
     for part in parts {
-        // SAFETY: one pointer for each buffer, to as many bytes as it takes.
-        let ended = unsafe { code.run_part(0, &pointers, part.clone()) };
+        // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
+        let ended = unsafe {
+            let scratch = Pointer(scratch.as_mut_ptr());
+            code.run_part(0, &pointers, part.clone(), scratch)
+        };
         faults.extend(ended.err().map(|fault| (part.start, fault)));
     }
+    assert!(
+        scratch[used..].iter().all(|&b| b == GUARD),
+        "wrote outside scratch memory\n{nest}"
+    );
     let first = faults.into_iter().min_by_key(|(start, _)| *start);
     let result = first.map_or(Ok(()), |(_, fault)| Err(fault));
     let bytes = memory

@@ -12,6 +12,7 @@ use vinelift_tensor::ElementType::{self, Boolean};
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PointerKey {
     buffer: BufferId,
+    panel: Option<usize>,
     terms: Vec<(usize, i64)>,
     moves: Vec<(usize, i64)>,
     each: i64,
@@ -234,6 +235,7 @@ impl<'n> Builder<'_, 'n, '_> {
         moves.retain(|(_, by)| *by != 0);
         let key = PointerKey {
             buffer,
+            panel: invariant.panel(),
             terms,
             moves,
             each,

@@ -2,7 +2,7 @@
 
 use crate::emit::Emitter;
 use crate::emit::address::Linear;
-use crate::emit::{any_under, register};
+use crate::emit::{Runs, any_under, register};
 use cranelift_codegen::isa::TargetIsa;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
@@ -14,6 +14,15 @@ pub(crate) struct Plan {
     pub(in crate::emit) axis: Axis,
     /// How many of its points are done at once.
     pub(in crate::emit) lanes: usize,
+}
+
+impl Plan {
+    pub(in crate::emit) fn runs(self) -> Runs {
+        Runs {
+            lanes: self.lanes,
+            bits: 128,
+        }
+    }
 }
 
 /// More scalars than this in one stage stay scalar code: vector code is a few times as large.
