@@ -245,6 +245,29 @@ impl Assembler {
         self.bytes.extend(by.to_le_bytes());
     }
 
+    /// `x = x / by`, where that leaves nothing and `x` is less than 2³¹: times what `by` is the inverse of,
+    /// modulo 2³².
+    pub(super) fn divide_exactly(&mut self, x: General, by: u32) {
+        let power = by.trailing_zeros();
+        let odd = by >> power;
+        // Each step doubles the bits that are right; three are at first.
+        let mut inverse = odd;
+        for _ in 0..4 {
+            let error = 2u32.wrapping_sub(odd.wrapping_mul(inverse));
+            inverse = inverse.wrapping_mul(error);
+        }
+        let narrow = |x: u8, y: u8| rex(x, y) & !REX_WIDE;
+        let operand = 0xc0 | (x.0 & 7) << 3 | (x.0 & 7);
+        self.bytes
+            .extend([narrow(x.0 >> 3, x.0 >> 3), 0x69, operand]);
+        self.bytes.extend(inverse.to_le_bytes());
+        if power > 0 {
+            let operand = 0xe8 | (x.0 & 7);
+            self.bytes
+                .extend([narrow(0, x.0 >> 3), 0xc1, operand, power as u8]);
+        }
+    }
+
     pub(super) fn set(&mut self, to: General, value: i32) {
         self.bytes
             .extend([rex(0, to.0 >> 3), 0xc7, 0xc0 | (to.0 & 7)]);

@@ -206,9 +206,15 @@ impl Assembly<'_> {
         let at = self.memory(i.access);
         let place = match (access.step, at) {
             (0, Memory::At { base, offset, .. }) if elements.down != 0 => {
-                let each = elements.down / i32::from(elements.columns);
+                let columns = i32::from(elements.columns);
                 self.code.copy(INDEX, RAX);
-                self.code.multiply(INDEX, each);
+                match elements.down % columns {
+                    0 => self.code.multiply(INDEX, elements.down / columns),
+                    _ => {
+                        self.code.divide_exactly(INDEX, columns.unsigned_abs());
+                        self.code.multiply(INDEX, elements.down);
+                    }
+                }
                 let first = Memory::Indexed {
                     base,
                     index: INDEX,
@@ -285,7 +291,8 @@ impl Assembly<'_> {
             apart,
             ..
         } = elements;
-        let index = first + i32::from(lane) * i32::from(index_bytes);
+        let lane = first + lane;
+        let index = i32::from(lane) * i32::from(index_bytes);
         let (row, column) = match elements.columns {
             0 => (0, lane),
             columns => (lane / columns, lane % columns),

@@ -50,18 +50,18 @@ pub(crate) struct Access {
 /// What stands for a pointer to the indices that were checked last.
 pub(crate) const INDICES: u32 = u32::MAX;
 
-/// Elements that lie where indices say, in bytes: lane `l` at `access + row · down + column · apart +
-/// index[l] · by`, of which `l` and the first lane's number are columns alone, or rows of `columns` each.
+/// Elements that lie where indices say, in bytes: that of the turn's lane `l` at `access + row · down + column ·
+/// apart + index[l] · by`, of which `l` is the column alone, or `row · columns + column`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LookUp {
-    /// Where the first index lies, from those that were checked last on.
-    pub(crate) first: i32,
+    /// The first lane's number in its turn.
+    pub(crate) first: u8,
     /// Bytes of an index.
     pub(crate) index_bytes: u8,
     pub(crate) by: i32,
     pub(crate) apart: u8,
     pub(crate) down: i32,
-    /// 0 if all lanes are of one row.
+    /// 0 if all lanes are of one row. Turns begin with a row, and have whole ones.
     pub(crate) columns: u8,
     /// Bytes of an element.
     pub(crate) width: u8,

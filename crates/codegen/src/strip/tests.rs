@@ -179,3 +179,24 @@ fn constants_lie_behind_the_code() {
     let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
     assert_eq!(decoder.decode().ip_rel_memory_address(), 64 + 32);
 }
+
+#[test]
+fn divisions_that_leave_nothing() {
+    for by in [1u32, 2, 3, 6, 7, 12, 31, 100, 255] {
+        let found = text(|code| code.divide_exactly(General(9), by));
+        let operand = |text: &str| text.rsplit_once(',').unwrap().1.to_owned();
+        assert!(found[0].starts_with("imul r9d,"), "{found:?}");
+        let times = operand(&found[0]);
+        let times = match times.strip_suffix('h') {
+            Some(digits) => u32::from_str_radix(digits, 16).unwrap(),
+            None => times.parse::<i64>().unwrap() as u32,
+        };
+        let power: u32 = found.get(1).map_or(0, |shift| {
+            assert!(shift.starts_with("shr r9d,"), "{found:?}");
+            operand(shift).parse().unwrap()
+        });
+        for x in [0, 1, 5, 1000, i32::MAX as u32 / by] {
+            assert_eq!((x * by).wrapping_mul(times) >> power, x, "{found:?}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Elements in memory: which pointer leads to them, and how it moves.
 
-use super::build::{Argument, Builder, Lanes};
+use super::build::{Argument, Builder, Lanes, Pace};
 use super::lanes::instruction;
 use super::opcodes;
 use crate::emit::address::Linear;
@@ -15,7 +15,7 @@ pub(super) struct PointerKey {
     panel: Option<usize>,
     terms: Vec<(usize, i64)>,
     moves: Vec<(usize, i64)>,
-    each: i64,
+    pace: Pace,
 }
 
 /// Words of 64 bits.
@@ -170,15 +170,15 @@ impl<'n> Builder<'_, 'n, '_> {
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
     pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
         let linear = self.emitter.linear(buffer, at);
-        self.access_of(buffer, linear, 0)
+        self.access_of(buffer, linear, Pace::STILL)
     }
 
-    /// The same of the offset `linear`, to which each point of the axis that is cut adds `each` bytes besides.
+    /// The same of the offset `linear`, to which the axis that is cut adds at this pace besides.
     pub(super) fn access_of(
         &mut self,
         buffer: BufferId,
         linear: Linear<'n>,
-        mut each: i64,
+        mut pace: Pace,
     ) -> Option<(Access, i64)> {
         let ty = self.emitter.nest.buf(buffer).ty;
         if ty.is_packed() {
@@ -199,7 +199,8 @@ impl<'n> Builder<'_, 'n, '_> {
                 return None;
             };
             if self.cut == Some(*id) {
-                each = each.checked_add(coefficient.checked_mul(width)?)?;
+                let more = coefficient.checked_mul(width)?.checked_mul(pace.points)?;
+                pace.bytes = pace.bytes.checked_add(more)?;
             }
             if let Some((block, each, row)) = self.place_of_row(*id) {
                 let by = coefficient.checked_mul(width)?;
@@ -238,7 +239,7 @@ impl<'n> Builder<'_, 'n, '_> {
             panel: invariant.panel(),
             terms,
             moves,
-            each,
+            pace,
         };
         let pointer = match self.pointers.get(&key) {
             Some(known) => *known,
@@ -249,7 +250,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 self.arguments.push(Argument::Place {
                     buffer,
                     linear: invariant,
-                    each,
+                    pace,
                 });
                 self.program.pointers.push(argument);
                 for &(block, by) in &key.moves {

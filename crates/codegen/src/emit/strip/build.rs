@@ -47,8 +47,8 @@ pub(super) enum Argument<'n> {
     Place {
         buffer: BufferId,
         linear: Linear<'n>,
-        /// Bytes by which each point of the axis that is cut moves on.
-        each: i64,
+        /// How the points of the axis that is cut move on.
+        pace: Pace,
     },
     /// How many points of the axis that is cut there are to do, less so many.
     Points { less: i64 },
@@ -60,6 +60,20 @@ pub(super) enum Argument<'n> {
     Collected(usize),
     /// All bits, if those of these indices that read zero are in range; else none.
     Inside(&'n [Scalar]),
+}
+
+/// That each so many points of an axis move a place on by so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Pace {
+    pub(super) bytes: i64,
+    pub(super) points: i64,
+}
+
+impl Pace {
+    pub(super) const STILL: Pace = Pace {
+        bytes: 0,
+        points: 1,
+    };
 }
 
 /// A loop, or the code around all loops.

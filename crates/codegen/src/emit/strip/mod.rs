@@ -30,6 +30,9 @@ use vinelift_tensor::ElementType::Boolean;
 /// Values of so many scalars are chains that keep a register waiting.
 const LONG: usize = 16;
 
+/// The most registers done side by side.
+const MOST_PARTS: usize = 8;
+
 /// How many rows of a fold to try side by side: more load hardly less.
 const ROWS: [usize; 3] = [8, 4, 2];
 
@@ -105,16 +108,21 @@ impl<'n> Emitter<'n, '_> {
         }
         // Registers done side by side hide how long each takes, most of all in what is a long chain.
         let most = if folds || nodes >= LONG { 4 } else { 2 };
+        let columns = self.few_columns(stage, lane).unwrap_or(1);
+        self.cut_at(stage, columns);
         // What comes with steps takes registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
-            let mut parts = most;
-            while parts > 0 && lanes <= lane.extent {
+            let mut counts = vec![4, 2, 1];
+            counts.retain(|parts| *parts <= most);
+            // As many as have whole rows of few columns, if these have not.
+            let whole = (1..=MOST_PARTS).find(|parts| (lanes * parts).is_multiple_of(columns));
+            counts.extend(whole.filter(|parts| !counts.contains(parts)));
+            for parts in counts {
                 // The last turn overlaps the one before: too much must not be done twice.
                 let turns = |lanes: usize| lane.extent.div_ceil(lanes);
                 let done = turns(lanes * parts) * parts;
                 if lanes * parts > lane.extent || done * 8 > turns(lanes) * 9 {
-                    parts /= 2;
                     continue;
                 }
                 for outer in 0..axes.len() {
@@ -124,7 +132,6 @@ impl<'n> Emitter<'n, '_> {
                         return ready;
                     }
                 }
-                parts /= 2;
             }
             if bytes <= 32 {
                 break;
@@ -383,7 +390,7 @@ impl<'n> Emitter<'n, '_> {
             Argument::Place {
                 buffer,
                 linear,
-                each,
+                pace,
             } => {
                 self.compute(linear.leaves())?;
                 let address = match self.place(*buffer, linear) {
@@ -392,9 +399,15 @@ impl<'n> Emitter<'n, '_> {
                     }
                     Place::Packed { base, .. } => base,
                 };
-                match turns.filter(|_| *each != 0) {
+                match turns.filter(|_| pace.bytes != 0) {
                     Some(turns) => {
-                        let skipped = self.builder.ins().imul_imm_s(turns.from, *each);
+                        // Parts begin where that leaves nothing.
+                        let points = self.index(pace.points);
+                        let steps = match pace.points {
+                            1 => turns.from,
+                            _ => self.builder.ins().udiv(turns.from, points),
+                        };
+                        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
                         Ok(self.builder.ins().iadd(address, skipped))
                     }
                     None => Ok(address),
