@@ -211,7 +211,8 @@ impl Call {
                 let parts = native.code.parts(*function);
                 let count = match step.turns {
                     Some(_) => 1,
-                    None => parts.count(workers),
+                    None if alone => parts.count(1),
+                    None => parts.count(native.tasks(step)),
                 };
                 share(count, count);
                 if parts.dim.is_some() && count > 1 && self.take_fault().is_some() {

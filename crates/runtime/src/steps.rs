@@ -75,6 +75,12 @@ pub(crate) fn worth(cost: u64, threads: usize) -> usize {
     shares.clamp(1, threads)
 }
 
+/// The nanoseconds for each thread from which on it is worth to cut work into more tasks than there are threads,
+/// so that one which is late leaves some of its share to others.
+const WORTH_MORE_TASKS: u64 = 100_000;
+/// How many tasks there are for each thread then.
+const MORE_TASKS: usize = 4;
+
 /// About how long a nest takes one thread.
 fn nanoseconds(nest: &Nest) -> u64 {
     nest.work() as u64 / 10
@@ -273,6 +279,20 @@ impl Native {
             Work::Code { .. } => 0,
         });
         products.sum()
+    }
+
+    /// Into how many tasks a step is best cut that is code, for the threads that share it.
+    pub(crate) fn tasks(&self, step: &Step) -> usize {
+        let Work::Code { function, .. } = &step.work else {
+            return step.workers;
+        };
+        // What a task packs is packed for it alone, and short runs of many rows take longer than they save.
+        let is_even = self.code.scratch_bytes(*function) == 0;
+        let is_run = self.code.parts(*function).dim.is_none();
+        match step.cost / step.workers as u64 >= WORTH_MORE_TASKS && is_even && is_run {
+            true => MORE_TASKS * step.workers,
+            false => step.workers,
+        }
     }
 
     /// The end of the run of steps that take turns with the one at `start`, or just after that one.
