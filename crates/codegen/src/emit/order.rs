@@ -25,8 +25,11 @@ const CACHED: usize = 1 << 19;
 const LINE: usize = 64;
 /// Data of more bytes are packed in any case: some cache may hold them only for a while.
 const LARGE: usize = 6 << 20;
-/// Lines of each row that are packed at once.
+/// Narrow elements that stay in the cache anyway take so many bytes at most; they are packed sooner than others.
+const NEAR: usize = 1 << 16;
+/// Lines of each row that are packed at once, and columns: fewer would be short runs of indices and results.
 const MOST_LINES: usize = 4;
+const MOST_COLUMNS: usize = 64;
 /// Bytes of panels: what is larger stays in no cache.
 const MOST_SCRATCH: usize = 16 << 20;
 
@@ -184,10 +187,12 @@ impl<'n> Emitter<'n, '_> {
         let shape = &self.nest.buf(buffer).shape;
         let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
         let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
-        // It takes about as long to pack an element as packing saves for one that is found.
-        let fits =
-            fitting.saturating_mul(LINE) >= (step.unsigned_abs() as usize).saturating_mul(size);
-        let pays = bytes > LARGE || (!fits && rows.extent >= extent);
+        let pitch = (step.unsigned_abs() as usize).saturating_mul(size);
+        // To pack a word takes about as long as packing saves for an element that is found.
+        let word = size.min(4);
+        let is_far = extent.saturating_mul(pitch) > if word < 4 { NEAR } else { CACHED };
+        let pays = rows.extent.saturating_mul(4) >= extent.saturating_mul(word);
+        let pays = bytes > LARGE || (is_far && pays);
         if !(pays && is_known) || bytes == 0 || ty.is_packed() {
             return Some((fitting * LINE / size, None));
         }
@@ -201,7 +206,8 @@ impl<'n> Emitter<'n, '_> {
             base: self.scratch,
             terms: [(row, 0), column],
         };
-        Some((fitting.min(MOST_LINES) * LINE / size, Some(panel)))
+        let columns = fitting.min(MOST_LINES) * LINE / size;
+        Some((columns.min(MOST_COLUMNS), Some(panel)))
     }
 
     fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {
