@@ -375,6 +375,36 @@ mod tests {
         );
     }
 
+    /// A variable to which each run adds its input.
+    #[test]
+    fn a_variable_goes_from_one_memory_to_another_and_back() {
+        let core = Core::new().unwrap();
+        let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ir-samples");
+        let path = format!("{samples}/read_value/opset6_adds_up.xml");
+        let model = core.read_model(path).unwrap();
+        let mut request = core.compile_model(&model).unwrap().create_request();
+        let run = |request: &mut InferRequest| {
+            let x = Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap();
+            request.set_input("x", x).unwrap();
+            request.infer().unwrap();
+            request.variable("counter").unwrap().clone()
+        };
+        let place = |t: Tensor| t.bytes().as_ptr();
+        let first = place(run(&mut request));
+        let second = place(run(&mut request));
+        assert_ne!(first, second);
+        assert_eq!(place(run(&mut request)), first);
+        // What is kept does not change.
+        let kept = run(&mut request);
+        let sum = |t: &Tensor, [a, b]: [f32; 2]| assert_eq!(*t.as_slice::<f32>().unwrap(), [a, b]);
+        let before = kept.as_slice::<f32>().unwrap().to_vec();
+        for _ in 0..3 {
+            assert_ne!(place(run(&mut request)), place(kept.clone()));
+        }
+        sum(&kept, [before[0], before[1]]);
+        sum(&run(&mut request), [before[0] + 4.0, before[1] + 8.0]);
+    }
+
     #[test]
     fn a_run_that_is_stopped_is_an_error() {
         let mut request = request();

@@ -129,10 +129,12 @@ impl Run<'_> {
         let results = results.map(|source| state.value(*source, &last, &mut self.texts));
         let results = results.collect::<Result<Vec<Tensor>, Error>>()?;
         // Only now: all readers have seen what the variables held before.
+        let mut replaced = Vec::new();
         for (source, variable) in &unit.assigns {
             let value = state.value(*source, &last, &mut self.texts)?;
             let value = self.texts.decode(&value, state.element(*source))?;
-            self.variables.insert(variable.clone(), value);
+            let before = self.variables.insert(variable.clone(), value);
+            replaced.extend(before.map(|before| (*source, before)));
         }
         let spare = &mut self.scratch[unit.number].spare;
         for tensor in state.own {
@@ -140,6 +142,12 @@ impl Run<'_> {
                 spare.insert(tensor, value);
             }
         }
+        // What variables hold must stay: the next run writes to what they held before.
+        drop(state.kept);
+        for (source, _) in &unit.assigns {
+            spare.remove(source);
+        }
+        spare.extend(replaced.into_iter().filter(|(_, t)| t.is_unshared()));
         Ok(results)
     }
 

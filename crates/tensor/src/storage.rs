@@ -59,6 +59,11 @@ impl Storage {
         }
     }
 
+    /// Whether these bytes were allocated here, and have one user.
+    pub(crate) fn is_unshared(&self) -> bool {
+        matches!(self, Storage::Owned(owned) if Arc::strong_count(owned) == 1)
+    }
+
     /// The bytes, of which there is no other user: they are copied if there was.
     pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8], TensorError> {
         let shared = match self {

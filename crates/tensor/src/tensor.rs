@@ -231,6 +231,12 @@ impl Tensor {
         self.storage.bytes_mut()
     }
 
+    /// Whether the elements lie in memory of their own that no other tensor uses: to write them changes nothing
+    /// else and copies nothing.
+    pub fn is_unshared(&self) -> bool {
+        self.storage.is_unshared()
+    }
+
     /// The strings, if the type is `string`.
     pub fn strings(&self) -> Option<&[String]> {
         match &self.storage {
