@@ -158,7 +158,8 @@ const CASES: &[Case] = &[
         r#"right_mode="true""#,
         &["?i[2,5]", "?i[2,3]"],
     ),
-    // Enough points for vectors: along rows, across them, in rows of few columns, by blocks of columns.
+    // Enough points for vectors: along rows, across them, in rows of few columns, by blocks of columns that are
+    // packed or not.
     case("Gather", "opset8", "", &["f32[3,40]", "?i[37]", "=1"]),
     case("Gather", "opset8", "", &["f32[40,3]", "?i[37]", "=0"]),
     case("Gather", "opset8", "", &["f32[9,70]", "?i[5]", "=0"]),
@@ -191,6 +192,24 @@ const CASES: &[Case] = &[
         "opset6",
         r#"axis="0""#,
         &["f32[4100,40]", "?i[1030,40]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="0""#,
+        &["u8[600,140]", "?i[160,140]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["f32[90,12]", "?i[90,3]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["u8[60,13]", "?i[60,6]"],
     ),
     case(
         "GatherND",
@@ -324,6 +343,9 @@ fn constant(number: &str, shape: &str) -> Vec<u8> {
     }
     let extents = shape.split(',').filter(|d| !d.is_empty());
     let count: usize = extents.map(|d| d.parse::<usize>().unwrap()).product();
+    if number.starts_with("u8") {
+        return (0..count).map(|k| (k % 251) as u8).collect();
+    }
     (0..count)
         .flat_map(|k| (k as f32 + 0.5).to_le_bytes())
         .collect()
