@@ -32,7 +32,7 @@
 //!   memory: what can go wrong ends it with a
 //!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
 //!   zero, shifts by too much, casts out of range) is settled by instructions around it;
-//! * a kernel reads and writes its buffers and nothing else.
+//! * a kernel reads and writes its buffers and its scratch memory, and nothing else.
 //!
 //! Why the `unsafe` (all of it in `code` and `support`) is sound: only nests that pass
 //! [`verify`](vinelift_nest::verify) are compiled, so every access lies inside its buffer; the

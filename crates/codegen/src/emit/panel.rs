@@ -1,0 +1,180 @@
+//! The columns of the data that a block of points may lead to, packed into scratch memory.
+//!
+//! Rows that lie far apart take a page each, more than the processor keeps in mind, and often the same few places
+//! in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
+//! which they are packed, as in that of the indices.
+
+use super::Emitter;
+use super::address::{Linear, Place};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
+
+/// Bytes of the data that a block of columns may lead to.
+const CACHED: usize = 1 << 19;
+/// Bytes that the cache takes from each row at least.
+const LINE: usize = 64;
+/// Data of more bytes are packed in any case: some cache may hold them only for a while.
+const LARGE: usize = 6 << 20;
+/// Narrow elements that stay in the cache anyway take so many bytes at most; they are packed sooner than others.
+const NEAR: usize = 1 << 16;
+/// Lines of each row that are packed at once, and columns: fewer would be short runs of indices and results.
+const MOST_LINES: usize = 4;
+const MOST_COLUMNS: usize = 64;
+/// Bytes of panels: what is larger stays in no cache.
+const MOST_SCRATCH: usize = 16 << 20;
+
+/// The columns that a block of points may lead to, in scratch memory: row after row.
+pub(super) struct Panel<'n> {
+    /// Whose elements these are: `buffer[at]`.
+    buffer: BufferId,
+    at: &'n [Scalar],
+    /// Where a row begins in the buffer, but for its number.
+    linear: Linear<'n>,
+    /// Rows, and how many elements they are apart in the buffer.
+    extent: usize,
+    step: i64,
+    /// Where it begins in scratch memory.
+    offset: usize,
+    /// Where the first column would begin, if all were packed.
+    pub(super) base: Value,
+    /// The flat offset from there.
+    pub(super) terms: [(&'n Scalar, i64); 2],
+}
+
+impl Panel<'_> {
+    /// Whether it holds what is loaded from `at`.
+    pub(super) fn holds(&self, at: &[Scalar]) -> bool {
+        std::ptr::eq(self.at, at)
+    }
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// If each point of `buffer[at]` leads to a row of its own: how many columns should be done at once, and
+    /// what may be packed before.
+    pub(super) fn lead_apart(
+        &self,
+        stage: &Stage,
+        buffer: BufferId,
+        at: &'n [Scalar],
+        [rows, lane]: [Axis; 2],
+    ) -> Option<(usize, Option<Panel<'n>>)> {
+        let ty = self.nest.buf(buffer).ty;
+        let size = (ty.bits() / 8).max(1);
+        let linear = self.linear(buffer, at);
+        let along = |(leaf, k): &(&Scalar, i64)| {
+            *k == 1 && matches!(leaf.kind(), Kind::Axis(id) if *id == lane.id)
+        };
+        let column = linear.terms().find(along)?;
+        let (row, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
+            Kind::Wrap(wrap) if self.varies_with(leaf, [rows.id, lane.id]) => {
+                let far = (k.unsigned_abs() as usize).saturating_mul(size) >= LINE;
+                far.then_some((leaf, wrap.extent, k))
+            }
+            _ => None,
+        })?;
+        // Few points do not come back to what a block has brought into the cache.
+        if rows.extent < extent / 4 {
+            return None;
+        }
+        let linear = linear.without(|leaf| leaf.address() == row.address());
+        let is_known = linear.leaves().all(|leaf| match leaf.kind() {
+            Kind::Axis(id) => *id != rows.id && stage.domain.iter().any(|axis| axis.id == *id),
+            _ => false,
+        });
+        let shape = &self.nest.buf(buffer).shape;
+        let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
+        let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
+        let pitch = (step.unsigned_abs() as usize).saturating_mul(size);
+        // To pack a word takes about as long as packing saves for an element that is found.
+        let word = size.min(4);
+        let near = if word < 4 { NEAR } else { CACHED };
+        let is_far = extent.saturating_mul(pitch) > near;
+        let finds_many = rows.extent.saturating_mul(4) >= extent.saturating_mul(word);
+        let pays = bytes > LARGE || (is_far && finds_many);
+        if !(pays && is_known) || bytes == 0 || ty.is_packed() {
+            return Some((fitting * LINE / size, None));
+        }
+        let panel = Panel {
+            buffer,
+            at,
+            linear,
+            extent,
+            step,
+            offset: 0,
+            base: self.scratch,
+            terms: [(row, 0), column],
+        };
+        let columns = fitting.min(MOST_LINES) * LINE / size;
+        Some((columns.min(MOST_COLUMNS), Some(panel)))
+    }
+
+    /// Gives the panels for so many columns their places in scratch memory; drops them if they are too large.
+    pub(super) fn place_panels(&self, panels: &mut Vec<Panel<'n>>, count: usize) {
+        let mut offset = 0usize;
+        for panel in &mut *panels {
+            panel.offset = offset;
+            panel.terms[0].1 = count as i64;
+            let bytes = self.bytes_of_panel(panel, count).next_multiple_of(LINE);
+            offset = offset.saturating_add(bytes);
+        }
+        if offset > MOST_SCRATCH {
+            panels.clear();
+        }
+    }
+
+    /// Copies the columns of a block into a panel, row after row. All of them exist: the access is proven for
+    /// every row and every column of the block.
+    pub(super) fn pack(&mut self, number: usize, rows: Axis, count: usize) {
+        let panel = &self.panels[number];
+        let Panel {
+            buffer,
+            extent,
+            step,
+            offset,
+            ..
+        } = *panel;
+        let linear = panel.linear.clone();
+        let size = self.nest.buf(buffer).ty.bits() / 8;
+        let end = offset + self.bytes_of_panel(panel, count);
+        self.scratch_bytes = self.scratch_bytes.max(end.next_multiple_of(LINE));
+        let Place::Bytes {
+            address,
+            offset: first,
+        } = self.place(buffer, &linear)
+        else {
+            return;
+        };
+        let base = self.builder.ins().iadd_imm_s(self.scratch, offset as i64);
+        self.open_loop_by(Axis { extent, ..rows }, 1, &[]);
+        let row = self.axes[&rows.id].value;
+        let mut beyond = |each: i64| {
+            let each = each.wrapping_mul(size as i64);
+            self.builder.ins().imul_imm_s(row, each)
+        };
+        let (from, to) = (beyond(step), beyond(count as i64));
+        let from = self.builder.ins().iadd(address, from);
+        let to = self.builder.ins().iadd(base, to);
+        let flags = [self.flags[buffer.0 as usize]; 2];
+        self.copy_in_place(flags, (from, first), (to, 0), count * size);
+        self.close_loop(&[]);
+        self.panels[number].base = base;
+    }
+
+    fn bytes_of_panel(&self, panel: &Panel<'n>, count: usize) -> usize {
+        let size = self.nest.buf(panel.buffer).ty.bits() / 8;
+        panel.extent.saturating_mul(count * size)
+    }
+
+    /// Lets the panels be read where the first of their columns is that of the number `first`.
+    pub(super) fn begin_panels(&mut self, first: Value) {
+        for panel in &mut self.panels {
+            let size = (self.nest.buf(panel.buffer).ty.bits() / 8) as i64;
+            let before = self.builder.ins().imul_imm_s(first, size);
+            panel.base = self.builder.ins().isub(panel.base, before);
+        }
+    }
+
+    fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {
+        axes.iter().all(|axis| self.facts.free(x).contains(axis))
+    }
+}
