@@ -209,11 +209,7 @@ impl Call {
             }
             (Work::Code { function, .. }, None) => {
                 let parts = native.code.parts(*function);
-                let count = match step.turns {
-                    Some(_) => 1,
-                    None if alone => parts.count(1),
-                    None => parts.count(native.tasks(step)),
-                };
+                let count = if alone { 1 } else { step.tasks };
                 share(count, count);
                 if parts.dim.is_some() && count > 1 && self.take_fault().is_some() {
                     // Which fault is the first is only known when all points are done in their order.

@@ -134,7 +134,7 @@ impl Run<'_> {
             let value = state.value(*source, &last, &mut self.texts)?;
             let value = self.texts.decode(&value, state.element(*source))?;
             let before = self.variables.insert(variable.clone(), value);
-            replaced.extend(before.map(|before| (*source, before)));
+            replaced.push((*source, before));
         }
         let spare = &mut self.scratch[unit.number].spare;
         for tensor in state.own {
@@ -144,10 +144,10 @@ impl Run<'_> {
         }
         // What variables hold must stay: the next run writes to what they held before.
         drop(state.kept);
-        for (source, _) in &unit.assigns {
-            spare.remove(source);
+        for (source, before) in replaced {
+            spare.remove(&source);
+            spare.extend(before.filter(Tensor::is_unshared).map(|t| (source, t)));
         }
-        spare.extend(replaced.into_iter().filter(|(_, t)| t.is_unshared()));
         Ok(results)
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Step {
     pub(crate) turns: Option<Turns>,
     /// Among how many threads it is shared.
     pub(crate) workers: usize,
+    /// Into how many parts it is cut then, if it is code.
+    pub(crate) tasks: usize,
     /// About how long it takes one thread, in nanoseconds.
     pub(crate) cost: u64,
     /// The number of buffers that the steps before it are called with.
@@ -80,6 +82,16 @@ pub(crate) fn worth(cost: u64, threads: usize) -> usize {
 const WORTH_MORE_TASKS: u64 = 100_000;
 /// How many tasks there are for each thread then.
 const MORE_TASKS: usize = 4;
+
+/// Into how many parts a kernel is best cut that so many threads share, and that takes one of them so long.
+fn tasks(code: &Code, function: usize, cost: u64, workers: usize) -> usize {
+    let parts = code.parts(function);
+    // What a task packs is packed for it alone, and short runs of many rows take longer than they save.
+    let is_even = code.scratch_bytes(function) == 0 && parts.dim.is_none();
+    let is_long = cost / workers as u64 >= WORTH_MORE_TASKS;
+    let each = if is_even && is_long { MORE_TASKS } else { 1 };
+    parts.count(each * workers)
+}
 
 /// About how long a nest takes one thread.
 fn nanoseconds(nest: &Nest) -> u64 {
@@ -169,12 +181,13 @@ pub(crate) fn compile(
                 count: stage.turns(),
             })
         });
-        let (cost, workers) = match (&work, turns) {
-            (Work::Product(product), _) => (product.cost, product.workers),
-            (Work::Code { .. }, Some(_)) => (nanoseconds(&kernel.nest), 1),
-            (Work::Code { .. }, None) => {
+        let (cost, workers, tasks) = match (&work, turns) {
+            (Work::Product(product), _) => (product.cost, product.workers, 0),
+            (Work::Code { .. }, Some(_)) => (nanoseconds(&kernel.nest), 1, 1),
+            (Work::Code { function, .. }, None) => {
                 let cost = nanoseconds(&kernel.nest);
-                (cost, worth(cost, threads.unwrap_or(1)))
+                let workers = worth(cost, threads.unwrap_or(1));
+                (cost, workers, tasks(&code, *function, cost, workers))
             }
         };
         let turned = turns.map_or(1, |turns| turns.count as u64);
@@ -186,6 +199,7 @@ pub(crate) fn compile(
             work,
             turns,
             workers,
+            tasks,
             cost: cost.saturating_mul(turned),
             arguments,
             follow: None,
@@ -279,20 +293,6 @@ impl Native {
             Work::Code { .. } => 0,
         });
         products.sum()
-    }
-
-    /// Into how many tasks a step is best cut that is code, for the threads that share it.
-    pub(crate) fn tasks(&self, step: &Step) -> usize {
-        let Work::Code { function, .. } = &step.work else {
-            return step.workers;
-        };
-        // What a task packs is packed for it alone, and short runs of many rows take longer than they save.
-        let is_even = self.code.scratch_bytes(*function) == 0;
-        let is_run = self.code.parts(*function).dim.is_none();
-        match step.cost / step.workers as u64 >= WORTH_MORE_TASKS && is_even && is_run {
-            true => MORE_TASKS * step.workers,
-            false => step.workers,
-        }
     }
 
     /// The end of the run of steps that take turns with the one at `start`, or just after that one.
