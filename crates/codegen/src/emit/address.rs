@@ -6,7 +6,6 @@ use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
 
 /// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
 /// taken apart and put together again freely.
-#[derive(Clone)]
 pub(super) struct Linear<'n> {
     terms: Vec<(&'n Scalar, i64)>,
     constant: i64,

@@ -10,7 +10,7 @@
 use super::Result;
 use super::address::Linear;
 use super::loops::Turns;
-use super::panel::Panel;
+use super::panel::{Panel, place_panels};
 use super::strip::{Ready, even};
 use super::vector::Plan;
 use super::{Binding, Emitter, Runs, any_under};
@@ -60,6 +60,7 @@ impl<'n> Emitter<'n, '_> {
             return None;
         };
         let mut columns = self.columns(stage, rows, plan)?;
+        place_panels(&mut columns.panels, columns.count);
         let outer = many.len() - 2;
         self.panels = std::mem::take(&mut columns.panels);
         columns.strip = self.strip_of_columns(stage, [rows, lane], columns.count, outer);
@@ -95,7 +96,6 @@ impl<'n> Emitter<'n, '_> {
         let ordered = stage.mode == Mode::Set && stage.group.is_none();
         let may =
             fewer && ordered && self.is_injective(stage) && !self.reads(&stage.value, stage.target);
-        self.place_panels(&mut panels, count);
         may.then_some(Columns {
             count,
             plan,
@@ -112,19 +112,19 @@ impl<'n> Emitter<'n, '_> {
         [rows, lane]: [Axis; 2],
         columns: &mut Columns<'n>,
     ) -> Block {
-        self.panels = std::mem::take(&mut columns.panels);
         let count = columns.count;
         let turns = self.turns(stage, lane);
         self.open_loop(lane, turns, count as i64, &[]);
         self.stay_before(lane, turns, count);
-        for number in 0..self.panels.len() {
-            self.pack(number, rows, count);
+        let first = self.axes[&lane.id];
+        let mut panels = std::mem::take(&mut columns.panels);
+        for panel in &mut panels {
+            self.pack(panel, rows, first.value, count);
         }
-        if let Some(first) = self.axes.remove(&lane.id) {
-            self.begin_panels(first.value);
-            let to = self.builder.ins().iadd_imm_s(first.value, count as i64);
-            self.narrowed = Some((lane.id, Turns::between(first.value, to)));
-        }
+        self.panels = panels;
+        self.axes.remove(&lane.id);
+        let to = self.builder.ins().iadd_imm_s(first.value, count as i64);
+        self.narrowed = Some((lane.id, Turns::between(first.value, to)));
         let exact = self.builder.create_block();
         self.instead_of_faults = Some(exact);
         exact

@@ -33,6 +33,8 @@ pub(super) struct Panel<'n> {
     /// Rows, and how many elements they are apart in the buffer.
     extent: usize,
     step: i64,
+    /// Bytes of an element.
+    size: usize,
     /// Where it begins in scratch memory.
     offset: usize,
     /// Where the first column would begin, if all were packed.
@@ -45,6 +47,24 @@ impl Panel<'_> {
     /// Whether it holds what is loaded from `at`.
     pub(super) fn holds(&self, at: &[Scalar]) -> bool {
         std::ptr::eq(self.at, at)
+    }
+
+    /// Bytes of so many columns.
+    fn bytes(&self, columns: usize) -> usize {
+        self.extent.saturating_mul(columns * self.size)
+    }
+}
+
+/// Gives the panels for so many columns their places in scratch memory; drops them if they are too large.
+pub(super) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
+    let mut offset = 0usize;
+    for panel in &mut *panels {
+        panel.offset = offset;
+        panel.terms[0].1 = count as i64;
+        offset = offset.saturating_add(panel.bytes(count).next_multiple_of(LINE));
+    }
+    if offset > MOST_SCRATCH {
+        panels.clear();
     }
 }
 
@@ -100,6 +120,7 @@ impl<'n> Emitter<'n, '_> {
             linear,
             extent,
             step,
+            size,
             offset: 0,
             base: self.scratch,
             terms: [(row, 0), column],
@@ -108,70 +129,35 @@ impl<'n> Emitter<'n, '_> {
         Some((columns.min(MOST_COLUMNS), Some(panel)))
     }
 
-    /// Gives the panels for so many columns their places in scratch memory; drops them if they are too large.
-    pub(super) fn place_panels(&self, panels: &mut Vec<Panel<'n>>, count: usize) {
-        let mut offset = 0usize;
-        for panel in &mut *panels {
-            panel.offset = offset;
-            panel.terms[0].1 = count as i64;
-            let bytes = self.bytes_of_panel(panel, count).next_multiple_of(LINE);
-            offset = offset.saturating_add(bytes);
-        }
-        if offset > MOST_SCRATCH {
-            panels.clear();
-        }
-    }
-
-    /// Copies the columns of a block into a panel, row after row. All of them exist: the access is proven for
-    /// every row and every column of the block.
-    pub(super) fn pack(&mut self, number: usize, rows: Axis, count: usize) {
-        let panel = &self.panels[number];
-        let Panel {
-            buffer,
-            extent,
-            step,
-            offset,
-            ..
-        } = *panel;
-        let linear = panel.linear.clone();
-        let size = self.nest.buf(buffer).ty.bits() / 8;
-        let end = offset + self.bytes_of_panel(panel, count);
+    /// Copies the columns of a block, the first of which has the number `first`, into a panel, row after row. All
+    /// of them exist: the access is proven for every row and every column of the block.
+    pub(super) fn pack(&mut self, panel: &mut Panel<'n>, rows: Axis, first: Value, count: usize) {
+        let end = panel.offset + panel.bytes(count);
         self.scratch_bytes = self.scratch_bytes.max(end.next_multiple_of(LINE));
-        let Place::Bytes {
-            address,
-            offset: first,
-        } = self.place(buffer, &linear)
-        else {
+        let Place::Bytes { address, offset } = self.place(panel.buffer, &panel.linear) else {
             return;
         };
-        let base = self.builder.ins().iadd_imm_s(self.scratch, offset as i64);
-        self.open_loop_by(Axis { extent, ..rows }, 1, &[]);
+        let offset_of_panel = panel.offset as i64;
+        let base = self.builder.ins().iadd_imm_s(self.scratch, offset_of_panel);
+        let axis = Axis {
+            extent: panel.extent,
+            ..rows
+        };
+        self.open_loop_by(axis, 1, &[]);
         let row = self.axes[&rows.id].value;
+        let size = panel.size as i64;
         let mut beyond = |each: i64| {
-            let each = each.wrapping_mul(size as i64);
+            let each = each.wrapping_mul(size);
             self.builder.ins().imul_imm_s(row, each)
         };
-        let (from, to) = (beyond(step), beyond(count as i64));
+        let (from, to) = (beyond(panel.step), beyond(count as i64));
         let from = self.builder.ins().iadd(address, from);
         let to = self.builder.ins().iadd(base, to);
-        let flags = [self.flags[buffer.0 as usize]; 2];
-        self.copy_in_place(flags, (from, first), (to, 0), count * size);
+        let flags = [self.flags[panel.buffer.0 as usize]; 2];
+        self.copy_in_place(flags, (from, offset), (to, 0), count * panel.size);
         self.close_loop(&[]);
-        self.panels[number].base = base;
-    }
-
-    fn bytes_of_panel(&self, panel: &Panel<'n>, count: usize) -> usize {
-        let size = self.nest.buf(panel.buffer).ty.bits() / 8;
-        panel.extent.saturating_mul(count * size)
-    }
-
-    /// Lets the panels be read where the first of their columns is that of the number `first`.
-    pub(super) fn begin_panels(&mut self, first: Value) {
-        for panel in &mut self.panels {
-            let size = (self.nest.buf(panel.buffer).ty.bits() / 8) as i64;
-            let before = self.builder.ins().imul_imm_s(first, size);
-            panel.base = self.builder.ins().isub(panel.base, before);
-        }
+        let before = self.builder.ins().imul_imm_s(first, size);
+        panel.base = self.builder.ins().isub(base, before);
     }
 
     fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {

@@ -213,11 +213,8 @@ impl Assembler {
 
     /// The same of 4 or 8 bytes, with zeros above them.
     pub(super) fn load_unsigned(&mut self, to: General, from: General, offset: i32, bytes: u8) {
-        let rex = match bytes {
-            8 => rex(to.0 >> 3, from.0 >> 3),
-            _ => rex(to.0 >> 3, from.0 >> 3) & !REX_WIDE,
-        };
-        self.bytes.extend([rex, 0x8b]);
+        let prefix = sized(rex(to.0 >> 3, from.0 >> 3), bytes == 8);
+        self.bytes.extend([prefix, 0x8b]);
         let memory = Memory::At {
             base: from,
             scale: 0,
@@ -234,15 +231,10 @@ impl Assembler {
 
     /// `x = x · by`
     pub(super) fn multiply(&mut self, x: General, by: i32) {
-        let (prefix, operand) = (rex(x.0 >> 3, x.0 >> 3), 0xc0 | (x.0 & 7) << 3 | (x.0 & 7));
-        if by > 0 && by & (by - 1) == 0 {
-            let amount = by.trailing_zeros() as u8;
-            self.bytes
-                .extend([rex(0, x.0 >> 3), 0xc1, 0xe0 | (x.0 & 7), amount]);
-            return;
+        match by > 0 && by & (by - 1) == 0 {
+            true => self.shift(SHIFT_LEFT, x, by.trailing_zeros() as u8, true),
+            false => self.times(x, by, true),
         }
-        self.bytes.extend([prefix, 0x69, operand]);
-        self.bytes.extend(by.to_le_bytes());
     }
 
     /// `x = x / by`, where that leaves nothing and `x` is less than 2³¹: times what `by` is the inverse of,
@@ -256,16 +248,25 @@ impl Assembler {
             let error = 2u32.wrapping_sub(odd.wrapping_mul(inverse));
             inverse = inverse.wrapping_mul(error);
         }
-        let narrow = |x: u8, y: u8| rex(x, y) & !REX_WIDE;
-        let operand = 0xc0 | (x.0 & 7) << 3 | (x.0 & 7);
-        self.bytes
-            .extend([narrow(x.0 >> 3, x.0 >> 3), 0x69, operand]);
-        self.bytes.extend(inverse.to_le_bytes());
+        self.times(x, inverse as i32, false);
         if power > 0 {
-            let operand = 0xe8 | (x.0 & 7);
-            self.bytes
-                .extend([narrow(0, x.0 >> 3), 0xc1, operand, power as u8]);
+            self.shift(SHIFT_RIGHT, x, power as u8, false);
         }
+    }
+
+    /// `x = x · by`, of 64 bits if `wide`, else of 32.
+    fn times(&mut self, x: General, by: i32, wide: bool) {
+        let prefix = sized(rex(x.0 >> 3, x.0 >> 3), wide);
+        let operand = 0xc0 | (x.0 & 7) << 3 | (x.0 & 7);
+        self.bytes.extend([prefix, 0x69, operand]);
+        self.bytes.extend(by.to_le_bytes());
+    }
+
+    /// Shifts the 64 bits of `x` if `wide`, else the low 32.
+    fn shift(&mut self, op: u8, x: General, amount: u8, wide: bool) {
+        let prefix = sized(rex(0, x.0 >> 3), wide);
+        let operand = 0xc0 | op << 3 | (x.0 & 7);
+        self.bytes.extend([prefix, 0xc1, operand, amount]);
     }
 
     pub(super) fn set(&mut self, to: General, value: i32) {
@@ -380,9 +381,18 @@ fn base_bit(memory: Memory) -> u8 {
     }
 }
 
+/// Of shifts by a constant.
+const SHIFT_LEFT: u8 = 4;
+const SHIFT_RIGHT: u8 = 5;
+
 /// Of the prefix: operands of 64 bits.
 const REX_WIDE: u8 = 8;
 
 fn rex(register: u8, base: u8) -> u8 {
     0x40 | REX_WIDE | (register & 1) << 2 | (base & 1)
+}
+
+/// The same prefix for operands of 64 bits if `wide`, else of 32.
+fn sized(rex: u8, wide: bool) -> u8 {
+    if wide { rex } else { rex & !REX_WIDE }
 }

@@ -402,11 +402,13 @@ impl<'n> Emitter<'n, '_> {
                 };
                 match turns.filter(|_| pace.bytes != 0) {
                     Some(turns) => {
-                        // Parts begin where that leaves nothing.
-                        let points = self.index(pace.points);
                         let steps = match pace.points {
                             1 => turns.from,
-                            _ => self.builder.ins().udiv(turns.from, points),
+                            points => {
+                                // Parts begin where that leaves nothing.
+                                let points = self.index(points);
+                                self.builder.ins().udiv(turns.from, points)
+                            }
                         };
                         let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
                         Ok(self.builder.ins().iadd(address, skipped))
