@@ -27,6 +27,7 @@ pub mod build;
 mod contract;
 mod fault;
 mod fuse;
+mod groups;
 mod interior;
 mod interpret;
 mod known;

@@ -10,19 +10,19 @@
 //!   as a single loop. So does an inner axis too short for vectors with the one around it, where the
 //!   indices of the points depend on data.
 
+use crate::groups::flatten_buffers;
 use crate::interior::split_interiors;
 use crate::linear::Linear;
-use crate::nest::{Axis, BufferId, Mode, Nest, Stage};
+use crate::nest::{Axis, Mode, Nest, Stage};
 use crate::range::Ranges;
 use crate::reuse::reuse;
-use crate::rewrite::{replace_axes, rewrite_those, visit, visit_folds, visit_stage, visit_those};
-use crate::row_major;
+use crate::rewrite::{replace_axes, rewrite_those, visit, visit_folds, visit_stage};
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
-use crate::simplify::{flat_offset, simplify_stage};
+use crate::simplify::simplify_stage;
 use crate::skip::skip_by_index;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::ElementType;
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
@@ -42,108 +42,6 @@ pub fn schedule(nest: &mut Nest) {
         }
         simplify_stage(stage);
     });
-}
-
-/// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
-/// there become offsets. All accesses of a buffer change together, or none does.
-fn flatten_buffers(nest: &mut Nest) {
-    let mut groups: Vec<Groups> = nest.buffers.iter().map(|b| Groups::of(&b.shape)).collect();
-    for stage in &nest.stages {
-        let mut ranges = ranges_of(stage);
-        let mut check = |buffer: BufferId, at: &[Scalar]| {
-            groups[buffer.0 as usize].check(at, &nest.buf(buffer).shape, &mut ranges);
-        };
-        check(stage.target, &stage.at);
-        for x in stage.at.iter().chain([&stage.value]) {
-            visit_those(x, Scalar::loads, &mut |x| {
-                if let Kind::Load { buffer, at } = x.kind() {
-                    check(*buffer, at);
-                }
-            });
-        }
-    }
-    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
-    nest.stages.par_iter_mut().for_each(|stage| {
-        let mut ranges = ranges_of(stage);
-        let mut flat = |buffer: BufferId, at: &[Scalar]| {
-            groups[buffer.0 as usize].offsets(at, &shapes[buffer.0 as usize], &mut ranges)
-        };
-        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
-            Kind::Load { buffer, at } if groups[buffer.0 as usize].join_any() => {
-                Scalar::load(*buffer, flat(*buffer, at), x.ty())
-            }
-            _ => x,
-        });
-        if groups[stage.target.0 as usize].join_any() {
-            stage.at = flat(stage.target, &stage.at);
-        }
-    });
-    for (buffer, groups) in nest.buffers.iter_mut().zip(&groups) {
-        if groups.join_any() {
-            let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
-            buffer.shape = dims.map(|n| n.unwrap_or(0)).collect();
-        }
-    }
-}
-
-/// Which dims of a buffer are put together.
-struct Groups {
-    rank: usize,
-    /// Of each dim but the last, whether the next belongs to the same group.
-    joined: Vec<bool>,
-}
-
-impl Groups {
-    fn of(shape: &[usize]) -> Groups {
-        let joins = element_count(shape) != Some(0);
-        Groups {
-            rank: shape.len(),
-            joined: vec![joins; shape.len().saturating_sub(1)],
-        }
-    }
-
-    fn join_any(&self) -> bool {
-        self.joined.contains(&true)
-    }
-
-    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-        let mut start = 0;
-        (1..=self.rank).filter_map(move |end| {
-            let open = self.joined.get(end - 1) == Some(&true);
-            (!open).then(|| std::mem::replace(&mut start, end)..end)
-        })
-    }
-
-    /// Takes apart what an access does not allow to be together.
-    fn check(&mut self, at: &[Scalar], shape: &[usize], ranges: &mut Ranges) {
-        // A wrap must stay the whole index that it checks, and what is proven only by a guard on
-        // one index would not be proven of the sum.
-        let mut may = at
-            .iter()
-            .zip(shape)
-            .map(|(i, &n)| !matches!(i.kind(), Kind::Wrap(_)) && ranges.of(i).is_index_of(n));
-        let may: Vec<bool> = may.by_ref().collect();
-        for (joined, pair) in self.joined.iter_mut().zip(may.windows(2)) {
-            *joined &= pair[0] && pair[1];
-        }
-        let groups: Vec<std::ops::Range<usize>> = self.ranges().filter(|g| g.len() > 1).collect();
-        for group in groups {
-            let shape = &shape[group.clone()];
-            let offset = flat_offset(&at[group.clone()], &row_major(shape), ranges);
-            let count = element_count(shape).unwrap_or(0);
-            if !ranges.of(&offset).is_index_of(count) {
-                self.joined[group.start..group.end - 1].fill(false);
-            }
-        }
-    }
-
-    fn offsets(&self, at: &[Scalar], shape: &[usize], ranges: &mut Ranges) -> Vec<Scalar> {
-        let of_group = |group: std::ops::Range<usize>| match group.len() {
-            1 => at[group.start].clone(),
-            _ => flat_offset(&at[group.clone()], &row_major(&shape[group]), ranges),
-        };
-        self.ranges().map(of_group).collect()
-    }
 }
 
 /// The ranges of all axes of a stage, those of folds included.

@@ -6,8 +6,17 @@
 //! indices are counted from the end already. It still is a wrap, which is what proves the access; a code
 //! generator that looks at the table finds that it never faults ([`Buffer::values`]). An index that is out of
 //! range stays what it is, and so does the error of each run.
+//!
+//! Where neighbouring dims are reached by such tables, they become one dim with one table: the indices are
+//! multiplied and added when the nest is made.
+//!
+//! > `data[check(t[k], 3), check(u[k], 5), j]` becomes `data[check(tu[k], 15), j]`
 
+mod join;
+
+use self::join::join_tables;
 use crate::build::index;
+use crate::groups::visit_accesses;
 use crate::linear::Linear;
 use crate::nest::{Axis, Buffer, BufferId, Nest, Role, row_major};
 use crate::range::Interval;
@@ -21,6 +30,15 @@ const MOST_POINTS: usize = 1 << 18;
 
 /// Puts tables in the place of constant indices. `constant` gives the bytes of a buffer that is constant.
 pub fn known_indices<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
+    let first = nest.buffers.len();
+    put_tables(nest, constant);
+    if nest.buffers.len() > first {
+        join_tables(nest, first);
+        drop_unused(nest, first);
+    }
+}
+
+fn put_tables<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
     let mut tables: FxHashMap<Vec<u8>, BufferId> = FxHashMap::default();
     for number in 0..nest.stages.len() {
         if !nest.stages[number].wraps() {
@@ -51,6 +69,34 @@ pub fn known_indices<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<
             })
         });
         nest.stages[number] = stage;
+    }
+}
+
+/// Leaves out the tables from a number on that no stage loads from.
+fn drop_unused(nest: &mut Nest, first: usize) {
+    let mut used = vec![false; nest.buffers.len()];
+    used[..first].fill(true);
+    for stage in &nest.stages {
+        visit_accesses(stage, &mut |buffer, _| used[buffer.0 as usize] = true);
+    }
+    let mut count = 0;
+    let new: Vec<BufferId> = used
+        .iter()
+        .map(|used| {
+            count += u32::from(*used);
+            BufferId(count.wrapping_sub(1))
+        })
+        .collect();
+    let mut number = 0..;
+    nest.buffers
+        .retain(|_| number.next().is_some_and(|n: usize| used[n]));
+    for stage in &mut nest.stages {
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } if new[buffer.0 as usize] != *buffer => {
+                Scalar::load(new[buffer.0 as usize], at.clone(), x.ty())
+            }
+            _ => x,
+        });
     }
 }
 

@@ -1,0 +1,161 @@
+//! Neighbouring dims of buffers that become one, so that an access is one offset.
+
+use crate::nest::{BufferId, Nest, Stage};
+use crate::range::Ranges;
+use crate::rewrite::{rewrite_those, visit_those};
+use crate::row_major;
+use crate::scalar::{Kind, Scalar};
+use crate::schedule::ranges_of;
+use crate::simplify::flat_offset;
+use rayon::prelude::*;
+use std::ops::Range;
+use vinelift_tensor::element_count;
+
+/// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
+/// there become offsets.
+pub(crate) fn flatten_buffers(nest: &mut Nest) {
+    let whole = |shape: &[usize]| {
+        let joins = element_count(shape) != Some(0);
+        Groups::new(vec![joins; shape.len().saturating_sub(1)])
+    };
+    let mut groups: Vec<Groups> = nest.buffers.iter().map(|b| whole(&b.shape)).collect();
+    take_apart(nest, &mut groups, &|_, _| false);
+    join_dims(nest, &groups, &|_, _| None);
+}
+
+/// Takes groups apart where an access does not allow them: all accesses of a buffer change together, or none
+/// does. `fit` says which two data-dependent indices may
+/// become one, given the extents of their dims.
+pub(crate) fn take_apart(
+    nest: &Nest,
+    groups: &mut [Groups],
+    fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
+) {
+    for stage in &nest.stages {
+        let mut ranges = ranges_of(stage);
+        visit_accesses(stage, &mut |buffer, at| {
+            groups[buffer.0 as usize].take_apart(at, &nest.buf(buffer).shape, &mut ranges, fit);
+        });
+    }
+}
+
+/// Makes one dim of every group. `one` gives the index in place of several that depend on data,
+/// given the extents of their dims.
+pub(crate) fn join_dims<One>(nest: &mut Nest, groups: &[Groups], one: &One)
+where
+    One: Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync,
+{
+    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
+    nest.stages.par_iter_mut().for_each(|stage| {
+        let mut ranges = ranges_of(stage);
+        let mut joined = |buffer: BufferId, at: &[Scalar]| {
+            groups[buffer.0 as usize].indices(at, &shapes[buffer.0 as usize], &mut ranges, one)
+        };
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } if groups[buffer.0 as usize].join_any() => {
+                Scalar::load(*buffer, joined(*buffer, at), x.ty())
+            }
+            _ => x,
+        });
+        if groups[stage.target.0 as usize].join_any() {
+            stage.at = joined(stage.target, &stage.at);
+        }
+    });
+    for (buffer, groups) in nest.buffers.iter_mut().zip(groups) {
+        if groups.join_any() {
+            let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
+            buffer.shape = dims.map(|n| n.unwrap_or(0)).collect();
+        }
+    }
+}
+
+/// Calls `f` with the target of a stage and every buffer that it loads from, and where.
+pub(crate) fn visit_accesses(stage: &Stage, f: &mut impl FnMut(BufferId, &[Scalar])) {
+    f(stage.target, &stage.at);
+    for x in stage.at.iter().chain([&stage.value]) {
+        visit_those(x, Scalar::loads, &mut |x| {
+            if let Kind::Load { buffer, at } = x.kind() {
+                f(*buffer, at);
+            }
+        });
+    }
+}
+
+/// Which dims of a buffer are put together.
+pub(crate) struct Groups {
+    /// Of each dim but the last, whether the next belongs to the same group.
+    joined: Vec<bool>,
+}
+
+impl Groups {
+    pub(crate) fn new(joined: Vec<bool>) -> Groups {
+        Groups { joined }
+    }
+
+    pub(crate) fn join_any(&self) -> bool {
+        self.joined.contains(&true)
+    }
+
+    /// The dims of each group.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut start = 0;
+        (1..=self.joined.len() + 1).filter_map(move |end| {
+            let open = self.joined.get(end - 1) == Some(&true);
+            (!open).then(|| std::mem::replace(&mut start, end)..end)
+        })
+    }
+
+    /// Those of more than one dim.
+    pub(crate) fn of_several(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.ranges().filter(|group| group.len() > 1)
+    }
+
+    fn take_apart(
+        &mut self,
+        at: &[Scalar],
+        shape: &[usize],
+        ranges: &mut Ranges,
+        fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
+    ) {
+        // A wrap must stay the whole index that it checks, and what is proven only by a guard on
+        // one index would not be proven of the sum.
+        let mut may = at
+            .iter()
+            .zip(shape)
+            .map(|(i, &n)| !depends_on_data(i) && ranges.of(i).is_index_of(n));
+        let may: Vec<bool> = may.by_ref().collect();
+        for (d, joined) in self.joined.iter_mut().enumerate() {
+            *joined &= may[d] && may[d + 1] || fit(&at[d..d + 2], &shape[d..d + 2]);
+        }
+        let groups: Vec<Range<usize>> = self.of_several().collect();
+        for group in groups.into_iter().filter(|g| may[g.start]) {
+            let shape = &shape[group.clone()];
+            let offset = flat_offset(&at[group.clone()], &row_major(shape), ranges);
+            let count = element_count(shape).unwrap_or(0);
+            if !ranges.of(&offset).is_index_of(count) {
+                self.joined[group.start..group.end - 1].fill(false);
+            }
+        }
+    }
+
+    fn indices(
+        &self,
+        at: &[Scalar],
+        shape: &[usize],
+        ranges: &mut Ranges,
+        one: &impl Fn(&[Scalar], &[usize]) -> Option<Scalar>,
+    ) -> Vec<Scalar> {
+        let of_group = |group: Range<usize>| {
+            let (at, shape) = (&at[group.clone()], &shape[group]);
+            match at {
+                [index] => index.clone(),
+                _ => one(at, shape).unwrap_or_else(|| flat_offset(at, &row_major(shape), ranges)),
+            }
+        };
+        self.ranges().map(of_group).collect()
+    }
+}
+
+fn depends_on_data(index: &Scalar) -> bool {
+    matches!(index.kind(), Kind::Wrap(_))
+}
