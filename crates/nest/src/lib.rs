@@ -30,6 +30,7 @@ mod fuse;
 mod groups;
 mod interior;
 mod interpret;
+mod journal;
 mod known;
 mod legalize;
 mod linear;
@@ -58,6 +59,7 @@ pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contrac
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};
+pub use journal::{Journal, keep_journals};
 pub use known::known_indices;
 pub use legalize::{legalize, legalize_with_halves};
 pub use nest::{

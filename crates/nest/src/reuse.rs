@@ -61,7 +61,7 @@ fn moved(nest: &Nest, loads: &[Vec<BufferId>], k: usize) -> Option<BufferId> {
 }
 
 /// Whether the points of a stage are the elements of its target, in order.
-fn covers(stage: &Stage, shape: &[usize]) -> bool {
+pub(crate) fn covers(stage: &Stage, shape: &[usize]) -> bool {
     let mut axes = stage.domain.iter().filter(|axis| axis.extent != 1);
     let dims = stage
         .at

@@ -64,13 +64,22 @@ pub(crate) fn fold_operands(
         types.push(stage.target);
     }
     part.stages = folded;
-    let mut native = compile(&part, &part_slots, compiler, None, &Options::default())?;
+    let mut native = compile(
+        &part,
+        &part_slots,
+        compiler,
+        None,
+        &|_| false,
+        &Options::default(),
+    )?;
     let arena = native.place(&part, &mut part_slots)?;
     let plan = Arc::new(Plan {
         nest: part,
         slots: part_slots,
         native: Some(native),
         outputs: Vec::new(),
+        journals: Vec::new(),
+        carries: Vec::new(),
         constants: FxHashMap::default(),
         calls: Vec::new(),
         wanted: Vec::new(),
@@ -83,6 +92,7 @@ pub(crate) fn fold_operands(
         arena: &mut Tensor::zeros(ElementType::U8, &[arena])?,
         call: &mut None,
         pool,
+        carried: &[],
         stop: None,
     };
     execute(&plan, &mut memory, None)?;

@@ -147,7 +147,14 @@ impl CompiledModel {
         slots.resize(nest.buffers.len(), Slot::Absent);
         fold_operands(&mut nest, &mut slots, &workshop.compiler, &workshop.pool)?;
         let threads = Some(workshop.pool.threads());
-        compile(&nest, &slots, &workshop.compiler, threads, options)
+        compile(
+            &nest,
+            &slots,
+            &workshop.compiler,
+            threads,
+            &|_| false,
+            options,
+        )
     }
 
     /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not

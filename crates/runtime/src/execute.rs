@@ -1,6 +1,7 @@
 //! Runs a plan on the tensors of a request.
 
 use crate::Error;
+use crate::carry::Carry;
 use crate::plan::{Plan, Slot};
 use crate::pool::{Pool, Round, WORTH_WAKING, Work as Tasks};
 use crate::product::{COMPUTING, PACKING};
@@ -29,8 +30,18 @@ pub(crate) struct Memory<'a> {
     pub(crate) call: &'a mut Option<Arc<Call>>,
     /// The threads that may be used.
     pub(crate) pool: &'a Pool,
+    /// The variables whose memory is that of an output, with the steps that need not run.
+    pub(crate) carried: &'a [&'a (Carry, usize)],
     /// Has the run end before its next kernel.
     pub(crate) stop: Option<&'a AtomicBool>,
+}
+
+impl Memory<'_> {
+    /// The output that has the memory of what was read of a variable.
+    fn carried(&self, read: &TensorId) -> Option<usize> {
+        let found = self.carried.iter().find(|(carry, _)| carry.read == *read);
+        found.map(|(carry, _)| carry.output)
+    }
 }
 
 /// An error if a run is to end.
@@ -60,7 +71,10 @@ fn check(plan: &Plan, memory: &Memory<'_>, buffer: usize) -> Result<usize, Error
     let found = match slot {
         Slot::Parameter(k) => memory.inputs.get(*k).map(|t| t.bytes().len()),
         Slot::Constant(tensor) => Some(tensor.bytes().len()),
-        Slot::Kept(id) => memory.kept.get(id).map(|t| t.bytes().len()),
+        Slot::Kept(id) => {
+            let carried = memory.carried(id).and_then(|k| memory.outputs.get(k));
+            carried.or(memory.kept.get(id)).map(|t| t.bytes().len())
+        }
         Slot::Output(k) => memory.outputs.get(*k).map(|t| t.bytes().len()),
         Slot::Arena(offset) => {
             let end = need.and_then(|n| n.checked_add(*offset));
@@ -113,13 +127,14 @@ fn call(
     if native.shared_cost > WORTH_WAKING {
         memory.pool.wake();
     }
+    let is_left_out = |step| memory.carried.iter().any(|(_, copy)| *copy == step);
     let mut start = 0;
     while start < native.steps.len() {
         let group = &native.steps[start..native.turns(start)];
         let mut spent = times.is_some().then(|| vec![Duration::ZERO; group.len()]);
         for turn in 0..group[0].turns.map_or(1, |turns| turns.count) {
             go_on(memory.stop)?;
-            for k in 0..group.len() {
+            for k in (0..group.len()).filter(|k| !is_left_out(start + k)) {
                 let begin = spent.is_some().then(Instant::now);
                 call.step(start + k, turn, memory.pool)?;
                 if let (Some(spent), Some(begin)) = (&mut spent, begin) {
@@ -172,7 +187,10 @@ impl Call {
             let pointer = match slot {
                 Slot::Parameter(k) => read(&memory.inputs[*k]),
                 Slot::Constant(tensor) => read(tensor),
-                Slot::Kept(id) => read(&memory.kept[id]),
+                Slot::Kept(id) => match memory.carried(id) {
+                    Some(k) => memory.outputs[k].make_mut()?.as_mut_ptr(),
+                    None => read(&memory.kept[id]),
+                },
                 Slot::Output(k) => memory.outputs[*k].make_mut()?.as_mut_ptr(),
                 Slot::Arena(offset) => arena.wrapping_add(*offset),
                 Slot::Absent => std::ptr::null_mut(),
@@ -256,7 +274,8 @@ impl Call {
         // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
         // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
         // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
-        // owner; temporaries that are alive together do not overlap in the arena, which nothing else uses.
+        // owner; one that has the memory of a kept tensor is written only by steps after all that read this
+        // tensor (`keep_journals`). Temporaries that are alive together do not overlap in the arena, which nothing else uses.
         // Nobody uses them while the parts of the kernel run, and the run does not end before them. Scratch memory
         // lies in the arena as temporaries do, a piece for each worker.
         let run = |piece| unsafe { native.code.run_part(*function, arguments, piece, scratch) };

@@ -33,6 +33,7 @@
 //! (`product`), and the mapping of weights into memory (`weights`).
 
 mod arena;
+mod carry;
 mod compiled;
 mod config;
 mod constants;

@@ -1,14 +1,15 @@
 //! From a segment of a model to something that runs: passes, kernels, code, memory.
 
+use crate::carry::{Carry, carries};
 use crate::constants::fold_operands;
 use crate::passes::verified;
 use crate::steps::{Native, compile};
-use crate::unit::Workshop;
+use crate::unit::{Unit, Workshop};
 use crate::{Error, Level, Shape};
 use rustc_hash::FxHashMap;
 use vinelift_codegen::Options;
-use vinelift_graph::{Model, NodeIndex, Segment, Source, TensorId};
-use vinelift_nest::Nest;
+use vinelift_graph::{NodeIndex, Segment, Source, TensorId};
+use vinelift_nest::{Nest, Stage};
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor};
 
@@ -21,7 +22,11 @@ pub(crate) struct Plan {
     /// Native code, unless it is interpreted.
     pub(crate) native: Option<Native>,
     /// The tensors that it computes for others, with their types.
-    pub(crate) outputs: Vec<(TensorId, ElementType, Shape)>,
+    pub(crate) outputs: Vec<Output>,
+    /// What it writes after these, for runs that fail.
+    pub(crate) journals: Vec<(ElementType, Shape)>,
+    /// The variables that it updates where they are, with the steps to leave out then.
+    pub(crate) carries: Vec<(Carry, usize)>,
     /// The tensors that turned out constant.
     pub(crate) constants: FxHashMap<TensorId, Tensor>,
     /// The nodes to call after it, in order.
@@ -31,6 +36,9 @@ pub(crate) struct Plan {
     /// Bytes of temporaries.
     pub(crate) arena: usize,
 }
+
+/// A tensor that is computed for others, with its type.
+pub(crate) type Output = (TensorId, ElementType, Shape);
 
 /// A node to call between two segments.
 pub(crate) struct Call {
@@ -71,8 +79,8 @@ pub(crate) enum Slot {
     Absent,
 }
 
-/// Makes a segment ready to run.
-pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Result<Plan, Error> {
+/// Makes a segment of a unit ready to run.
+pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result<Plan, Error> {
     let Workshop {
         compiler,
         config,
@@ -80,9 +88,9 @@ pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Resu
         ..
     } = workshop;
     let calls = segment.calls.iter();
-    let calls = calls
+    let calls: Vec<Call> = calls
         .map(|&node| {
-            let outputs = 0..graph.node(node).layer.outputs.len();
+            let outputs = 0..unit.graph.node(node).layer.outputs.len();
             let tensors = outputs.map(|output| TensorId { node, output });
             let typed = tensors.filter_map(|t| Some((t, segment.types.get(t)?.clone())));
             Call {
@@ -94,7 +102,12 @@ pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Resu
     let mut slots = slots(&segment);
     let mut nest = verified(segment.nest, &slots, config.level)?;
     slots.resize(nest.buffers.len(), Slot::Absent);
-    let (mut native, mut arena) = (None, 0);
+    let is_last = calls.is_empty() && segment.wanted.is_empty();
+    let found = match config.level == Level::Scheduled && is_last {
+        true => carries(&mut nest, &mut slots, &segment.outputs, unit),
+        false => Vec::new(),
+    };
+    let (mut native, mut arena, mut journals, mut carries) = (None, 0, Vec::new(), Vec::new());
     if config.level.is_native() {
         let threads = (config.level == Level::Scheduled).then(|| pool.threads());
         if threads.is_some() {
@@ -104,11 +117,20 @@ pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Resu
             vectors: config.vectors,
             ..Options::default()
         };
-        let mut code = compile(&nest, &slots, compiler, threads, &options)?;
+        let is_apart = |stage: &Stage| found.iter().any(|carry| carry.sets_apart(&nest, stage));
+        let mut code = compile(&nest, &slots, compiler, threads, &is_apart, &options)?;
         arena = code.place(&nest, &mut slots)?;
+        for carry in found {
+            journals.extend(carry.kept().map(|b| {
+                let buffer = nest.buf(b);
+                (buffer.ty, buffer.shape.clone())
+            }));
+            let step = code.steps.iter().position(|step| carry.leaves_out(step));
+            carries.extend(step.map(|step| (carry, step)));
+        }
         native = Some(code);
     }
-    let outputs: Vec<(TensorId, ElementType, Shape)> = segment
+    let outputs: Vec<Output> = segment
         .outputs
         .iter()
         .map(|(buffer, tensor)| {
@@ -125,6 +147,8 @@ pub(crate) fn plan(graph: &Model, segment: Segment, workshop: &Workshop) -> Resu
         slots,
         native,
         outputs,
+        journals,
+        carries,
         constants: segment.constants,
         calls,
         wanted: segment.wanted,

@@ -1,7 +1,8 @@
 //! One run of a unit: segment by segment, with the calls between them.
 
+use crate::carry::Carry;
 use crate::execute::{Call as NativeCall, Memory, execute, go_on, grow};
-use crate::plan::{Call, Plan};
+use crate::plan::{Call, Output, Plan};
 use crate::request::KernelTime;
 use crate::unit::{Unit, Workshop};
 use crate::{Error, Shape};
@@ -38,6 +39,8 @@ pub(crate) struct Scratch {
     call: Option<Arc<NativeCall>>,
     /// Outputs of segments, of the type and shape that they had last.
     spare: FxHashMap<TensorId, Tensor>,
+    /// Journals of updates.
+    journals: Vec<Tensor>,
     /// The plan of the last first segment, with the shapes that it is for.
     first: Option<(Vec<Shape>, Arc<Plan>)>,
 }
@@ -48,6 +51,7 @@ impl Scratch {
             arena: Tensor::zeros(ElementType::U8, &[0])?,
             call: None,
             spare: FxHashMap::default(),
+            journals: Vec::new(),
             first: None,
         })
     }
@@ -67,17 +71,30 @@ impl Scratch {
         self.spare.remove(&tensor);
     }
 
-    /// Memory for a tensor of this type and shape.
-    fn memory(
-        &mut self,
-        tensor: TensorId,
-        element: ElementType,
-        shape: &Shape,
-    ) -> Result<Tensor, Error> {
-        match self.spare.remove(&tensor) {
+    /// Memory for an output of a plan.
+    fn memory(&mut self, (tensor, element, shape): &Output) -> Result<Tensor, Error> {
+        let element = run_time_type(*element);
+        match self.spare.remove(tensor) {
             Some(used) if used.element_type() == element && used.shape() == shape => Ok(used),
             _ => Ok(Tensor::zeros(element, shape)?),
         }
+    }
+
+    /// Has memory for journals of these types and shapes, in which nothing is written down.
+    fn keep_journals(&mut self, journals: &[(ElementType, Shape)]) -> Result<(), Error> {
+        let is = |t: &Tensor, (element, shape): &(ElementType, Shape)| {
+            t.element_type() == *element && t.shape() == shape
+        };
+        let fit = self.journals.len() == journals.len()
+            && self.journals.iter().zip(journals).all(|(t, j)| is(t, j));
+        if !fit {
+            let memory = |(element, shape): &(ElementType, Shape)| Tensor::zeros(*element, shape);
+            self.journals = journals.iter().map(memory).collect::<Result<_, _>>()?;
+        }
+        for journal in &mut self.journals {
+            journal.make_mut()?.fill(!0);
+        }
+        Ok(())
     }
 }
 
@@ -173,11 +190,30 @@ impl Run<'_> {
     /// Runs one segment; its outputs are kept afterwards.
     fn segment(&mut self, plan: &Arc<Plan>, state: &mut State<'_>) -> Result<(), Error> {
         let scratch = &mut self.scratch[state.unit.number];
-        let mut outputs = Vec::with_capacity(plan.outputs.len());
-        for (tensor, element, shape) in &plan.outputs {
-            outputs.push(scratch.memory(*tensor, run_time_type(*element), shape)?);
-        }
         grow(&mut scratch.arena, plan.arena)?;
+        scratch.keep_journals(&plan.journals)?;
+        let held = plan.carries.iter().filter_map(|carry| {
+            let output = &plan.outputs[carry.0.output];
+            let held = carry.0.take(self.variables, &mut state.kept, output)?;
+            Some((carry, held))
+        });
+        let held: Vec<(&(Carry, usize), Tensor)> = held.collect();
+        let memory = |(k, output)| match held.iter().find(|((carry, _), _)| carry.output == k) {
+            Some((_, held)) => Ok(held.clone()),
+            None => scratch.memory(output),
+        };
+        let outputs = plan.outputs.iter().enumerate().map(memory);
+        let outputs = outputs.collect::<Result<Vec<Tensor>, Error>>();
+        let mut carried = Vec::with_capacity(held.len());
+        for (carry, held) in held {
+            carried.push(carry);
+            if outputs.is_err() {
+                carry.0.give_back(self.variables, held);
+            }
+        }
+        let mut outputs = outputs?;
+        let journals = outputs.len();
+        outputs.append(&mut scratch.journals);
         let mut memory = Memory {
             inputs: state.inputs,
             kept: &state.kept,
@@ -185,11 +221,19 @@ impl Run<'_> {
             arena: &mut scratch.arena,
             call: &mut scratch.call,
             pool: &self.workshop.pool,
+            carried: &carried,
             stop: self.stop,
         };
         let mut durations = Vec::new();
         let timed = self.times.is_some();
-        execute(plan, &mut memory, timed.then_some(&mut durations))?;
+        let end = execute(plan, &mut memory, timed.then_some(&mut durations));
+        if end.is_err() {
+            for (carry, _) in carried {
+                carry.take_back(self.variables, &mut outputs, &plan.slots)?;
+            }
+        }
+        scratch.journals = outputs.split_off(journals);
+        end?;
         if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.native) {
             let steps = native.steps.iter().zip(durations);
             times.extend(steps.map(|(step, time)| KernelTime {

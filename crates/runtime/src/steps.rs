@@ -111,12 +111,13 @@ fn pieces(nest: &Nest) -> usize {
 }
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
-/// which that many may share.
+/// which that many may share. Stages that are `apart` are kernels of their own.
 pub(crate) fn compile(
     nest: &Nest,
     slots: &[Slot],
     compiler: &Compiler,
     threads: Option<usize>,
+    apart: &dyn Fn(&Stage) -> bool,
     options: &Options,
 ) -> Result<Native, Error> {
     let contraction = |nest: &Nest, stage: &Stage| match threads {
@@ -131,7 +132,9 @@ pub(crate) fn compile(
         };
         (kernel, only)
     };
-    let kernels = split(nest, |stage| contraction(nest, stage).is_some());
+    let kernels = split(nest, |stage| {
+        apart(stage) || contraction(nest, stage).is_some()
+    });
     let kernels: Vec<(Kernel, Option<Contraction>)> =
         kernels.into_par_iter().map(extract).collect();
     let ready = |k: usize| {

@@ -157,7 +157,7 @@ impl Unit {
         let given = self.given(shapes, known, &workshop.config);
         let segment = specialize(&self.graph, given, &mut strings);
         let segment = segment.map_err(|e| workshop.model.error(e))?;
-        let plan = plan(&self.graph, segment, workshop)?;
+        let plan = plan(self, segment, workshop)?;
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
