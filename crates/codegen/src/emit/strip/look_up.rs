@@ -4,24 +4,19 @@
 //! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
 //! the kernel does all points of the strip again, in the exact way.
 
-use super::build::{Argument, Block, Builder, Lanes, Pace};
+use super::build::{Block, Builder, Lanes, Pace};
 use super::lanes::instruction;
-use super::opcodes::{self, Order};
+use super::opcodes;
 use crate::emit::address::Linear;
 use crate::emit::checked::how_checked;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Class, Form, INDICES, Id, Instruction, LookUp, Operand};
-use crate::strip::{Target, limit, permutes_bytes};
+use crate::strip::program::{Access, Class, Form, LookUp};
+use crate::strip::{Target, limit};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Wrap};
-use vinelift_tensor::ElementType::{self, I32, I64};
-
-/// Registers that a row may take which stays in them.
-const MOST_REGISTERS: usize = 4;
-/// Bytes of a register of AVX-512.
-const REGISTER: usize = 64;
+use vinelift_tensor::ElementType::{I32, I64};
 
 /// A load through one index that depends on the lane.
 struct Found<'n> {
@@ -87,17 +82,14 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         }
         let apart = if step == 1 { width } else { rows.apart };
-        let is_row = by == 1
-            && (apart, rows.columns) == (0, 0)
-            && extent * usize::from(width) <= MOST_REGISTERS * REGISTER;
-        let can_permute = self.target == Target::Avx512 && (width > 1 || permutes_bytes());
-        let permutes = is_row && can_permute;
+        let index_bytes = self.width(index.ty());
+        let is_row = by == 1 && (apart, rows.columns) == (0, 0);
+        let keeps = is_row && self.keeps_row(extent, width, index_bytes);
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
         let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
-        let permutes = permutes && row_depth < innermost;
+        let permutes = keeps && row_depth < innermost;
 
-        let index_bytes = self.width(index.ty());
         let lanes = self.lanes as u8;
         self.check(wrap, index)?;
         self.program.looks_up = true;
@@ -216,105 +208,5 @@ impl<'n> Builder<'_, 'n, '_> {
     fn depth_of_pointer(&self, pointer: u32) -> usize {
         let moves = |block: &Block| block.moves.iter().any(|(moved, _)| *moved == pointer);
         self.blocks.iter().rposition(moves).unwrap_or(0)
-    }
-
-    /// The `extent` elements from there on, in registers.
-    fn row(
-        &mut self,
-        access: Access,
-        extent: usize,
-        width: u8,
-        depth: usize,
-    ) -> Option<Vec<Operand>> {
-        let before = self.go_to(depth);
-        let each = REGISTER / usize::from(width);
-        let mut row = Vec::new();
-        for first in (0..extent).step_by(each) {
-            let count = each.min(extent - first);
-            let mask = match count == each {
-                true => None,
-                false => Some(self.first_lanes(count)),
-            };
-            let op = opcodes::masked_load(width, self.target)?;
-            let mut i = instruction(Form::Load, op, REGISTER as u8);
-            i.access = Some(Access {
-                offset: access
-                    .offset
-                    .checked_add((first * usize::from(width)) as i32)?,
-                ..access
-            });
-            i.mask = mask;
-            i.zeroing = mask.is_some();
-            row.push(self.give(i, Class::Vector));
-        }
-        self.go_to(before);
-        Some(row)
-    }
-
-    /// A mask of the first lanes.
-    pub(super) fn first_lanes(&mut self, count: usize) -> Id {
-        if let Some(known) = self.first.get(&count) {
-            return *known;
-        }
-        self.arguments.push(Argument::Bits((1u64 << count) - 1));
-        let argument = self.arguments.len() as u32 - 1;
-        let before = self.go_to(0);
-        let mask = instruction(Form::Argument(argument), opcodes::NOT_MASK, 16);
-        let to = self.program.value(Class::Mask);
-        self.add(Instruction {
-            to: Some(to),
-            ..mask
-        });
-        self.go_to(before);
-        self.first.insert(count, to);
-        to
-    }
-
-    /// Of the elements of a row those that the indices, which have been checked, say.
-    fn permuted(&mut self, row: &[Operand], index_bytes: u8, width: u8) -> Option<Lanes> {
-        let bytes = self.bytes(index_bytes);
-        let mut indices = Vec::with_capacity(self.parts);
-        for part in 0..self.parts {
-            let op = opcodes::load(bytes, index_bytes, self.target);
-            let mut i = instruction(Form::Load, op, bytes);
-            i.access = Some(Access {
-                pointer: INDICES,
-                step: 0,
-                offset: (part * usize::from(bytes)) as i32,
-            });
-            indices.push(self.give(i, Class::Vector));
-        }
-        let indices = self.resized(&Lanes::new(indices, index_bytes), width, false)?;
-        let op = opcodes::permute(width);
-        let integer = match width {
-            1 => ElementType::U8,
-            2 => ElementType::U16,
-            4 => ElementType::U32,
-            _ => ElementType::U64,
-        };
-        let mut found: Option<Lanes> = None;
-        for (number, register) in row.iter().enumerate() {
-            let mut i = instruction(Form::Three, op, REGISTER as u8);
-            let register = Lanes::new(vec![*register], width);
-            let Some(found) = &found else {
-                let all = self.each(i, Class::Vector, &[&indices, &register]);
-                found = Some(Lanes::new(all, width));
-                continue;
-            };
-            // Only the low bits of an index count: the others say which register.
-            let first = self.constant((number * REGISTER / usize::from(width)) as u64, width);
-            let beyond = self.compare(Order::Ge, integer, &indices, &first)?;
-            for (part, operand) in found.parts.iter().enumerate() {
-                let (Operand::Value(to), Operand::Value(mask)) = (*operand, beyond.part(part))
-                else {
-                    return None;
-                };
-                i.to = Some(to);
-                i.mask = Some(mask);
-                i.from = [Some(indices.part(part)), Some(register.part(0)), None];
-                self.add(i);
-            }
-        }
-        found
     }
 }

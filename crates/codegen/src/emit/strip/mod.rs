@@ -8,6 +8,7 @@ mod jam;
 mod lanes;
 mod look_up;
 mod opcodes;
+mod row;
 mod rows;
 
 use super::address::Place;

@@ -333,7 +333,7 @@ pub(super) const SHUFFLE_TWO: Opcode = opcode(0, 1, false, 0xc6);
 /// Words of 64 bits in another order.
 pub(super) const SHUFFLE_HALVES: Opcode = opcode(1, 3, true, 0x00);
 
-/// AVX-512: elements of the second operand by the numbers in the first.
+/// Elements of the second operand by the numbers in the first; without AVX-512 only of 4 bytes.
 pub(super) fn permute(width: u8) -> Opcode {
     let code = if width < 4 { 0x8d } else { 0x36 };
     opcode(1, 2, width == 2 || width == 8, code)
@@ -341,3 +341,15 @@ pub(super) fn permute(width: u8) -> Opcode {
 
 /// AVX-512: words of 64 bits in the order that the first operand says.
 pub(super) const SHUFFLE_BY: Opcode = opcode(1, 2, true, 0x36);
+
+/// In each 128 bits: bytes of the first operand by the numbers in the second.
+pub(super) const SHUFFLE_BYTES: Opcode = opcode(1, 2, false, 0x00);
+
+/// Words of 32 bits by the signs of a mask.
+pub(super) const BLEND_BY_SIGN: Opcode = opcode(1, 3, false, 0x4a);
+
+/// Either half of 256 bits; its fields are the other way round.
+pub(super) const HIGH_HALF: Opcode = opcode(1, 3, false, 0x39);
+
+/// 128 bits moved down by bytes, with the number 3 in the field of the first register.
+pub(super) const SHIFT_BYTES: Opcode = opcode(1, 1, false, 0x73);
