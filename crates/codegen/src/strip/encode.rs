@@ -208,13 +208,7 @@ impl Assembler {
 
     /// `to = [from + offset]`
     pub(super) fn load(&mut self, to: General, from: General, offset: i32) {
-        self.load_unsigned(to, from, offset, 8);
-    }
-
-    /// The same of 4 or 8 bytes, with zeros above them.
-    pub(super) fn load_unsigned(&mut self, to: General, from: General, offset: i32, bytes: u8) {
-        let prefix = sized(rex(to.0 >> 3, from.0 >> 3), bytes == 8);
-        self.bytes.extend([prefix, 0x8b]);
+        self.bytes.extend([rex(to.0 >> 3, from.0 >> 3), 0x8b]);
         let memory = Memory::At {
             base: from,
             scale: 0,
@@ -292,6 +286,18 @@ impl Assembler {
         let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
         self.bytes
             .extend([rex(from.0 >> 3, to.0 >> 3), 0x89, operand]);
+    }
+
+    /// The low 32 bits of `from`, with zeros above them.
+    pub(super) fn copy_lower_half(&mut self, to: General, from: General) {
+        let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
+        let prefix = sized(rex(from.0 >> 3, to.0 >> 3), false);
+        self.bytes.extend([prefix, 0x89, operand]);
+    }
+
+    /// `x = x / 2³²`, unsigned.
+    pub(super) fn take_upper_half(&mut self, x: General) {
+        self.shift(SHIFT_RIGHT, x, 32, true);
     }
 
     fn arithmetic(&mut self, op: u8, to: General, value: i32) {

@@ -12,11 +12,12 @@ use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX,
 use super::program::{Form, Instruction, LookUp, Program, Step};
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
-/// where the indices lie, and where the first lane's elements do.
-pub(super) const OWN: usize = 3;
+/// where the indices lie, two narrow indices at once, and where the first lane's elements lie.
+pub(super) const OWN: usize = 4;
 const INDEX: General = General(1);
 pub(super) const INDICES_AT: General = General(2);
-const ELEMENTS_AT: General = General(6);
+const PAIR: General = General(6);
+const ELEMENTS_AT: General = General(8);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
 
@@ -292,26 +293,40 @@ impl Assembly<'_> {
             ..
         } = elements;
         let lane = first + lane;
-        let index = i32::from(lane) * i32::from(index_bytes);
         let (row, column) = match elements.columns {
             0 => (0, lane),
             columns => (lane / columns, lane % columns),
         };
-        self.code
-            .load_unsigned(INDEX, INDICES_AT, index, index_bytes);
+        let index = self.index(lane, index_bytes);
         let scale = match by {
             1 | 2 | 4 | 8 => by as u8,
             _ => {
-                self.code.multiply(INDEX, by);
+                self.code.multiply(index, by);
                 1
             }
         };
         Memory::Indexed {
             base,
-            index: INDEX,
+            index,
             scale,
             offset: offset + i32::from(row) * elements.down + i32::from(column) * i32::from(apart),
         }
+    }
+
+    /// The index of a lane, in a register. Narrow ones are loaded two at a time: lanes come in their order.
+    fn index(&mut self, lane: u8, bytes: u8) -> General {
+        let at = i32::from(lane) * i32::from(bytes);
+        if bytes == 8 {
+            self.code.load(INDEX, INDICES_AT, at);
+            return INDEX;
+        }
+        if lane % 2 == 1 {
+            self.code.take_upper_half(PAIR);
+            return PAIR;
+        }
+        self.code.load(PAIR, INDICES_AT, at);
+        self.code.copy_lower_half(INDEX, PAIR);
+        INDEX
     }
 
     fn three(

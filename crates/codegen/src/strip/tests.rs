@@ -98,9 +98,11 @@ fn indices_and_what_lies_where_they_say() {
         offset,
     };
     let found = text(|code| {
-        code.load_unsigned(General(1), General(2), 60, 4);
-        code.load_unsigned(General(9), General(12), 0, 4);
-        code.load_unsigned(General(1), General(13), 8, 8);
+        code.load(General(6), General(2), 60);
+        code.copy_lower_half(General(1), General(6));
+        code.copy_lower_half(General(9), General(12));
+        code.take_upper_half(General(6));
+        code.load(General(1), General(13), 8);
         code.address(General(2), at(9, 8, 64));
         code.address(General(6), indexed(15, 1, 0));
         code.multiply(General(1), 64);
@@ -118,8 +120,10 @@ fn indices_and_what_lies_where_they_say() {
         code.add(RSP, -128);
     });
     let expected = [
-        "mov ecx,[rdx+3Ch]",
-        "mov r9d,[r12]",
+        "mov rsi,[rdx+3Ch]",
+        "mov ecx,esi",
+        "mov r9d,r12d",
+        "shr rsi,20h",
         "mov rcx,[r13+8]",
         "lea rdx,[r9+rax*8+40h]",
         "lea rsi,[r15+rcx]",
