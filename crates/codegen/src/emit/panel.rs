@@ -17,8 +17,7 @@ const LINE: usize = 64;
 const LARGE: usize = 6 << 20;
 /// Narrow elements that stay in the cache anyway take so many bytes at most; they are packed sooner than others.
 const NEAR: usize = 1 << 16;
-/// Lines of each row that are packed at once, and columns: fewer would be short runs of indices and results.
-const MOST_LINES: usize = 4;
+/// Columns that are packed at once: fewer would be short runs of indices and results.
 const MOST_COLUMNS: usize = 64;
 /// Bytes of panels: what is larger stays in no cache.
 const MOST_SCRATCH: usize = 16 << 20;
@@ -125,8 +124,8 @@ impl<'n> Emitter<'n, '_> {
             base: self.scratch,
             terms: [(row, 0), column],
         };
-        let columns = fitting.min(MOST_LINES) * LINE / size;
-        Some((columns.min(MOST_COLUMNS), Some(panel)))
+        let columns = (fitting * LINE / size).min(MOST_COLUMNS);
+        Some((columns, Some(panel)))
     }
 
     /// Copies the columns of a block, the first of which has the number `first`, into a panel, row after row. All

@@ -112,19 +112,19 @@ impl Assembly<'_> {
     fn join_signs(&mut self, i: &Instruction, registers: u8, (last, signs): (u8, u8), at: General) {
         let is_wide = index_bytes(i) == 8;
         let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
+        // The first may be what they are compared with.
+        let (index, others) = (self.scratch + 1, self.scratch + 2);
         for register in 0..registers {
-            let index = Last::Memory(index_at(at, i.bytes, register));
-            // The first may be what they are compared with.
-            let to = if register == 0 {
-                signs
-            } else {
-                self.scratch + 1
+            let place = Last::Memory(index_at(at, i.bytes, register));
+            let to = if register == 0 { signs } else { others };
+            let mut emit = |op, first, second, last| {
+                self.code.vex(op, i.bytes, first, second, last, None);
             };
-            self.code.vex(subtract, i.bytes, to, last, index, None);
-            self.code.vex(OR, i.bytes, to, to, index, None);
+            emit(LOAD, index, 0, place);
+            emit(subtract, to, last, Last::Register(index));
+            emit(OR, to, to, Last::Register(index));
             if to != signs {
-                let other = Last::Register(to);
-                self.code.vex(OR, i.bytes, signs, signs, other, None);
+                emit(OR, signs, signs, Last::Register(to));
             }
         }
         let test = if is_wide { TEST_WIDE } else { TEST };
