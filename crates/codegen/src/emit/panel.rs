@@ -19,6 +19,8 @@ const LARGE: usize = 6 << 20;
 const NEAR: usize = 1 << 16;
 /// Columns that are packed at once: fewer would be short runs of indices and results.
 const MOST_COLUMNS: usize = 64;
+/// Fewer columns, so that there are several blocks of them, are at least so many lines of each row.
+const LEAST_LINES: usize = 2;
 /// Bytes of panels: what is larger stays in no cache.
 const MOST_SCRATCH: usize = 16 << 20;
 
@@ -124,7 +126,10 @@ impl<'n> Emitter<'n, '_> {
             base: self.scratch,
             terms: [(row, 0), column],
         };
-        let columns = (fitting * LINE / size).min(MOST_COLUMNS);
+        let mut columns = (fitting * LINE / size).min(MOST_COLUMNS);
+        while columns * 2 >= lane.extent && columns * size > LEAST_LINES * LINE {
+            columns /= 2;
+        }
         Some((columns, Some(panel)))
     }
 
