@@ -162,7 +162,11 @@ impl<'n> Emitter<'n, '_> {
         let certain = self.certain_loads(stage);
         let widest = self.widest_lane(stage, lane);
         let lanes = target.bytes() / widest;
-        let parts = if lanes * 2 <= count { 2 } else { 1 };
+        // A row in one turn, if it is short: loads that step evenly from row to row are foreseen by the processor.
+        let parts = match count / lanes {
+            whole @ 3..=4 if lanes * whole == count => whole,
+            turns => turns.clamp(1, 2),
+        };
         if lanes < 2 || lanes > count {
             return None;
         }
