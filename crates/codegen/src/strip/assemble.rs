@@ -279,6 +279,10 @@ impl Assembly<'_> {
                 let last = Last::Memory(self.memory(i.access));
                 self.emit(i, first, 0, last);
             }
+            Form::Prefetch => {
+                let memory = self.memory(i.access);
+                self.code.prefetch(memory);
+            }
             Form::Masks => {
                 let (first, last) = match b {
                     Some(_) => (self.register(a), Last::Register(self.register(b))),

@@ -223,6 +223,13 @@ impl Assembler {
         self.memory((to.0 & 7) << 3, from, 0);
     }
 
+    /// Has all caches fetch the line of an address.
+    pub(super) fn prefetch(&mut self, from: Memory) {
+        self.bytes
+            .extend([sized(rex(0, base_bit(from)), false), 0x0f, 0x18]);
+        self.memory(1 << 3, from, 0);
+    }
+
     /// `x = x · by`
     pub(super) fn multiply(&mut self, x: General, by: i32) {
         match by > 0 && by & (by - 1) == 0 {

@@ -87,6 +87,8 @@ pub(crate) enum Form {
     Load,
     /// `memory = from 0`
     Store,
+    /// Has the cache fetch memory, which need not be any.
+    Prefetch,
     /// `to = op(from 0, from 1)` of masks.
     Masks,
     /// `to = argument`, a mask, of which this is the number.

@@ -105,6 +105,7 @@ fn indices_and_what_lies_where_they_say() {
         code.load(General(1), General(13), 8);
         code.address(General(2), at(9, 8, 64));
         code.address(General(6), indexed(15, 1, 0));
+        code.prefetch(at(9, 0, 4096));
         code.multiply(General(1), 64);
         code.multiply(General(1), 3980);
         code.multiply(General(10), -3);
@@ -127,6 +128,7 @@ fn indices_and_what_lies_where_they_say() {
         "mov rcx,[r13+8]",
         "lea rdx,[r9+rax*8+40h]",
         "lea rsi,[r15+rcx]",
+        "prefetcht0 [r9+1000h]",
         "shl rcx,6",
         "imul rcx,0F8Ch",
         "imul r10,0FFFFFFFFFFFFFFFDh",

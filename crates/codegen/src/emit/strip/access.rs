@@ -3,6 +3,7 @@
 use super::build::{Argument, Builder, Lanes, Pace};
 use super::lanes::instruction;
 use super::opcodes;
+use super::prefetch::down;
 use crate::emit::address::Linear;
 use crate::strip::program::{Access, Class, Form, Id, Source, Turns};
 use vinelift_nest::{BufferId, Kind, Scalar};
@@ -241,8 +242,9 @@ impl<'n> Builder<'_, 'n, '_> {
             moves,
             pace,
         };
-        let pointer = match self.pointers.get(&key) {
-            Some(known) => *known,
+        let down = down(&key.moves);
+        let pointer = match self.pointers.get(&key).copied() {
+            Some(known) => known,
             // What is left of rows goes by the pointers of their loop.
             None if self.is_rest() => return None,
             None => {
@@ -271,6 +273,9 @@ impl<'n> Builder<'_, 'n, '_> {
                 .ok()
                 .filter(|o| *o < i32::MAX - 4096)?,
         };
+        if let Some(down) = down.filter(|_| step == 1) {
+            self.note_run(buffer, access, width, down);
+        }
         Some((access, step))
     }
 

@@ -5,6 +5,7 @@ use super::access::PointerKey;
 use super::jam::Jam;
 use super::lanes::instruction;
 use super::opcodes;
+use super::prefetch::Run;
 use crate::emit::address::Linear;
 use crate::emit::vector::operands_first;
 use crate::emit::{Emitter, register};
@@ -111,6 +112,8 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) cut: Option<AxisId>,
     /// Axes of which it does a block: from where they stand in the kernel on.
     pub(super) blocked: Vec<AxisId>,
+    /// What is read and written side by side in such a block.
+    pub(super) runs: Vec<Run>,
     /// Loads that the kernel has collected.
     pub(super) collected: Vec<&'n Scalar>,
     /// Axes that have one value for now.
@@ -161,6 +164,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             jam: None,
             cut: None,
             blocked: Vec::new(),
+            runs: Vec::new(),
             collected: Vec::new(),
             fixed: FxHashMap::default(),
             known: FxHashMap::default(),
@@ -245,6 +249,9 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     fn finish(&mut self) -> Option<()> {
         let value = self.value(&self.stage.value)?;
         self.store(&value)?;
+        if let Some(lane) = self.blocks.last().filter(|_| !self.runs.is_empty()) {
+            self.fetch_ahead(lane.length)?;
+        }
         self.close_all()
     }
 

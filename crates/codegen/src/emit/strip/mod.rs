@@ -8,6 +8,7 @@ mod jam;
 mod lanes;
 mod look_up;
 mod opcodes;
+mod prefetch;
 mod row;
 mod rows;
 
