@@ -158,8 +158,8 @@ const CASES: &[Case] = &[
         r#"right_mode="true""#,
         &["?i[2,5]", "?i[2,3]"],
     ),
-    // Enough points for vectors: along rows, across them, in rows of few columns, by blocks of columns that are
-    // packed or not.
+    // Enough points for vectors: along rows, across them, in short rows, in rows of few columns, by blocks of
+    // columns that are packed or not.
     case("Gather", "opset8", "", &["f32[3,40]", "?i[37]", "=1"]),
     case("Gather", "opset8", "", &["f32[40,3]", "?i[37]", "=0"]),
     case("Gather", "opset8", "", &["f32[9,70]", "?i[5]", "=0"]),
@@ -174,6 +174,18 @@ const CASES: &[Case] = &[
         "opset6",
         r#"axis="1""#,
         &["f32[2,300]", "?i[2,67]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["f32[3,29]", "?i[3,19]"],
+    ),
+    case(
+        "GatherElements",
+        "opset6",
+        r#"axis="1""#,
+        &["u8[3,11]", "?i[3,37]"],
     ),
     case(
         "GatherElements",
