@@ -9,7 +9,9 @@
 //! axis ([`Stage::group`]): the parts of a recurrent step do. Long folds along memory are partial folds that run side
 //! by side ([`partial_folds`]), and sums of products of quantised values are sums of bytes
 //! ([`quantized_products`]). Fusion is substitution ([`fuse`]), and sums of
-//! products become stages of their own ([`contract`]), which a kernel made for them may run.
+//! products become stages of their own ([`contract`]), which a kernel made for them may run. Indices that are
+//! constant become tables of offsets ([`known_indices`]), and updates of memory that a failing run must leave as it
+//! was keep journals ([`keep_journals`]).
 //!
 //! Invariants:
 //! * a nest is pure data: it can be printed, parsed, verified and interpreted without a code
