@@ -39,12 +39,11 @@ pub(crate) fn take_apart(
     }
 }
 
-/// Makes one dim of every group. `one` gives the index in place of several that depend on data,
-/// given the extents of their dims.
-pub(crate) fn join_dims<One>(nest: &mut Nest, groups: &[Groups], one: &One)
-where
-    One: Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync,
-{
+/// The index in place of several that depend on data, given the extents of their dims.
+pub(crate) type One<'a> = dyn Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync + 'a;
+
+/// Makes one dim of every group.
+pub(crate) fn join_dims(nest: &mut Nest, groups: &[Groups], one: &One<'_>) {
     let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
     nest.stages.par_iter_mut().for_each(|stage| {
         let mut ranges = ranges_of(stage);
@@ -143,7 +142,7 @@ impl Groups {
         at: &[Scalar],
         shape: &[usize],
         ranges: &mut Ranges,
-        one: &impl Fn(&[Scalar], &[usize]) -> Option<Scalar>,
+        one: &One<'_>,
     ) -> Vec<Scalar> {
         let of_group = |group: Range<usize>| {
             let (at, shape) = (&at[group.clone()], &shape[group]);

@@ -3,8 +3,6 @@
 use crate::groups::{Groups, join_dims, take_apart, visit_accesses};
 use crate::nest::{BufferId, Nest, Role};
 use crate::scalar::{Kind, Scalar, Wrap};
-use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry::Vacant;
 use vinelift_tensor::ElementType::{I32, I64};
 use vinelift_tensor::element_count;
 
@@ -33,9 +31,10 @@ pub(super) fn join_tables(nest: &mut Nest, first: usize) {
     join_dims(nest, &groups, &|at, shape| {
         let entries = Entry::of_all(first, at, shape)?;
         let Entry { wrap, number, .. } = entries.first()?;
-        let table = *tables.get(&keys(&entries))?;
+        let keys = keys(&entries);
+        let (_, table) = tables.iter().find(|(known, _)| *known == keys)?;
         Some(Scalar::wrap(Wrap {
-            index: Scalar::load(table, vec![(*number).clone()], I32).cast(I64),
+            index: Scalar::load(*table, vec![(*number).clone()], I32).cast(I64),
             extent: shape.iter().product(),
             ..(*wrap).clone()
         }))
@@ -50,26 +49,24 @@ fn keys(entries: &[Entry]) -> Keys {
 }
 
 /// The tables of offsets into the dims of all groups.
-fn offsets(nest: &mut Nest, groups: &[Groups], first: usize) -> FxHashMap<Keys, BufferId> {
-    let mut made: FxHashMap<Keys, Vec<u8>> = FxHashMap::default();
-    let mut order: Vec<Keys> = Vec::new();
+fn offsets(nest: &mut Nest, groups: &[Groups], first: usize) -> Vec<(Keys, BufferId)> {
+    let mut made: Vec<(Keys, Vec<u8>)> = Vec::new();
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
             for group in groups[buffer.0 as usize].of_several() {
                 let shape = &nest.buf(buffer).shape[group.clone()];
-                if let Some(entries) = Entry::of_all(first, &at[group], shape)
-                    && let Vacant(place) = made.entry(keys(&entries))
-                {
-                    order.push(place.key().clone());
-                    place.insert(joined(nest, &entries));
+                if let Some(entries) = Entry::of_all(first, &at[group], shape) {
+                    let keys = keys(&entries);
+                    if !made.iter().any(|(known, _)| *known == keys) {
+                        made.push((keys, joined(nest, &entries)));
+                    }
                 }
             }
         });
     }
-    let mut tables = FxHashMap::default();
-    for keys in order {
-        let bytes = &made[&keys];
-        tables.insert(keys, nest.table("offsets", I32, bytes.len() / 4, bytes));
+    let mut tables = Vec::with_capacity(made.len());
+    for (keys, bytes) in made {
+        tables.push((keys, nest.table("offsets", I32, bytes.len() / 4, &bytes)));
     }
     tables
 }
