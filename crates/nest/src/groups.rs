@@ -14,10 +14,7 @@ use vinelift_tensor::element_count;
 /// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
 /// there become offsets.
 pub(crate) fn flatten_buffers(nest: &mut Nest) {
-    let whole = |shape: &[usize]| {
-        let joins = element_count(shape) != Some(0);
-        Groups::new(vec![joins; shape.len().saturating_sub(1)])
-    };
+    let whole = |shape: &[usize]| Groups::of(shape, element_count(shape) != Some(0));
     let mut groups: Vec<Groups> = nest.buffers.iter().map(|b| whole(&b.shape)).collect();
     take_apart(nest, &mut groups, &|_, _| false);
     join_dims(nest, &groups, &|_, _| None);
@@ -87,8 +84,16 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(joined: Vec<bool>) -> Groups {
-        Groups { joined }
+    /// All dims of a shape in one group, or each in its own.
+    pub(crate) fn of(shape: &[usize], joined: bool) -> Groups {
+        Groups {
+            joined: vec![joined; shape.len().saturating_sub(1)],
+        }
+    }
+
+    /// Puts a dim and the next one into the same group.
+    pub(crate) fn join(&mut self, dim: usize) {
+        self.joined[dim] = true;
     }
 
     pub(crate) fn join_any(&self) -> bool {
@@ -118,11 +123,9 @@ impl Groups {
     ) {
         // A wrap must stay the whole index that it checks, and what is proven only by a guard on
         // one index would not be proven of the sum.
-        let mut may = at
-            .iter()
-            .zip(shape)
-            .map(|(i, &n)| !depends_on_data(i) && ranges.of(i).is_index_of(n));
-        let may: Vec<bool> = may.by_ref().collect();
+        let indices = at.iter().zip(shape);
+        let may = indices.map(|(i, &n)| !depends_on_data(i) && ranges.of(i).is_index_of(n));
+        let may: Vec<bool> = may.collect();
         for (d, joined) in self.joined.iter_mut().enumerate() {
             *joined &= may[d] && may[d + 1] || fit(&at[d..d + 2], &shape[d..d + 2]);
         }

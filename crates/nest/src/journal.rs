@@ -176,13 +176,8 @@ mod tests {
         verify(&nest).unwrap();
         let (old, places) = (BufferId(4), BufferId(5));
         assert_eq!(journals, [Journal { old, places }]);
-        let stages: Vec<String> = nest
-            .stages
-            .iter()
-            .map(|s| nest.display_stage(s).to_string())
-            .collect();
         assert_eq!(
-            stages,
+            nest.stage_texts(),
             [
                 "for i<100, j<2: new[i, j] = held[((i * 2) + j)]",
                 "for i<3, j<2: old[i, j] = new[wrap(indices[i, 0], 100), j]",

@@ -107,8 +107,7 @@ mod tests {
         });
         schedule(&mut nest);
         verify(&nest).unwrap();
-        let stages = nest.stages.iter();
-        stages.map(|s| nest.display_stage(s).to_string()).collect()
+        nest.stage_texts()
     }
 
     #[test]

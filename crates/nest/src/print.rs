@@ -30,6 +30,13 @@ impl Nest {
         from_fn(move |f| Printer::new(self).stage(f, stage))
     }
 
+    /// The texts of all stages.
+    #[cfg(test)]
+    pub(crate) fn stage_texts(&self) -> Vec<String> {
+        let stages = self.stages.iter();
+        stages.map(|s| self.display_stage(s).to_string()).collect()
+    }
+
     /// The names of a stage's layers, separated by commas.
     pub fn layer_names(&self, stage: &Stage) -> String {
         let name = |l: &LayerId| one_line(&self.layers[l.0 as usize].name);

@@ -129,13 +129,8 @@ mod tests {
         let mut nest = chain(false);
         reuse(&mut nest);
         crate::verify(&nest).unwrap();
-        let stages: Vec<String> = nest
-            .stages
-            .iter()
-            .map(|s| nest.display_stage(s).to_string())
-            .collect();
         assert_eq!(
-            stages,
+            nest.stage_texts(),
             [
                 "for i<4, j<1: y[i, j] = x[i, j]",
                 "for : y[0, 0] add= 1.0",

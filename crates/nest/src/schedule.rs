@@ -196,10 +196,7 @@ mod tests {
     fn scheduled(nest: &mut Nest) -> Vec<String> {
         schedule(nest);
         crate::verify(nest).unwrap();
-        nest.stages
-            .iter()
-            .map(|s| nest.display_stage(s).to_string())
-            .collect()
+        nest.stage_texts()
     }
 
     #[test]

@@ -290,15 +290,17 @@ impl Assembler {
     }
 
     pub(super) fn copy(&mut self, to: General, from: General) {
-        let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
-        self.bytes
-            .extend([rex(from.0 >> 3, to.0 >> 3), 0x89, operand]);
+        self.move_register(to, from, true);
     }
 
     /// The low 32 bits of `from`, with zeros above them.
     pub(super) fn copy_lower_half(&mut self, to: General, from: General) {
+        self.move_register(to, from, false);
+    }
+
+    fn move_register(&mut self, to: General, from: General, wide: bool) {
         let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
-        let prefix = sized(rex(from.0 >> 3, to.0 >> 3), false);
+        let prefix = sized(rex(from.0 >> 3, to.0 >> 3), wide);
         self.bytes.extend([prefix, 0x89, operand]);
     }
 

@@ -9,8 +9,7 @@ fn contracted(nest: &mut Nest) -> Vec<String> {
     fuse(nest);
     contract(nest, &|b| b == BufferId(1));
     verify(nest).unwrap();
-    let texts = nest.stages.iter();
-    texts.map(|s| nest.display_stage(s).to_string()).collect()
+    nest.stage_texts()
 }
 
 fn product(

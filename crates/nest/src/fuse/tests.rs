@@ -10,13 +10,6 @@ fn temporary(nest: &mut Nest, name: &str, shape: &[usize]) -> BufferId {
     nest.buffer(name, F32, shape, Role::Temporary)
 }
 
-fn stages(nest: &Nest) -> Vec<String> {
-    nest.stages
-        .iter()
-        .map(|s| nest.display_stage(s).to_string())
-        .collect()
-}
-
 #[test]
 fn chains_layout_and_epilogues_become_one_stage() {
     let mut nest = Nest::new();
@@ -46,7 +39,7 @@ fn chains_layout_and_epilogues_become_one_stage() {
     });
     assert_eq!(fuse(&mut nest), []);
     assert_eq!(
-        stages(&nest),
+        nest.stage_texts(),
         ["for i<4, j<2: out[i, j] = max(0.0, (add[k<3; 0.0]((a[j, k] * b[k, i])) + bias[j]))"]
     );
     crate::verify(&nest).unwrap();
@@ -78,7 +71,10 @@ fn a_fold_inlined_twice_has_axes_of_its_own() {
     );
     nest.stages.truncate(2);
     fuse(&mut nest);
-    assert_eq!(stages(&nest), ["for i<2: p[i] = add[j<3; 0.0](x[i, j])"]);
+    assert_eq!(
+        nest.stage_texts(),
+        ["for i<2: p[i] = add[j<3; 0.0](x[i, j])"]
+    );
     crate::verify(&nest).unwrap();
 }
 
@@ -143,7 +139,7 @@ fn an_error_is_not_fused_away() {
             reason: Reason::WouldHideErrors
         }]
     );
-    let text = stages(&nest);
+    let text = nest.stage_texts();
     assert_eq!(
         text[1],
         "for i<2, j<3: p[i, j] = exp(data[wrap(indices[((i * 3) + j)], 9)])"
@@ -214,7 +210,7 @@ fn an_index_that_reads_zero_reads_zero_of_what_is_computed() {
     let inside = "((select((indices[i] < 0), (indices[i] + 4), indices[i]) >= 0) & \
                   (select((indices[i] < 0), (indices[i] + 4), indices[i]) < 4))";
     assert_eq!(
-        stages(&nest),
+        nest.stage_texts(),
         [
             format!(
                 "for i<4, j<4: p[i, j] = select({inside}, \

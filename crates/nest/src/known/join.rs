@@ -13,19 +13,19 @@ pub(super) fn join_tables(nest: &mut Nest, first: usize) {
         Entry::of_all(first, at, shape)
             .is_some_and(|entries| entries.windows(2).all(|e| e[0].number == e[1].number))
     };
-    let apart = |shape: &[usize]| vec![false; shape.len().saturating_sub(1)];
-    let mut wanted: Vec<Vec<bool>> = nest.buffers.iter().map(|b| apart(&b.shape)).collect();
+    let apart = |shape: &[usize]| Groups::of(shape, false);
+    let mut groups: Vec<Groups> = nest.buffers.iter().map(|b| apart(&b.shape)).collect();
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
             let shape = &nest.buf(buffer).shape;
-            let is_short = element_count(shape).is_some_and(|n| i32::try_from(n).is_ok());
-            let pairs = at.windows(2).zip(shape.windows(2));
-            for (wanted, (at, shape)) in wanted[buffer.0 as usize].iter_mut().zip(pairs) {
-                *wanted |= is_short && fit(at, shape);
+            if element_count(shape).is_some_and(|n| i32::try_from(n).is_ok()) {
+                let pairs = at.windows(2).zip(shape.windows(2)).enumerate();
+                for (dim, _) in pairs.filter(|(_, (at, shape))| fit(at, shape)) {
+                    groups[buffer.0 as usize].join(dim);
+                }
             }
         });
     }
-    let mut groups: Vec<Groups> = wanted.into_iter().map(Groups::new).collect();
     take_apart(nest, &mut groups, &fit);
     let tables = offsets(nest, &groups, first);
     join_dims(nest, &groups, &|at, shape| {

@@ -4,11 +4,6 @@ use crate::interpret::{BufferBytes, interpret};
 use crate::{fuse, schedule};
 use vinelift_tensor::ElementType::F32;
 
-fn texts(nest: &Nest) -> Vec<String> {
-    let stages = nest.stages.iter();
-    stages.map(|s| nest.display_stage(s).to_string()).collect()
-}
-
 /// `y[i] = op_{k, l} x[i, k, l]`
 fn rows(op: Binary, shape: [usize; 3]) -> Nest {
     let mut nest = Nest::new();
@@ -52,7 +47,7 @@ fn a_short_row_has_eight_parts() {
     let tree = "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + y.lanes[i, 6])) \
                 + ((y.lanes[i, 1] + y.lanes[i, 5]) + (y.lanes[i, 3] + y.lanes[i, 7])))";
     assert_eq!(
-        texts(&nest),
+        nest.stage_texts(),
         [
             "for i<3, j<8: y.lanes[i, j] = add[k<3; 0.0](x[i, 0, ((k * 8) + j)])".to_owned(),
             format!("for i<3: y[i] = add[j<3; {tree}](x[i, 0, (j + 24)])"),
@@ -68,7 +63,7 @@ fn a_long_row_has_sixty_four_parts() {
     fuse(&mut nest);
     schedule(&mut nest);
     verify(&nest).unwrap();
-    let stages = texts(&nest);
+    let stages = nest.stage_texts();
     assert_eq!(
         stages[0],
         "for i<3, j<64: y.lanes[((i * 64) + j)] = max[k<4; -inf](x[(((i * 300) + (k * 64)) + j)])"

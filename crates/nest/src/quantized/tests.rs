@@ -41,18 +41,13 @@ fn weighted(low: f64, high: f64) -> Nest {
     nest
 }
 
-fn texts(nest: &Nest) -> Vec<String> {
-    let stages = nest.stages.iter();
-    stages.map(|s| nest.display_stage(s).to_string()).collect()
-}
-
 #[test]
 fn activations_and_weights_are_bytes() {
     let mut nest = weighted(-0.5, 2.05);
     quantized_products(&mut nest);
     verify(&nest).unwrap();
     assert_eq!(
-        texts(&nest)[3..],
+        nest.stage_texts()[3..],
         [
             "for i<16, j<64: q.u8[i, j] = select((x[i, j] > 2.05), 255u8, select((x[i, j] <= -0.5), 0u8, \
              u8(i32(round((((x[i, j] - -0.5) / (2.05 - -0.5)) * 255.0))))))",
@@ -79,7 +74,7 @@ fn what_has_no_integer_zero_point_stays() {
     for (low, high) in [(-0.503, 2.05), (1.0, -1.0), (1.0, 1.0)] {
         let mut nest = weighted(low, high);
         quantized_products(&mut nest);
-        assert_eq!(texts(&nest).len(), 4, "{low} {high}");
+        assert_eq!(nest.stage_texts().len(), 4, "{low} {high}");
     }
 }
 
