@@ -16,11 +16,13 @@
 //! inputs and outputs of its own. `<case>.nest` beside it is the nest of the model.
 
 mod c_library;
+mod graph;
 mod levels;
 mod run;
 mod values;
 
 pub use c_library::{c_library, cargo, succeed};
+pub use graph::{Graph, Mark, Value};
 pub use levels::{outputs, same};
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};

@@ -5,9 +5,8 @@
 //! tensors that are scattered into are read elsewhere too.
 
 use proptest::prelude::*;
-use std::fmt::Write;
-use vinelift::{Core, ElementType, Level, Model, Tensor};
-use vinelift_tests::{outputs, same};
+use vinelift::{Core, ElementType, Level, Tensor};
+use vinelift_tests::{Graph, Value, outputs, same};
 
 /// Turns a list of random numbers into choices; 0 for ever when it runs out.
 struct Choices<'a>(std::slice::Iter<'a, u32>);
@@ -35,21 +34,10 @@ impl Choices<'_> {
     }
 }
 
-/// A tensor of the graph.
-#[derive(Clone, Debug)]
-struct Value {
-    layer: usize,
-    port: usize,
-    ty: ElementType,
-    shape: Vec<usize>,
-}
-
-/// A graph under construction, as the text of its layers.
-#[derive(Clone, Default)]
-struct Graph {
-    layers: Vec<String>,
-    edges: String,
-    weights: Vec<u8>,
+/// A graph that grows, with all its tensors.
+#[derive(Clone)]
+struct Growing {
+    graph: Graph,
     values: Vec<Value>,
 }
 
@@ -64,96 +52,19 @@ const INPUTS: [(&str, ElementType, &[usize]); 5] = [
     ("index", ElementType::I32, &[2, 2]),
 ];
 
-impl Graph {
-    fn new() -> Graph {
+impl Growing {
+    fn new() -> Growing {
         let mut graph = Graph::default();
-        for (name, ty, shape) in INPUTS {
-            let dims = shape.iter().map(ToString::to_string).collect::<Vec<_>>();
-            let attributes = format!("shape=\"{}\" element_type=\"{ty}\"", dims.join(","));
-            let layer = graph.layer(name, "Parameter", "opset1", &attributes, &[], 1);
-            graph.values.push(Value {
-                layer,
-                port: 0,
-                ty,
-                shape: shape.to_vec(),
-            });
+        let values = INPUTS.map(|(name, ty, shape)| graph.parameter(name, ty, shape));
+        Growing {
+            graph,
+            values: values.to_vec(),
         }
-        graph
-    }
-
-    /// Adds a layer and gives its number.
-    fn layer(
-        &mut self,
-        name: &str,
-        ty: &str,
-        version: &str,
-        attributes: &str,
-        inputs: &[&Value],
-        outputs: usize,
-    ) -> usize {
-        let id = self.layers.len();
-        let mut text =
-            format!("<layer id=\"{id}\" name=\"{name}\" type=\"{ty}\" version=\"{version}\">");
-        let _ = write!(text, "<data {attributes}/><input>");
-        for (k, input) in inputs.iter().enumerate() {
-            let _ = write!(text, "<port id=\"{k}\"/>");
-            let (from, port) = (input.layer, input.port);
-            let _ = write!(
-                self.edges,
-                "<edge from-layer=\"{from}\" from-port=\"{port}\" to-layer=\"{id}\" to-port=\"{k}\"/>"
-            );
-        }
-        text += "</input><output>";
-        for k in 0..outputs {
-            let _ = write!(text, "<port id=\"{}\"/>", inputs.len() + k);
-        }
-        self.layers.push(text + "</output></layer>");
-        id
-    }
-
-    /// A constant list of integers.
-    fn list(&mut self, values: &[i64]) -> Value {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let (offset, size) = (self.weights.len(), bytes.len());
-        self.weights.extend(bytes);
-        let count = values.len();
-        let attributes =
-            format!("element_type=\"i64\" shape=\"{count}\" offset=\"{offset}\" size=\"{size}\"");
-        let name = format!("list_{}", self.layers.len());
-        Value {
-            layer: self.layer(&name, "Const", "opset1", &attributes, &[], 1),
-            port: 0,
-            ty: ElementType::I64,
-            shape: vec![count],
-        }
-    }
-
-    /// A constant integer without dims.
-    fn number(&mut self, value: i64) -> Value {
-        let mut list = self.list(&[value]);
-        let text = self.layers[list.layer].replace("shape=\"1\"", "shape=\"\"");
-        self.layers[list.layer] = text;
-        list.shape = Vec::new();
-        list
-    }
-
-    /// The model whose results are `results`.
-    fn model(&self, core: &Core, results: &[Value]) -> Option<Model> {
-        let mut graph = self.clone();
-        for (k, value) in results.iter().enumerate() {
-            graph.layer(&format!("result_{k}"), "Result", "opset1", "", &[value], 0);
-        }
-        let (layers, edges) = (graph.layers.concat(), graph.edges);
-        let text = format!(
-            "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
-        );
-        let model = core.read_model_from_memory(text.as_bytes(), graph.weights);
-        model.ok().filter(|m| m.check().is_ok())
     }
 
     /// Adds a node, unless the model does not accept it or it becomes too large.
     fn grow(&mut self, core: &Core, choices: &mut Choices<'_>) {
-        let before = self.clone();
+        let before = self.graph.mark();
         let New {
             ty,
             version,
@@ -161,28 +72,13 @@ impl Graph {
             inputs,
             outputs,
         } = self.choose(choices);
-        let name = format!("n{}", self.layers.len());
         let inputs: Vec<&Value> = inputs.iter().collect();
-        let layer = self.layer(&name, ty, version, &attributes, &inputs, outputs);
-        let value = |port| Value {
-            layer,
-            port: inputs.len() + port,
-            ty: ElementType::F32,
-            shape: Vec::new(),
-        };
-        let mut added: Vec<Value> = (0..outputs).map(value).collect();
-        let ports = self.model(core, &added).and_then(|m| m.outputs().ok());
-        let fits = ports.is_some_and(|ports| {
-            added.iter_mut().zip(&ports).all(|(value, port)| {
-                value.ty = port.element_type;
-                value.shape = port.shape.to_static().unwrap_or(vec![usize::MAX]);
-                value.shape.iter().product::<usize>() <= 500
-            })
-        });
-        if fits {
-            self.values.extend(added);
-        } else {
-            *self = before;
+        let added = self
+            .graph
+            .node(core, ty, version, &attributes, &inputs, outputs);
+        match added.filter(|added| added.iter().all(|value| value.elements() <= 500)) {
+            Some(added) => self.values.extend(added),
+            None => self.graph.go_back(before),
         }
     }
 
@@ -221,31 +117,31 @@ impl Graph {
             }
             4 => {
                 let order = choices.permutation(rank);
-                new("Transpose", "opset1", "", &[&x, &self.list(&order)])
+                new("Transpose", "opset1", "", &[&x, &self.graph.list(&order)])
             }
             5 => {
                 let total: usize = x.shape.iter().product();
                 let divides = |d: &usize| total.is_multiple_of(*d);
                 let divisors: Vec<usize> = (1..=total.max(1)).filter(divides).collect();
-                let shape = self.list(&[choices.of(&divisors) as i64, -1]);
+                let shape = self.graph.list(&[choices.of(&divisors) as i64, -1]);
                 new("Reshape", "opset1", "special_zero=\"false\"", &[&x, &shape])
             }
             6 => new("Concat", "opset1", &axis, &[&x, &other]),
             7 => {
-                let [start, stop] = [0, 1].map(|_| self.list(&choices.integers(1, -4, 4)));
-                let step = self.list(&[choices.of(&[1, 2, -1])]);
-                let axes = self.list(&[along]);
+                let [start, stop] = [0, 1].map(|_| self.graph.list(&choices.integers(1, -4, 4)));
+                let step = self.graph.list(&[choices.of(&[1, 2, -1])]);
+                let axes = self.graph.list(&[along]);
                 new("Slice", "opset8", "", &[&x, &start, &stop, &step, &axes])
             }
             8 => {
-                let inputs = [&x, &self.number(along)];
+                let inputs = [&x, &self.graph.number(along)];
                 New {
                     outputs: 2,
                     ..new("Split", "opset1", "num_splits=\"2\"", &inputs)
                 }
             }
             9 => {
-                let [begin, end] = [0, 1].map(|_| self.list(&choices.integers(rank, 0, 1)));
+                let [begin, end] = [0, 1].map(|_| self.graph.list(&choices.integers(rank, 0, 1)));
                 let mode = choices.of(&["edge", "constant", "reflect"]);
                 let mode = format!("pad_mode=\"{mode}\"");
                 new("Pad", "opset1", &mode, &[&x, &begin, &end])
@@ -257,24 +153,24 @@ impl Graph {
                     choices.of(&ops),
                     "opset1",
                     keep,
-                    &[&x, &self.list(&[along])],
+                    &[&x, &self.graph.list(&[along])],
                 )
             }
             12 if float => new("SoftMax", "opset8", &axis, &[&x]),
-            12 | 13 => new("CumSum", "opset3", "", &[&x, &self.number(along)]),
+            12 | 13 => new("CumSum", "opset3", "", &[&x, &self.graph.number(along)]),
             14 => {
                 let transposed = "transpose_a=\"false\" transpose_b=\"true\"";
                 new("MatMul", "opset1", transposed, &[&x, &other])
             }
             15 => {
-                let inputs = [&x, &index, &self.number(along)];
+                let inputs = [&x, &index, &self.graph.number(along)];
                 new("Gather", "opset8", "batch_dims=\"0\"", &inputs)
             }
             16 => new("GatherND", "opset8", "batch_dims=\"0\"", &[&x, &index]),
             17 => {
                 let reduction = choices.of(&["none", "sum", "max"]);
                 let attributes = format!("reduction=\"{reduction}\" use_init_val=\"true\"");
-                let inputs = [&x, &index, &other, &self.number(along)];
+                let inputs = [&x, &index, &other, &self.graph.number(along)];
                 new("ScatterElementsUpdate", "opset12", &attributes, &inputs)
             }
             18 => new("ScatterNDUpdate", "opset4", "", &[&x, &index, &other]),
@@ -332,7 +228,7 @@ proptest! {
         let core = Core::new().unwrap();
         let mut choices = Choices(numbers.iter());
         let inputs = inputs(&mut choices);
-        let mut graph = Graph::new();
+        let mut graph = Growing::new();
         for _ in 0..4 * size {
             if graph.values.len() < INPUTS.len() + size {
                 graph.grow(&core, &mut choices);
@@ -344,7 +240,7 @@ proptest! {
         results.retain(|_| choices.below(4) == 0);
         results.extend(last);
         prop_assume!(!results.is_empty());
-        let model = graph.model(&core, &results).unwrap();
+        let model = graph.graph.model(&core, &results).unwrap();
         let want = outputs(&core, &model, Level::Interpreted, &inputs);
         for level in &Level::ALL[1..] {
             let got = outputs(&core, &model, *level, &inputs);

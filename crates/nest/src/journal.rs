@@ -4,10 +4,11 @@
 //!
 //! so that memory that holds something from one run to the next can be updated where it is.
 
+use crate::effects::Effects;
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
 use crate::reuse::covers;
-use crate::rewrite::{loaded, replace_axes, visit_stage};
+use crate::rewrite::{replace_axes, visit_stage};
 use crate::scalar::{Kind, Scalar};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::I64;
@@ -30,10 +31,9 @@ const ONE_IN: usize = 16;
 /// [copies](Nest::copies) it.
 pub fn keep_journals(nest: &mut Nest, from: BufferId, to: BufferId) -> Option<Vec<Journal>> {
     let copy = nest.stages.iter().position(|s| nest.copies(s, from, to))?;
-    let uses = |stage: &Stage, buffer| stage.target == buffer || loaded(stage).contains(&buffer);
-    let is_first = !nest.stages[..copy].iter().any(|s| uses(s, to));
-    let is_last = !nest.stages[copy + 1..].iter().any(|s| uses(s, from));
-    if !is_first || !is_last || nest.buf(to).ty.is_packed() {
+    let before = Effects::of(&nest.stages[..copy]);
+    let after = Effects::of(&nest.stages[copy + 1..]);
+    if before.uses(to) || after.uses(from) || nest.buf(to).ty.is_packed() {
         return None;
     }
     let updates: Vec<usize> = (copy + 1..nest.stages.len())

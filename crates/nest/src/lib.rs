@@ -11,7 +11,8 @@
 //! ([`quantized_products`]). Fusion is substitution ([`fuse`]), and sums of
 //! products become stages of their own ([`contract`]), which a kernel made for them may run. Indices that are
 //! constant become tables of offsets ([`known_indices`]), and updates of memory that a failing run must leave as it
-//! was keep journals ([`keep_journals`]).
+//! was keep journals ([`keep_journals`]). What may be merged, shared or repeated follows from what stages read and
+//! write ([`Effects`]).
 //!
 //! Invariants:
 //! * a nest is pure data: it can be printed, parsed, verified and interpreted without a code
@@ -27,6 +28,7 @@
 mod bound;
 pub mod build;
 mod contract;
+mod effects;
 mod fault;
 mod fuse;
 mod groups;
@@ -58,6 +60,7 @@ mod verify;
 
 pub use bound::{Bound, bound};
 pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contract};
+pub use effects::{Aliases, Effects};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
 pub use interpret::{BufferBytes, InterpretError, interpret};

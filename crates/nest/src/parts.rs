@@ -1,9 +1,10 @@
 //! Into which parts a nest can be cut that may run in any order, or at the same time.
 
+use crate::effects::Effects;
 use crate::linear::Linear;
 use crate::nest::{Axis, BufferId, Nest, Stage};
 use crate::range::{Interval, Ranges};
-use crate::rewrite::{free_axes, loaded, visit_stage};
+use crate::rewrite::{free_axes, visit_stage};
 use crate::row_major;
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::flat_offset;
@@ -253,6 +254,10 @@ fn cut_inside(nest: &Nest) -> Option<Parts> {
     let first = nest.stages.first()?;
     let dim = nest.stages.iter().find(|stage| may_collide(stage));
     let dim = dim.and_then(dim_apart);
+    // Another target may have fewer dims, or be indexed in another way.
+    if nest.stages.iter().any(|stage| stage.target != first.target) {
+        return None;
+    }
     let extent = *nest.buf(first.target).shape.get(dim?)?;
     let parts = Parts {
         extent,
@@ -262,15 +267,15 @@ fn cut_inside(nest: &Nest) -> Option<Parts> {
     let fits = |stage: &Stage| {
         let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
         is_whole
-            && stage.target == first.target
             && stage.group.is_none()
             && stage.domain.iter().all(|axis| axis.extent > 0)
-            && !loaded(stage).contains(&stage.target)
     };
     let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
     let is_long = extent >= 2 * LEAST_COLUMNS;
     let is_packed = nest.buf(first.target).ty.is_packed();
-    (is_one && is_long && !is_packed && nest.stages.iter().all(fits)).then_some(parts)
+    // A fault is looked for again in all parts, one after the other.
+    let repeats = Effects::of(&nest.stages).faults_again();
+    (is_one && is_long && !is_packed && repeats && nest.stages.iter().all(fits)).then_some(parts)
 }
 
 fn is_axis(index: &Scalar, axis: AxisId) -> bool {

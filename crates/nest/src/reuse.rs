@@ -4,24 +4,28 @@
 //! temporary that nothing uses afterwards, whoever computes it may as well write the copy, which is then
 //! changed in place.
 
+use crate::effects::Effects;
 use crate::nest::{BufferId, Mode, Nest, Role, Stage};
-use crate::rewrite::{loaded, rewrite_those};
+use crate::rewrite::rewrite_those;
 use crate::scalar::{Kind, Scalar};
 
 /// Drops every stage that copies a whole temporary which no later stage uses; the stages before it write
 /// and read the target of the copy instead.
 pub(crate) fn reuse(nest: &mut Nest) {
-    let mut loads: Vec<Vec<BufferId>> = nest.stages.iter().map(loaded).collect();
+    let mut effects: Vec<Effects> = nest.stages.iter().map(Effects::of_stage).collect();
     let mut k = 0;
     while k < nest.stages.len() {
-        let Some(from) = moved(nest, &loads, k) else {
+        let Some(from) = moved(nest, &effects, k) else {
             k += 1;
             continue;
         };
         let dropped = nest.stages.remove(k);
-        loads.remove(k);
-        for (stage, loads) in nest.stages[..k].iter_mut().zip(&mut loads) {
-            rename(stage, from, dropped.target, loads);
+        effects.remove(k);
+        for (stage, effects) in nest.stages[..k].iter_mut().zip(&mut effects) {
+            if effects.uses(from) {
+                rename(stage, from, dropped.target);
+                *effects = Effects::of_stage(stage);
+            }
         }
         let mut writers = nest.stages[..k].iter_mut().rev();
         if let Some(writer) = writers.find(|s| s.target == dropped.target) {
@@ -34,9 +38,9 @@ pub(crate) fn reuse(nest: &mut Nest) {
     }
 }
 
-/// The temporary that stage `k` copies whole, if nothing uses it afterwards, nor the target before. `loads` are
-/// the buffers that each stage loads from.
-fn moved(nest: &Nest, loads: &[Vec<BufferId>], k: usize) -> Option<BufferId> {
+/// The temporary that stage `k` copies whole, if nothing uses it afterwards, nor the target before. `effects` are
+/// those of each stage.
+fn moved(nest: &Nest, effects: &[Effects], k: usize) -> Option<BufferId> {
     let stage = &nest.stages[k];
     let Kind::Load { buffer: from, at } = stage.value.kind() else {
         return None;
@@ -50,13 +54,12 @@ fn moved(nest: &Nest, loads: &[Vec<BufferId>], k: usize) -> Option<BufferId> {
     if !alike || !is_copy {
         return None;
     }
-    let uses = |s: usize, buffer| nest.stages[s].target == buffer || loads[s].contains(&buffer);
-    let (mut before, mut after) = (0..k, k + 1..nest.stages.len());
+    let (before, after) = (&effects[..k], &effects[k + 1..]);
     let is_free = source.role == Role::Temporary
         && matches!(target.role, Role::Temporary | Role::Output)
-        && nest.stages[..k].iter().any(|s| s.target == *from)
-        && !before.any(|s| uses(s, stage.target))
-        && !after.any(|s| uses(s, *from));
+        && before.iter().any(|effects| effects.writes(*from))
+        && !before.iter().any(|effects| effects.uses(stage.target))
+        && !after.iter().any(|effects| effects.uses(*from));
     is_free.then_some(*from)
 }
 
@@ -75,14 +78,10 @@ pub(crate) fn covers(stage: &Stage, shape: &[usize]) -> bool {
     dims && axes.next().is_none()
 }
 
-fn rename(stage: &mut Stage, from: BufferId, to: BufferId, loads: &mut [BufferId]) {
+fn rename(stage: &mut Stage, from: BufferId, to: BufferId) {
     if stage.target == from {
         stage.target = to;
     }
-    let Some(load) = loads.iter_mut().find(|b| **b == from) else {
-        return;
-    };
-    *load = to;
     rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
         Kind::Load { buffer, at } if *buffer == from => Scalar::load(to, at.clone(), x.ty()),
         _ => x,

@@ -11,7 +11,7 @@ use crate::steps::Step;
 use crate::unit::Unit;
 use rustc_hash::FxHashMap;
 use vinelift_graph::TensorId;
-use vinelift_nest::{BufferId, Journal, Kernel, Nest, Stage, keep_journals, verify};
+use vinelift_nest::{Aliases, BufferId, Journal, Kernel, Nest, Stage, keep_journals, verify};
 use vinelift_tensor::Tensor;
 
 /// A variable whose memory can go on as that of the tensor which it is set to.
@@ -78,6 +78,11 @@ impl Carry {
     /// Whether a stage is a kernel of its own: one to leave out, or to be over when the next begins.
     pub(crate) fn sets_apart(&self, nest: &Nest, stage: &Stage) -> bool {
         nest.copies(stage, self.from, self.to) || self.kept().any(|buffer| buffer == stage.target)
+    }
+
+    /// Has the nest's view of what the variable held and of what it is set to be one memory.
+    pub(crate) fn join(&self, aliases: &mut Aliases) {
+        aliases.join(self.from, self.to);
     }
 
     /// Whether a step is the copy that is left out.

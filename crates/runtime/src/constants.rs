@@ -8,7 +8,7 @@ use crate::steps::compile;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use vinelift_codegen::{Compiler, Options};
-use vinelift_nest::{BufferId, Contraction, Kind, Nest, Role, Stage};
+use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Tensor};
 
 /// Computes the operands of contractions and the folds that depend on constants alone, and takes their stages
@@ -70,6 +70,7 @@ pub(crate) fn fold_operands(
         compiler,
         None,
         &|_| false,
+        &Aliases::default(),
         &Options::default(),
     )?;
     let arena = native.place(&part, &mut part_slots)?;

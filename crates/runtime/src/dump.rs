@@ -9,7 +9,7 @@ use crate::{CompiledModel, Error, Level, Shape};
 use std::fmt::Write;
 use vinelift_codegen::{KernelText, Options};
 use vinelift_graph::{Known, Segment, TensorId, specialize};
-use vinelift_nest::Nest;
+use vinelift_nest::{Aliases, Nest};
 use vinelift_ops::TensorType;
 
 /// A stage of a model's way to machine code.
@@ -153,6 +153,7 @@ impl CompiledModel {
             &workshop.compiler,
             threads,
             &|_| false,
+            &Aliases::default(),
             options,
         )
     }

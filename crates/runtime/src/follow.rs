@@ -1,8 +1,11 @@
 //! Kernels that follow a contraction task by task: they use what a task computed while it is in the cache.
+//!
+//! Their parts run while other tasks still read operands, so all that the two kernels may have in common is the
+//! results ([`Effects::may_follow`]), and a part uses only those of its own task ([`Reach`]).
 
 use crate::product::Product;
 use std::ops::Range;
-use vinelift_nest::{Kernel, Parts, Reach};
+use vinelift_nest::{Aliases, BufferId, Effects, Kernel, Parts, Reach};
 
 /// How the parts of a kernel follow the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -18,16 +21,19 @@ const TASK_BYTES: usize = 256 << 10;
 
 impl Follow {
     /// How the turns of `next` use what `first` computes, both of the same nest, if `next` can follow: if it
-    /// uses the results in the order in which they are computed.
-    pub(crate) fn reach(first: &Kernel, next: &Kernel) -> Option<Reach> {
+    /// uses the results in the order in which they are computed, and nothing else that `first` writes, and
+    /// writes nothing that `first` uses.
+    pub(crate) fn reach(first: &Kernel, next: &Kernel, aliases: &Aliases) -> Option<Reach> {
         let [stage] = first.nest.stages.as_slice() else {
             return None;
         };
         let results = first.buffers[stage.target.0 as usize];
         let position = next.buffers.iter().position(|b| *b == results)?;
-        let buffer = vinelift_nest::BufferId(u32::try_from(position).ok()?);
-        let is_written = next.nest.stages.iter().any(|s| s.target == buffer);
-        (!is_written).then(|| Reach::of(&next.nest, buffer))?
+        let [before, after] = [first, next].map(|kernel| Effects::of_kernel(kernel, aliases));
+        if !after.may_follow(&before, results, aliases) {
+            return None;
+        }
+        Reach::of(&next.nest, BufferId(u32::try_from(position).ok()?))
     }
 
     /// In how many tasks a contraction is best done whose results take so many bytes.

@@ -9,7 +9,7 @@ use crate::{Error, Level, Shape};
 use rustc_hash::FxHashMap;
 use vinelift_codegen::Options;
 use vinelift_graph::{NodeIndex, Segment, Source, TensorId};
-use vinelift_nest::{Nest, Stage};
+use vinelift_nest::{Aliases, Nest, Stage};
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor};
 
@@ -118,7 +118,11 @@ pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result
             ..Options::default()
         };
         let is_apart = |stage: &Stage| found.iter().any(|carry| carry.sets_apart(&nest, stage));
-        let mut code = compile(&nest, &slots, compiler, threads, &is_apart, &options)?;
+        let mut aliases = Aliases::default();
+        found.iter().for_each(|carry| carry.join(&mut aliases));
+        let mut code = compile(
+            &nest, &slots, compiler, threads, &is_apart, &aliases, &options,
+        )?;
         arena = code.place(&nest, &mut slots)?;
         for carry in found {
             journals.extend(carry.kept().map(|b| {

@@ -8,7 +8,7 @@ use crate::product::Product;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
+use vinelift_nest::{Aliases, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
 
 /// The kernels of a plan.
 pub(crate) struct Native {
@@ -111,13 +111,15 @@ fn pieces(nest: &Nest) -> usize {
 }
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
-/// which that many may share. Stages that are `apart` are kernels of their own.
+/// which that many may share. Stages that are `apart` are kernels of their own; `aliases` are buffers that may be
+/// the same memory.
 pub(crate) fn compile(
     nest: &Nest,
     slots: &[Slot],
     compiler: &Compiler,
     threads: Option<usize>,
     apart: &dyn Fn(&Stage) -> bool,
+    aliases: &Aliases,
     options: &Options,
 ) -> Result<Native, Error> {
     let contraction = |nest: &Nest, stage: &Stage| match threads {
@@ -143,7 +145,7 @@ pub(crate) fn compile(
         let mut reach = None;
         let product = only.as_ref().and_then(|c| {
             let next = kernels.get(k + 1).filter(|(_, only)| only.is_none());
-            reach = next.and_then(|(next, _)| Follow::reach(kernel, next));
+            reach = next.and_then(|(next, _)| Follow::reach(kernel, next, aliases));
             let next = next.filter(|_| reach.is_some());
             let follower = next.map(|(next, _)| nanoseconds(&next.nest));
             Product::new(c, kernel, slots, threads.unwrap_or(1), follower)
