@@ -554,3 +554,39 @@ fn short_row(extent: usize, points: usize, ty: ElementType, data_ty: ElementType
         compare(0, &nest, &inputs, &expected, &result);
     }
 }
+
+/// `y[i, j] = y[i + 1, j] + x[wrap(indices[j])]` after `y[i, j] = i`, where a wrong index reads zero. The loop must
+/// not begin again when it finds one: rows that are done already would be shifted once more.
+#[test]
+fn a_loop_that_reads_what_it_wrote_is_not_repeated() {
+    const ROWS: usize = 9;
+    const COLUMNS: usize = 200;
+    for index_ty in [I32, I64] {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[7], Role::Input);
+        let indices = nest.buffer("indices", index_ty, &[ROWS, COLUMNS], Role::Input);
+        let y = nest.buffer("y", F32, &[ROWS + 1, COLUMNS], Role::Output);
+        let site = site(&mut nest);
+        nest.define(vec![], y, |_, at| at[0].clone().cast(F32));
+        nest.define(vec![], y, |nest, at| {
+            let position = vec![at[0].clone(), at[1].clone()];
+            let found = nest.load(indices, position.clone());
+            let policy = Policy::WRAP_OR_ZERO;
+            let found = nest.wrap(found, 7, policy, site, position);
+            let next = nest.load(y, vec![&at[0] + 1, at[1].clone()]);
+            next + nest.load(x, vec![found])
+        });
+        nest.stages[1].domain[0].extent = ROWS;
+        verify(&nest).unwrap();
+        let numbers = (0..7).flat_map(|k| (k as f32 * 0.25).to_le_bytes()).collect();
+        let wrong = ROWS / 2 * COLUMNS + 77;
+        let index = |k: usize| if k == wrong { 7 } else { (k * 5 % 7) as i64 };
+        let indices = (0..ROWS * COLUMNS).flat_map(|k| little_endian(index(k), index_ty));
+        let inputs = [numbers, indices.collect()];
+        let (want, ended) = reference(&nest, &inputs);
+        ended.unwrap();
+        let (found, ended) = run(&nest, &inputs);
+        ended.unwrap();
+        assert!(found[2] == want[2], "{index_ty}\n{nest}");
+    }
+}

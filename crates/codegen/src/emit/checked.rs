@@ -3,7 +3,8 @@
 //! An index `k` lies in `0..n` if and only if the sign of `k | (n - 1 - k)` is clear. The signs of all
 //! indices of a block of points are joined, by vectors where the indices lie side by side, and one
 //! branch tells whether the block is one that needs a closer look. If not, the indices are used as they
-//! are. If so, a loop that is laid out far away does the points one by one with the exact code: it counts
+//! are: those that were compared, not what memory holds by then, which belongs to the caller and may be
+//! changed by other threads. What was compared by vectors is put on the stack for that. If so, a loop that is laid out far away does the points one by one with the exact code: it counts
 //! negative indices from the end, reads zeros, or reports the first index that is wrong, as scalar code
 //! for the whole stage would.
 //!
@@ -13,7 +14,9 @@ use super::address::{Linear, Place};
 use super::loops::Turns;
 use super::scalar::Slot;
 use super::{Binding, Emitter, Result};
-use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{
+    Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
+};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage, Wrap};
 use vinelift_tensor::ElementType::{self, I32, I64};
@@ -45,14 +48,30 @@ struct Ready<'n> {
 enum Values {
     /// The indices of the points.
     Known(Vec<Value>),
-    /// Still to be loaded, from these addresses on.
-    Loaded {
-        flags: cranelift_codegen::ir::MemFlagsData,
-        address: Value,
-        offset: i32,
-        ty: ElementType,
-        step: i32,
-    },
+    /// Where they lie in memory that nobody else writes: a table, or the stack.
+    Kept(Neighbours),
+}
+
+/// Indices of consecutive points in memory, `step` elements apart from `address + offset` on.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    flags: MemFlagsData,
+    address: Value,
+    offset: i32,
+    ty: ElementType,
+    step: i32,
+}
+
+impl Neighbours {
+    /// Bytes of an index.
+    fn size(&self) -> i32 {
+        self.ty.bits() as i32 / 8
+    }
+
+    /// Where the index of a point lies.
+    fn offset_of(&self, point: usize) -> i32 {
+        self.offset + point as i32 * self.step * self.size()
+    }
 }
 
 /// More indices than this in one stage are checked one by one.
@@ -154,31 +173,26 @@ impl<'n> Emitter<'n, '_> {
         axis: Axis,
         count: usize,
     ) -> Result<Ways<'n>> {
-        let mut ready = Vec::with_capacity(checks.len());
         let mut signs = Signs::default();
+        let mut places = Vec::with_capacity(checks.len());
         for check in checks {
-            let values = match &check.source {
-                Some(source) if check.fits(source, count) => {
-                    self.open_scope();
-                    self.compute(source.linear.leaves())?;
-                    let place = self.place(source.buffer, &source.linear);
-                    self.close_point(axis.id);
-                    let flags = self.flags[source.buffer.0 as usize];
-                    match place {
-                        Place::Bytes { address, offset } => Some(Values::Loaded {
-                            flags,
-                            address,
-                            offset,
-                            ty: source.ty,
-                            step: source.step as i32,
-                        }),
-                        Place::Packed { .. } => None,
-                    }
-                }
-                _ => None,
-            };
-            let values = match values {
-                Some(values) => values,
+            let source = check.source.as_ref();
+            places.push(match source.filter(|source| check.fits(source, count)) {
+                Some(source) => self.neighbours(source, axis)?,
+                None => None,
+            });
+        }
+        let mut kept = self.check_side_by_side(checks, &places, count, &mut signs);
+        for (k, check) in checks.iter().enumerate() {
+            // Nobody writes to a table.
+            if check.is_known && kept[k].is_none() {
+                kept[k] = places[k];
+            }
+        }
+        let mut ready = Vec::with_capacity(checks.len());
+        for (check, kept) in checks.iter().zip(kept) {
+            let values = match kept {
+                Some(neighbours) => Values::Kept(neighbours),
                 None => self.check_each(check, axis, count, &mut signs)?,
             };
             ready.push(Ready {
@@ -186,7 +200,6 @@ impl<'n> Emitter<'n, '_> {
                 values,
             });
         }
-        self.check_side_by_side(checks, &ready, count, &mut signs);
         let b = &mut self.builder;
         let (fast, cold) = (b.create_block(), b.create_block());
         b.set_cold_block(cold);
@@ -194,6 +207,24 @@ impl<'n> Emitter<'n, '_> {
         self.builder.ins().brif(flagged, cold, &[], fast, &[]);
         self.builder.switch_to_block(fast);
         Ok(Ways { ready, cold })
+    }
+
+    /// Where the indices of the points from the value of the axis on lie, if each is bytes of its own.
+    fn neighbours(&mut self, source: &Source<'n>, axis: Axis) -> Result<Option<Neighbours>> {
+        self.open_scope();
+        self.compute(source.linear.leaves())?;
+        let place = self.place(source.buffer, &source.linear);
+        self.close_point(axis.id);
+        Ok(match place {
+            Place::Bytes { address, offset } => Some(Neighbours {
+                flags: self.flags[source.buffer.0 as usize],
+                address,
+                offset,
+                ty: source.ty,
+                step: source.step as i32,
+            }),
+            Place::Packed { .. } => None,
+        })
     }
 
     /// Computes the index of each point as a scalar.
@@ -223,87 +254,78 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Checks, a register at a time, the indices that lie side by side: those of one wrap, or of several
-    /// that take turns.
+    /// that take turns. Says where those that were compared are kept; the others have not been checked.
     fn check_side_by_side(
         &mut self,
         checks: &[Checked<'n>],
-        ready: &[Ready<'n>],
+        places: &[Option<Neighbours>],
         count: usize,
         signs: &mut Signs,
-    ) {
-        let mut done: Vec<bool> = checks.iter().map(|check| check.is_known).collect();
+    ) -> Vec<Option<Neighbours>> {
+        let mut kept: Vec<Option<Neighbours>> = vec![None; checks.len()];
         for k in 0..checks.len() {
-            let Values::Loaded {
-                flags,
-                address,
-                offset,
-                ty,
-                step,
-            } = ready[k].values
-            else {
+            let Some(own) = places[k].filter(|_| kept[k].is_none() && !checks[k].is_known) else {
                 continue;
             };
-            if done[k] {
-                continue;
-            }
             // Those that share the memory between this index and the next, by their place in it.
-            let size = ty.bits() as i32 / 8;
-            let mut turns: Vec<Option<usize>> = vec![None; step as usize];
-            turns[0] = Some(k);
-            for (other, r) in ready.iter().enumerate() {
-                if let (Values::Loaded { offset: o, .. }, Some(a), Some(b)) =
-                    (&r.values, &checks[k].source, &checks[other].source)
+            let (size, step) = (own.size(), own.step);
+            let mut turns: Vec<Option<(usize, i32)>> = vec![None; step as usize];
+            turns[0] = Some((k, own.offset));
+            for (other, place) in places.iter().enumerate() {
+                if let (Some(place), Some(a), Some(b)) =
+                    (place, &checks[k].source, &checks[other].source)
                     && a.takes_turns_with(b)
                     && !checks[other].is_known
                 {
-                    let place = (o - offset).rem_euclid(step * size) / size;
-                    if (o - offset).abs() < step * size && turns[place as usize].is_none() {
-                        turns[place as usize] = Some(other);
+                    let apart = place.offset - own.offset;
+                    let turn = apart.rem_euclid(step * size) / size;
+                    if apart.abs() < step * size && turns[turn as usize].is_none() {
+                        turns[turn as usize] = Some((other, place.offset));
                     }
                 }
             }
-            let place = |other: usize| match ready[other].values {
-                Values::Loaded { offset, .. } => offset,
-                Values::Known(_) => offset,
+            let mut members: Vec<(usize, i32)> = turns.iter().copied().flatten().collect();
+            members.sort_by_key(|(_, offset)| *offset);
+            let first = members[0].1;
+            let fills = |(turn, member): (usize, &(usize, i32))| member.1 == first + turn as i32 * size;
+            if members.len() != step as usize || !members.iter().enumerate().all(fills) {
+                continue;
+            }
+            let extents: Vec<usize> = members.iter().map(|m| checks[m.0].wrap.extent).collect();
+            let start = Neighbours {
+                offset: first,
+                ..own
             };
-            let mut members: Vec<usize> = turns.iter().copied().flatten().collect();
-            members.sort_by_key(|other| place(*other));
-            let first = place(members[0]);
-            let fills = |(t, other): (usize, &usize)| place(*other) == first + t as i32 * size;
-            let all = members.len() == step as usize && members.iter().enumerate().all(fills);
-            let extents: Option<Vec<usize>> =
-                all.then(|| members.iter().map(|m| checks[*m].wrap.extent).collect());
-            match extents {
-                Some(extents) => {
-                    members.iter().for_each(|other| done[*other] = true);
-                    self.check_registers(flags, (address, first), ty, &extents, count, signs);
-                }
-                None => {
-                    done[k] = true;
-                    for point in 0..count {
-                        let offset = offset + point as i32 * step * size;
-                        let index = self.load_index(flags, address, offset, ty, false);
-                        let last = self.index(checks[k].wrap.extent as i64 - 1);
-                        let rest = self.builder.ins().isub(last, index);
-                        let sign = self.builder.ins().bor(index, rest);
-                        signs.join(self, sign);
-                    }
-                }
+            let copy = self.check_registers(start, &extents, count, signs);
+            for (member, offset) in members {
+                kept[member] = Some(Neighbours {
+                    offset: offset - first,
+                    ..copy
+                });
             }
         }
+        kept
     }
 
+    /// Checks `count` indices of each extent, which take turns, and gives the copy that was checked.
     fn check_registers(
         &mut self,
-        flags: cranelift_codegen::ir::MemFlagsData,
-        (address, offset): (Value, i32),
-        ty: ElementType,
+        from: Neighbours,
         extents: &[usize],
         count: usize,
         signs: &mut Signs,
-    ) {
-        let size = ty.bits() / 8;
-        let (register, lanes) = (vector(ty), 16 / size);
+    ) -> Neighbours {
+        let size = from.ty.bits() / 8;
+        let (register, lanes) = (vector(from.ty), 16 / size);
+        let bytes = (count * extents.len() * size) as u32;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+        let slot = self.builder.create_sized_stack_slot(data);
+        let copy = Neighbours {
+            flags: MemFlagsData::new().with_notrap(),
+            address: self.builder.ins().stack_addr(types::I64, slot, 0),
+            offset: 0,
+            ..from
+        };
         for q in 0..count * extents.len() / lanes {
             let limits = (0..lanes).flat_map(|lane| {
                 let extent = extents[(q * lanes + lane) % extents.len()];
@@ -312,27 +334,25 @@ impl<'n> Emitter<'n, '_> {
             let limits: Vec<u8> = limits.collect();
             let limits = self.builder.func.dfg.constants.insert(limits.into());
             let limits = self.builder.ins().vconst(register, limits);
-            let offset = offset + 16 * q as i32;
-            let found = self.builder.ins().load(register, flags, address, offset);
+            let offset = 16 * q as i32;
+            let ins = self.builder.ins();
+            let found = ins.load(register, from.flags, from.address, from.offset + offset);
+            let ins = self.builder.ins();
+            ins.store(copy.flags, found, copy.address, offset);
             let rest = self.builder.ins().isub(limits, found);
             let sign = self.builder.ins().bor(found, rest);
             signs.join(self, sign);
         }
+        copy
     }
 
-    fn load_index(
-        &mut self,
-        flags: cranelift_codegen::ir::MemFlagsData,
-        address: Value,
-        offset: i32,
-        ty: ElementType,
-        natural: bool,
-    ) -> Value {
+    /// An index that is not less than zero.
+    fn load_index(&mut self, from: &Neighbours, point: usize) -> Value {
+        let offset = from.offset_of(point);
         let ins = self.builder.ins();
-        match ty {
-            I64 => ins.load(types::I64, flags, address, offset),
-            _ if natural => ins.uload32(flags, address, offset),
-            _ => ins.sload32(flags, address, offset),
+        match from.ty {
+            I64 => ins.load(types::I64, from.flags, from.address, offset),
+            _ => ins.uload32(from.flags, from.address, offset),
         }
     }
 
@@ -349,16 +369,7 @@ impl<'n> Emitter<'n, '_> {
             for ready in &ways.ready {
                 let value = match &ready.values {
                     Values::Known(indices) => indices[point],
-                    Values::Loaded {
-                        flags,
-                        address,
-                        offset,
-                        ty,
-                        step,
-                    } => {
-                        let offset = offset + point as i32 * step * (ty.bits() as i32 / 8);
-                        this.load_index(*flags, *address, offset, *ty, true)
-                    }
+                    Values::Kept(neighbours) => this.load_index(neighbours, point),
                 };
                 let inside = None;
                 this.set(ready.whole, Slot { value, inside });

@@ -16,7 +16,7 @@ use super::vector::Plan;
 use super::{Binding, Emitter, Runs, any_under};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, Effects, Kind, Scalar, Stage};
 
 /// Points that are done in blocks of columns.
 pub(super) struct Columns<'n> {
@@ -93,9 +93,9 @@ impl<'n> Emitter<'n, '_> {
         // The last block overlaps the one before, by as little as can be.
         let count = even(lane.extent, count, plan.lanes).max(plan.lanes);
         let fewer = count < lane.extent / 2 && rows.extent >= 8;
-        let ordered = stage.mode == Mode::Set && stage.group.is_none();
-        let may =
-            fewer && ordered && self.is_injective(stage) && !self.reads(&stage.value, stage.target);
+        // In another order, and all points once more if an index is wrong.
+        let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
+        let may = fewer && ordered && self.is_injective(stage);
         may.then_some(Columns {
             count,
             plan,

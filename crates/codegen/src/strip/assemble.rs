@@ -1,18 +1,24 @@
 //! From a program to machine code.
+//!
+//! Nothing is assembled that means something else than the program: whatever has no encoding, no register, or
+//! leads where nobody has said (an operand that is missing, an unknown pointer, an offset beyond 32 bits) is
+//! refused ([`Assembler::require`]), and the stage runs in another way.
+//!
+//! Each function keeps a frame pointer, so that profilers that follow these see what called it.
 
 use super::Target;
 use super::allocate::{Registers, allocate};
 use super::encode::{
-    Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RDI, RSP, opcode,
+    Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RBP, RDI, RSP, opcode,
 };
 use super::indices;
 use super::program::{
-    Access, Form, INDICES, Instruction, Operand, Program, Source, Spread, Step, Turns,
+    Access, Form, INDICES, Id, Instruction, Operand, Program, Source, Spread, Step, Turns,
 };
 use rustc_hash::FxHashMap;
 
 /// Registers that hold pointers and counters; those from the eighth on belong to the caller.
-const GENERAL: [u8; 13] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15, 5];
+const GENERAL: [u8; 12] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15];
 const OWN: usize = 7;
 /// Longer code is not worth it.
 const MOST_BYTES: usize = 1 << 16;
@@ -25,7 +31,7 @@ pub(crate) struct Assembled {
 }
 
 /// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
-/// `None` if there are too few registers.
+/// `None` if there are too few registers, or something has no encoding.
 pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     let evex = target == Target::Avx512;
     let (vectors, own) = match program.looks_up {
@@ -38,17 +44,21 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     for argument in &program.pointers {
         pointers.insert(*argument, general.next()?);
     }
-    let counters = depth(&program.steps);
-    let counters: Vec<General> = general.take(counters).collect();
-    if counters.len() < depth(&program.steps) {
+    let depth = depth(&program.steps);
+    let counters: Vec<General> = general.take(depth).collect();
+    if counters.len() < depth {
         return None;
     }
+    let frame = indices::frame(program)?;
     let mut assembly = Assembly {
         program,
         registers,
         evex,
         scratch: vectors,
         own,
+        frame,
+        checked: None,
+        most_lane: 0,
         pointers,
         counters,
         depth: 0,
@@ -62,8 +72,11 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     assembly.function();
     let Assembly { code, pool, .. } = assembly;
     let length = code.len();
-    (length < MOST_BYTES).then(|| Assembled {
-        bytes: code.finish(&pool),
+    if length >= MOST_BYTES {
+        return None;
+    }
+    Some(Assembled {
+        bytes: code.finish(&pool)?,
         code: length,
     })
 }
@@ -83,13 +96,19 @@ fn depth(steps: &[Step]) -> usize {
 }
 
 pub(super) struct Assembly<'p> {
-    program: &'p Program,
+    pub(super) program: &'p Program,
     registers: Registers,
     pub(super) evex: bool,
     /// The first of the vector registers, at least two, for what is loaded for one instruction.
     pub(super) scratch: u8,
     /// How many general registers are not for pointers and counters.
     own: usize,
+    /// Bytes of the stack for indices.
+    pub(super) frame: i32,
+    /// The indices that were checked last.
+    pub(super) checked: Option<indices::Checked>,
+    /// The largest number of an element along the lanes, in the loop over lanes that is open.
+    pub(super) most_lane: i64,
     pointers: FxHashMap<u32, General>,
     counters: Vec<General>,
     /// Counted loops that are open.
@@ -112,27 +131,36 @@ impl Assembly<'_> {
             .iter()
             .map(|r| General(*r))
             .collect();
+        self.code.push(RBP);
+        self.code.copy(RBP, RSP);
         for &register in &saved {
             self.code.push(register);
         }
-        let frame = indices::frame(self.program);
-        if frame > 0 {
-            self.code.add(RSP, -frame);
+        if self.frame > 0 {
+            self.code.add(RSP, -self.frame);
+            // Whole registers are stored there: none is to cross a line of the cache.
+            self.code.and(RSP, -indices::ALIGNMENT);
         }
         for &argument in &self.program.pointers {
             let to = self.pointers[&argument];
-            self.code.load(to, RDI, argument as i32 * 8);
+            self.load_argument(to, argument);
         }
         self.hoist();
         self.steps(&self.program.steps);
         self.code.set(RAX, 0);
         let end = self.code.here();
-        if frame > 0 {
-            self.code.add(RSP, frame);
+        if self.frame > 0 {
+            let below = Memory::At {
+                base: RBP,
+                scale: 0,
+                offset: saved.len() as i32 * -8,
+            };
+            self.code.address(RSP, below);
         }
         for &register in saved.iter().rev() {
             self.code.pop(register);
         }
+        self.code.pop(RBP);
         self.code.clear_upper();
         self.code.ret();
         if !self.cold.is_empty() {
@@ -166,11 +194,20 @@ impl Assembly<'_> {
                     Turns::Count(turns) => self.counted(turns, moves, body),
                     Turns::Argument(argument) => {
                         let counter = self.counters[self.depth];
-                        self.code.load(counter, RDI, argument as i32 * 8);
+                        self.load_argument(counter, argument);
                         self.count_down(counter, moves, body);
                     }
-                    Turns::Lanes { extent, step } => self.over_lanes(extent, step, body),
-                    Turns::LanesUntil { argument, step } => {
+                    Turns::Lanes { extent, step } => {
+                        self.most_lane = i64::from(extent);
+                        self.over_lanes(extent, step, body);
+                    }
+                    Turns::LanesUntil {
+                        argument,
+                        extent,
+                        step,
+                    } => {
+                        self.most_lane = i64::from(extent);
+                        self.code.require(step > 0);
                         self.over_lanes_until(argument, step, body);
                     }
                 },
@@ -179,12 +216,15 @@ impl Assembly<'_> {
     }
 
     fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[Step]) {
+        self.code.require(turns > 0);
         let counter = self.counters[self.depth];
         self.code.set(counter, turns);
         self.count_down(counter, moves, body);
         for &(pointer, by) in moves {
-            let back = by.wrapping_mul(turns).wrapping_neg();
-            self.code.add(self.pointers[&pointer], back);
+            let back = by.checked_mul(turns).and_then(i32::checked_neg);
+            self.code.require(back.is_some());
+            let pointer = self.pointer(pointer);
+            self.code.add(pointer, back.unwrap_or(0));
         }
     }
 
@@ -193,7 +233,8 @@ impl Assembly<'_> {
         let top = self.code.here();
         self.steps(body);
         for &(pointer, by) in moves {
-            self.code.add(self.pointers[&pointer], by);
+            let pointer = self.pointer(pointer);
+            self.code.add(pointer, by);
         }
         self.code.add(counter, -1);
         self.code.jump_if(Condition::NotZero, top);
@@ -201,6 +242,11 @@ impl Assembly<'_> {
     }
 
     fn over_lanes(&mut self, extent: i32, step: i32, body: &[Step]) {
+        // One turn beyond the last is counted to.
+        self.code.require(step > 0 && extent >= step && extent.checked_add(step).is_some());
+        if step <= 0 || extent < step {
+            return;
+        }
         self.code.set(RAX, 0);
         let top = self.code.here();
         self.steps(body);
@@ -220,7 +266,7 @@ impl Assembly<'_> {
     fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[Step]) {
         let last = self.counters[self.depth];
         self.depth += 1;
-        self.code.load(last, RDI, argument as i32 * 8);
+        self.load_argument(last, argument);
         self.code.set(RAX, 0);
         let top = self.code.here();
         self.steps(body);
@@ -239,7 +285,9 @@ impl Assembly<'_> {
 
     fn instruction(&mut self, i: &Instruction) {
         self.next_scratch = self.scratch;
-        let to = i.to.map_or(0, |id| self.registers.of[id as usize]);
+        let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
+        self.code.require(i.to.is_some() == has_result);
+        let to = i.to.map_or(0, |id| self.register_of(id));
         let [a, b, c] = i.from;
         match i.form {
             Form::Three => {
@@ -270,7 +318,7 @@ impl Assembly<'_> {
                 let mask = match self.evex {
                     true => 0,
                     // The mask of a masked load is an ordinary register.
-                    false => i.mask.map_or(0, |id| self.registers.of[id as usize]),
+                    false => i.mask.map_or(0, |id| self.register_of(id)),
                 };
                 self.emit(i, to, mask, last);
             }
@@ -290,16 +338,44 @@ impl Assembly<'_> {
                 };
                 self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
             }
-            Form::Check {
-                registers,
-                negative,
-            } => self.check(i, registers, negative, to),
+            Form::Check(check) => self.check(i, check, to),
             Form::LookUp(elements) => self.look_up(i, elements, to),
             Form::Argument(argument) => {
-                let memory = argument_at(argument);
+                let memory = self.argument_at(argument);
                 self.code
                     .vex(LOAD_MASK, 16, to, 0, Last::Memory(memory), None);
             }
+        }
+    }
+
+    /// The register that a value is in.
+    fn register_of(&mut self, id: Id) -> u8 {
+        let register = self.registers.of.get(id as usize).copied();
+        self.code.require(register.is_some());
+        register.unwrap_or(0)
+    }
+
+    /// The register that holds a pointer.
+    fn pointer(&mut self, argument: u32) -> General {
+        let register = self.pointers.get(&argument).copied();
+        self.code.require(register.is_some());
+        register.unwrap_or(RDI)
+    }
+
+    fn argument_at(&mut self, argument: u32) -> Memory {
+        let offset = i32::try_from(argument).ok();
+        let offset = offset.and_then(|argument| argument.checked_mul(8));
+        self.code.require(offset.is_some());
+        Memory::At {
+            base: RDI,
+            scale: 0,
+            offset: offset.unwrap_or(0),
+        }
+    }
+
+    fn load_argument(&mut self, to: General, argument: u32) {
+        if let Memory::At { base, offset, .. } = self.argument_at(argument) {
+            self.code.load(to, base, offset);
         }
     }
 
@@ -349,7 +425,7 @@ impl Assembly<'_> {
                 .vex(i.op, i.bytes, first, second, last, i.immediate);
             return;
         }
-        let mask = i.mask.map_or(0, |id| self.registers.of[id as usize]);
+        let mask = i.mask.map_or(0, |id| self.register_of(id));
         let extra = Extra {
             mask,
             zeroing: i.zeroing,
@@ -372,9 +448,9 @@ impl Assembly<'_> {
     /// The register that an operand is in, if it is in one.
     fn in_register(&self, operand: Option<Operand>) -> Option<u8> {
         match operand {
-            Some(Operand::Value(id)) => Some(self.registers.of[id as usize]),
+            Some(Operand::Value(id)) => self.registers.of.get(id as usize).copied(),
             Some(Operand::Spread(spread)) => self.hoisted.get(&spread).copied(),
-            None => Some(0),
+            None => None,
         }
     }
 
@@ -384,11 +460,16 @@ impl Assembly<'_> {
             (Some(register), _) => register,
             (None, Some(Operand::Spread(spread))) => {
                 let register = self.next_scratch;
+                let registers = if self.evex { 32 } else { 16 };
+                self.code.require(register < registers);
                 self.next_scratch += 1;
                 self.spread_to(spread, register);
                 register
             }
-            (None, _) => 0,
+            (None, _) => {
+                self.code.require(false);
+                0
+            }
         }
     }
 
@@ -423,7 +504,7 @@ impl Assembly<'_> {
                 self.pool.extend(words.iter().flat_map(|w| w.to_le_bytes()));
                 Memory::Pool(start as u32)
             }
-            Source::Argument(argument) => argument_at(argument),
+            Source::Argument(argument) => self.argument_at(argument),
         }
     }
 
@@ -453,20 +534,23 @@ impl Assembly<'_> {
         })
     }
 
-    pub(super) fn memory(&self, access: Option<Access>) -> Memory {
-        let access = access.unwrap_or(Access {
-            pointer: 0,
-            step: 0,
-            offset: 0,
-        });
-        let base = match access.pointer {
-            INDICES => indices::INDICES_AT,
-            pointer => self.pointers.get(&pointer).copied().unwrap_or(RDI),
+    pub(super) fn memory(&mut self, access: Option<Access>) -> Memory {
+        let (base, step, offset) = match access {
+            Some(Access {
+                pointer: INDICES,
+                step,
+                offset,
+            }) => (self.checked_at(offset), step, offset),
+            Some(access) => (self.pointer(access.pointer), access.step, access.offset),
+            None => {
+                self.code.require(false);
+                (RDI, 0, 0)
+            }
         };
         Memory::At {
             base,
-            scale: access.step,
-            offset: access.offset,
+            scale: step,
+            offset,
         }
     }
 }
@@ -483,14 +567,6 @@ pub(super) fn spread_opcode(width: u8, evex: bool) -> Opcode {
         _ => 0x59,
     };
     opcode(1, 2, evex && width == 8, code)
-}
-
-fn argument_at(argument: u32) -> Memory {
-    Memory::At {
-        base: RDI,
-        scale: 0,
-        offset: argument as i32 * 8,
-    }
 }
 
 /// How much a register saves for each thing that is spread.

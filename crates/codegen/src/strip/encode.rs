@@ -7,6 +7,8 @@ pub(super) struct General(pub(super) u8);
 pub(super) const RAX: General = General(0);
 pub(super) const RDI: General = General(7);
 pub(super) const RSP: General = General(4);
+/// Points at the caller's, by which profilers find their way through calls.
+pub(super) const RBP: General = General(5);
 
 /// Of an instruction on vectors or masks: what does not depend on its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,16 @@ pub(super) enum Last {
     Spread(Memory),
 }
 
+impl Last {
+    /// Whether the register's number is below `count`, if it is one.
+    fn register_below(self, count: u8) -> bool {
+        match self {
+            Last::Register(register) => register < count,
+            Last::Memory(_) | Last::Spread(_) => true,
+        }
+    }
+}
+
 /// The rest of an instruction on vectors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extra {
@@ -81,13 +93,17 @@ pub(super) enum Condition {
 }
 
 /// Machine code under construction.
+///
+/// What no instruction can say (a register that there is not, a scale that is no power of two) is refused:
+/// [`Assembler::finish`] then gives nothing.
 #[derive(Default)]
 pub(super) struct Assembler {
     bytes: Vec<u8>,
+    is_refused: bool,
     /// Where an offset into the pool stands, and where the instruction ends that it counts from.
     pool_uses: Vec<(usize, usize)>,
-    /// Where each label is.
-    labels: Vec<usize>,
+    /// Where each label is, once that is known.
+    labels: Vec<Option<usize>>,
     /// Where the distance to a label stands.
     jumps: Vec<(usize, Label)>,
 }
@@ -103,7 +119,9 @@ impl Assembler {
         last: Last,
         extra: Extra,
     ) {
-        let length = bytes.trailing_zeros() as u8 - 4;
+        let fits = first < 32 && second < 32 && extra.mask < 8 && last.register_below(32);
+        self.require(fits && matches!(bytes, 16 | 32 | 64));
+        let length = (bytes.trailing_zeros() as u8).saturating_sub(4);
         let (x, b, spread) = match last {
             Last::Register(r) => (r >> 4, r >> 3, false),
             Last::Memory(m) => (0, base_bit(m), false),
@@ -134,6 +152,9 @@ impl Assembler {
         last: Last,
         immediate: Option<u8>,
     ) {
+        // No element is spread from memory, and there are no masks.
+        let fits = first < 16 && second < 16 && last.register_below(16);
+        self.require(fits && matches!(bytes, 16 | 32) && !matches!(last, Last::Spread(_)));
         let b = match last {
             Last::Register(r) => r >> 3,
             Last::Memory(m) | Last::Spread(m) => base_bit(m),
@@ -165,6 +186,13 @@ impl Assembler {
     }
 
     fn memory(&mut self, register: u8, memory: Memory, behind: usize) {
+        self.require(match memory {
+            Memory::Pool(_) => true,
+            Memory::At { base, scale, .. } => base.0 < 16 && matches!(scale, 0 | 1 | 2 | 4 | 8),
+            Memory::Indexed { base, index, scale, .. } => {
+                base.0 < 16 && index.0 < 8 && index != RSP && matches!(scale, 1 | 2 | 4 | 8)
+            }
+        });
         let (base, index, scale, offset) = match memory {
             Memory::Pool(offset) => {
                 self.bytes.push(register | 5);
@@ -238,9 +266,13 @@ impl Assembler {
         }
     }
 
-    /// `x = x / by`, where that leaves nothing and `x` is less than 2³¹: times what `by` is the inverse of,
-    /// modulo 2³².
-    pub(super) fn divide_exactly(&mut self, x: General, by: u32) {
+    /// `x = x / by`, where that leaves nothing and `x` is at most `most`, which must be less than 2³¹: times what
+    /// `by` is the inverse of, modulo 2³².
+    pub(super) fn divide_exactly(&mut self, x: General, by: u32, most: i64) {
+        self.require(by > 0 && i32::try_from(most).is_ok());
+        if by == 0 {
+            return;
+        }
         let power = by.trailing_zeros();
         let odd = by >> power;
         // Each step doubles the bits that are right; three are at first.
@@ -278,6 +310,10 @@ impl Assembler {
 
     pub(super) fn add(&mut self, to: General, value: i32) {
         self.arithmetic(0, to, value);
+    }
+
+    pub(super) fn and(&mut self, to: General, value: i32) {
+        self.arithmetic(4, to, value);
     }
 
     pub(super) fn compare(&mut self, x: General, value: i32) {
@@ -335,17 +371,24 @@ impl Assembler {
 
     /// A label here.
     pub(super) fn here(&mut self) -> Label {
-        self.labels.push(self.bytes.len());
-        Label(self.labels.len() - 1)
+        let label = self.label();
+        self.put(label);
+        label
     }
 
     /// A label that is put somewhere by [`Assembler::put`].
     pub(super) fn label(&mut self) -> Label {
-        self.here()
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
     }
 
     pub(super) fn put(&mut self, label: Label) {
-        self.labels[label.0] = self.bytes.len();
+        self.labels[label.0] = Some(self.bytes.len());
+    }
+
+    /// Gives up all code, if `holds` does not.
+    pub(super) fn require(&mut self, holds: bool) {
+        self.is_refused |= !holds;
     }
 
     pub(super) fn jump(&mut self, to: Label) {
@@ -363,25 +406,34 @@ impl Assembler {
         self.bytes.extend([0; 4]);
     }
 
-    /// The code, with the pool behind it at a multiple of 64.
-    pub(super) fn finish(mut self, pool: &[u8]) -> Vec<u8> {
+    /// The code, with the pool behind it at a multiple of 64; `None` if something in it was refused.
+    pub(super) fn finish(mut self, pool: &[u8]) -> Option<Vec<u8>> {
+        if self.is_refused {
+            return None;
+        }
         for &(at, label) in &self.jumps {
-            let distance = self.labels[label.0] as i64 - (at as i64 + 4);
-            self.bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+            let distance = i64::try_from(self.labels[label.0]?).ok()? - (at as i64 + 4);
+            let distance = i32::try_from(distance).ok()?;
+            self.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
         }
         if pool.is_empty() {
-            return self.bytes;
+            return self.pool_uses.is_empty().then_some(self.bytes);
         }
+        // All distances are then far below what a field holds.
+        i32::try_from(self.bytes.len().checked_add(pool.len())?).ok()?;
         let start = self.bytes.len().next_multiple_of(64);
         for &(at, end) in &self.pool_uses {
             let field = &mut self.bytes[at..at + 4];
             let offset = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+            if offset as usize >= pool.len() {
+                return None;
+            }
             let distance = start as u32 + offset - end as u32;
             field.copy_from_slice(&distance.to_le_bytes());
         }
         self.bytes.resize(start, 0xcc);
         self.bytes.extend(pool);
-        self.bytes
+        Some(self.bytes)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,38 +1,50 @@
-//! Indices that depend on data: checked by registers, and what lies where they say.
+//! Indices that depend on data: checked by registers, and the elements that lie where they say.
 //!
 //! The indices of a turn lie side by side in memory. All are compared with their extent before anything is
 //! loaded through them: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the
-//! sign of `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`. If one is not in range, code
-//! that is laid out far away adds the extent to those less than zero, on the stack, and compares again; if
-//! that does not help either, the strip ends and returns 1.
+//! sign of `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`. The memory is the caller's, and
+//! other threads may write there: so the registers that are compared are stored on the stack, and elements are
+//! looked up by these. If one is not in range, code that is laid out far away adds the extent to those less than
+//! zero, on the stack, and compares again; if that does not help either, the strip ends and returns 1.
 
 use super::Target;
 use super::assemble::Assembly;
 use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
-use super::program::{Form, Instruction, LookUp, Program, Step};
+use super::program::{Check, Form, Instruction, LookUp, Program, Step};
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
 /// where the indices lie, two narrow indices at once, and where the first lane's elements lie.
 pub(super) const OWN: usize = 4;
 const INDEX: General = General(1);
-pub(super) const INDICES_AT: General = General(2);
+const INDICES_AT: General = General(2);
 const PAIR: General = General(6);
 const ELEMENTS_AT: General = General(8);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
+/// Of indices on the stack: a register's bytes.
+pub(super) const ALIGNMENT: i32 = 64;
 
-/// What is done with indices that are not all in range.
+/// Indices that have been checked.
+#[derive(Clone, Copy)]
+pub(super) struct Checked {
+    /// The register that points to them.
+    at: General,
+    /// Bytes of all of them, and of one.
+    bytes: i32,
+    each: u8,
+}
+
+/// The code far away for indices that are not all in range.
 pub(super) struct Cold {
-    check: Instruction,
-    registers: u8,
-    negative: bool,
+    instruction: Instruction,
+    check: Check,
     limit: u8,
     good: u8,
     here: Label,
     resume: Label,
 }
 
-/// What indices of so many bytes with such an extent are compared with.
+/// The constant that indices with such an extent are compared with.
 pub(crate) fn limit(extent: u64, target: Target) -> u64 {
     match target {
         Target::Avx512 => extent,
@@ -40,37 +52,54 @@ pub(crate) fn limit(extent: u64, target: Target) -> u64 {
     }
 }
 
-/// Bytes of the stack for indices that were less than zero.
-pub(super) fn frame(program: &Program) -> i32 {
+/// Bytes of the stack for indices; `None` if they are too many.
+pub(super) fn frame(program: &Program) -> Option<i32> {
     fn most(steps: &[Step]) -> i32 {
         let of = |step: &Step| match step {
             Step::Loop { body, .. } => most(body),
             Step::Do(i) => match i.form {
-                Form::Check { registers, .. } => i32::from(registers) * i32::from(i.bytes),
+                Form::Check(check) if !check.is_known => bytes_of(i, check),
                 _ => 0,
             },
         };
         steps.iter().map(of).max().unwrap_or(0)
     }
-    most(&program.steps)
+    // The page behind the stack that is in use is a guard: it must not be jumped over.
+    const MOST: i32 = 2048;
+    Some(most(&program.steps)).filter(|bytes| *bytes <= MOST)
+}
+
+/// Bytes of the indices of a turn.
+fn bytes_of(i: &Instruction, check: Check) -> i32 {
+    i32::from(check.registers) * i32::from(i.bytes)
 }
 
 impl Assembly<'_> {
-    pub(super) fn check(&mut self, i: &Instruction, registers: u8, negative: bool, good: u8) {
-        let at = self.memory(i.access);
-        self.code.address(INDICES_AT, at);
-        if registers == 0 {
+    pub(super) fn check(&mut self, i: &Instruction, check: Check, good: u8) {
+        let from = self.memory(i.access);
+        let each = index_bytes(i);
+        let is_whole = check.registers > 0 && matches!(each, 4 | 8) && i.bytes >= 16;
+        self.code.require(self.program.looks_up && is_whole);
+        self.checked = Some(Checked {
+            at: if check.copies { RSP } else { INDICES_AT },
+            bytes: bytes_of(i, check),
+            each,
+        });
+        if !check.copies {
+            self.code.address(INDICES_AT, from);
+        }
+        if check.is_known {
+            self.code.require(!check.copies);
             return;
         }
         let limit = self.register(i.from[0]);
-        self.compare(i, registers, (limit, good), INDICES_AT);
+        self.compare(i, check, (limit, good), from);
         let here = self.code.label();
         self.code.jump_if(Condition::NotZero, here);
         let resume = self.code.here();
         self.cold.push(Cold {
-            check: *i,
-            registers,
-            negative,
+            instruction: *i,
+            check,
             limit,
             good,
             here,
@@ -78,29 +107,49 @@ impl Assembly<'_> {
         });
     }
 
+    /// The register that points to the indices which were checked last; those from `offset` on are wanted.
+    pub(super) fn checked_at(&mut self, offset: i32) -> General {
+        let inside = |checked: &Checked| (0..checked.bytes).contains(&offset);
+        self.code.require(self.checked.as_ref().is_some_and(inside));
+        self.checked.map_or(RSP, |checked| checked.at)
+    }
+
     /// Compares the indices from `at` on: zero if all are in range.
-    fn compare(&mut self, i: &Instruction, registers: u8, limit_and_good: (u8, u8), at: General) {
+    fn compare(&mut self, i: &Instruction, check: Check, limit_and_good: (u8, u8), at: Memory) {
         match self.evex {
-            true => self.compare_unsigned(i, registers, limit_and_good, at),
-            false => self.join_signs(i, registers, limit_and_good, at),
+            true => self.compare_unsigned(i, check, limit_and_good, at),
+            false => self.join_signs(i, check, limit_and_good, at),
         }
     }
 
     fn compare_unsigned(
         &mut self,
         i: &Instruction,
-        registers: u8,
+        check: Check,
         (limit, good): (u8, u8),
-        at: General,
+        at: Memory,
     ) {
-        for register in 0..registers {
+        // The first may be the limit.
+        let index = self.scratch + 1;
+        for register in 0..check.registers {
             let extra = Extra {
                 // Those before it must have been good.
                 mask: if register == 0 { 0 } else { good },
                 zeroing: false,
                 immediate: Some(GREATER),
             };
-            let last = Last::Memory(index_at(at, i.bytes, register));
+            let from = self.beyond(at, i.bytes, register);
+            let last = match check.copies {
+                true => {
+                    let from = Last::Memory(from);
+                    let to = Last::Memory(on_stack(i.bytes, register));
+                    let none = Extra::default();
+                    self.code.evex(LOAD, i.bytes, index, 0, from, none);
+                    self.code.evex(STORE, i.bytes, index, 0, to, none);
+                    Last::Register(index)
+                }
+                false => Last::Memory(from),
+            };
             self.code.evex(i.op, i.bytes, good, limit, last, extra);
         }
         let good = Last::Register(good);
@@ -109,18 +158,21 @@ impl Assembly<'_> {
         self.code.compare(INDEX, (1 << lanes) - 1);
     }
 
-    fn join_signs(&mut self, i: &Instruction, registers: u8, (last, signs): (u8, u8), at: General) {
+    fn join_signs(&mut self, i: &Instruction, check: Check, (last, signs): (u8, u8), at: Memory) {
         let is_wide = index_bytes(i) == 8;
         let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
         // The first may be what they are compared with.
         let (index, others) = (self.scratch + 1, self.scratch + 2);
-        for register in 0..registers {
-            let place = Last::Memory(index_at(at, i.bytes, register));
+        for register in 0..check.registers {
+            let place = Last::Memory(self.beyond(at, i.bytes, register));
             let to = if register == 0 { signs } else { others };
             let mut emit = |op, first, second, last| {
                 self.code.vex(op, i.bytes, first, second, last, None);
             };
             emit(LOAD, index, 0, place);
+            if check.copies {
+                emit(STORE, index, 0, Last::Memory(on_stack(i.bytes, register)));
+            }
             emit(subtract, to, last, Last::Register(index));
             emit(OR, to, to, Last::Register(index));
             if to != signs {
@@ -132,21 +184,48 @@ impl Assembly<'_> {
         self.code.vex(test, i.bytes, signs, 0, last, None);
     }
 
+    /// The place of a register's indices behind others.
+    fn beyond(&mut self, at: Memory, bytes: u8, register: u8) -> Memory {
+        let more = i32::from(register) * i32::from(bytes);
+        let Memory::At {
+            base,
+            scale,
+            offset,
+        } = at
+        else {
+            self.code.require(false);
+            return at;
+        };
+        let offset = offset.checked_add(more);
+        self.code.require(offset.is_some());
+        Memory::At {
+            base,
+            scale,
+            offset: offset.unwrap_or(0),
+        }
+    }
+
     /// The code that is laid out far away; it leads back, or to `fault`.
     pub(super) fn cold_checks(&mut self, fault: Label) {
         for cold in std::mem::take(&mut self.cold) {
             self.code.put(cold.here);
-            if cold.negative {
-                for register in 0..cold.registers {
+            if cold.check.negative {
+                for register in 0..cold.check.registers {
                     match self.evex {
                         true => self.count_from_the_end_masked(&cold, register),
                         false => self.count_from_the_end(&cold, register),
                     }
                 }
-                let stack = index_at(RSP, 0, 0);
-                self.code.address(INDICES_AT, stack);
+                let stack = on_stack(0, 0);
+                if !cold.check.copies {
+                    self.code.address(INDICES_AT, stack);
+                }
+                let check = Check {
+                    copies: false,
+                    ..cold.check
+                };
                 let limit_and_good = (cold.limit, cold.good);
-                self.compare(&cold.check, cold.registers, limit_and_good, RSP);
+                self.compare(&cold.instruction, check, limit_and_good, stack);
                 self.code.jump_if(Condition::Zero, cold.resume);
             }
             self.code.jump(fault);
@@ -155,8 +234,8 @@ impl Assembly<'_> {
 
     /// Puts a register of indices on the stack, those less than zero counted from the end.
     fn count_from_the_end_masked(&mut self, cold: &Cold, register: u8) {
-        let bytes = cold.check.bytes;
-        let wide = index_bytes(&cold.check) == 8;
+        let bytes = cold.instruction.bytes;
+        let wide = index_bytes(&cold.instruction) == 8;
         // The first may be the limit.
         let index = self.scratch + 1;
         let mut emit = |op, first, second, last, mask| {
@@ -167,8 +246,8 @@ impl Assembly<'_> {
             };
             self.code.evex(op, bytes, first, second, last, extra);
         };
-        let from = Last::Memory(index_at(INDICES_AT, bytes, register));
-        let to = Last::Memory(index_at(RSP, bytes, register));
+        let from = Last::Memory(cold.from(register));
+        let to = Last::Memory(on_stack(bytes, register));
         let add = if wide { ADD_WIDE } else { ADD };
         emit(LOAD, index, 0, from, 0);
         emit(SIGNS, cold.good, 0, Last::Register(index), 0);
@@ -178,17 +257,17 @@ impl Assembly<'_> {
 
     /// The same without masks; the limit is one less than the extent.
     fn count_from_the_end(&mut self, cold: &Cold, register: u8) {
-        let bytes = cold.check.bytes;
+        let bytes = cold.instruction.bytes;
         let (index, less) = (self.scratch + 1, cold.good);
-        let [greater, add, subtract] = match index_bytes(&cold.check) {
+        let [greater, add, subtract] = match index_bytes(&cold.instruction) {
             8 => [IS_GREATER_WIDE, ADD_WIDE, SUBTRACT_WIDE],
             _ => [IS_GREATER, ADD, SUBTRACT],
         };
         let mut emit = |op, first, second, last| {
             self.code.vex(op, bytes, first, second, last, None);
         };
-        let from = Last::Memory(index_at(INDICES_AT, bytes, register));
-        let to = Last::Memory(index_at(RSP, bytes, register));
+        let from = Last::Memory(cold.from(register));
+        let to = Last::Memory(on_stack(bytes, register));
         let added = index + 1;
         emit(LOAD, index, 0, from);
         emit(XOR, less, less, Last::Register(less));
@@ -201,10 +280,11 @@ impl Assembly<'_> {
     }
 
     pub(super) fn look_up(&mut self, i: &Instruction, elements: LookUp, to: u8) {
-        let Some(access) = i.access else {
+        let at = self.memory(i.access);
+        let Some(access) = i.access.filter(|_| self.may_look_up(elements)) else {
+            self.code.require(false);
             return;
         };
-        let at = self.memory(i.access);
         let place = match (access.step, at) {
             (0, Memory::At { base, offset, .. }) if elements.down != 0 => {
                 let columns = i32::from(elements.columns);
@@ -212,7 +292,8 @@ impl Assembly<'_> {
                 match elements.down % columns {
                     0 => self.code.multiply(INDEX, elements.down / columns),
                     _ => {
-                        self.code.divide_exactly(INDEX, columns.unsigned_abs());
+                        let most = self.most_lane;
+                        self.code.divide_exactly(INDEX, columns.unsigned_abs(), most);
                         self.code.multiply(INDEX, elements.down);
                     }
                 }
@@ -241,6 +322,32 @@ impl Assembly<'_> {
                 self.three(INSERT, bytes, (to, to, last), Some(group));
             }
         }
+    }
+
+    /// Whether there are registers for such elements, and indices for all of its lanes that have been checked.
+    fn may_look_up(&self, elements: LookUp) -> bool {
+        let LookUp {
+            first,
+            index_bytes,
+            by,
+            width,
+            lanes,
+            columns,
+            down,
+            ..
+        } = elements;
+        let last = (i32::from(first) + i32::from(lanes)) * i32::from(index_bytes);
+        let is_checked = |checked: &Checked| checked.each == index_bytes && last <= checked.bytes;
+        let fills = match width {
+            4 => matches!(lanes, 2 | 4 | 8 | 16),
+            8 => matches!(lanes, 2 | 4 | 8),
+            1 | 2 => lanes > 0 && (lanes < 16 / width || lanes.is_multiple_of(16 / width)),
+            _ => false,
+        };
+        // Narrow indices are loaded two at a time.
+        let is_even = first.is_multiple_of(2);
+        let steps = columns > 0 || down == 0;
+        self.checked.as_ref().is_some_and(is_checked) && fills && is_even && steps && by > 0
     }
 
     /// Fills the 128 bits of a register, or the first of them, with the elements of so many lanes.
@@ -309,22 +416,32 @@ impl Assembly<'_> {
             base,
             index,
             scale,
-            offset: offset + i32::from(row) * elements.down + i32::from(column) * i32::from(apart),
+            offset: self.offset_of(offset, [(row, elements.down), (column, apart.into())]),
         }
+    }
+
+    /// An offset with some steps added.
+    fn offset_of(&mut self, offset: i32, steps: [(u8, i32); 2]) -> i32 {
+        let sum = steps.iter().try_fold(offset, |sum, (count, step)| {
+            sum.checked_add(step.checked_mul(i32::from(*count))?)
+        });
+        self.code.require(sum.is_some());
+        sum.unwrap_or(0)
     }
 
     /// The index of a lane, in a register. Narrow ones are loaded two at a time: lanes come in their order.
     fn index(&mut self, lane: u8, bytes: u8) -> General {
         let at = i32::from(lane) * i32::from(bytes);
+        let indices = self.checked_at(at);
         if bytes == 8 {
-            self.code.load(INDEX, INDICES_AT, at);
+            self.code.load(INDEX, indices, at);
             return INDEX;
         }
         if lane % 2 == 1 {
             self.code.take_upper_half(PAIR);
             return PAIR;
         }
-        self.code.load(PAIR, INDICES_AT, at);
+        self.code.load(PAIR, indices, at);
         self.code.copy_lower_half(INDEX, PAIR);
         INDEX
     }
@@ -360,11 +477,24 @@ fn index_bytes(check: &Instruction) -> u8 {
     check.access.map_or(8, |access| access.step)
 }
 
-fn index_at(base: General, bytes: u8, register: u8) -> Memory {
+/// Where a register of indices lies on the stack.
+fn on_stack(bytes: u8, register: u8) -> Memory {
+    register_at(RSP, bytes, register)
+}
+
+fn register_at(base: General, bytes: u8, register: u8) -> Memory {
     Memory::At {
         base,
         scale: 0,
         offset: i32::from(register) * i32::from(bytes),
+    }
+}
+
+impl Cold {
+    /// Where a register of the indices lies that were compared.
+    fn from(&self, register: u8) -> Memory {
+        let base = if self.check.copies { RSP } else { INDICES_AT };
+        register_at(base, self.instruction.bytes, register)
     }
 }
 

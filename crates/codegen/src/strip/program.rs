@@ -47,7 +47,7 @@ pub(crate) struct Access {
     pub(crate) offset: i32,
 }
 
-/// What stands for a pointer to the indices that were checked last.
+/// Stands for a pointer to the indices that were checked last.
 pub(crate) const INDICES: u32 = u32::MAX;
 
 /// Elements that lie where indices say, in bytes: that of the turn's lane `l` at `access + row · down + column ·
@@ -66,6 +66,20 @@ pub(crate) struct LookUp {
     /// Bytes of an element.
     pub(crate) width: u8,
     pub(crate) lanes: u8,
+}
+
+/// How the indices of a turn are checked, with the [`limit`](super::limit) in from 0. If one is not in range, the
+/// strip ends and says so. `to` is a mask for that or, with AVX2, a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// Registers that the indices fill.
+    pub(crate) registers: u8,
+    /// Whether none can be out of range, as they come from a table: then nothing is compared.
+    pub(crate) is_known: bool,
+    /// Whether less than zero counts from the end.
+    pub(crate) negative: bool,
+    /// Whether what was compared is used, rather than what memory holds by then: other threads may write there.
+    pub(crate) copies: bool,
 }
 
 /// Where the operands of an instruction go.
@@ -93,12 +107,9 @@ pub(crate) enum Form {
     Masks,
     /// `to = argument`, a mask, of which this is the number.
     Argument(u32),
-    /// Makes the indices in memory those that [`INDICES`] leads to. So many registers of them are checked, if
-    /// any, with the [`limit`](super::limit) in from 0. If `negative`, less than zero counts from the end. If
-    /// one is not in range, the strip ends and says so; `to` is what to do it with, a mask or, with AVX2, a
-    /// register.
-    Check { registers: u8, negative: bool },
-    /// `to =` what lies where indices say that have been checked.
+    /// Makes the indices in memory those that [`INDICES`] leads to.
+    Check(Check),
+    /// `to =` the elements where indices say that have been checked.
     LookUp(LookUp),
 }
 
@@ -126,9 +137,13 @@ pub(crate) struct Instruction {
 pub(crate) enum Turns {
     /// As often as the argument of this number says; nothing follows.
     Argument(u32),
-    /// Over elements, `step` at a time; the argument of this number is the first of the last turn, which
-    /// overlaps the one before. Nothing follows.
-    LanesUntil { argument: u32, step: i32 },
+    /// Over at most `extent` elements, `step` at a time; the argument of this number is the first of the last
+    /// turn, which overlaps the one before. Nothing follows.
+    LanesUntil {
+        argument: u32,
+        extent: i32,
+        step: i32,
+    },
     /// So many times; after each turn every pointer listed moves on by so many bytes.
     Count(i32),
     /// Over `extent` elements, `step` at a time; the last turn overlaps the one before.

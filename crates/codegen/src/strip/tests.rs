@@ -1,12 +1,14 @@
 //! Instructions as a disassembler reads them.
 
 use super::encode::*;
+use super::program::*;
+use super::{Target, assemble};
 use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};
 
 fn text(emit: impl FnOnce(&mut Assembler)) -> Vec<String> {
     let mut code = Assembler::default();
     emit(&mut code);
-    let bytes = code.finish(&[]);
+    let bytes = code.finish(&[]).unwrap();
     let mut formatter = NasmFormatter::new();
     let decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
     let line = |instruction: iced_x86::Instruction| {
@@ -180,7 +182,7 @@ fn constants_lie_behind_the_code() {
     let mut code = Assembler::default();
     code.vex(ADD, 32, 1, 2, Last::Memory(Memory::Pool(32)), None);
     code.ret();
-    let bytes = code.finish(&[7; 64]);
+    let bytes = code.finish(&[7; 64]).unwrap();
     assert_eq!(bytes.len(), 128);
     let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
     assert_eq!(decoder.decode().ip_rel_memory_address(), 64 + 32);
@@ -189,7 +191,7 @@ fn constants_lie_behind_the_code() {
 #[test]
 fn divisions_that_leave_nothing() {
     for by in [1u32, 2, 3, 6, 7, 12, 31, 100, 255] {
-        let found = text(|code| code.divide_exactly(General(9), by));
+        let found = text(|code| code.divide_exactly(General(9), by, 1 << 30));
         let operand = |text: &str| text.rsplit_once(',').unwrap().1.to_owned();
         assert!(found[0].starts_with("imul r9d,"), "{found:?}");
         let times = operand(&found[0]);
@@ -205,4 +207,198 @@ fn divisions_that_leave_nothing() {
             assert_eq!((x * by).wrapping_mul(times) >> power, x, "{found:?}");
         }
     }
+}
+
+/// `out[l] = left[l] + right[l]` for eight elements, as a program that a test may spoil.
+fn sum() -> Program {
+    let mut program = Program {
+        pointers: vec![0, 1, 2],
+        ..Program::default()
+    };
+    let [a, b] = [0, 1].map(|pointer| {
+        let to = program.value(Class::Vector);
+        let mut load = instruction(Form::Load, LOAD);
+        load.to = Some(to);
+        load.access = Some(Access {
+            pointer,
+            step: 4,
+            offset: 0,
+        });
+        program.steps.push(Step::Do(load));
+        Some(Operand::Value(to))
+    });
+    let mut add = instruction(Form::Three, ADD);
+    add.from = [a, b, None];
+    add.to = Some(program.value(Class::Vector));
+    program.steps.push(Step::Do(add));
+    let mut store = instruction(Form::Store, STORE);
+    store.from[0] = add.to.map(Operand::Value);
+    store.access = Some(Access {
+        pointer: 2,
+        step: 4,
+        offset: 0,
+    });
+    program.steps.push(Step::Do(store));
+    program
+}
+
+const LOAD: Opcode = opcode(0, 1, false, 0x10);
+const STORE: Opcode = opcode(0, 1, false, 0x11);
+
+fn instruction(form: Form, op: Opcode) -> Instruction {
+    Instruction {
+        form,
+        op,
+        bytes: 32,
+        to: None,
+        from: [None; 3],
+        mask: None,
+        zeroing: false,
+        immediate: None,
+        access: None,
+        spreads: 0,
+    }
+}
+
+/// The instruction of that number in a program without loops.
+fn at_step(program: &mut Program, number: usize) -> &mut Instruction {
+    match &mut program.steps[number] {
+        Step::Do(instruction) => instruction,
+        Step::Loop { .. } => panic!("step {number} is a loop"),
+    }
+}
+
+fn in_loop(mut program: Program, turns: Turns, moves: Vec<(u32, i32)>) -> Program {
+    let body = std::mem::take(&mut program.steps);
+    program.steps = vec![Step::Loop { turns, moves, body }];
+    program
+}
+
+#[test]
+fn what_has_no_encoding_is_refused() {
+    let targets = [Target::Avx2, Target::Avx512];
+    let assembles = |program: &Program| targets.map(|target| assemble(program, target).is_some());
+    assert_eq!(assembles(&sum()), [true, true]);
+    let spoiled: [(&str, fn(&mut Program)); 10] = [
+        ("an unknown pointer", |p| {
+            at_step(p, 0).access.as_mut().unwrap().pointer = 7;
+        }),
+        ("no memory", |p| at_step(p, 1).access = None),
+        ("indices that nobody has checked", |p| {
+            at_step(p, 0).access.as_mut().unwrap().pointer = INDICES;
+        }),
+        ("a step of three bytes", |p| {
+            at_step(p, 0).access.as_mut().unwrap().step = 3;
+        }),
+        ("no second operand", |p| at_step(p, 2).from[1] = None),
+        ("nothing to store", |p| at_step(p, 3).from[0] = None),
+        ("no place for the result", |p| at_step(p, 2).to = None),
+        ("a value that there is not", |p| {
+            at_step(p, 3).from[0] = Some(Operand::Spread(0));
+            p.spreads.push(Spread {
+                source: Source::Argument(u32::MAX),
+                width: 4,
+            });
+        }),
+        ("registers of 24 bytes", |p| at_step(p, 2).bytes = 24),
+        ("elements that no index was checked for", |p| {
+            let elements = LookUp {
+                first: 0,
+                index_bytes: 4,
+                by: 4,
+                apart: 0,
+                down: 0,
+                columns: 0,
+                width: 4,
+                lanes: 8,
+            };
+            p.looks_up = true;
+            let load = at_step(p, 0);
+            load.form = Form::LookUp(elements);
+        }),
+    ];
+    for (what, spoil) in spoiled {
+        let mut program = sum();
+        spoil(&mut program);
+        assert_eq!(assembles(&program), [false, false], "{what}");
+    }
+}
+
+#[test]
+fn loops_beyond_32_bits_are_refused() {
+    let assembles = |turns, moves| {
+        let program = in_loop(sum(), turns, moves);
+        assemble(&program, Target::Avx2).is_some()
+    };
+    assert!(assembles(Turns::Count(1 << 20), vec![(0, 1 << 10)]));
+    assert!(!assembles(Turns::Count(1 << 21), vec![(0, 1 << 10)]));
+    assert!(!assembles(Turns::Count(0), vec![]));
+    assert!(!assembles(Turns::Count(2), vec![(9, 8)]));
+    let lanes = |extent, step| Turns::Lanes { extent, step };
+    assert!(assembles(lanes(100, 8), vec![]));
+    assert!(!assembles(lanes(i32::MAX, 8), vec![]));
+    assert!(!assembles(lanes(7, 8), vec![]));
+    assert!(!assembles(lanes(8, 0), vec![]));
+}
+
+#[test]
+fn more_registers_than_there_are_is_refused() {
+    // Each value is still needed when the last is there.
+    let mut program = Program::default();
+    program.pointers.push(0);
+    let access = Access {
+        pointer: 0,
+        step: 4,
+        offset: 0,
+    };
+    let values: Vec<_> = (0..40).map(|_| program.value(Class::Vector)).collect();
+    for (form, op) in [(Form::Load, LOAD), (Form::Store, STORE)] {
+        for value in &values {
+            let mut i = instruction(form, op);
+            i.access = Some(access);
+            match form {
+                Form::Load => i.to = Some(*value),
+                _ => i.from[0] = Some(Operand::Value(*value)),
+            }
+            program.steps.push(Step::Do(i));
+        }
+    }
+    for target in [Target::Avx2, Target::Avx512] {
+        assert!(assemble(&program, target).is_none());
+    }
+}
+
+#[test]
+fn a_division_of_large_numbers_is_refused() {
+    for (most, fits) in [(i64::from(i32::MAX), true), (1 << 31, false)] {
+        let mut code = Assembler::default();
+        code.divide_exactly(General(1), 3, most);
+        assert_eq!(code.finish(&[]).is_some(), fits);
+    }
+}
+
+#[test]
+fn registers_and_scales_that_there_are_not_are_refused() {
+    let refused = |emit: &dyn Fn(&mut Assembler)| {
+        let mut code = Assembler::default();
+        emit(&mut code);
+        code.finish(&[]).is_none()
+    };
+    let plain = Extra::default();
+    assert!(refused(&|c| c.vex(ADD, 32, 16, 0, Last::Register(1), None)));
+    assert!(refused(&|c| c.vex(ADD, 64, 1, 0, Last::Register(1), None)));
+    assert!(refused(&|c| c.evex(ADD, 64, 1, 32, Last::Register(1), plain)));
+    assert!(refused(&|c| c.vex(ADD, 32, 1, 0, Last::Memory(at(1, 3, 0)), None)));
+    let by_stack = Memory::Indexed {
+        base: General(1),
+        index: RSP,
+        scale: 1,
+        offset: 0,
+    };
+    assert!(refused(&|c| c.address(General(1), by_stack)));
+    assert!(refused(&|c| c.vex(ADD, 32, 1, 0, Last::Memory(Memory::Pool(0)), None)));
+    assert!(refused(&|c| {
+        let nowhere = c.label();
+        c.jump(nowhere);
+    }));
 }

@@ -229,16 +229,15 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     }
 
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
-        let step = (self.lanes * self.parts) as i32;
+        let step = i32::try_from(self.lanes * self.parts).ok()?;
+        let extent = i32::try_from(lane.extent).ok()?;
         let turns = match self.cut == Some(lane.id) {
             true => Turns::LanesUntil {
                 argument: self.points(step.into()),
+                extent,
                 step,
             },
-            false => Turns::Lanes {
-                extent: i32::try_from(lane.extent).ok()?,
-                step,
-            },
+            false => Turns::Lanes { extent, step },
         };
         self.push(lane, turns);
         self.lane = Some(lane.id);

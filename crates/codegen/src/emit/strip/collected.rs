@@ -6,7 +6,7 @@ use crate::emit::stage::reads_zero;
 use crate::emit::{Emitter, register};
 use crate::strip::program::{Access, Source};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, Binary, Effects, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
 /// A strip over a block of points, and what is collected for it.
@@ -56,6 +56,8 @@ impl<'n> Emitter<'n, '_> {
             return None;
         }
         let rows = around.last().filter(|_| around.len() > first);
+        // In another order, and all points once more if an index is wrong.
+        let rows = rows.filter(|_| Effects::of_stage(stage).may_repeat());
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
         if let Some(rows) = rows {
             let count = even(rows.extent, MOST_ROWS, LEAST_ROWS);

@@ -12,10 +12,10 @@ use crate::emit::checked::how_checked;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Class, Form, LookUp};
+use crate::strip::program::{Access, Check, Class, Form, LookUp};
 use crate::strip::{Target, limit};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Wrap};
+use vinelift_nest::{AxisId, Effects, BufferId, Kind, Scalar, Wrap};
 use vinelift_tensor::ElementType::{I32, I64};
 
 /// A load through one index that depends on the lane.
@@ -91,7 +91,7 @@ impl<'n> Builder<'_, 'n, '_> {
         let permutes = keeps && row_depth < innermost;
 
         let lanes = self.lanes as u8;
-        self.check(wrap, index)?;
+        self.check(wrap, index, permutes)?;
         self.program.looks_up = true;
         let checked = how_checked(self.emitter.never_faults(wrap));
         let kept = if permutes { ", rows in registers" } else { "" };
@@ -168,8 +168,8 @@ impl<'n> Builder<'_, 'n, '_> {
         many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
     }
 
-    /// Checks the indices of a turn.
-    fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar) -> Option<()> {
+    /// Checks the indices of a turn, by which a row in registers is permuted, or elements are looked up.
+    fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar, permutes: bool) -> Option<()> {
         let Kind::Load { buffer, at } = index.kind() else {
             return None;
         };
@@ -184,10 +184,17 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         }
         let is_known = self.emitter.never_faults(wrap);
-        let form = Form::Check {
-            registers: if is_known { 0 } else { self.parts as u8 },
+        // The kernel goes through all points again if one is wrong.
+        if !is_known && !Effects::of_stage(self.stage).may_repeat() {
+            return None;
+        }
+        let form = Form::Check(Check {
+            registers: u8::try_from(self.parts).ok()?,
+            is_known,
             negative: wrap.policy.negative,
-        };
+            // Permutations stay in the row whatever an index is, and tables are ours.
+            copies: !permutes && !is_known,
+        });
         let mut i = instruction(form, opcodes::compare_integers(false, width), bytes as u8);
         let limit = self.constant(limit(wrap.extent as u64, self.target), width);
         i.from[0] = Some(limit.part(0));
