@@ -116,6 +116,11 @@ fn hostile() {
 }
 
 #[test]
+fn rewritten_indices() {
+    run("rewritten_indices");
+}
+
+#[test]
 fn preprocess() {
     run("preprocess");
 }
