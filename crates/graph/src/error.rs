@@ -24,6 +24,9 @@ pub enum Error {
     /// The caller's fault: an input that does not fit its parameter.
     #[error("{0}")]
     Input(String),
+    /// Nobody's fault: whoever asked no longer wants the result.
+    #[error("cancelled")]
+    Cancelled,
     /// A bug of ours: a nest that does not pass the verifier.
     #[error("internal error: {0}")]
     Internal(String),
@@ -72,6 +75,15 @@ impl Problem {
         Problem::Body {
             kind,
             error: Box::new(error),
+        }
+    }
+
+    /// Whether nothing is wrong with the layer, but nobody wants its outputs any more.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Problem::Op(error) => *error == OpError::Cancelled,
+            Problem::Body { error, .. } => matches!(**error, Error::Cancelled),
+            _ => false,
         }
     }
 

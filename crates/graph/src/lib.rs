@@ -9,6 +9,8 @@
 //!
 //! Invariants:
 //! * the graph of a [`Model`] is acyclic, and every input port of every node has exactly one edge;
+//! * no tensor has more than [`MAX_RANK`](vinelift_nest::MAX_RANK) dims or more bytes than can be counted, so
+//!   that what works on shapes may take its time for each two dims;
 //! * errors are collected over all layers, not just the first: every unsupported layer is named;
 //! * what is kept of the file (ids, names, attributes, `rt_info`, bodies) survives export, so that a
 //!   model that was exported reads as equal;
@@ -31,5 +33,6 @@ pub use edit::Use;
 pub use error::{Error, LayerError, Problem};
 pub use model::{Edge, Model, Node, NodeKind, Output, TensorId};
 pub use petgraph::graph::NodeIndex;
-pub use specialize::{Given, Known, Segment, Source, Types, infer, specialize};
+pub use specialize::{Given, Known, Segment, Source, Types, infer, infer_until, specialize};
 pub use strings::Strings;
+pub use vinelift_ops::Stop;

@@ -33,6 +33,9 @@ pub enum OpError {
     /// A tensor that cannot be made or read.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// Nobody's fault: whoever asked no longer wants the result, or gave too little time for it.
+    #[error("cancelled")]
+    Cancelled,
     /// Nobody's fault: right by the specification, and not built.
     #[error("unsupported: {0}")]
     Unsupported(String),

@@ -3,7 +3,7 @@
 use crate::error::ensure;
 use crate::{OpDef, OpError};
 use std::cell::Cell;
-use vinelift_nest::{Bound, Interval};
+use vinelift_nest::{Bound, Interval, MAX_RANK};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// An element type with what is known of the shape.
@@ -126,20 +126,23 @@ impl<'a> Infer<'a> {
         value
     }
 
-    /// As [`Infer::constant`], as integers; an error if the input is not of an integer type, or has
-    /// more than one dim.
+    /// As [`Infer::constant`], as integers; an error if the input is not of an integer type, has more
+    /// than one dim, or more elements than a tensor can have dims.
     pub fn integers(&self, name: &'static str) -> Result<Option<Vec<i64>>, OpError> {
+        self.integers_up_to(MAX_RANK, name)
+    }
+
+    /// As [`Infer::integers`], of at most `most` elements.
+    pub fn integers_up_to(
+        &self,
+        most: usize,
+        name: &'static str,
+    ) -> Result<Option<Vec<i64>>, OpError> {
         if !self.has(name) {
             return Ok(None);
         }
         self.expect_integer(name)?;
-        if let Some(rank) = self.shape(name).rank() {
-            ensure!(
-                rank <= 1,
-                "`{name}` must be a scalar or one-dimensional, found {}",
-                self.shape(name)
-            );
-        }
+        self.expect_list(name, most)?;
         let Some(tensor) = self.constant(name) else {
             return Ok(None);
         };
@@ -147,6 +150,24 @@ impl<'a> Infer<'a> {
         values
             .map(Some)
             .map_err(|e| OpError::Shape(format!("`{name}`: {e}")))
+    }
+
+    /// Input `name` must be a scalar or one-dimensional, and have at most `most` elements. It is checked
+    /// before anything is made of that size.
+    pub fn expect_list(&self, name: &'static str, most: usize) -> Result<(), OpError> {
+        let found = self.shape(name);
+        let Some(dims) = found.dims() else {
+            return Ok(());
+        };
+        ensure!(
+            dims.len() <= 1,
+            "`{name}` must be a scalar or one-dimensional, found {found}"
+        );
+        ensure!(
+            dims.iter().all(|dim| dim.min <= most),
+            "`{name}` must have at most {most} elements, found {found}"
+        );
+        Ok(())
     }
 
     /// As [`Infer::integers`], for an input of a single element.

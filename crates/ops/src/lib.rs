@@ -40,6 +40,7 @@ mod op;
 mod recurrent;
 pub mod reduction;
 mod region;
+mod stop;
 mod structure;
 #[cfg(test)]
 mod testing;
@@ -51,6 +52,7 @@ pub use infer::{Infer, TensorType};
 pub use lower::{IndexPolicy, Lower};
 pub use native::Evaluate;
 pub use op::{Build, Family, Instance, Native, Op, OpDef, Signature};
+pub use stop::Stop;
 pub use structure::{ConstAttributes, ParameterAttributes, VariableAttributes, format_shape};
 
 /// The files, by folder and then by name. The tables have their rows themselves.

@@ -2,6 +2,7 @@
 
 use crate::{AttrError, Attributes, Build, Family, OpDef, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::MAX_RANK;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Shape};
 
 /// An input of the model.
@@ -58,8 +59,7 @@ impl ParameterAttributes {
             shape,
             element_type,
         } = attributes.parse()?;
-        let shape = partial_shape(&shape)
-            .ok_or_else(|| AttrError::new("shape", "a list of dims", &shape))?;
+        let shape = partial_shape("shape", &shape)?;
         Ok(ParameterAttributes {
             shape,
             element_type,
@@ -92,10 +92,8 @@ impl VariableAttributes {
             let bad = |_| AttrError::new("variable_type", "an element type", t);
             t.parse::<ElementType>().map_err(bad)
         });
-        let shape = raw.variable_shape.as_deref().map(|text| {
-            let bad = || AttrError::new("variable_shape", "a list of dims", text);
-            partial_shape(text).ok_or_else(bad)
-        });
+        let shape = raw.variable_shape.as_deref();
+        let shape = shape.map(|text| partial_shape("variable_shape", text));
         let (element, shape) = (element.transpose()?, shape.transpose()?);
         Ok(VariableAttributes {
             id: raw.variable_id,
@@ -136,6 +134,7 @@ impl ConstAttributes {
             offset,
             size,
         } = attributes.parse()?;
+        check_rank("shape", shape.len())?;
         let extent = |d: &u64| {
             usize::try_from(*d)
                 .map_err(|_| AttrError::new("shape", "a list of extents", &d.to_string()))
@@ -161,16 +160,27 @@ pub fn format_shape(shape: &PartialShape) -> String {
         .join(",")
 }
 
-fn partial_shape(text: &str) -> Option<PartialShape> {
+/// The shape that the attribute `name` gives as `text`.
+fn partial_shape(name: &'static str, text: &str) -> Result<PartialShape, AttrError> {
     match text.trim() {
-        "..." => Some(PartialShape::DYNAMIC),
-        "" => Some(PartialShape::ranked(Vec::new())),
-        text => text
-            .split(',')
-            .map(|d| dim(d.trim()))
-            .collect::<Option<_>>()
-            .map(PartialShape::ranked),
+        "..." => Ok(PartialShape::DYNAMIC),
+        "" => Ok(PartialShape::ranked(Vec::new())),
+        list => {
+            check_rank(name, list.split(',').count())?;
+            let dims: Option<Vec<Dim>> = list.split(',').map(|d| dim(d.trim())).collect();
+            let dims = dims.ok_or_else(|| AttrError::new(name, "a list of dims", text));
+            Ok(PartialShape::ranked(dims?))
+        }
     }
+}
+
+/// What works on shapes takes its time for each two dims, so there may not be any number of them.
+fn check_rank(name: &'static str, rank: usize) -> Result<(), AttrError> {
+    if rank <= MAX_RANK {
+        return Ok(());
+    }
+    let expected = format!("a list of at most {MAX_RANK} dims");
+    Err(AttrError::new(name, &expected, &format!("{rank} dims")))
 }
 
 fn dim(text: &str) -> Option<Dim> {

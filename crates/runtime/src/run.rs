@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use vinelift_graph::{self as graph, ControlError, Known, NodeIndex, NodeKind, Strings, TensorId};
+use vinelift_graph::{
+    self as graph, ControlError, Known, NodeIndex, NodeKind, Stop, Strings, TensorId,
+};
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor};
 use vinelift_xml::BodyKind;
@@ -314,7 +316,7 @@ impl Run<'_> {
         let inputs: Vec<Tensor> = tensors
             .map(|(tensor, value)| self.texts.decode(value, state.element(tensor)))
             .collect::<Result<_, _>>()?;
-        let outputs = graph.evaluate(node, &inputs);
+        let outputs = graph.evaluate(node, &inputs, Stop::NEVER);
         let outputs = outputs.map_err(|e| Error::Fault(e.to_string()))?;
         outputs.iter().map(|t| self.texts.encode(t)).collect()
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::Compiler;
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Strings, TensorId, Types, specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Stop, Strings, TensorId, Types, specialize,
 };
 use vinelift_tensor::{Shape, Tensor};
 use vinelift_xml::BodyKind;
@@ -137,6 +137,7 @@ impl Unit {
             inferred: self.inferred.as_deref(),
             policy: config.index_policy,
             is_body: self.is_body,
+            stop: Stop::NEVER,
         }
     }
 

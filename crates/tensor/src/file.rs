@@ -1,8 +1,8 @@
 //! Tensors as files, whose format depends on the element type.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{
@@ -91,12 +91,15 @@ impl Tensor {
             path.as_mut_os_string().push(".");
             path.as_mut_os_string().push(extension);
         }
-        let mut bytes = Vec::new();
-        let made = match self.strings() {
-            Some(_) => write_json(self, &mut bytes),
-            None => write_npy(self, &mut bytes),
-        };
-        match made.and_then(|()| fs::write(&path, bytes)) {
+        let made = File::create(&path).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            match self.strings() {
+                Some(_) => write_json(self, &mut file)?,
+                None => write_npy(self, &mut file)?,
+            }
+            file.flush()
+        });
+        match made {
             Ok(()) => Ok(path),
             Err(source) => Err(FileError::Io { path, source }),
         }

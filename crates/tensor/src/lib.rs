@@ -19,6 +19,7 @@ mod element;
 mod file;
 pub mod float8;
 mod json;
+pub mod memory;
 mod npy;
 pub mod packed;
 mod shape;

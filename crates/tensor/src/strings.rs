@@ -3,7 +3,7 @@
 //! Little-endian `i32`s: how many strings, where the first starts, where each ends; then the text
 //! of all of them, to which those positions refer.
 
-use crate::{ElementType, Tensor, TensorError, element_count};
+use crate::{ElementType, Tensor, TensorError, element_count, memory};
 
 impl Tensor {
     /// The `string` tensor that `bytes` hold. Bytes after the last string are ignored, and a tensor
@@ -32,12 +32,7 @@ impl Tensor {
                 bytes.len()
             ))
         })?;
-        let mut strings = Vec::new();
-        strings
-            .try_reserve_exact(count)
-            .map_err(|_| TensorError::OutOfMemory {
-                bytes: count.saturating_mul(size_of::<String>()),
-            })?;
+        let mut strings = memory::room_for(count)?;
         let mut start = position(bytes, 1)?;
         for k in 0..count {
             let end = position(bytes, k + 2)?;
@@ -48,7 +43,7 @@ impl Tensor {
                 ))
             })?;
             let one = std::str::from_utf8(one).map_err(|e| broken(format!("string {k}: {e}")))?;
-            strings.push(one.to_owned());
+            strings.push(memory::text(one)?);
             start = end;
         }
         Tensor::from_strings(shape, strings)
@@ -65,7 +60,13 @@ impl Tensor {
                 .map_err(|_| broken(format!("position {n} does not fit an i32")))?;
             Ok(n.to_le_bytes())
         };
-        let mut bytes = Vec::from(i32_bytes(strings.len())?);
+        let text = strings
+            .iter()
+            .map(String::len)
+            .fold(0, usize::saturating_add);
+        let positions = strings.len().saturating_add(2).saturating_mul(4);
+        let mut bytes = memory::room_for(positions.saturating_add(text))?;
+        bytes.extend(i32_bytes(strings.len())?);
         bytes.extend([0; 4]);
         let mut end = 0;
         for one in strings {

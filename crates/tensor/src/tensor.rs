@@ -7,7 +7,7 @@ use bytes::Bytes;
 use half::{bf16, f16};
 
 use crate::storage::{AlignedBytes, Memory, Storage};
-use crate::{ElementType, Shape, element_count};
+use crate::{ElementType, Shape, element_count, memory};
 
 /// An array of elements in row-major order, in the packing of the IR format.
 ///
@@ -86,13 +86,7 @@ impl Tensor {
     pub fn zeros(element_type: ElementType, shape: &[usize]) -> Result<Tensor, TensorError> {
         let storage = if element_type == ElementType::String {
             let count = checked_len(element_type, shape)?.0;
-            let mut strings = Vec::new();
-            let bytes = count.saturating_mul(size_of::<String>());
-            strings
-                .try_reserve_exact(count)
-                .map_err(|_| TensorError::OutOfMemory { bytes })?;
-            strings.resize(count, String::new());
-            Storage::Strings(Arc::new(strings))
+            Storage::Strings(Arc::new(memory::filled(count, String::new())?))
         } else {
             Storage::Owned(Arc::new(AlignedBytes::zeros(
                 checked_len(element_type, shape)?.1,

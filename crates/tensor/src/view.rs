@@ -6,7 +6,7 @@ use std::fmt;
 use bytemuck::PodCastError;
 use half::{bf16, f16};
 
-use crate::{Element, ElementType, Tensor, TensorError, float8, packed};
+use crate::{Element, ElementType, Tensor, TensorError, float8, memory, packed};
 use ElementType::*;
 
 /// How many elements `Display` shows.
@@ -79,7 +79,7 @@ impl Tensor {
                 expected: "a number",
                 found: ty,
             }),
-            _ => Ok(self.to_i64_vec()?.into_iter().map(|n| n as f64).collect()),
+            _ => memory::collected(self.to_i64_vec()?.into_iter().map(|n| n as f64)),
         }
     }
 
@@ -145,7 +145,7 @@ impl Tensor {
     }
 
     fn collect<R>(&self, read: impl Fn(&[u8]) -> R) -> Result<Vec<R>, TensorError> {
-        let mut all = self.room()?;
+        let mut all = memory::room_for(self.element_count())?;
         all.extend(
             self.bytes()
                 .chunks_exact(self.element_type().bits() / 8)
@@ -155,18 +155,9 @@ impl Tensor {
     }
 
     fn collect_codes<R>(&self, decode: impl Fn(u8) -> R) -> Result<Vec<R>, TensorError> {
-        let mut all = self.room()?;
+        let mut all = memory::room_for(self.element_count())?;
         let (ty, bytes) = (self.element_type(), self.bytes());
         all.extend((0..self.element_count()).map(|k| decode(packed::get(ty, bytes, k))));
-        Ok(all)
-    }
-
-    fn room<R>(&self) -> Result<Vec<R>, TensorError> {
-        let mut all = Vec::new();
-        let count = self.element_count();
-        let bytes = count.saturating_mul(size_of::<R>());
-        all.try_reserve_exact(count)
-            .map_err(|_| TensorError::OutOfMemory { bytes })?;
         Ok(all)
     }
 }

@@ -3,10 +3,10 @@
 use super::{Branch, Collect, Control, Feed, Repeat, Slices};
 use crate::error::Problem;
 use crate::model::{Model, Node, NodeKind, TensorId};
-use crate::specialize::{BodyTypes, Types, infer_body};
+use crate::specialize::{BodyTypes, Budget, Types, infer_body};
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
-use vinelift_ops::TensorType;
+use vinelift_ops::{Stop, TensorType};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 use vinelift_xml::BodyKind;
 
@@ -25,12 +25,13 @@ impl Control {
         &self,
         node: &Node,
         inputs: &Inputs<'_>,
+        budget: &Budget<'_>,
     ) -> Result<Vec<TensorType>, Problem> {
         match self {
             Control::If { then, otherwise } => {
                 inputs.expect_only(0, "condition", ElementType::Boolean)?;
                 let of = |kind, branch: &Branch| {
-                    let types = branch_types(node.body(kind)?, kind, branch, inputs)?;
+                    let types = branch_types(node.body(kind)?, kind, branch, inputs, budget)?;
                     Ok::<_, Problem>(types)
                 };
                 let condition =
@@ -41,7 +42,7 @@ impl Control {
                     None => hulls(&of(BodyKind::Then, then)?, &of(BodyKind::Else, otherwise)?),
                 }
             }
-            Control::Repeat(repeat) => repeat.infer(node, inputs),
+            Control::Repeat(repeat) => repeat.infer(node, inputs, budget),
         }
     }
 }
@@ -75,7 +76,8 @@ impl Model {
             ]),
             Control::Repeat(repeat) => {
                 let body = self.node(node).body(BodyKind::Body)?;
-                let (_, parameters) = repeat.body_types(body, &inputs)?;
+                let budget = Budget::new(Stop::NEVER);
+                let (_, parameters) = repeat.body_types(body, &inputs, &budget)?;
                 Ok(vec![(BodyKind::Body, parameters)])
             }
         }
@@ -104,6 +106,7 @@ fn branch_types(
     kind: BodyKind,
     branch: &Branch,
     inputs: &Inputs<'_>,
+    budget: &Budget<'_>,
 ) -> Result<Vec<TensorType>, Problem> {
     let types: Vec<TensorType> = branch
         .feeds
@@ -111,7 +114,7 @@ fn branch_types(
         .map(|i| inputs.types[*i].clone())
         .collect();
     let values: Vec<Option<&Tensor>> = branch.feeds.iter().map(|i| inputs.values[*i]).collect();
-    let found = infer_body(body, &types, &values).map_err(|e| Problem::body(kind, e))?;
+    let found = infer_body(body, &types, &values, budget).map_err(|e| Problem::body(kind, e))?;
     Ok(branch
         .outputs
         .iter()
@@ -132,7 +135,12 @@ fn hull(a: &TensorType, b: &TensorType) -> Result<TensorType, Problem> {
 }
 
 impl Repeat {
-    fn infer(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Vec<TensorType>, Problem> {
+    fn infer(
+        &self,
+        node: &Node,
+        inputs: &Inputs<'_>,
+        budget: &Budget<'_>,
+    ) -> Result<Vec<TensorType>, Problem> {
         if self.counted {
             let trips = inputs.types[0].element;
             if !matches!(trips, ElementType::I32 | ElementType::I64) {
@@ -143,7 +151,7 @@ impl Repeat {
             inputs.expect_only(1, "condition", ElementType::Boolean)?;
         }
         let body = node.body(BodyKind::Body)?;
-        let (found, parameters) = self.body_types(body, inputs)?;
+        let (found, parameters) = self.body_types(body, inputs, budget)?;
         let count = self.iterations(inputs, &found);
         if self.counted
             && count.min > 0
@@ -175,6 +183,7 @@ impl Repeat {
         &self,
         body: &Model,
         inputs: &Inputs<'_>,
+        budget: &Budget<'_>,
     ) -> Result<(BodyTypes, Vec<TensorType>), Problem> {
         let mut parameters = Vec::with_capacity(self.feeds.len());
         for (feed, parameter) in self.feeds.iter().zip(&body.parameters) {
@@ -196,7 +205,7 @@ impl Repeat {
             })
             .collect();
         for round in 0.. {
-            let found = infer_body(body, &parameters, &values)
+            let found = infer_body(body, &parameters, &values, budget)
                 .map_err(|e| Problem::body(BodyKind::Body, e))?;
             let mut stable = true;
             for (feed, ty) in self.feeds.iter().zip(&mut parameters) {

@@ -1,20 +1,25 @@
 //! Nodes that no nest computes: operators that are functions of their own, and nodes that run
 //! sub-graphs.
 
+use super::budget::work;
 use super::walk::{Ports, Walk};
 use crate::control::{Control, Inputs};
 use crate::error::{LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use petgraph::graph::NodeIndex;
-use vinelift_ops::{Evaluate, Infer, Instance, Native, OpDef, TensorType};
+use std::time::Instant;
+use vinelift_ops::{Evaluate, Infer, Instance, Native, OpDef, OpError, Stop, TensorType};
 use vinelift_tensor::Tensor;
 
-/// The most elements of all inputs together of a function that is evaluated while compiling.
-const FOLD_ELEMENTS: usize = 1 << 16;
-
 impl Model {
-    /// The outputs of the node, an operator that is a function of its own, for these inputs.
-    pub fn evaluate(&self, node: NodeIndex, inputs: &[Tensor]) -> Result<Vec<Tensor>, LayerError> {
+    /// The outputs of the node, an operator that is a function of its own, for these inputs. It is given
+    /// up when `stop` says so: then the problem [is cancelled](Problem::is_cancelled).
+    pub fn evaluate(
+        &self,
+        node: NodeIndex,
+        inputs: &[Tensor],
+        stop: Stop<'_>,
+    ) -> Result<Vec<Tensor>, LayerError> {
         let node = self.node(node);
         let NodeKind::Operator {
             def,
@@ -30,7 +35,7 @@ impl Model {
         let values: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
         let outputs = Infer::new(def, &types, &values)
             .and_then(|cx| op.infer(&cx))
-            .and_then(|types| op.evaluate(&Evaluate::new(def, inputs, &types)));
+            .and_then(|types| op.evaluate(&Evaluate::new(def, inputs, &types).with_stop(stop)));
         outputs.map_err(|e| LayerError {
             layer: node.label(),
             problem: Problem::Op(e),
@@ -52,12 +57,9 @@ impl Walk<'_> {
         results: &[TensorType],
     ) {
         let constant: Option<Vec<Tensor>> = values.iter().map(|v| v.cloned()).collect();
-        let inputs = constant.filter(|inputs| {
-            let elements = inputs.iter().map(Tensor::element_count);
-            op.is_function() && elements.fold(0, usize::saturating_add) <= FOLD_ELEMENTS
-        });
-        // What is wrong with the contents is reported when the model runs.
-        let folded = inputs.and_then(|i| op.evaluate(&Evaluate::new(def, &i, results)).ok());
+        let inputs = constant
+            .filter(|inputs| op.is_function() && self.is_folding(node, work(inputs, results)));
+        let folded = inputs.and_then(|inputs| self.evaluate(node, def, op, &inputs, results));
         let Some(outputs) = folded else {
             self.call(node);
             return;
@@ -68,6 +70,26 @@ impl Walk<'_> {
             self.values.insert(tensor, value);
             self.available.insert(tensor);
         }
+    }
+
+    /// The outputs, unless that takes too long. What is wrong with the contents is reported when the
+    /// model runs.
+    fn evaluate(
+        &mut self,
+        node: NodeIndex,
+        def: &'static OpDef,
+        op: &dyn Native,
+        inputs: &[Tensor],
+        outputs: &[TensorType],
+    ) -> Option<Vec<Tensor>> {
+        let start = Instant::now();
+        let cx = Evaluate::new(def, inputs, outputs).with_stop(self.budget.stop());
+        let made = op.evaluate(&cx);
+        self.budget.spend(start, made.iter().flatten());
+        if made == Err(OpError::Cancelled) {
+            self.types.left.insert(node);
+        }
+        made.ok()
     }
 
     pub(super) fn control(&mut self, node: NodeIndex, control: &Control) -> Result<(), Problem> {
@@ -85,7 +107,7 @@ impl Walk<'_> {
             types: &types,
             values: &values,
         };
-        let results = control.infer(self.model.node(node), &inputs)?;
+        let results = control.infer(self.model.node(node), &inputs, self.budget)?;
         self.declare(&outputs, &results)?;
         self.call(node);
         Ok(())

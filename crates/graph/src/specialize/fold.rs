@@ -3,26 +3,30 @@
 use super::walk::{Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
+use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
+use std::time::Instant;
 use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret};
 use vinelift_tensor::{ElementType, Tensor};
 
-/// The most points of all loops together that are interpreted while compiling. More than that is
-/// left to native code.
-const FOLD_POINTS: usize = 1 << 16;
-
 impl Walk<'_> {
     /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.
-    pub(super) fn fold(&mut self, before: &Mark, outputs: &[TensorId]) -> Result<bool, Problem> {
+    pub(super) fn fold(
+        &mut self,
+        node: NodeIndex,
+        before: &Mark,
+        outputs: &[TensorId],
+    ) -> Result<bool, Problem> {
         let stages = before.stages..self.nest.stages.len();
         let strings = outputs.iter().any(|t| {
             self.types
                 .get(*t)
                 .is_none_or(|ty| ty.element == ElementType::String)
         });
-        if strings || self.nest.points_in(stages.clone()) > FOLD_POINTS {
+        if strings || !self.is_folding(node, self.nest.points_in(stages.clone())) {
             return Ok(false);
         }
+        let start = Instant::now();
         let kernel = self.nest.extract(stages);
         let mut results = Vec::new();
         for tensor in outputs {
@@ -56,6 +60,8 @@ impl Walk<'_> {
         // An index that is out of range is reported when the model runs, as for any other index.
         let done = interpret(&kernel.nest, &mut bytes).is_ok();
         drop(bytes);
+        let made = results.iter().map(|(_, value)| value);
+        self.budget.spend(start, made.filter(|_| done));
         if done {
             for (tensor, (_, value)) in outputs.iter().zip(results) {
                 self.values.insert(*tensor, value);

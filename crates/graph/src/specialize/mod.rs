@@ -7,6 +7,7 @@
 //! what reads its outputs is lowered once their shapes are known.
 
 mod bounds;
+mod budget;
 mod calls;
 mod fold;
 mod variables;
@@ -15,10 +16,11 @@ mod walk;
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use crate::strings::Strings;
+pub(crate) use budget::Budget;
 use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
-use vinelift_ops::{IndexPolicy, TensorType};
+use vinelift_ops::{IndexPolicy, Stop, TensorType};
 use vinelift_tensor::{PartialShape, Shape, Tensor};
 use walk::{Mode, Walk};
 
@@ -28,6 +30,8 @@ pub struct Types {
     types: FxHashMap<TensorId, TensorType>,
     /// The values of those that operators make of constants alone, as [`infer`] finds them.
     folded: FxHashMap<TensorId, Tensor>,
+    /// The nodes that were left to the run because too much had been spent on others.
+    left: FxHashSet<NodeIndex>,
 }
 
 impl Types {
@@ -87,12 +91,25 @@ pub struct Segment {
 
 /// The types of all tensors, as far as the declared shapes of the parameters determine them.
 pub fn infer(model: &Model) -> Result<Types, Error> {
+    infer_until(model, Stop::NEVER)
+}
+
+/// As [`infer`], to be given up with [`Error::Cancelled`] when `stop` says so.
+pub fn infer_until(model: &Model, stop: Stop<'_>) -> Result<Types, Error> {
+    let budget = Budget::new(stop);
     let shapes = model.parameters.iter();
     let shapes: Vec<PartialShape> = shapes.map(|p| model.declared_type(*p).shape).collect();
     let mut strings = Strings::default();
     let known = Known::default();
-    let mut walk = Walk::new(model, &shapes, &known, Mode::Declared, &mut strings);
-    walk.all()?;
+    let mut walk = Walk::new(
+        model,
+        &shapes,
+        &known,
+        Mode::Declared,
+        &budget,
+        &mut strings,
+    );
+    walk.over(model.order.iter())?;
     let (values, mut types) = (walk.values, walk.types);
     let is_folded = |t: &TensorId| matches!(model.node(t.node).kind, NodeKind::Operator { .. });
     types.folded = values.into_iter().filter(|(t, _)| is_folded(t)).collect();
@@ -111,6 +128,7 @@ pub(crate) fn infer_body(
     body: &Model,
     types: &[TensorType],
     values: &[Option<&Tensor>],
+    budget: &Budget<'_>,
 ) -> Result<BodyTypes, Error> {
     let mut known = Known::default();
     let mut errors = Vec::new();
@@ -132,8 +150,8 @@ pub(crate) fn infer_body(
     }
     let shapes: Vec<PartialShape> = types.iter().map(|t| t.shape.clone()).collect();
     let mut strings = Strings::default();
-    let mut walk = Walk::new(body, &shapes, &known, Mode::Body, &mut strings);
-    walk.all()?;
+    let mut walk = Walk::new(body, &shapes, &known, Mode::Body, budget, &mut strings);
+    walk.over(body.order.iter())?;
     let sources = body.results.iter().flat_map(|r| body.inputs(*r));
     let (results, values) = sources
         .filter_map(|t| Some((walk.types.get(t)?.clone(), walk.values.get(&t).cloned())))
@@ -154,6 +172,8 @@ pub struct Given<'a> {
     pub policy: IndexPolicy,
     /// Whether the model is a body, whose parameters take the shapes that they are given.
     pub is_body: bool,
+    /// When to give up, with [`Error::Cancelled`].
+    pub stop: Stop<'a>,
 }
 
 /// Lowers what can be lowered with what is given. `strings` numbers the texts of constants.
@@ -168,19 +188,13 @@ pub fn specialize(
         is_body: given.is_body,
         policy: given.policy,
     };
-    let mut walk = Walk::new(model, &shapes, given.known, mode, strings);
+    let budget = Budget::new(given.stop);
+    let mut walk = Walk::new(model, &shapes, given.known, mode, &budget, strings);
     // What is folded depends on no parameter, but on what happens to indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
-    walk.folded = given.inferred.filter(|_| is_same).map(|t| &t.folded);
+    walk.inferred = given.inferred.filter(|_| is_same);
     let live = live(model, given.known);
-    model
-        .order
-        .iter()
-        .filter(|n| live.contains(n))
-        .for_each(|node| walk.node(*node));
-    if !walk.errors.is_empty() {
-        return Err(Error::Layers(walk.errors));
-    }
+    walk.over(model.order.iter().filter(|n| live.contains(n)))?;
     walk.finish(&live)
 }
 

@@ -1,5 +1,6 @@
 //! The walk: node by node, infer, lower or fold.
 
+use super::budget::{Budget, Verdict};
 use super::{Known, Segment, Source, Types};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
@@ -8,9 +9,9 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vinelift_nest::{Bound, BufferId, LayerId, Nest, Role};
+use vinelift_nest::{Bound, BufferId, LayerId, MAX_RANK, Nest, Role};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
-use vinelift_tensor::{ElementType, PartialShape, Shape, Tensor, element_count};
+use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count};
 
 /// What a walk is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,9 @@ pub(super) struct Walk<'a> {
     pub(super) mode: Mode,
     pub(super) strings: &'a mut Strings,
     pub(super) types: Types,
-    /// Values that need not be found again.
-    pub(super) folded: Option<&'a FxHashMap<TensorId, Tensor>>,
+    pub(super) budget: &'a Budget<'a>,
+    /// What was found before for the same model: its values need not be found again.
+    pub(super) inferred: Option<&'a Types>,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
     /// What is known of the elements of small tensors that are not constant.
@@ -53,6 +55,7 @@ impl<'a> Walk<'a> {
         shapes: &'a [PartialShape],
         known: &'a Known,
         mode: Mode,
+        budget: &'a Budget<'a>,
         strings: &'a mut Strings,
     ) -> Walk<'a> {
         Walk {
@@ -63,9 +66,10 @@ impl<'a> Walk<'a> {
             strings,
             types: Types {
                 types: known.computed.clone(),
-                folded: FxHashMap::default(),
+                ..Types::default()
             },
-            folded: None,
+            budget,
+            inferred: None,
             values: known.values.clone(),
             bounds: FxHashMap::default(),
             available: known.computed.keys().copied().collect(),
@@ -78,9 +82,19 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks over all nodes.
-    pub(super) fn all(&mut self) -> Result<(), Error> {
-        self.model.order.iter().for_each(|node| self.node(*node));
+    /// Walks over these nodes.
+    pub(super) fn over<'n>(
+        &mut self,
+        mut nodes: impl Iterator<Item = &'n NodeIndex>,
+    ) -> Result<(), Error> {
+        let goes_on = |_: &&NodeIndex| !self.budget.is_cancelled();
+        let budget = self.budget;
+        for node in nodes.by_ref().take_while(goes_on) {
+            self.node(*node);
+        }
+        if budget.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         if self.errors.is_empty() {
             return Ok(());
         }
@@ -120,10 +134,11 @@ impl<'a> Walk<'a> {
                 both.ok_or_else(|| Problem::Graph(format!("shape {shape}, expected {declared}")))?
             }
         };
-        if shape.is_static() {
+        let is_static = shape.is_static();
+        self.declare(&[tensor], &[TensorType::new(element, shape)])?;
+        if is_static {
             self.available.insert(tensor);
         }
-        self.types.set(tensor, TensorType::new(element, shape));
         Ok(())
     }
 
@@ -171,25 +186,18 @@ impl<'a> Walk<'a> {
         };
         self.bounds_of_types(&**op, &cx, &outputs);
         let missing: Vec<TensorId> = cx.missing().map(|i| inputs[i]).collect();
-        let shapes: Option<Vec<Shape>> = results.iter().map(|t| t.shape.to_static()).collect();
         self.wanted
             .extend(missing.iter().filter(|t| self.available.contains(t)));
-        let (Some(shapes), true) = (
-            shapes,
-            missing.is_empty() && types.iter().all(|t| t.shape.is_static()),
-        ) else {
+        let is_ready = missing.is_empty() && types.iter().all(|t| t.shape.is_static());
+        if !is_ready || !results.iter().all(|t| t.shape.is_static()) {
             return Ok(());
-        };
-        for (ty, shape) in results.iter().zip(&shapes) {
-            let bytes = element_count(shape).and_then(|n| ty.element.byte_len(n));
-            bytes.ok_or_else(|| Problem::Graph(format!("its output {ty} is too large")))?;
         }
         self.lower(node, def, op, &inputs, &outputs, &values)
     }
 
     /// Takes the values of all `outputs` that were found before, if they were.
     fn is_folded(&mut self, outputs: &[TensorId]) -> bool {
-        let known = |t: &TensorId| Some((*t, self.folded?.get(t)?.clone()));
+        let known = |t: &TensorId| Some((*t, self.inferred?.folded.get(t)?.clone()));
         let Some(values) = outputs.iter().map(known).collect::<Option<Vec<_>>>() else {
             return false;
         };
@@ -200,6 +208,18 @@ impl<'a> Walk<'a> {
             self.available.insert(*tensor);
         }
         !values.is_empty()
+    }
+
+    /// Whether to compute the values of `node` now, which takes so much work.
+    pub(super) fn is_folding(&mut self, node: NodeIndex, work: usize) -> bool {
+        if self.inferred.is_some_and(|t| t.left.contains(&node)) {
+            return false;
+        }
+        let verdict = self.budget.verdict(work);
+        if verdict == Verdict::Spent {
+            self.types.left.insert(node);
+        }
+        verdict == Verdict::Compute
     }
 
     /// What a node reads and gives; `None` if there is nothing left to do for it.
@@ -235,6 +255,7 @@ impl<'a> Walk<'a> {
             )));
         }
         for (tensor, ty) in outputs.iter().zip(types) {
+            check(ty)?;
             self.types.set(*tensor, ty.clone());
         }
         Ok(())
@@ -281,7 +302,7 @@ impl<'a> Walk<'a> {
 
         let own = |b: &BufferId| b.0 as usize >= before.buffers && !self.is_input(*b);
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
-        if read.iter().all(|b| own(b) || constant(b)) && self.fold(&before, outputs)? {
+        if read.iter().all(|b| own(b) || constant(b)) && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());
         }
@@ -395,6 +416,21 @@ impl<'a> Walk<'a> {
             types: self.types,
         })
     }
+}
+
+/// Whether a tensor of this type can be had.
+fn check(ty: &TensorType) -> Result<(), Problem> {
+    let rank = ty.shape.rank().unwrap_or(0);
+    if rank > MAX_RANK {
+        let text = format!("its output has rank {rank}, more than {MAX_RANK}");
+        return Err(Problem::Graph(text));
+    }
+    if let Some(shape) = ty.shape.to_static() {
+        let bytes = element_count(&shape).and_then(|n| ty.element.byte_len(n));
+        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok());
+        bytes.ok_or_else(|| Problem::Graph(format!("its output {ty} is too large")))?;
+    }
+    Ok(())
 }
 
 /// What a node reads and gives.

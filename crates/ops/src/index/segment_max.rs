@@ -111,7 +111,7 @@ impl Op for SegmentMax {
 
 /// One more than the largest segment id.
 fn largest(cx: &Infer<'_>) -> Result<Dim, OpError> {
-    let Some(ids) = cx.integers("segment_ids")? else {
+    let Some(ids) = cx.integers_up_to(usize::MAX, "segment_ids")? else {
         return Ok(Dim::ANY);
     };
     let largest = ids.into_iter().max().unwrap_or(-1);

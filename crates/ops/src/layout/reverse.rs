@@ -9,8 +9,8 @@ use crate::infer::normalize_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
+use vinelift_nest::{MAX_RANK, Scalar};
 use vinelift_tensor::{ElementType, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -40,6 +40,7 @@ impl Op for Reverse {
             Mode::Index => cx.expect_integer("axis")?,
             Mode::Mask => cx.expect("axis", "boolean", |t| t == ElementType::Boolean)?,
         };
+        cx.expect_list("axis", MAX_RANK)?;
         if let (Some(axis), Some(rank)) = (cx.constant("axis"), cx.shape("data").rank()) {
             self.reversed(axis, rank)?;
         }

@@ -67,7 +67,7 @@ impl Op for Split {
 
 impl Op for VariadicSplit {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let lengths = cx.integers("split_lengths")?;
+        let lengths = cx.integers_up_to(MOST, "split_lengths")?;
         let Some(parts) = lengths
             .as_ref()
             .map(Vec::len)

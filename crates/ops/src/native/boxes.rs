@@ -1,6 +1,8 @@
 //! Boxes with sides along the axes, and greedy suppression of those that overlap better ones.
 
 use super::real::Real;
+use crate::{OpError, Stop};
+use vinelift_tensor::memory::extend;
 
 /// A box by two opposite corners, the first of which has the smaller coordinates unless the box is
 /// none.
@@ -138,19 +140,21 @@ pub(super) fn greedy<R: Real>(
     candidates: &[usize],
     most: usize,
     mut threshold: Threshold<R>,
+    stop: Stop<'_>,
     iou: impl Fn(usize, usize) -> R,
-) -> Vec<usize> {
+) -> Result<Vec<usize>, OpError> {
     let mut kept: Vec<usize> = Vec::new();
     for &i in candidates {
         if kept.len() >= most {
             break;
         }
+        stop.go_on()?;
         if !kept.iter().any(|j| threshold.is_exceeded_by(iou(i, *j))) {
-            kept.push(i);
+            extend(&mut kept, [i])?;
             threshold.lower();
         }
     }
-    kept
+    Ok(kept)
 }
 
 /// Sorts positions by their scores, the highest first, the lowest position first among equals, and NaN
@@ -220,14 +224,17 @@ mod tests {
         let iou = |i: usize, j: usize| if i.abs_diff(j) == 1 { 0.6f32 } else { 0.0 };
         let all = [0, 1, 2, 3];
         let below = Threshold::below(0.6);
-        assert_eq!(greedy(&all, 9, below, iou), [0, 2]);
-        assert_eq!(greedy(&all, 1, below, iou), [0]);
-        assert_eq!(greedy(&all, 9, Threshold::above(0.6), iou), all);
+        assert_eq!(greedy(&all, 9, below, Stop::NEVER, iou).unwrap(), [0, 2]);
+        assert_eq!(greedy(&all, 1, below, Stop::NEVER, iou).unwrap(), [0]);
+        assert_eq!(
+            greedy(&all, 9, Threshold::above(0.6), Stop::NEVER, iou).unwrap(),
+            all
+        );
         let adaptive = Threshold {
             eta: 0.9,
             ..Threshold::above(0.65)
         };
-        assert_eq!(greedy(&all, 9, adaptive, iou), [0, 2]);
+        assert_eq!(greedy(&all, 9, adaptive, Stop::NEVER, iou).unwrap(), [0, 2]);
     }
 
     #[test]

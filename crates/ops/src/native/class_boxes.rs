@@ -9,6 +9,7 @@ use super::selection;
 use crate::error::ensure;
 use crate::{OpError, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// The order of the selected boxes.
@@ -111,8 +112,8 @@ impl Limits {
                 image.sort_by_key(|f| f.class);
             }
         }
-        let counts: Vec<i64> = images.iter().map(|image| image.len() as i64).collect();
-        let mut all: Vec<Found<R>> = images.into_iter().flatten().collect();
+        let counts = collected(images.iter().map(|image| image.len() as i64))?;
+        let mut all = collected(images.into_iter().flatten())?;
         // Images stay in their order where this does not part them.
         match self.sort {
             Sort::Class if self.across_batch => all.sort_by_key(|f| f.class),
@@ -123,8 +124,8 @@ impl Limits {
             let named = [R::of(f.class as f64), f.score];
             named.into_iter().chain(f.rect.corners())
         });
-        let rows: Vec<R> = rows.collect();
-        let flat: Vec<i64> = all.iter().map(|f| f.flat as i64).collect();
+        let rows = collected(rows)?;
+        let flat = collected(all.iter().map(|f| f.flat as i64))?;
         Ok(vec![
             real::tensor(element, &[all.len(), 6], &rows)?,
             integers(self.index, &[all.len(), 1], &flat)?,

@@ -7,7 +7,7 @@
 //! the last one, the blank class, and gives the lengths of what is decoded. Of classes that are
 //! equally probable the first is taken.
 
-use super::checks::{filled, index_type, output_type};
+use super::checks::{index_type, output_type};
 use super::evaluate::{floats, integers};
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -15,6 +15,7 @@ use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{filled, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -80,6 +81,7 @@ impl Native for Masked {
         let blank = classes as i64 - 1;
         let mut out = filled(batch * steps, -1.0)?;
         for b in 0..batch {
+            cx.go_on()?;
             let length = (0..steps)
                 .take_while(|t| mask[t * batch + b] != 0.0)
                 .count();
@@ -122,8 +124,9 @@ impl Native for SeqLen {
         };
         let blank = cx.integer("blank_index")?.unwrap_or(classes as i64 - 1);
         let mut out = filled(batch * steps, -1)?;
-        let mut found = Vec::with_capacity(batch);
+        let mut found = room_for(batch)?;
         for (b, &length) in lengths.iter().enumerate() {
+            cx.go_on()?;
             let length = usize::try_from(length).ok().filter(|n| *n <= steps);
             let Some(length) = length else {
                 let message = format!("`sequence_length` {lengths:?} must lie in 0 to {steps}");

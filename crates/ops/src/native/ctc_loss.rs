@@ -13,9 +13,9 @@ use super::checks::index_type;
 use super::evaluate::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
-use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
-use std::collections::HashSet;
+use vinelift_tensor::memory::{collected, filled, room_for};
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -97,8 +97,9 @@ impl Native for CtcLoss {
         let (labels, counts) = (cx.integers("labels")?, cx.integers("label_length")?);
         let blank = cx.integer("blank_index")?.unwrap_or(classes as i64 - 1);
         let blank = class("blank_index", blank, classes)?;
-        let mut losses = Vec::with_capacity(batch);
+        let mut losses = room_for(batch)?;
         for b in 0..batch {
+            cx.go_on()?;
             let fits = |n: i64, most: usize| usize::try_from(n).ok().filter(|n| *n <= most);
             let length = fits(lengths[b], steps);
             let both = length.and_then(|length| Some((length, fits(counts[b], length)?)));
@@ -110,10 +111,10 @@ impl Native for CtcLoss {
             };
             let target = self.target(&labels[b * steps..][..count], classes)?;
             let logits = &logits[b * steps * classes..][..length * classes];
-            let scores: Vec<f64> = logits.chunks_exact(classes).flat_map(log_softmax).collect();
+            let scores = collected(logits.chunks_exact(classes).flat_map(log_softmax))?;
             let sum = match self.ctc_merge_repeated {
-                true => merged(&scores, classes, &target, blank),
-                false => unmerged(&scores, classes, &target, blank),
+                true => merged(&scores, classes, &target, blank, cx.stop())?,
+                false => unmerged(&scores, classes, &target, blank, cx.stop())?,
             };
             // Not -0.
             losses.push(0.0 - sum);
@@ -127,10 +128,14 @@ impl CtcLoss {
     /// The labels that a path must decode to.
     fn target(&self, labels: &[i64], classes: usize) -> Result<Vec<usize>, OpError> {
         let labels = labels.iter().map(|&label| class("labels", label, classes));
-        let mut labels = labels.collect::<Result<Vec<usize>, OpError>>()?;
+        let mut found = room_for(labels.len())?;
+        for label in labels {
+            found.push(label?);
+        }
+        let mut labels = found;
         if self.unique {
-            let mut seen = HashSet::new();
-            labels.retain(|label| seen.insert(*label));
+            let mut seen = filled(classes, false)?;
+            labels.retain(|label| !std::mem::replace(&mut seen[*label], true));
         } else if self.preprocess_collapse_repeated {
             labels.dedup();
         }
@@ -167,13 +172,20 @@ fn add(a: f64, b: f64) -> f64 {
 /// Over the paths of which labels that are the same are one label, unless a blank is between.
 ///
 /// State `2i` is the blank before label `i`, state `2i + 1` the label.
-fn merged(scores: &[f64], classes: usize, target: &[usize], blank: usize) -> f64 {
+fn merged(
+    scores: &[f64],
+    classes: usize,
+    target: &[usize],
+    blank: usize,
+    stop: Stop<'_>,
+) -> Result<f64, OpError> {
     let states = 2 * target.len() + 1;
     let class = |s: usize| if s % 2 == 1 { target[s / 2] } else { blank };
-    let mut sums = vec![f64::NEG_INFINITY; states];
+    let mut sums = filled(states, f64::NEG_INFINITY)?;
     // Before the first step a path is as if at the first blank: label 0 can follow.
     sums[0] = 0.0;
     for step in scores.chunks_exact(classes) {
+        stop.go_on()?;
         // From the back, so that the sums before `s` are still those of the step before.
         for s in (0..states).rev() {
             let mut sum = sums[s];
@@ -186,18 +198,25 @@ fn merged(scores: &[f64], classes: usize, target: &[usize], blank: usize) -> f64
             sums[s] = sum + step[class(s)];
         }
     }
-    match states {
+    Ok(match states {
         1 => sums[0],
         _ => add(sums[states - 1], sums[states - 2]),
-    }
+    })
 }
 
 /// Over the paths of which each label is a label of the target.
-fn unmerged(scores: &[f64], classes: usize, target: &[usize], blank: usize) -> f64 {
+fn unmerged(
+    scores: &[f64],
+    classes: usize,
+    target: &[usize],
+    blank: usize,
+    stop: Stop<'_>,
+) -> Result<f64, OpError> {
     // Of the paths that have written so many labels.
-    let mut sums = vec![f64::NEG_INFINITY; target.len() + 1];
+    let mut sums = filled(target.len() + 1, f64::NEG_INFINITY)?;
     sums[0] = 0.0;
     for step in scores.chunks_exact(classes) {
+        stop.go_on()?;
         for s in (0..sums.len()).rev() {
             let mut sum = sums[s] + step[blank];
             if s >= 1 {
@@ -206,7 +225,7 @@ fn unmerged(scores: &[f64], classes: usize, target: &[usize], blank: usize) -> f
             sums[s] = sum;
         }
     }
-    sums[target.len()]
+    Ok(sums[target.len()])
 }
 
 #[cfg(test)]

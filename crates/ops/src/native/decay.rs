@@ -1,8 +1,10 @@
 //! Suppression that lowers the scores of boxes which overlap better ones, instead of dropping them.
 
 use super::real::Real;
+use crate::{OpError, Stop};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use vinelift_tensor::memory::{extend, filled, room_for};
 
 /// Suppression that lowers scores.
 pub(super) struct Decay<R> {
@@ -19,24 +21,28 @@ impl<R: Real> Decay<R> {
         &self,
         candidates: Vec<(usize, R)>,
         most: usize,
+        stop: Stop<'_>,
         iou: impl Fn(usize, usize) -> R,
-    ) -> Vec<(usize, R)> {
+    ) -> Result<Vec<(usize, R)>, OpError> {
         // A score is only brought up to date when it is the highest. Each entry also has the number of
         // selected boxes that its score knows of.
         let entry = |i: usize, score: R, known: usize| (Reverse((score.rank(), i)), known);
-        let mut scores: Vec<R> =
-            vec![R::of(0.0); candidates.iter().map(|c| c.0 + 1).max().unwrap_or(0)];
-        let mut heap = BinaryHeap::new();
+        let count = candidates.iter().map(|c| c.0 + 1).max().unwrap_or(0);
+        let mut scores = filled(count, R::of(0.0))?;
+        let mut entries = room_for(candidates.len())?;
         for (i, score) in candidates {
             scores[i] = score;
-            heap.push(entry(i, score, 0));
+            entries.push(entry(i, score, 0));
         }
+        // It never holds more entries than now.
+        let mut heap = BinaryHeap::from(entries);
         let mut selected: Vec<(usize, R)> = Vec::new();
         while selected.len() < most
             && let Some((Reverse((_, i)), known)) = heap.pop()
         {
+            stop.go_on()?;
             if known == selected.len() {
-                selected.push((i, scores[i]));
+                extend(&mut selected, [(i, scores[i])])?;
                 continue;
             }
             let before = scores[i];
@@ -47,12 +53,12 @@ impl<R: Real> Decay<R> {
             let Some(after) = after else { continue };
             scores[i] = after;
             if after == before {
-                selected.push((i, before));
+                extend(&mut selected, [(i, before)])?;
             } else if after > self.threshold {
                 heap.push(entry(i, after, selected.len()));
             }
         }
-        selected
+        Ok(selected)
     }
 
     /// What a score is multiplied by, unless the box is left out.
@@ -79,19 +85,34 @@ mod tests {
             threshold: 0.0,
         };
         let lower = 0.8 * (-0.25f32).exp();
-        let found = decay.select(candidates.clone(), 9, iou);
+        let found = decay
+            .select(candidates.clone(), 9, Stop::NEVER, iou)
+            .unwrap();
         assert_eq!(found, [(0, 0.9), (2, 0.7), (1, lower)]);
-        assert_eq!(decay.select(candidates.clone(), 2, iou), found[..2]);
+        assert_eq!(
+            decay
+                .select(candidates.clone(), 2, Stop::NEVER, iou)
+                .unwrap(),
+            found[..2]
+        );
         let least = Decay {
             threshold: lower,
             ..decay
         };
-        assert_eq!(least.select(candidates.clone(), 9, iou), found[..2]);
+        assert_eq!(
+            least
+                .select(candidates.clone(), 9, Stop::NEVER, iou)
+                .unwrap(),
+            found[..2]
+        );
         let cut = Decay {
             cut: Some(0.5),
             sigma: 0.5,
             threshold: 0.0,
         };
-        assert_eq!(cut.select(candidates, 9, iou), found[..2]);
+        assert_eq!(
+            cut.select(candidates, 9, Stop::NEVER, iou).unwrap(),
+            found[..2]
+        );
     }
 }

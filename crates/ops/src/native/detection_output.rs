@@ -23,11 +23,12 @@ use super::prior_boxes::{Code, Layout, decode};
 use super::real::{self, Real, is_real};
 use crate::error::ensure;
 use crate::{
-    AttrError, Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature,
+    AttrError, Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop,
     TensorType,
 };
 use serde::Deserialize;
 use serde::de::Error;
+use vinelift_tensor::memory::{collected, extend, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -200,19 +201,19 @@ impl DetectionOutput {
                 };
                 boxes[(image * priors + prior) * count + class]
             };
-            for kept in self.of_image(classes, priors, &score, &rect) {
+            for kept in self.of_image(classes, priors, cx.stop(), &score, &rect)? {
                 let mut rect = rect(kept.class, kept.prior);
                 if self.clip_after_nms {
                     rect = rect.clipped(R::of(1.0), R::of(1.0));
                 }
                 let label = kept.class as f64 - f64::from(u8::from(self.decrease_label_id));
-                rows.extend([R::of(image as f64), R::of(label)]);
-                rows.push(score(kept.class, kept.prior));
-                rows.extend(rect.corners());
+                extend(&mut rows, [R::of(image as f64), R::of(label)])?;
+                extend(&mut rows, [score(kept.class, kept.prior)])?;
+                extend(&mut rows, rect.corners())?;
             }
         }
         // The end, unless there is no row left for it.
-        rows.push(R::of(-1.0));
+        extend(&mut rows, [R::of(-1.0)])?;
         let shape = cx.output(0).shape.to_static();
         let shape = shape.ok_or_else(|| OpError::Shape("the shape is not known".to_owned()))?;
         rows.truncate(shape[2].saturating_mul(7));
@@ -229,16 +230,17 @@ impl DetectionOutput {
         &self,
         classes: usize,
         priors: usize,
+        stop: Stop<'_>,
         score: &impl Fn(usize, usize) -> R,
         rect: &impl Fn(usize, usize) -> Rect<R>,
-    ) -> Vec<Kept> {
+    ) -> Result<Vec<Kept>, OpError> {
         let least = R::of(self.confidence_threshold);
         let top = limit(self.top_k);
         let foreground = |class: &usize| !self.is_background(*class);
         let mut candidates: Vec<(usize, Vec<usize>)> = Vec::new();
         if self.decrease_label_id {
             // The best class of each prior; of the best priors then those of each class.
-            let mut best: Vec<(usize, R)> = Vec::with_capacity(priors);
+            let mut best: Vec<(usize, R)> = room_for(priors)?;
             for prior in 0..priors {
                 let first = (0, R::of(-1.0));
                 let others = (1..classes).filter(foreground);
@@ -248,16 +250,20 @@ impl DetectionOutput {
                 }));
             }
             let counts = |p: &usize| best[*p].0 > 0 && best[*p].1 >= least;
-            let order = best_first((0..priors).filter(counts).collect(), top, |p| best[p].1);
+            let all = collected((0..priors).filter(counts))?;
+            let order = best_first(all, top, |p| best[p].1);
             for class in 1..classes {
                 let of_class = order.iter().copied().filter(|p| best[*p].0 == class);
-                candidates.push((class, of_class.collect()));
+                stop.go_on()?;
+                extend(&mut candidates, [(class, collected(of_class)?)])?;
             }
         } else {
             for class in (0..classes).filter(foreground) {
                 let counts = |p: &usize| score(class, *p) > least;
-                let all = (0..priors).filter(counts).collect();
-                candidates.push((class, best_first(all, top, |p| score(class, p))));
+                stop.go_on()?;
+                let all = collected((0..priors).filter(counts))?;
+                let best = best_first(all, top, |p| score(class, p));
+                extend(&mut candidates, [(class, best)])?;
             }
         }
 
@@ -265,8 +271,11 @@ impl DetectionOutput {
         let mut kept: Vec<Kept> = Vec::new();
         for (class, order) in candidates {
             let iou = |i: usize, j: usize| rect(class, i).iou(&rect(class, j), R::of(0.0));
-            let of_class = greedy(&order, usize::MAX, threshold, iou);
-            kept.extend(of_class.into_iter().map(|prior| Kept { class, prior }));
+            let of_class = greedy(&order, usize::MAX, threshold, stop, iou)?;
+            extend(
+                &mut kept,
+                of_class.into_iter().map(|prior| Kept { class, prior }),
+            )?;
         }
         let most = limit(self.keep());
         if kept.len() > most {
@@ -275,7 +284,7 @@ impl DetectionOutput {
             // Within a class they stay in the order of their scores.
             kept.sort_by_key(|k| k.class);
         }
-        kept
+        Ok(kept)
     }
 }
 

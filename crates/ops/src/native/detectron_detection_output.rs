@@ -21,6 +21,7 @@ use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, extend, filled};
 use vinelift_tensor::{Dim, ElementType, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -121,41 +122,44 @@ impl DetectionOutput {
         let least = R::of(self.score_threshold);
         let mut found: Vec<Detection<R>> = Vec::new();
         for class in 1..classes {
+            cx.go_on()?;
             let score = |i: usize| scores[i * classes + class];
-            let rects: Vec<Rect<R>> = (0..n)
-                .map(|i| {
-                    let deltas = &deltas[(i * classes + class) * 4..][..4];
-                    self.refine(&Rect::read(&rois, i), deltas, [info[0], info[1]])
-                })
-                .collect();
+            let rects = collected((0..n).map(|i| {
+                let deltas = &deltas[(i * classes + class) * 4..][..4];
+                self.refine(&Rect::read(&rois, i), deltas, [info[0], info[1]])
+            }))?;
             let counts = |i: &usize| {
                 let (w, h) = Rect::read(&rois, *i).extents(R::of(0.0));
                 score(*i) > least && w > R::of(0.0) && h > R::of(0.0)
             };
-            let order = best_first((0..n).filter(counts).collect(), n, score);
+            let order = best_first(collected((0..n).filter(counts))?, n, score);
             let threshold = Threshold::above(R::of(self.nms_threshold));
-            let kept = greedy(&order, limit(self.post_nms_count), threshold, |i, j| {
+            let most = limit(self.post_nms_count);
+            let kept = greedy(&order, most, threshold, cx.stop(), |i, j| {
                 rects[i].iou_if_touching(&rects[j], R::of(1.0))
-            });
-            found.extend(kept.into_iter().map(|i| Detection {
+            })?;
+            let detections = kept.into_iter().map(|i| Detection {
                 class,
                 score: score(i),
                 rect: rects[i],
-            }));
+            });
+            extend(&mut found, detections)?;
         }
         let most = count("max_detections_per_image", self.max_detections_per_image)?;
         if found.len() > most {
-            let best = best_first((0..found.len()).collect(), most, |k| found[k].score);
-            found = best.into_iter().map(|k| found[k]).collect();
+            let all = collected(0..found.len())?;
+            let best = best_first(all, most, |k| found[k].score);
+            found = collected(best.into_iter().map(|k| found[k]))?;
         }
 
         let element = cx.input("input_rois").element_type();
-        let rects: Vec<R> = found.iter().flat_map(|d| d.rect.corners()).collect();
-        let scores: Vec<R> = found.iter().map(|d| d.score).collect();
+        let rects = collected(found.iter().flat_map(|d| d.rect.corners()))?;
+        let scores = collected(found.iter().map(|d| d.score))?;
         let rects = real::padded(element, &[most, 4], &rects)?;
         let scores = real::padded(element, &[most], &scores)?;
-        let mut classes: Vec<i64> = found.iter().map(|d| d.class as i64).collect();
-        classes.resize(most, 0);
+        let mut classes = filled(most, 0)?;
+        let places = classes.iter_mut().zip(&found);
+        places.for_each(|(place, d)| *place = d.class as i64);
         let classes = integers(ElementType::I32, &[most], &classes)?;
         Ok(vec![rects, classes, scores])
     }

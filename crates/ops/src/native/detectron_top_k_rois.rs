@@ -12,6 +12,7 @@ use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{Dim, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -51,9 +52,9 @@ impl Native for TopKRois {
         let rois = cx.input("input_rois");
         let probabilities = cx.f64s("rois_probs")?;
         let most = count("max_rois", self.max_rois)?;
-        let all = (0..probabilities.len()).collect();
+        let all = collected(0..probabilities.len())?;
         let order = best_first(all, most, |i| probabilities[i]);
-        let positions: Vec<usize> = order.iter().flat_map(|i| 4 * i..4 * i + 4).collect();
+        let positions = collected(order.iter().flat_map(|i| 4 * i..4 * i + 4))?;
         let found = take(rois, &[order.len(), 4], &positions)?;
         let mut out = Tensor::zeros(rois.element_type(), &[most, 4])?;
         let bytes = found.bytes();

@@ -68,11 +68,11 @@ fn evaluate(cx: &Evaluate<'_>, direction: Direction) -> Result<Vec<Tensor>, OpEr
     }
     let mut data = data.resized(&shape)?;
     for (axis, _) in axes {
-        data.transform(axis, direction);
+        data.transform(axis, direction, cx.stop())?;
     }
     shape.push(2);
     let ty = cx.input("data").element_type();
-    Ok(vec![floats(ty, &shape, &data.pairs())?])
+    Ok(vec![floats(ty, &shape, &data.pairs()?)?])
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What a native operator sees when it runs.
 
-use crate::{OpDef, OpError, TensorType};
+use crate::{OpDef, OpError, Stop, TensorType};
 use half::{bf16, f16};
+use vinelift_tensor::memory::{collected, room_for, text};
 use vinelift_tensor::{ElementType, Tensor, TensorError, packed};
 
 /// The inputs of an operator with their values, for [`crate::Native::evaluate`].
@@ -9,6 +10,7 @@ pub struct Evaluate<'a> {
     def: &'static OpDef,
     inputs: &'a [Tensor],
     outputs: &'a [TensorType],
+    stop: Stop<'a>,
 }
 
 impl<'a> Evaluate<'a> {
@@ -22,7 +24,23 @@ impl<'a> Evaluate<'a> {
             def,
             inputs,
             outputs,
+            stop: Stop::NEVER,
         }
+    }
+
+    /// The same, to be given up when `stop` says so.
+    pub fn with_stop(self, stop: Stop<'a>) -> Evaluate<'a> {
+        Evaluate { stop, ..self }
+    }
+
+    /// When to give up.
+    pub fn stop(&self) -> Stop<'a> {
+        self.stop
+    }
+
+    /// An error if it is time to give up. To be asked in each turn of a loop that may run long.
+    pub fn go_on(&self) -> Result<(), OpError> {
+        self.stop.go_on()
     }
 
     /// The inferred type of output `i`.
@@ -54,9 +72,11 @@ impl<'a> Evaluate<'a> {
     pub fn f32s(&self, name: &str) -> Result<Vec<f32>, OpError> {
         let tensor = self.input(name);
         if tensor.element_type() == ElementType::F32 {
-            return Ok(tensor.as_slice::<f32>()?.into_owned());
+            return Ok(collected(tensor.as_slice::<f32>()?.iter().copied())?);
         }
-        Ok(tensor.to_f64_vec()?.into_iter().map(|x| x as f32).collect())
+        Ok(collected(
+            tensor.to_f64_vec()?.into_iter().map(|x| x as f32),
+        )?)
     }
 
     /// The elements of input `name` as `f64`.
@@ -97,7 +117,7 @@ pub(crate) fn floats(
         values: &[f64],
         round: impl Fn(f64) -> T,
     ) -> Result<Tensor, TensorError> {
-        let values: Vec<T> = values.iter().map(|x| round(*x)).collect();
+        let values = collected(values.iter().map(|x| round(*x)))?;
         Tensor::from_slice(shape, &values)
     }
     match ty {
@@ -116,7 +136,7 @@ pub(crate) fn integers(
 ) -> Result<Tensor, TensorError> {
     match ty {
         ElementType::I32 => {
-            let values: Vec<i32> = values.iter().map(|x| *x as i32).collect();
+            let values = collected(values.iter().map(|x| *x as i32))?;
             Tensor::from_slice(shape, &values)
         }
         _ => Tensor::from_slice(shape, values),
@@ -131,7 +151,10 @@ pub(crate) fn take(
 ) -> Result<Tensor, TensorError> {
     let ty = from.element_type();
     if let Some(strings) = from.strings() {
-        let taken = positions.iter().map(|p| strings[*p].clone()).collect();
+        let mut taken = room_for(positions.len())?;
+        for p in positions {
+            taken.push(text(&strings[*p])?);
+        }
         return Tensor::from_strings(shape, taken);
     }
     let bytes = from.bytes();
@@ -144,7 +167,7 @@ pub(crate) fn take(
         return Ok(out);
     }
     let width = ty.bits() / 8;
-    let mut out = Vec::with_capacity(positions.len() * width);
+    let mut out = room_for(positions.len().saturating_mul(width))?;
     for p in positions {
         out.extend_from_slice(&bytes[p * width..(p + 1) * width]);
     }

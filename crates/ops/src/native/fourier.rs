@@ -3,13 +3,20 @@
 //! Computed in `f64` whatever the element type is, and rounded once at the end. A length that is no
 //! power of two is not padded.
 
-use super::checks::filled;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
-use crate::{Evaluate, Infer, OpError};
+use crate::{Evaluate, Infer, OpError, Stop};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
+use vinelift_tensor::memory::{collected, filled, room_for};
 use vinelift_tensor::{Dim, PartialShape, element_count};
+
+/// How many numbers the library's tables for a transform have for each of its elements, and more.
+const TABLES: usize = 16;
+
+/// The most numbers that are transformed before it is asked whether they are still wanted, unless a single
+/// line has more.
+const TURN: usize = 1 << 14;
 
 /// The direction of a transform; the inverse one divides by the length.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,20 +37,20 @@ pub(super) struct Grid {
 
 impl Grid {
     /// From real and imaginary parts, which alternate.
-    pub(super) fn from_pairs(shape: &[usize], parts: &[f64]) -> Grid {
+    pub(super) fn from_pairs(shape: &[usize], parts: &[f64]) -> Result<Grid, OpError> {
         let pairs = parts.chunks_exact(2);
-        Grid {
+        Ok(Grid {
             shape: shape.to_vec(),
-            values: pairs.map(|p| Complex64::new(p[0], p[1])).collect(),
-        }
+            values: collected(pairs.map(|p| Complex64::new(p[0], p[1])))?,
+        })
     }
 
     /// Without an imaginary part.
-    pub(super) fn from_reals(shape: &[usize], reals: &[f64]) -> Grid {
-        Grid {
+    pub(super) fn from_reals(shape: &[usize], reals: &[f64]) -> Result<Grid, OpError> {
+        Ok(Grid {
             shape: shape.to_vec(),
-            values: reals.iter().map(|&x| Complex64::new(x, 0.0)).collect(),
-        }
+            values: collected(reals.iter().map(|&x| Complex64::new(x, 0.0)))?,
+        })
     }
 
     pub(super) fn shape(&self) -> &[usize] {
@@ -51,12 +58,12 @@ impl Grid {
     }
 
     /// Real and imaginary parts, alternating.
-    pub(super) fn pairs(&self) -> Vec<f64> {
-        self.values.iter().flat_map(|z| [z.re, z.im]).collect()
+    pub(super) fn pairs(&self) -> Result<Vec<f64>, OpError> {
+        Ok(collected(self.values.iter().flat_map(|z| [z.re, z.im]))?)
     }
 
-    pub(super) fn reals(&self) -> Vec<f64> {
-        self.values.iter().map(|z| z.re).collect()
+    pub(super) fn reals(&self) -> Result<Vec<f64>, OpError> {
+        Ok(collected(self.values.iter().map(|z| z.re))?)
     }
 
     /// Each axis cut, or filled up with zeros at its end, to the extent that it has in `shape`.
@@ -104,10 +111,10 @@ impl Grid {
     }
 
     /// Its last two axes exchanged.
-    pub(super) fn with_last_axes_exchanged(mut self) -> Grid {
+    pub(super) fn with_last_axes_exchanged(mut self) -> Result<Grid, OpError> {
         let rank = self.shape.len();
         let (n, m) = (self.shape[rank - 2], self.shape[rank - 1]);
-        let mut values = Vec::with_capacity(self.values.len());
+        let mut values = room_for(self.values.len())?;
         for block in self.values.chunks_exact(n.saturating_mul(m).max(1)) {
             for j in 0..m {
                 values.extend((0..n).map(|i| block[i * m + j]));
@@ -115,32 +122,44 @@ impl Grid {
         }
         self.values = values;
         self.shape.swap(rank - 2, rank - 1);
-        self
+        Ok(self)
     }
 
     /// The transform along one axis.
-    pub(super) fn transform(&mut self, axis: usize, direction: Direction) {
+    pub(super) fn transform(
+        &mut self,
+        axis: usize,
+        direction: Direction,
+        stop: Stop<'_>,
+    ) -> Result<(), OpError> {
         let n = self.shape[axis];
         if n <= 1 || self.values.is_empty() {
-            return;
+            return Ok(());
         }
+        // The library allocates its tables itself, and ends the process if it cannot.
+        drop(room_for::<Complex64>(n.saturating_mul(TABLES))?);
         let mut planner = FftPlanner::new();
         let fft = match direction {
             Direction::Forward => planner.plan_fft_forward(n),
             Direction::Inverse => planner.plan_fft_inverse(n),
         };
         let inner: usize = self.shape[axis + 1..].iter().product();
+        let mut scratch = filled(fft.get_inplace_scratch_len(), Complex64::ZERO)?;
         if inner == 1 {
-            fft.process(&mut self.values);
+            for lines in self.values.chunks_mut((TURN / n).max(1) * n) {
+                stop.go_on()?;
+                fft.process_with_scratch(lines, &mut scratch);
+            }
         } else {
-            let mut lines = vec![Complex64::ZERO; n * inner];
+            let mut lines = filled(n * inner, Complex64::ZERO)?;
             for block in self.values.chunks_exact_mut(n * inner) {
+                stop.go_on()?;
                 for (k, row) in block.chunks_exact(inner).enumerate() {
                     for (i, z) in row.iter().enumerate() {
                         lines[i * n + k] = *z;
                     }
                 }
-                fft.process(&mut lines);
+                fft.process_with_scratch(&mut lines, &mut scratch);
                 for (k, row) in block.chunks_exact_mut(inner).enumerate() {
                     for (i, z) in row.iter_mut().enumerate() {
                         *z = lines[i * n + k];
@@ -152,11 +171,17 @@ impl Grid {
             let scale = 1.0 / n as f64;
             self.values.iter_mut().for_each(|z| *z *= scale);
         }
+        Ok(())
     }
 
     /// The inverse transform along one axis, of which only the first `extent / 2 + 1` elements are
     /// here: element `extent - k` is the conjugate of element `k`. The result is real.
-    pub(super) fn inverse_of_half(self, axis: usize, extent: usize) -> Result<Grid, OpError> {
+    pub(super) fn inverse_of_half(
+        self,
+        axis: usize,
+        extent: usize,
+        stop: Stop<'_>,
+    ) -> Result<Grid, OpError> {
         let mut whole = self
             .with_extent(axis, extent / 2 + 1)?
             .with_extent(axis, extent)?;
@@ -170,7 +195,7 @@ impl Grid {
                 }
             }
         }
-        whole.transform(axis, Direction::Inverse);
+        whole.transform(axis, Direction::Inverse, stop)?;
         Ok(whole)
     }
 }
@@ -284,10 +309,10 @@ pub(super) fn axes_of(cx: &Evaluate<'_>, rank: usize) -> Result<Vec<Axis>, OpErr
 /// The input `data`, as a complex tensor.
 pub(super) fn read(cx: &Evaluate<'_>, complex: bool) -> Result<Grid, OpError> {
     let (values, shape) = (cx.f64s("data")?, cx.shape("data"));
-    Ok(match (shape, complex) {
+    match (shape, complex) {
         ([dims @ .., _], true) => Grid::from_pairs(dims, &values),
         _ => Grid::from_reals(shape, &values),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -296,20 +321,23 @@ mod tests {
 
     fn counting(shape: &[usize]) -> Grid {
         let n: usize = shape.iter().product();
-        Grid::from_reals(shape, &(0..n).map(|x| x as f64).collect::<Vec<_>>())
+        Grid::from_reals(shape, &(0..n).map(|x| x as f64).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
     fn cuts_and_fills() {
         let grid = counting(&[2, 3]).resized(&[3, 2]).unwrap();
-        assert_eq!(grid.reals(), [0.0, 1.0, 3.0, 4.0, 0.0, 0.0]);
-        assert_eq!(counting(&[0, 3]).resized(&[1, 1]).unwrap().reals(), [0.0]);
+        assert_eq!(grid.reals().unwrap(), [0.0, 1.0, 3.0, 4.0, 0.0, 0.0]);
         assert_eq!(
-            counting(&[2, 0]).resized(&[1, 2]).unwrap().reals(),
+            counting(&[0, 3]).resized(&[1, 1]).unwrap().reals().unwrap(),
+            [0.0]
+        );
+        assert_eq!(
+            counting(&[2, 0]).resized(&[1, 2]).unwrap().reals().unwrap(),
             [0.0; 2]
         );
         assert_eq!(counting(&[2, 3]).resized(&[2, 0]).unwrap().shape(), [2, 0]);
-        assert_eq!(counting(&[]).resized(&[]).unwrap().reals(), [0.0]);
+        assert_eq!(counting(&[]).resized(&[]).unwrap().reals().unwrap(), [0.0]);
         let message = "out of memory: cannot allocate 18446744073709551615 bytes";
         let error = counting(&[1]).resized(&[isize::MAX as usize]).unwrap_err();
         assert_eq!(error.to_string(), message);
@@ -321,7 +349,7 @@ mod tests {
         for n in [1, 2, 3, 4, 6, 7, 16, 31] {
             let grid = counting(&[2, n, 3]);
             let mut found = grid.clone();
-            found.transform(1, Direction::Forward);
+            found.transform(1, Direction::Forward, Stop::NEVER).unwrap();
             for (o, m, i) in [(0, 0, 0), (1, n - 1, 2), (1, n / 2, 1)] {
                 let term = |k: usize| {
                     let angle = -std::f64::consts::TAU * (m * k) as f64 / n as f64;
@@ -333,7 +361,7 @@ mod tests {
                     "{n}"
                 );
             }
-            found.transform(1, Direction::Inverse);
+            found.transform(1, Direction::Inverse, Stop::NEVER).unwrap();
             let off = found
                 .values
                 .iter()

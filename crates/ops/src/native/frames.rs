@@ -1,8 +1,9 @@
 //! What `STFT` and `ISTFT` share: frames of a signal, and the window that belongs to them.
 
-use super::checks::{filled, index_type};
+use super::checks::index_type;
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError};
+use vinelift_tensor::memory::filled;
 
 /// The inputs `frame_size` and `frame_step`, as far as they are known.
 pub(super) struct Frames {

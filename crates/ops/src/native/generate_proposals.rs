@@ -20,8 +20,9 @@ use super::selection;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;
-use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, extend, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -135,7 +136,7 @@ impl GenerateProposals {
             ..Threshold::above(R::of(self.nms_threshold))
         };
         let mut all = Vec::new();
-        let mut counts = Vec::new();
+        let mut counts = room_for(batches)?;
         for b in 0..batches {
             let row = &info[b * columns..(b + 1) * columns];
             let refine = |anchor: &Rect<R>, deltas| {
@@ -144,10 +145,10 @@ impl GenerateProposals {
             let scale = [row[2], row[columns - 1]];
             let least = scale.map(|scale| R::of(self.min_size) * scale);
             let large = |rect: &Rect<R>| proposals::is_large_enough(rect, pixel, least);
-            let found =
-                proposals::best(&maps.proposals(b, refine), limits, threshold, pixel, large);
+            let proposals = maps.proposals(b, cx.stop(), refine)?;
+            let found = proposals::best(&proposals, limits, threshold, pixel, cx.stop(), large)?;
             counts.push(found.len() as i64);
-            all.extend(found);
+            extend(&mut all, found)?;
         }
         let element = cx.input("scores").element_type();
         let [rois, scores] = tensors(element, &all, all.len())?;
@@ -199,10 +200,10 @@ impl SingleImage {
         let least = [R::of(self.min_size); 2];
         let refine =
             |anchor: &Rect<R>, deltas| proposals::refine(anchor, deltas, pixel, [info[0], info[1]]);
-        let mut all = Maps::<R>::read(cx)?.proposals(0, refine);
+        let mut all = Maps::<R>::read(cx)?.proposals(0, cx.stop(), refine)?;
         all.retain(|p| proposals::is_large_enough(&p.rect, pixel, least));
         let threshold = Threshold::above(R::of(self.nms_threshold));
-        let found = proposals::best(&all, limits, threshold, R::of(0.0), |_| true);
+        let found = proposals::best(&all, limits, threshold, R::of(0.0), cx.stop(), |_| true)?;
         let element = cx.input("scores").element_type();
         Ok(tensors(element, &found, after)?.into())
     }
@@ -236,8 +237,10 @@ impl<R: Real> Maps<R> {
     fn proposals(
         &self,
         b: usize,
+        stop: Stop<'_>,
         refine: impl Fn(&Rect<R>, [R; 4]) -> Rect<R>,
-    ) -> Vec<Proposal<R>> {
+    ) -> Result<Vec<Proposal<R>>, OpError> {
+        stop.go_on()?;
         let (count, area) = (self.count, self.area);
         let propose = |k: usize| {
             let (place, a) = (k / count, k % count);
@@ -248,7 +251,7 @@ impl<R: Real> Maps<R> {
                 score: self.scores[map * area + place],
             }
         };
-        (0..area * count).map(propose).collect()
+        Ok(collected((0..area * count).map(propose))?)
     }
 }
 
@@ -258,8 +261,8 @@ fn tensors<R: Real>(
     proposals: &[Proposal<R>],
     rows: usize,
 ) -> Result<[Tensor; 2], OpError> {
-    let corners: Vec<R> = proposals.iter().flat_map(|p| p.rect.corners()).collect();
-    let scores: Vec<R> = proposals.iter().map(|p| p.score).collect();
+    let corners = collected(proposals.iter().flat_map(|p| p.rect.corners()))?;
+    let scores = collected(proposals.iter().map(|p| p.score))?;
     Ok([
         real::padded(element, &[rows, 4], &corners)?,
         real::padded(element, &[rows], &scores)?,

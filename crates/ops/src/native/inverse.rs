@@ -8,8 +8,9 @@
 use super::evaluate::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
-use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::filled;
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -54,7 +55,7 @@ impl Native for Inverse {
         // There may be a side without elements, if there are no matrices.
         if !values.is_empty() {
             for matrix in values.chunks_exact_mut(n * n) {
-                let inverse = inverse(matrix, n);
+                let inverse = inverse(matrix, n, cx.stop())?;
                 for (k, x) in matrix.iter_mut().enumerate() {
                     let (row, column) = (k / n, k % n);
                     *x = inverse[if self.adjoint { column * n + row } else { k }];
@@ -67,13 +68,14 @@ impl Native for Inverse {
 }
 
 /// The inverse of a matrix of `n` rows. What is left in `a` is its decomposition.
-fn inverse(a: &mut [f64], n: usize) -> Vec<f64> {
-    let mut out = vec![0.0; n * n];
+fn inverse(a: &mut [f64], n: usize, stop: Stop<'_>) -> Result<Vec<f64>, OpError> {
+    let mut out = filled(n * n, 0.0)?;
     for k in 0..n {
         out[k * n + k] = 1.0;
     }
     // What is done to the rows of `a` is done to those of `out` at once.
     for k in 0..n {
+        stop.go_on()?;
         let mut pivot = k;
         for row in k + 1..n {
             if a[row * n + k].abs() > a[pivot * n + k].abs() {
@@ -96,12 +98,13 @@ fn inverse(a: &mut [f64], n: usize) -> Vec<f64> {
         }
     }
     for k in (0..n).rev() {
+        stop.go_on()?;
         for column in 0..n {
             let known: f64 = (k + 1..n).map(|j| a[k * n + j] * out[j * n + column]).sum();
             out[k * n + column] = (out[k * n + column] - known) / a[k * n + k];
         }
     }
-    out
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -44,12 +44,12 @@ impl Native for Irdft {
             shape[last] = shape[last].min(length / 2 + 1);
             data = data.resized(&shape)?;
             for &(axis, _) in outer {
-                data.transform(axis, Direction::Inverse);
+                data.transform(axis, Direction::Inverse, cx.stop())?;
             }
-            data = data.inverse_of_half(last, length)?;
+            data = data.inverse_of_half(last, length, cx.stop())?;
         }
         let ty = cx.input("data").element_type();
-        Ok(vec![floats(ty, data.shape(), &data.reals())?])
+        Ok(vec![floats(ty, data.shape(), &data.reals()?)?])
     }
 }
 

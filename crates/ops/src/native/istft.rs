@@ -9,7 +9,6 @@
 //! specification makes a centered signal one element shorter than OpenVINO and PyTorch do, which is
 //! what an `STFT` of that signal would have been made from: it has their length here.
 
-use super::checks::filled;
 use super::evaluate::floats;
 use super::fourier::Grid;
 use super::frames;
@@ -18,6 +17,7 @@ use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -106,10 +106,12 @@ impl Native for Istft {
         let batches = batch.iter().product();
         let margin = self.margin(size);
 
-        let grid = Grid::from_pairs(&[batches, *results, *frames], &cx.f64s("data")?);
-        let grid = grid.with_last_axes_exchanged().inverse_of_half(2, size)?;
+        let grid = Grid::from_pairs(&[batches, *results, *frames], &cx.f64s("data")?)?;
+        let grid = grid
+            .with_last_axes_exchanged()?
+            .inverse_of_half(2, size, cx.stop())?;
         let mut windows = filled(length, 0.0)?;
-        let squares: Vec<f64> = window.iter().map(|w| w * w).collect();
+        let squares = collected(window.iter().map(|w| w * w))?;
         let own = std::iter::repeat_n(&squares[..], *frames);
         overlap(&mut windows, margin, step, own);
         let scale = if self.normalized {
@@ -117,12 +119,13 @@ impl Native for Istft {
         } else {
             1.0
         };
-        let mut samples = grid.reals();
+        let mut samples = grid.reals()?;
         for frame in samples.chunks_exact_mut(size) {
             frame.iter_mut().zip(&window).for_each(|(x, w)| *x *= w);
         }
         let mut signal = filled(batches * length, 0.0)?;
         for b in 0..batches {
+            cx.go_on()?;
             let row = &mut signal[b * length..][..length];
             let own = &samples[b * frames * size..][..frames * size];
             overlap(row, margin, step, own.chunks_exact(size));

@@ -14,8 +14,9 @@ use super::real::Real;
 use super::selection;
 use crate::attrs::element_type;
 use crate::op::parse_native;
-use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, extend, room_for};
 use vinelift_tensor::{ElementType, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -114,38 +115,45 @@ impl MatrixNms {
         };
         let limits = self.limits();
         let post = R::of(self.post_threshold);
-        let image = |b: usize| {
+        let mut images = room_for(batches)?;
+        for b in 0..batches {
             let mut found = Vec::new();
             for class in limits.classes(classes) {
                 let scores = &scores[(b * classes + class) * count..][..count];
                 let rects = |i: usize| Rect::read(&boxes, b * count + i);
-                let decayed = self.decayed(scores, rects).into_iter();
+                let decayed = self.decayed(scores, cx.stop(), rects)?.into_iter();
                 let selected = decayed.filter(|(_, score)| *score > post);
-                found.extend(selected.map(|(index, score)| Found {
+                let selected = selected.map(|(index, score)| Found {
                     class,
                     index,
                     flat: b * count + index,
                     score,
                     rect: rects(index),
-                }));
+                });
+                extend(&mut found, selected)?;
             }
-            found
-        };
-        let images = (0..batches).map(image).collect();
+            images.push(found);
+        }
         limits.tensors(cx.input("boxes").element_type(), images)
     }
 
     /// The candidates of a class, with their new scores.
-    fn decayed<R: Real>(&self, scores: &[R], rect: impl Fn(usize) -> Rect<R>) -> Vec<(usize, R)> {
+    fn decayed<R: Real>(
+        &self,
+        scores: &[R],
+        stop: Stop<'_>,
+        rect: impl Fn(usize) -> Rect<R>,
+    ) -> Result<Vec<(usize, R)>, OpError> {
         let threshold = R::of(self.score_threshold);
         let candidates = (0..scores.len()).filter(|i| scores[*i] > threshold);
         let most = self.limits().candidates();
-        let order = best_first(candidates.collect(), most, |i| scores[i]);
-        let rects: Vec<Rect<R>> = order.iter().map(|i| rect(*i)).collect();
+        let order = best_first(collected(candidates)?, most, |i| scores[i]);
+        let rects = collected(order.iter().map(|i| rect(*i)))?;
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
-        let mut largest: Vec<R> = Vec::new();
-        let mut decayed = Vec::new();
+        let mut largest: Vec<R> = room_for(order.len())?;
+        let mut decayed = room_for(order.len())?;
         for (i, &position) in order.iter().enumerate() {
+            stop.go_on()?;
             let (mut factor, mut most) = (R::of(1.0), R::of(0.0));
             for (j, above) in largest.iter().enumerate() {
                 let iou = rects[i].iou_if_touching(&rects[j], pixel);
@@ -155,7 +163,7 @@ impl MatrixNms {
             largest.push(most);
             decayed.push((position, factor * scores[position]));
         }
-        decayed
+        Ok(decayed)
     }
 
     fn factor<R: Real>(&self, iou: R, largest: R) -> R {

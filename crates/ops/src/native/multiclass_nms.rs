@@ -17,8 +17,9 @@ use super::selection;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;
-use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
+use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, extend, room_for};
 use vinelift_tensor::{Dim, ElementType, Tensor};
 
 pub(crate) static V8: OpDef = version(&["opset8"], Signature::new(&["boxes", "scores"]));
@@ -149,29 +150,36 @@ impl MulticlassNms {
         let limits = self.limits();
         let images = match *cx.shape("scores") {
             [batches, classes, count] => {
-                let image = |b: usize| {
-                    let found = limits.classes(classes).flat_map(|class| {
+                let mut images = room_for(batches)?;
+                for b in 0..batches {
+                    let mut found = Vec::new();
+                    for class in limits.classes(classes) {
                         let first = (b * classes + class) * count;
-                        let score = move |i: usize| scores[first + i];
-                        let rect = move |i: usize| Rect::read(boxes, b * count + i);
-                        self.of_class(class, count, score, rect, move |i| b * count + i)
-                    });
-                    found.collect()
-                };
-                (0..batches).map(image).collect()
+                        let score = |i: usize| scores[first + i];
+                        let rect = |i: usize| Rect::read(boxes, b * count + i);
+                        let flat = |i: usize| b * count + i;
+                        let kept = self.of_class(class, count, cx.stop(), score, rect, flat)?;
+                        extend(&mut found, kept)?;
+                    }
+                    images.push(found);
+                }
+                images
             }
             [classes, count] => {
                 let mut start = 0;
-                let mut images = Vec::new();
-                for number in images_of(&cx.integers("roisnum")?, count)? {
-                    let found = limits.classes(classes).flat_map(|class| {
+                let numbers = images_of(&cx.integers("roisnum")?, count)?;
+                let mut images = room_for(numbers.len())?;
+                for number in numbers {
+                    let mut found = Vec::new();
+                    for class in limits.classes(classes) {
                         let first = class * count + start;
-                        let score = move |i: usize| scores[first + i];
-                        let rect = move |i: usize| Rect::read(boxes, first + i);
-                        let flat = move |i: usize| (start + i) * classes + class;
-                        self.of_class(class, number, score, rect, flat)
-                    });
-                    images.push(found.collect());
+                        let score = |i: usize| scores[first + i];
+                        let rect = |i: usize| Rect::read(boxes, first + i);
+                        let flat = |i: usize| (start + i) * classes + class;
+                        let kept = self.of_class(class, number, cx.stop(), score, rect, flat)?;
+                        extend(&mut found, kept)?;
+                    }
+                    images.push(found);
                     start += number;
                 }
                 images
@@ -186,21 +194,23 @@ impl MulticlassNms {
         &self,
         class: usize,
         count: usize,
+        stop: Stop<'_>,
         score: impl Fn(usize) -> R,
         rect: impl Fn(usize) -> Rect<R>,
         flat: impl Fn(usize) -> usize,
-    ) -> Vec<Found<R>> {
+    ) -> Result<Vec<Found<R>>, OpError> {
+        stop.go_on()?;
         let least = R::of(self.score_threshold);
-        let candidates = (0..count).filter(|i| score(*i) >= least).collect();
+        let candidates = collected((0..count).filter(|i| score(*i) >= least))?;
         let order = best_first(candidates, self.limits().candidates(), &score);
         let threshold = Threshold {
             eta: R::of(self.nms_eta),
             ..Threshold::below(R::of(self.iou_threshold))
         };
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
-        let kept = greedy(&order, usize::MAX, threshold, |i, j| {
+        let kept = greedy(&order, usize::MAX, threshold, stop, |i, j| {
             rect(i).iou(&rect(j), pixel)
-        });
+        })?;
         let found = kept.into_iter().map(|index| Found {
             class,
             index,
@@ -208,13 +218,13 @@ impl MulticlassNms {
             score: score(index),
             rect: rect(index),
         });
-        found.collect()
+        Ok(collected(found)?)
     }
 }
 
 /// The number of boxes of each image, none of which is negative; together at most `count`.
 fn images_of(numbers: &[i64], count: usize) -> Result<Vec<usize>, OpError> {
-    let numbers: Vec<usize> = numbers.iter().map(|n| (*n).max(0) as usize).collect();
+    let numbers = collected(numbers.iter().map(|n| (*n).max(0) as usize))?;
     let sum = numbers
         .iter()
         .fold(0, |sum: usize, n| sum.saturating_add(*n));

@@ -6,7 +6,7 @@
 //! and the same seeds; OpenVINO has others. A row whose probabilities have no sum above 0 is not
 //! defined: it gives the last class, or the last that was not taken.
 
-use super::checks::{index_type, output_type, room_for};
+use super::checks::{index_type, output_type};
 use super::evaluate::integers;
 use super::random::{Philox, Seeds};
 use crate::attrs::element_type;
@@ -15,6 +15,7 @@ use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, filled, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, element_count};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -85,10 +86,12 @@ impl Native for Multinomial {
         let mut random = Philox::new(self.seeds());
         let mut out = room_for(element_count(&shape).unwrap_or(usize::MAX))?;
         for row in probs.chunks_exact(classes.max(1)) {
-            let mut weights = self.weights(row);
-            let mut sums = running_sums(&weights);
-            let mut taken = vec![false; if self.with_replacement { 0 } else { classes }];
+            let mut weights = self.weights(row)?;
+            let mut sums = room_for(classes)?;
+            running_sums(&weights, &mut sums);
+            let mut taken = filled(if self.with_replacement { 0 } else { classes }, false)?;
             for _ in 0..samples {
+                cx.go_on()?;
                 let x = random.next_f64() * sums.last().copied().unwrap_or_default();
                 let found = sums.partition_point(|sum| *sum < x).min(classes - 1);
                 if self.with_replacement {
@@ -104,7 +107,7 @@ impl Native for Multinomial {
                 out.push(class as i64);
                 taken[class] = true;
                 weights[class] = 0.0;
-                sums = running_sums(&weights);
+                running_sums(&weights, &mut sums);
             }
         }
         Ok(vec![integers(self.convert_type, &shape, &out)?])
@@ -124,21 +127,23 @@ impl Multinomial {
     }
 
     /// Numbers in the proportions of the probabilities.
-    fn weights(&self, row: &[f64]) -> Vec<f64> {
+    fn weights(&self, row: &[f64]) -> Result<Vec<f64>, OpError> {
         if !self.log_probs {
-            return row.to_vec();
+            return Ok(collected(row.iter().copied())?);
         }
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        row.iter().map(|x| (x - largest).exp()).collect()
+        Ok(collected(row.iter().map(|x| (x - largest).exp()))?)
     }
 }
 
-fn running_sums(weights: &[f64]) -> Vec<f64> {
+/// Puts into `sums`, which has room for them, the sums of the first weights.
+fn running_sums(weights: &[f64], sums: &mut Vec<f64>) {
     let add = |sum: &mut f64, weight: &f64| {
         *sum += weight;
         Some(*sum)
     };
-    weights.iter().scan(0.0, add).collect()
+    sums.clear();
+    sums.extend(weights.iter().scan(0.0, add));
 }
 
 fn natural(samples: i64) -> Result<usize, OpError> {

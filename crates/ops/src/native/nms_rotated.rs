@@ -13,6 +13,7 @@ use crate::attrs::element_type;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{ElementType, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -75,11 +76,12 @@ impl NmsRotated {
         let descending = self.sort_result_descending;
         let selected = selection::for_each_class(cx, descending, |boxes, scores: &[R]| {
             let count = scores.len();
-            let boxes: Vec<RotatedBox> = (0..count).map(|i| self.decode(boxes, i)).collect();
-            let candidates = (0..count).filter(|i| scores[*i] > least).collect();
+            let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
+            let candidates = collected((0..count).filter(|i| scores[*i] > least))?;
             let order = best_first(candidates, count, |i| scores[i]);
-            let kept = greedy(&order, most, iou, |i, j| R::of(boxes[i].iou(&boxes[j])));
-            kept.into_iter().map(|i| (i, scores[i])).collect()
+            let overlap = |i: usize, j: usize| R::of(boxes[i].iou(&boxes[j]));
+            let kept = greedy(&order, most, iou, cx.stop(), overlap)?;
+            Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
         selection::tensors(self.output_type, &selected)
     }

@@ -25,6 +25,7 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -183,9 +184,9 @@ impl NonMaxSuppression {
         let descending = self.given.sort_result_descending;
         let selected = selection::for_each_class(cx, descending, |boxes, scores: &[R]| {
             let count = scores.len();
-            let boxes: Vec<_> = (0..count).map(|i| self.decode(boxes, i)).collect();
+            let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
             let overlap = |i: usize, j: usize| boxes[i].iou(&boxes[j], R::of(0.0));
-            let candidates = (0..count).filter(|i| scores[*i] > threshold).collect();
+            let candidates = collected((0..count).filter(|i| scores[*i] > threshold))?;
             let candidates = best_first(candidates, count, |i| scores[i]);
             if sigma > R::of(0.0) {
                 let decay = Decay {
@@ -193,11 +194,11 @@ impl NonMaxSuppression {
                     cut: cut.then_some(iou),
                     threshold,
                 };
-                let scored = candidates.into_iter().map(|i| (i, scores[i])).collect();
-                return decay.select(scored, most, overlap);
+                let scored = collected(candidates.into_iter().map(|i| (i, scores[i])))?;
+                return decay.select(scored, most, cx.stop(), overlap);
             }
-            let kept = greedy(&candidates, most, Threshold::below(iou), overlap);
-            kept.into_iter().map(|i| (i, scores[i])).collect()
+            let kept = greedy(&candidates, most, Threshold::below(iou), cx.stop(), overlap)?;
+            Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
 
         let ty = self.given.output_type;
@@ -205,7 +206,10 @@ impl NonMaxSuppression {
         let classes = cx.shape("scores")[1];
         let rows = match self.rows {
             Rows::OfImage => boxes.min(most.saturating_mul(classes)),
-            Rows::All => boxes.min(most) * batches * classes,
+            Rows::All => boxes
+                .min(most)
+                .saturating_mul(batches)
+                .saturating_mul(classes),
             Rows::Found { .. } => return selection::tensors(ty, &selected),
         };
         let selected = &selected[..rows.min(selected.len())];

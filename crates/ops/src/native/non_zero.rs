@@ -10,6 +10,7 @@ use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -55,7 +56,7 @@ impl Native for NonZero {
         let data = cx.input("data");
         let found = positions(data)?;
         let shape = data.shape();
-        let mut out = vec![0; shape.len() * found.len()];
+        let mut out = filled(shape.len().saturating_mul(found.len()), 0)?;
         for (k, &position) in found.iter().enumerate() {
             let mut rest = position;
             for d in (0..shape.len()).rev() {
@@ -70,17 +71,14 @@ impl Native for NonZero {
 
 /// The flat positions of the elements that are not zero.
 fn positions(data: &Tensor) -> Result<Vec<usize>, OpError> {
-    fn of<T>(values: Vec<T>, is_zero: impl Fn(&T) -> bool) -> Vec<usize> {
-        let values = values.iter().enumerate();
-        values
-            .filter(|(_, x)| !is_zero(x))
-            .map(|(k, _)| k)
-            .collect()
+    fn of<T>(values: Vec<T>, is_zero: impl Fn(&T) -> bool) -> Result<Vec<usize>, OpError> {
+        let found = values.iter().enumerate().filter(|(_, x)| !is_zero(x));
+        Ok(collected(found.map(|(k, _)| k))?)
     }
     if data.element_type().is_float() {
-        return Ok(of(data.to_f64_vec()?, |x| *x == 0.0));
+        return of(data.to_f64_vec()?, |x| *x == 0.0);
     }
-    Ok(of(data.to_i64_vec()?, |x| *x == 0))
+    of(data.to_i64_vec()?, |x| *x == 0)
 }
 
 #[cfg(test)]

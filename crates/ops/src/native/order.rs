@@ -1,6 +1,7 @@
 //! A total order on the elements of a tensor of any type.
 
 use crate::OpError;
+use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::{ElementType, Tensor};
 
 /// A direction to sort in. NaN comes last in both.
@@ -15,20 +16,20 @@ pub(super) enum Direction {
 pub(super) fn keys(tensor: &Tensor, direction: Direction) -> Result<Vec<u64>, OpError> {
     let ty = tensor.element_type();
     let ascending = match ty {
-        ElementType::String => ranks(tensor),
-        ElementType::U64 => tensor.as_slice::<u64>()?.into_owned(),
+        ElementType::String => ranks(tensor)?,
+        ElementType::U64 => collected(tensor.as_slice::<u64>()?.iter().copied())?,
         _ if ty.is_float() => {
             let of = |x: f64| float_key(x, direction);
-            return Ok(tensor.to_f64_vec()?.into_iter().map(of).collect());
+            return Ok(collected(tensor.to_f64_vec()?.into_iter().map(of))?);
         }
         _ => {
             let of = |i: i64| i as u64 ^ SIGN;
-            tensor.to_i64_vec()?.into_iter().map(of).collect()
+            collected(tensor.to_i64_vec()?.into_iter().map(of))?
         }
     };
     Ok(match direction {
         Direction::Ascending => ascending,
-        Direction::Descending => ascending.into_iter().map(|k| !k).collect(),
+        Direction::Descending => collected(ascending.into_iter().map(|k| !k))?,
     })
 }
 
@@ -49,16 +50,16 @@ pub(super) fn float_key(x: f64, direction: Direction) -> u64 {
 }
 
 /// The position of each string among the distinct ones, in the order of their bytes.
-fn ranks(tensor: &Tensor) -> Vec<u64> {
+fn ranks(tensor: &Tensor) -> Result<Vec<u64>, OpError> {
     let strings = tensor.strings().unwrap_or_default();
-    let mut order: Vec<usize> = (0..strings.len()).collect();
-    order.sort_by_key(|i| &strings[*i]);
-    let mut ranks = vec![0; strings.len()];
+    let mut order = collected(0..strings.len())?;
+    order.sort_unstable_by_key(|i| (&strings[*i], *i));
+    let mut ranks = filled(strings.len(), 0)?;
     for pair in order.windows(2) {
         let step = u64::from(strings[pair[0]] != strings[pair[1]]);
         ranks[pair[1]] = ranks[pair[0]] + step;
     }
-    ranks
+    Ok(ranks)
 }
 
 #[cfg(test)]

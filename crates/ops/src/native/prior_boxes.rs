@@ -6,6 +6,7 @@ use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError};
 use serde::Deserialize;
 use vinelift_tensor::Dim;
+use vinelift_tensor::memory::room_for;
 
 /// What the offsets of a box mean.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -227,8 +228,9 @@ pub(super) fn decode<R: Real>(
         }
         rect
     };
-    let mut all = Vec::with_capacity(images * priors * boxes);
+    let mut all = room_for(images.saturating_mul(priors).saturating_mul(boxes))?;
     for image in 0..images {
+        cx.go_on()?;
         let start = if batch == 1 { 0 } else { image } * rows * row;
         for prior in 0..priors {
             let numbers = &proposals[start + prior * layout.numbers()..][..layout.numbers()];

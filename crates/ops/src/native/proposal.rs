@@ -20,6 +20,8 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
+use std::iter::repeat_n;
+use vinelift_tensor::memory::{extend, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -176,11 +178,13 @@ impl Proposal {
         let all = Maps::<R>::read(cx)?;
         let anchors = self.anchors();
         for b in 0..batches {
+            cx.go_on()?;
             let mut found = all.proposals(b, &anchors, |anchor, place, deltas| {
                 self.refine(anchor, place, deltas, [height, width])
-            });
+            })?;
             found.retain(|p| proposals::is_large_enough(&p.rect, pixel, least));
-            let found = proposals::best(&found, [before, after], threshold, pixel, |_| true);
+            let counts = [before, after];
+            let found = proposals::best(&found, counts, threshold, pixel, cx.stop(), |_| true)?;
             for proposal in &found {
                 let mut rect = proposal.rect;
                 if given.clip_after_nms {
@@ -191,15 +195,17 @@ impl Proposal {
                     let [x0, y0, x1, y1] = corners;
                     corners = [x0 / width, y0 / height, x1 / width, y1 / height];
                 }
-                boxes.push(R::of(b as f64));
-                boxes.extend(corners);
-                scores.push(proposal.score);
+                extend(&mut boxes, [R::of(b as f64)])?;
+                extend(&mut boxes, corners)?;
+                extend(&mut scores, [proposal.score])?;
             }
             if found.len() < after {
-                boxes.push(R::of(-1.0));
+                extend(&mut boxes, [R::of(-1.0)])?;
             }
-            boxes.resize((b + 1) * after * 5, R::of(0.0));
-            scores.resize((b + 1) * after, R::of(0.0));
+            let missing = (b + 1) * after - scores.len();
+            extend(&mut scores, repeat_n(R::of(0.0), missing))?;
+            let missing = (b + 1) * after * 5 - boxes.len();
+            extend(&mut boxes, repeat_n(R::of(0.0), missing))?;
         }
         let mut outputs = vec![real::tensor(element, &[rows, 5], &boxes)?];
         if self.scores {
@@ -299,9 +305,9 @@ impl<R: Real> Maps<R> {
         b: usize,
         anchors: &[Rect<R>],
         refine: impl Fn(&Rect<R>, [usize; 2], [R; 4]) -> Rect<R>,
-    ) -> Vec<Box5<R>> {
+    ) -> Result<Vec<Box5<R>>, OpError> {
         let area = self.height * self.width;
-        let mut all = Vec::new();
+        let mut all = room_for(area.saturating_mul(anchors.len()))?;
         for place in 0..area {
             for (a, anchor) in anchors.iter().enumerate() {
                 let map = b * anchors.len() + a;
@@ -315,7 +321,7 @@ impl<R: Real> Maps<R> {
                 });
             }
         }
-        all
+        Ok(all)
     }
 }
 

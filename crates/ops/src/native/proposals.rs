@@ -3,8 +3,9 @@
 
 use super::boxes::{Rect, Threshold, best_first, greedy};
 use super::real::Real;
-use crate::OpError;
 use crate::error::ensure;
+use crate::{OpError, Stop};
+use vinelift_tensor::memory::collected;
 
 /// A box with its score.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +45,15 @@ pub(super) fn best<R: Real>(
     [before, after]: [usize; 2],
     threshold: Threshold<R>,
     pixel: R,
+    stop: Stop<'_>,
     admits: impl Fn(&Rect<R>) -> bool,
-) -> Vec<Proposal<R>> {
-    let all = (0..proposals.len()).collect();
+) -> Result<Vec<Proposal<R>>, OpError> {
+    let all = collected(0..proposals.len())?;
     let mut order = best_first(all, before, |i| proposals[i].score);
     order.retain(|i| admits(&proposals[*i].rect));
     let iou = |i: usize, j: usize| proposals[i].rect.iou_if_touching(&proposals[j].rect, pixel);
-    let kept = greedy(&order, after, threshold, iou);
-    kept.into_iter().map(|i| proposals[i]).collect()
+    let kept = greedy(&order, after, threshold, stop, iou)?;
+    Ok(collected(kept.into_iter().map(|i| proposals[i]))?)
 }
 
 /// A count that an attribute gives, which must not be negative.

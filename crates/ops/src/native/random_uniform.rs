@@ -9,7 +9,7 @@
 //! The specification has the seeds alone decide, so each inference gives the same numbers; OpenVINO
 //! goes on in the sequence of Philox. With both seeds 0 all are different.
 
-use super::checks::{index_type, room_for};
+use super::checks::index_type;
 use super::random::{Generator, Mersenne, Philox, Seeds, unit_f64};
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -20,7 +20,7 @@ use half::{bf16, f16};
 use serde::Deserialize;
 use std::cmp::Ordering;
 use std::ops::{Add, Mul, Sub};
-use vinelift_tensor::{Element, ElementType, PartialShape, Tensor, element_count};
+use vinelift_tensor::{Element, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "RandomUniform",
@@ -109,7 +109,7 @@ impl RandomUniform {
         match self.output_type {
             ElementType::F16 => {
                 let [low, high] = bounds::<f16>(cx)?;
-                tensor(shape, || match (numbers.next(), torch) {
+                tensor(cx, shape, || match (numbers.next(), torch) {
                     (x, false) => scaled(
                         f16::from_bits(15 << 10 | x as u16 & 0x3ff) - f16::ONE,
                         low,
@@ -123,7 +123,7 @@ impl RandomUniform {
             }
             ElementType::BF16 => {
                 let [low, high] = bounds::<bf16>(cx)?;
-                tensor(shape, || match (numbers.next(), torch) {
+                tensor(cx, shape, || match (numbers.next(), torch) {
                     (x, false) => scaled(
                         bf16::from_bits(127 << 7 | x as u16 & 0x7f) - bf16::ONE,
                         low,
@@ -137,7 +137,7 @@ impl RandomUniform {
             }
             ElementType::F32 => {
                 let [low, high] = bounds::<f32>(cx)?;
-                tensor(shape, || match (numbers.next(), torch) {
+                tensor(cx, shape, || match (numbers.next(), torch) {
                     (x, false) => {
                         scaled(f32::from_bits(127 << 23 | x & 0x7f_ffff) - 1.0, low, high)
                     }
@@ -146,11 +146,13 @@ impl RandomUniform {
             }
             ElementType::F64 => {
                 let [low, high] = bounds::<f64>(cx)?;
-                tensor(shape, || match ((numbers.next(), numbers.next()), torch) {
-                    ((a, b), false) => scaled(unit_f64(a, b), low, high),
-                    ((a, b), true) => {
-                        let digits = (u64::from(a) << 32 | u64::from(b)) & ((1 << 53) - 1);
-                        scaled(digits as f64 / (1u64 << 53) as f64, low, high)
+                tensor(cx, shape, || {
+                    match ((numbers.next(), numbers.next()), torch) {
+                        ((a, b), false) => scaled(unit_f64(a, b), low, high),
+                        ((a, b), true) => {
+                            let digits = (u64::from(a) << 32 | u64::from(b)) & ((1 << 53) - 1);
+                            scaled(digits as f64 / (1u64 << 53) as f64, low, high)
+                        }
                     }
                 })
             }
@@ -158,14 +160,16 @@ impl RandomUniform {
                 let [low, high] = bounds::<i32>(cx)?;
                 // Not 0: the bounds are different.
                 let width = high.wrapping_sub(low) as u32;
-                tensor(shape, || low.wrapping_add((numbers.next() % width) as i32))
+                tensor(cx, shape, || {
+                    low.wrapping_add((numbers.next() % width) as i32)
+                })
             }
             _ => {
                 let [low, high] = bounds::<i64>(cx)?;
                 let width = high.wrapping_sub(low) as u64;
                 let most = i64::from(u32::MAX);
                 let short = torch && low <= most && high <= most;
-                tensor(shape, || {
+                tensor(cx, shape, || {
                     let a = u64::from(numbers.next());
                     let x = match (short, torch) {
                         (true, _) => a,
@@ -196,11 +200,20 @@ fn bounds<T: Element + PartialOrd + std::fmt::Display>(
     Ok([low, high])
 }
 
-fn tensor<T: Element>(shape: &[usize], mut next: impl FnMut() -> T) -> Result<Tensor, OpError> {
-    let count = element_count(shape).unwrap_or(usize::MAX);
-    let mut values = room_for(count)?;
-    values.extend((0..count).map(|_| next()));
-    Ok(Tensor::from_slice(shape, &values)?)
+/// How many numbers are made before it is asked whether they are still wanted.
+const TURN: usize = 1 << 16;
+
+fn tensor<T: Element>(
+    cx: &Evaluate<'_>,
+    shape: &[usize],
+    mut next: impl FnMut() -> T,
+) -> Result<Tensor, OpError> {
+    let mut out = Tensor::zeros(T::TYPE, shape)?;
+    for turn in out.as_mut_slice::<T>()?.chunks_mut(TURN) {
+        cx.go_on()?;
+        turn.iter_mut().for_each(|value| *value = next());
+    }
+    Ok(out)
 }
 
 /// `x` in `0..1` brought to `low..high`, each step rounded.

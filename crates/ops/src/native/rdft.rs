@@ -45,15 +45,15 @@ impl Native for Rdft {
         let mut data = data.resized(&shape)?;
         // The last axis first: the others then have half the work.
         if let Some(&(last, _)) = axes.last() {
-            data.transform(last, Direction::Forward);
+            data.transform(last, Direction::Forward, cx.stop())?;
             data = data.with_extent(last, shape[last] / 2 + 1)?;
         }
         for &(axis, _) in axes.iter().rev().skip(1) {
-            data.transform(axis, Direction::Forward);
+            data.transform(axis, Direction::Forward, cx.stop())?;
         }
         let shape = [data.shape(), &[2]].concat();
         let ty = cx.input("data").element_type();
-        Ok(vec![floats(ty, &shape, &data.pairs())?])
+        Ok(vec![floats(ty, &shape, &data.pairs()?)?])
     }
 }
 

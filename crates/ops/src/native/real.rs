@@ -4,6 +4,7 @@ use super::evaluate::floats;
 use super::order::{Direction, float_key};
 use crate::{Evaluate, OpError};
 use std::ops::{Add, Div, Mul, Sub};
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{ElementType, Tensor};
 
 /// The float types that operators compute on; the others are formats for storage only.
@@ -91,7 +92,7 @@ pub(super) fn tensor<R: Real>(
     shape: &[usize],
     values: &[R],
 ) -> Result<Tensor, OpError> {
-    let values: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
+    let values = collected(values.iter().map(|x| x.to_f64()))?;
     Ok(floats(ty, shape, &values)?)
 }
 

@@ -5,6 +5,7 @@ use super::evaluate::{floats, integers};
 use super::real::{Real, is_real};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
+use vinelift_tensor::memory::{collected, extend, filled};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, TensorError};
 
 /// The dims that `boxes` and `scores` share.
@@ -138,7 +139,7 @@ pub(super) struct Selected<R> {
 pub(super) fn for_each_class<R: Real>(
     cx: &Evaluate<'_>,
     descending: bool,
-    mut select: impl FnMut(&[R], &[R]) -> Vec<(usize, R)>,
+    mut select: impl FnMut(&[R], &[R]) -> Result<Vec<(usize, R)>, OpError>,
 ) -> Result<Vec<Selected<R>>, OpError> {
     let (boxes, scores) = (R::read(cx, "boxes")?, R::read(cx, "scores")?);
     let (classes, count) = (cx.shape("scores")[1], cx.shape("scores")[2]);
@@ -148,15 +149,17 @@ pub(super) fn for_each_class<R: Real>(
         return Ok(selected);
     }
     for (n, scores) in scores.chunks_exact(count).enumerate() {
+        cx.go_on()?;
         let (batch, class) = (n / classes, n % classes);
         let boxes = &boxes[batch * count * row..(batch + 1) * count * row];
-        let found = select(boxes, scores).into_iter();
-        selected.extend(found.map(|(index, score)| Selected {
+        let found = select(boxes, scores)?.into_iter();
+        let found = found.map(|(index, score)| Selected {
             batch,
             class,
             index,
             score,
-        }));
+        });
+        extend(&mut selected, found)?;
     }
     if descending {
         selected.sort_by_key(|s| (s.score.rank(), s.batch, s.class, s.index));
@@ -171,8 +174,9 @@ pub(super) fn padded_indices<R>(
     rows: usize,
 ) -> Result<Tensor, TensorError> {
     let named = selected.iter().flat_map(|s| [s.batch, s.class, s.index]);
-    let mut values: Vec<i64> = named.map(|i| i as i64).collect();
-    values.resize(rows * 3, -1);
+    let mut values = filled(rows.saturating_mul(3), -1)?;
+    let places = values.iter_mut().zip(named);
+    places.for_each(|(place, i)| *place = i as i64);
     integers(ty, &[rows, 3], &values)
 }
 
@@ -184,7 +188,7 @@ pub(super) fn tensors<R: Real>(
     let rows = selected
         .iter()
         .flat_map(|s| [s.batch as f64, s.class as f64, s.score.to_f64()]);
-    let rows: Vec<f64> = rows.collect();
+    let rows = collected(rows)?;
     Ok(vec![
         padded_indices(ty, selected, selected.len())?,
         floats(ElementType::F32, &[selected.len(), 3], &rows)?,

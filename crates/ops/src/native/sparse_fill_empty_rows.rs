@@ -4,12 +4,13 @@
 //! Specification: SparseFillEmptyRows-16. Elements at the same place keep their order. One outside of
 //! `dense_shape` is an error.
 
-use super::checks::{filled, index_type, make_room, room_for};
+use super::checks::index_type;
 use super::evaluate::{integers, take};
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, filled, make_room, room_for, text};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, packed};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -102,8 +103,8 @@ impl Native for SparseFillEmptyRows {
         places.extend(fills.map(|(row, _)| (row as i64, 0, count)));
         places.sort_by_key(|&(row, column, _)| (row, column));
 
-        let flat: Vec<i64> = places.iter().flat_map(|&(r, c, _)| [r, c]).collect();
-        let positions: Vec<usize> = places.iter().map(|p| p.2).collect();
+        let flat = collected(places.iter().flat_map(|&(r, c, _)| [r, c]))?;
+        let positions = collected(places.iter().map(|p| p.2))?;
         let index = cx.output(0).element;
         Ok(vec![
             integers(index, &[places.len(), 2], &flat)?,
@@ -133,8 +134,10 @@ fn pick(values: &Tensor, default: &Tensor, positions: &[usize]) -> Result<Tensor
         values.element_count(),
     );
     if let (Some(values), Some(default)) = (values.strings(), default.strings()) {
-        let all: Vec<&String> = values.iter().chain(default).collect();
-        let picked = positions.iter().map(|&k| all[k].clone()).collect();
+        let mut picked = room_for(positions.len())?;
+        for &k in positions {
+            picked.push(text(values.get(k).unwrap_or(&default[0]))?);
+        }
         return Ok(Tensor::from_strings(&shape, picked)?);
     }
     if ty.is_packed() {
@@ -148,8 +151,10 @@ fn pick(values: &Tensor, default: &Tensor, positions: &[usize]) -> Result<Tensor
         }
         return Ok(picked);
     }
-    let all = [values.bytes(), default.bytes()].concat();
-    let all = Tensor::from_bytes(ty, &[count + 1], all)?;
+    let mut all = Tensor::zeros(ty, &[count + 1])?;
+    let (first, last) = all.make_mut()?.split_at_mut(values.bytes().len());
+    first.copy_from_slice(values.bytes());
+    last.copy_from_slice(default.bytes());
     Ok(take(&all, &shape, positions)?)
 }
 

@@ -13,6 +13,7 @@ use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::room_for;
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -81,24 +82,25 @@ impl Native for Stft {
         let step = frames::extent(cx, "frame_step")?;
         let window = frames::window(cx, size)?;
         let count = (length - size.min(length)) / step + 1;
-        let mut framed = Vec::new();
+        let mut framed = room_for(batch.saturating_mul(count).saturating_mul(size))?;
         for row in signal.chunks_exact(length.max(1)) {
             for frame in 0..count {
+                cx.go_on()?;
                 let start = frame * step;
                 let samples = row.get(start..start + size).unwrap_or_default();
                 framed.extend(samples.iter().zip(&window).map(|(x, w)| x * w));
             }
         }
-        let mut grid = Grid::from_reals(&[batch, count, size], &framed);
-        grid.transform(2, Direction::Forward);
+        let mut grid = Grid::from_reals(&[batch, count, size], &framed)?;
+        grid.transform(2, Direction::Forward, cx.stop())?;
         let mut grid = grid.with_extent(2, size / 2 + 1)?;
         if self.transpose_frames {
-            grid = grid.with_last_axes_exchanged();
+            grid = grid.with_last_axes_exchanged()?;
         }
         let batched = shape.len() == 2;
         let shape = [&grid.shape()[usize::from(!batched)..], &[2]].concat();
         let ty = cx.input("signal").element_type();
-        Ok(vec![floats(ty, &shape, &grid.pairs())?])
+        Ok(vec![floats(ty, &shape, &grid.pairs()?)?])
     }
 }
 

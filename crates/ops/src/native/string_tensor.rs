@@ -5,11 +5,12 @@
 //! and may overlap; one that does not lie within them, or is no UTF-8, is an error. Unpacked strings
 //! follow each other without gaps.
 
-use super::checks::{index_type, room_for};
+use super::checks::index_type;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{room_for, text};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static PACK: OpDef = OpDef {
@@ -67,7 +68,7 @@ impl Native for Pack {
             let string = std::str::from_utf8(slice).map_err(|e| {
                 OpError::Shape(format!("`symbols` from {begin} to {end} are no UTF-8: {e}"))
             })?;
-            strings.push(string.to_owned());
+            strings.push(text(string)?);
         }
         Ok(vec![Tensor::from_strings(cx.shape("begins"), strings)?])
     }

@@ -16,6 +16,7 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
+use vinelift_tensor::memory::{filled, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
@@ -105,13 +106,14 @@ impl Native for TopK {
         let inner: usize = shape[axis + 1..].iter().product();
         let outer: usize = shape[..axis].iter().product();
         let empty = Tensor::zeros(data.element_type(), &shape)?.element_count() == 0;
-        let mut indices = vec![0; if empty { 0 } else { outer * k * inner }];
-        let mut positions = vec![0; indices.len()];
+        let mut indices = filled(if empty { 0 } else { outer * k * inner }, 0)?;
+        let mut positions = filled(indices.len(), 0)?;
         if !empty {
             let keys = keys(data, self.mode.direction())?;
-            let mut slice = Vec::with_capacity(extent);
+            let mut slice = room_for(extent)?;
             for o in 0..outer {
                 for i in 0..inner {
+                    cx.go_on()?;
                     slice.clear();
                     slice.extend((0..extent).map(|j| (keys[(o * extent + j) * inner + i], j)));
                     self.keep_best(&mut slice, k);

@@ -14,6 +14,7 @@ use crate::infer::normalize_axis;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -94,45 +95,51 @@ impl Native for Unique {
             None => (vec![data.element_count()], 0),
         };
         let slices = Slices::new(&flat, axis);
-        let found = self.classes(&slices, &keys(data, Direction::Ascending)?);
+        let found = self.classes(&slices, &keys(data, Direction::Ascending)?)?;
 
         let mut shape = flat;
         shape[axis] = found.first.len();
-        let positions = slices.positions(&found.first);
-        let vector = |ty, values: &[i64]| integers(ty, &[values.len()], values);
+        let positions = slices.positions(&found.first)?;
+        let vector = |ty, values: &[usize]| {
+            let values = collected(values.iter().map(|i| *i as i64))?;
+            integers(ty, &[values.len()], &values)
+        };
         Ok(vec![
             take(data, &shape, &positions)?,
-            vector(self.index_element_type, &as_integers(&found.first))?,
-            vector(self.index_element_type, &as_integers(&found.class))?,
-            vector(self.count_element_type, &as_integers(&found.count))?,
+            vector(self.index_element_type, &found.first)?,
+            vector(self.index_element_type, &found.class)?,
+            vector(self.count_element_type, &found.count)?,
         ])
     }
 }
 
 impl Unique {
     /// Puts equal slices into one class, and the classes in order.
-    fn classes(&self, slices: &Slices, keys: &[u64]) -> Classes {
+    fn classes(&self, slices: &Slices, keys: &[u64]) -> Result<Classes, OpError> {
         // Equal slices become neighbours, the first of them first.
-        let mut order: Vec<usize> = (0..slices.count).collect();
+        let mut order = collected(0..slices.count)?;
         if slices.outer * slices.inner == 1 {
             order.sort_unstable_by_key(|i| (keys[*i], *i));
         } else {
-            order.sort_by(|a, b| slices.keys(*a, keys).cmp(slices.keys(*b, keys)));
+            order.sort_unstable_by(|a, b| {
+                let by_keys = slices.keys(*a, keys).cmp(slices.keys(*b, keys));
+                by_keys.then(a.cmp(b))
+            });
         }
         let equal = |a: &usize, b: &usize| slices.keys(*a, keys).eq(slices.keys(*b, keys));
-        let mut members: Vec<&[usize]> = order.chunk_by(equal).collect();
+        let mut members: Vec<&[usize]> = collected(order.chunk_by(equal))?;
         if !self.sorted {
-            members.sort_by_key(|m| m[0]);
+            members.sort_unstable_by_key(|m| m[0]);
         }
-        let mut class = vec![0; slices.count];
+        let mut class = filled(slices.count, 0)?;
         for (c, member) in members.iter().enumerate() {
             member.iter().for_each(|i| class[*i] = c);
         }
-        Classes {
-            first: members.iter().map(|m| m[0]).collect(),
+        Ok(Classes {
+            first: collected(members.iter().map(|m| m[0]))?,
             class,
-            count: members.iter().map(|m| m.len()).collect(),
-        }
+            count: collected(members.iter().map(|m| m.len()))?,
+        })
     }
 }
 
@@ -172,10 +179,10 @@ impl Slices {
     }
 
     /// The positions of the elements of `chosen` slices, put together along the axis.
-    fn positions(&self, chosen: &[usize]) -> Vec<usize> {
+    fn positions(&self, chosen: &[usize]) -> Result<Vec<usize>, OpError> {
         let row = |o: usize, s: usize| (o * self.count + s) * self.inner;
         let rows = (0..self.outer).flat_map(|o| chosen.iter().map(move |s| row(o, *s)));
-        rows.flat_map(|start| start..start + self.inner).collect()
+        Ok(collected(rows.flat_map(|start| start..start + self.inner))?)
     }
 }
 
@@ -185,10 +192,6 @@ fn distinct(all: Dim) -> Dim {
         min: all.min.min(1),
         ..all
     }
-}
-
-fn as_integers(values: &[usize]) -> Vec<i64> {
-    values.iter().map(|i| *i as i64).collect()
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use attributes::{Axes, By, Interpolate, build, build_1};
 use coordinates::Axis;
 use resize::Resize;
+use vinelift_nest::MAX_RANK;
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -72,12 +73,7 @@ impl Op for Interpolate {
             By::Sizes => cx.integers(self.asked)?.map(Asked::Sizes),
             By::Scales => {
                 cx.expect(self.asked, "a float type", |t| t.is_float())?;
-                let found = cx.shape(self.asked);
-                ensure!(
-                    found.rank().is_none_or(|rank| rank <= 1),
-                    "`{}` must be a scalar or one-dimensional, found {found}",
-                    self.asked
-                );
+                cx.expect_list(self.asked, MAX_RANK)?;
                 cx.constant(self.asked).map(scales).transpose()?
             }
         };
