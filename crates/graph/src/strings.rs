@@ -4,7 +4,11 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use vinelift_tensor::memory::{room_for, text};
 use vinelift_tensor::{Tensor, TensorError};
+
+/// The bytes that the table needs for a text besides its own.
+const ENTRY: usize = 64;
 
 /// A table of texts.
 #[derive(Clone, Debug)]
@@ -19,22 +23,31 @@ impl Default for Strings {
             texts: Vec::new(),
             numbers: FxHashMap::default(),
         };
-        strings.number("");
+        // The one text that every table has; it takes no memory to speak of.
+        strings.texts.push("".into());
+        strings.numbers.insert("".into(), 0);
         strings
     }
 }
 
 impl Strings {
     /// The number of a text, which is added if it is new.
-    pub fn number(&mut self, text: &str) -> u64 {
+    pub fn number(&mut self, text: &str) -> Result<u64, TensorError> {
         if let Some(&known) = self.numbers.get(text) {
-            return known;
+            return Ok(known);
         }
+        // The text is shared, and there is no way to share it that can fail but to try it before.
+        let bytes = text.len().saturating_add(ENTRY);
+        drop(room_for::<u8>(bytes)?);
+        let room = self.numbers.try_reserve(1);
+        room.map_err(|_| TensorError::OutOfMemory { bytes })?;
+        let room = self.texts.try_reserve(1);
+        room.map_err(|_| TensorError::OutOfMemory { bytes })?;
         let number = self.texts.len() as u64;
         let text: Arc<str> = text.into();
         self.texts.push(text.clone());
         self.numbers.insert(text, number);
-        number
+        Ok(number)
     }
 
     /// The text behind a number; empty if there is none.
@@ -50,14 +63,20 @@ impl Strings {
         let Some(strings) = tensor.strings() else {
             return Ok(tensor.clone());
         };
-        let numbers: Vec<u64> = strings.iter().map(|s| self.number(s)).collect();
+        let mut numbers = room_for(strings.len())?;
+        for text in strings {
+            numbers.push(self.number(text)?);
+        }
         Tensor::from_slice(tensor.shape(), &numbers)
     }
 
     /// The `string` tensor of `shape` whose numbers are `bytes`.
     pub fn decode(&self, shape: &[usize], bytes: &[u8]) -> Result<Tensor, TensorError> {
-        let number = |b: &[u8; 8]| self.text(u64::from_le_bytes(*b)).to_owned();
-        let texts = bytes.as_chunks::<8>().0.iter().map(number).collect();
+        let numbers = bytes.as_chunks::<8>().0;
+        let mut texts = room_for(numbers.len())?;
+        for number in numbers {
+            texts.push(text(self.text(u64::from_le_bytes(*number)))?);
+        }
         Tensor::from_strings(shape, texts)
     }
 }

@@ -31,6 +31,7 @@ use attributes::{Axes, By, Interpolate, build, build_1};
 use coordinates::Axis;
 use resize::Resize;
 use vinelift_nest::MAX_RANK;
+use vinelift_tensor::memory::room_for;
 use vinelift_tensor::{Dim, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -61,8 +62,11 @@ const fn version(versions: &'static [&'static str], signature: Signature, build:
     }
 }
 
-/// Weights and positions are tables with an entry for each element along an axis.
-const LONGEST: usize = 1 << 24;
+/// Weights and positions are tables with an entry for each element along an axis, or several.
+const LONGEST: usize = 1 << 22;
+
+/// The memory that it takes to make the tables, for each element along an axis.
+const TABLES: usize = 192;
 
 impl Op for Interpolate {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
@@ -128,6 +132,8 @@ impl Op for Interpolate {
                 let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
                 return Err(OpError::Unsupported(what));
             }
+            // Who makes the tables cannot say that there is no memory for them.
+            drop(room_for::<u8>(if from == to { 0 } else { long * TABLES })?);
         }
         Ok(vec![TensorType::new(element, shape)])
     }
