@@ -20,7 +20,7 @@ pub(crate) struct Job {
     /// Locked by the run, of which there is one at a time.
     engine: Mutex<Engine>,
     /// Whether the run that there is, if any, is to end early.
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 /// What a run works with.
@@ -108,7 +108,7 @@ impl Job {
         Ok(Arc::new(Job {
             state: Mutex::new(state),
             engine: Mutex::new(engine),
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
             compiled,
         }))
     }

@@ -1,10 +1,11 @@
 //! Machine code in memory: who owns it, and the one place where it is called.
 
-use crate::emit::RawFault;
+use crate::emit::{self, RawFault};
 use crate::text::KernelText;
 use cranelift_jit::JITModule;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use vinelift_nest::{Fault, Parts, SiteId};
 
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
@@ -12,6 +13,15 @@ pub struct Code {
     entries: Vec<Entry>,
     /// What the entries' addresses point into.
     _memory: Memory,
+}
+
+/// Why a kernel ended before all was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// An index in the data is out of range.
+    Fault(Fault),
+    /// It was told to stop.
+    Stopped,
 }
 
 /// Where a buffer begins. Threads may share it: whatever is done with it needs a promise of its own.
@@ -37,7 +47,7 @@ pub(crate) struct Entry {
     pub(crate) text: Option<KernelText>,
 }
 
-/// 0 when done, 1 when the fault has been filled in.
+/// 0 when done, 1 when the fault has been filled in, 2 when it was told to stop.
 type Kernel = unsafe extern "C" fn(
     buffers: *const Pointer,
     fault: *mut RawFault,
@@ -90,12 +100,17 @@ impl Code {
         let whole = 0..self.parts(kernel).extent;
         let mut scratch = vec![0u8; self.scratch_bytes(kernel)];
         let scratch = Pointer(scratch.as_mut_ptr());
+        let never = AtomicBool::new(false);
         // SAFETY: the caller vouches for the buffers, and nothing else knows of the scratch memory.
-        unsafe { self.run_part(kernel, buffers, whole, scratch) }
+        match unsafe { self.run_part(kernel, buffers, whole, scratch, &never) } {
+            Err(Interrupt::Fault(fault)) => Err(fault),
+            Ok(()) | Err(Interrupt::Stopped) => Ok(()),
+        }
     }
 
     /// Runs a part of a kernel; see [`Parts`]. Parts that lie apart may run at the same time, with the
-    /// same buffers and scratch memory of their own.
+    /// same buffers and scratch memory of their own. Some tens of milliseconds after `stop` has become true it ends, with
+    /// [`Interrupt::Stopped`] if not all is done.
     ///
     /// # Safety
     ///
@@ -112,26 +127,30 @@ impl Code {
         buffers: &[Pointer],
         part: Range<usize>,
         scratch: Pointer,
-    ) -> Result<(), Fault> {
+        stop: &AtomicBool,
+    ) -> Result<(), Interrupt> {
         let Entry { address, parts, .. } = self.entries[kernel];
         assert!(parts.allow(&part), "no part {part:?} of {parts:?}");
         // SAFETY: the address is that of a function emitted with this very signature, in memory
         // that is executable for as long as `self` lives.
         let function: Kernel = unsafe { std::mem::transmute(address) };
         let mut fault = MaybeUninit::<RawFault>::uninit();
+        // SAFETY: the field lies in the memory of `fault`.
+        unsafe { (&raw mut (*fault.as_mut_ptr()).stop).write(stop) };
         let Range { start, end } = part;
         // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for, as for the
-        // scratch memory; the kernel writes to `fault` within its size.
+        // scratch memory; the kernel writes to `fault` within its size, and reads the flag that it leads to.
         let status = unsafe { function(buffers.as_ptr(), fault.as_mut_ptr(), start, end, scratch) };
-        let faulted = status != 0;
-        if !faulted {
-            return Ok(());
+        match status {
+            0 => return Ok(()),
+            emit::STOPPED => return Err(Interrupt::Stopped),
+            _ => {}
         }
         // SAFETY: every field before the positions is written before a kernel returns 1; the
         // positions are themselves of a type that need not be initialised.
         let raw = unsafe { fault.assume_init_ref() };
         let positions = &raw.position[..raw.rank as usize];
-        Err(Fault {
+        Err(Interrupt::Fault(Fault {
             site: SiteId(raw.site as u32),
             // SAFETY: the kernel has written as many positions as it says.
             position: positions
@@ -144,7 +163,7 @@ impl Code {
             },
             extent: raw.extent as usize,
             negative: raw.negative != 0,
-        })
+        }))
     }
 
     /// Into which parts the kernel can be cut.

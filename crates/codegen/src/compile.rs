@@ -19,6 +19,7 @@ use cranelift_module::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_nest::{Nest, Parts, Role};
 
 /// What to do besides compiling.
@@ -95,6 +96,16 @@ impl Compiler {
 
     /// Compiles each nest to a kernel; the kernels are numbered as the nests are.
     pub fn compile(&self, kernels: &[&Nest], options: &Options) -> Result<Code, CodegenError> {
+        self.compile_until(kernels, options, &AtomicBool::new(false))
+    }
+
+    /// As [`Compiler::compile`], to be given up with [`CodegenError::Stopped`] soon after `stop` has become true.
+    pub fn compile_until(
+        &self,
+        kernels: &[&Nest],
+        options: &Options,
+        stop: &AtomicBool,
+    ) -> Result<Code, CodegenError> {
         let nests: Vec<Nest> = kernels
             .par_iter()
             .enumerate()
@@ -131,7 +142,10 @@ impl Compiler {
             .with_max_len(1)
             .map_init(
                 || (Context::new(), FunctionBuilderContext::new()),
-                |(context, shared), kernel| Ok((kernel, job(kernel).compile(context, shared)?)),
+                |(context, shared), kernel| match stop.load(Ordering::Relaxed) {
+                    true => Err(CodegenError::Stopped),
+                    false => Ok((kernel, job(kernel).compile(context, shared)?)),
+                },
             )
             .collect::<Result<_, _>>()?;
         compiled.sort_unstable_by_key(|(kernel, _)| *kernel);

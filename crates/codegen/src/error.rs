@@ -39,6 +39,9 @@ pub enum CodegenError {
         /// What Cranelift said.
         message: String,
     },
+    /// Nobody's fault: whoever asked no longer wants the code.
+    #[error("stopped")]
+    Stopped,
     /// The machine's fault: the system gave no memory for code, or did not let it be executed.
     #[error("no memory for {bytes} bytes of code: {message}")]
     Memory {

@@ -47,7 +47,7 @@ mod strip;
 mod support;
 mod text;
 
-pub use code::{Code, Pointer};
+pub use code::{Code, Interrupt, Pointer};
 pub use compile::{Compiler, Options, Vectors};
 pub use error::CodegenError;
 pub use text::KernelText;

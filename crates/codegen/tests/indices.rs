@@ -578,7 +578,9 @@ fn a_loop_that_reads_what_it_wrote_is_not_repeated() {
         });
         nest.stages[1].domain[0].extent = ROWS;
         verify(&nest).unwrap();
-        let numbers = (0..7).flat_map(|k| (k as f32 * 0.25).to_le_bytes()).collect();
+        let numbers = (0..7)
+            .flat_map(|k| (k as f32 * 0.25).to_le_bytes())
+            .collect();
         let wrong = ROWS / 2 * COLUMNS + 77;
         let index = |k: usize| if k == wrong { 7 } else { (k * 5 % 7) as i64 };
         let indices = (0..ROWS * COLUMNS).flat_map(|k| little_endian(index(k), index_ty));

@@ -220,7 +220,10 @@ fn contractions(criterion: &mut Criterion) {
             }
             let kernel = Kernel::with_isa(&contraction, isa).expect("a contraction");
             let [left, right, mut out] = kernel.elements().map(|count| vec![0u8; count * 4]);
-            let (packed_left, packed_right) = (kernel.pack_left(&left), kernel.pack_right(&right));
+            let (packed_left, packed_right) = (
+                kernel.pack_left(&left).unwrap(),
+                kernel.pack_right(&right).unwrap(),
+            );
             let coding = Coding {
                 code: Code::I8,
                 zero: None,

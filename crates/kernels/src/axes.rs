@@ -109,17 +109,23 @@ impl<const N: usize> Axes<N> {
         if self.points > MOST_POINTS {
             return Err(Refused::TooLarge);
         }
-        let mut table = Vec::with_capacity(self.points);
+        let list = |count| {
+            let mut list: Vec<u32> = Vec::new();
+            let room = list.try_reserve_exact(count);
+            room.map(|()| list).map_err(|_| Refused::TooLarge)
+        };
+        let mut table = list(1)?;
         if self.points > 0 {
             table.push(0u32);
         }
         for axis in &self.axes {
             // The next axis is inner: every point so far becomes a row of it.
             let stride = axis.strides[operand];
-            table = table
-                .iter()
-                .flat_map(|&start| (0..axis.extent).map(move |step| start + (step * stride) as u32))
-                .collect();
+            let mut next = list(table.len() * axis.extent)?;
+            for &start in &table {
+                next.extend((0..axis.extent).map(|step| start + (step * stride) as u32));
+            }
+            table = next;
         }
         Ok(table.into())
     }

@@ -131,7 +131,8 @@ impl Kernel {
             zero: pad(coding.zero.clone().unwrap_or_else(|| vec![0.0; points])),
             scale: pad(coding.scale.clone().unwrap_or_else(|| vec![1.0; points])),
         };
-        let mut packed = Packed::coded(count * size, MOST_LANES * size, columns, coded);
+        let length = count.checked_mul(size)?;
+        let mut packed = Packed::coded(length, MOST_LANES * size, columns, coded)?;
         if count > 0 {
             let to = packed.as_mut_slice();
             let panels = self.panels(columns);
@@ -155,21 +156,20 @@ impl Kernel {
             true => self.row_panels <= FEW_PANELS,
             false => self.packed.vectors.len() >= MANY_VECTORS,
         };
-        Some(if keep {
-            packed
-        } else {
-            self.decoded(&packed, columns)
-        })
+        match keep {
+            true => Some(packed),
+            false => self.decoded(&packed, columns),
+        }
     }
 
     /// The elements of a packed operand of numbers.
-    fn decoded(&self, packed: &Packed, columns: bool) -> Packed {
+    fn decoded(&self, packed: &Packed, columns: bool) -> Option<Packed> {
         let (Some(code), Some(decode)) = (packed.code(), self.engine::<f32>().decode) else {
             unreachable!("there are numbers, and every engine of `f32` makes elements of them");
         };
         let (side, one, count) = self.side(columns);
         let from = packed.elements(count, code.code.bytes(), columns);
-        let mut elements = Packed::zeroed(count * size_of::<f32>(), columns);
+        let mut elements = Packed::zeroed(count.checked_mul(size_of::<f32>())?, columns)?;
         let to: *mut f32 = elements.as_mut_ptr().cast();
         let panels = self.panels(columns);
         let copies = if count == 0 { 0 } else { side.copies };
@@ -187,7 +187,7 @@ impl Kernel {
                 unsafe { decode(&lines) }
             }
         }
-        elements
+        Some(elements)
     }
 
     /// The panels of one batch of a packed operand.

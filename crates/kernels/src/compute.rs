@@ -1,6 +1,7 @@
 //! One task of a run: blocks of rows and `k`, panels of columns, tiles.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Kernel;
 use crate::coded::{Coded, Decode};
@@ -26,6 +27,7 @@ pub(crate) struct Run<'a, T: Number> {
     pub(crate) column_code: Option<&'a Coded>,
     pub(crate) own_rows: *mut T,
     pub(crate) own_columns: *mut T,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl<T: Number> Run<'_, T> {
@@ -55,6 +57,9 @@ impl<T: Number> Run<'_, T> {
             let tiles = self.tiles(block.clone()).count();
             let mut k = 0;
             loop {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 let count = plan.k_block.min(kernel.k - k);
                 let at = At {
                     rows,
@@ -177,6 +182,9 @@ impl<T: Number> Run<'_, T> {
         }
         let coded = self.column_code.zip(self.coded_tiles(panel));
         for (number, rows) in self.tiles(at.block.clone()).enumerate() {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
             let h = rows.len();
             (tile.rows, tile.rows_step) = self.rows(at, &rows);
             tile.row_offsets = kernel.row_out[rows].as_ptr();

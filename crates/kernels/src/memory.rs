@@ -1,6 +1,5 @@
 //! Memory for packed operands: those of middling size lie together, so that they have large pages too.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -24,13 +23,12 @@ const BLOCK: usize = 16 << 20;
 static LAST: Mutex<(Weak<MmapRaw>, usize)> = Mutex::new((Weak::new(), 0));
 
 impl Memory {
-    /// `bytes` zeros. The program ends if there is no memory for them, as with any other allocation.
-    pub(crate) fn zeroed(bytes: usize) -> Memory {
+    /// `bytes` zeros; `None` if there is no memory for them.
+    pub(crate) fn zeroed(bytes: usize) -> Option<Memory> {
         if let Some((block, part)) = SHARED.contains(&bytes).then(|| part(bytes)).flatten() {
-            return Memory::Part(block, part);
+            return Some(Memory::Part(block, part));
         }
-        let layout = Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u8>());
-        Memory::Own(AlignedBytes::zeros(bytes).unwrap_or_else(|_| handle_alloc_error(layout)))
+        AlignedBytes::zeros(bytes).ok().map(Memory::Own)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -91,7 +89,7 @@ mod tests {
         ];
         let mut all: Vec<Memory> = Vec::new();
         for bytes in sizes.into_iter().cycle().take(40) {
-            let mut memory = Memory::zeroed(bytes);
+            let mut memory = Memory::zeroed(bytes).unwrap();
             assert_eq!(memory.len(), bytes);
             assert_eq!(memory.as_ptr().addr() % 64, 0);
             // SAFETY: so many bytes belong to it.

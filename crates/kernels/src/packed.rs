@@ -13,23 +13,23 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// `bytes` zeros, for the column side or the row side.
-    pub(crate) fn zeroed(bytes: usize, columns: bool) -> Packed {
-        Packed {
-            memory: Memory::zeroed(bytes),
+    /// `bytes` zeros, for the column side or the row side; `None` if there is no memory for them.
+    pub(crate) fn zeroed(bytes: usize, columns: bool) -> Option<Packed> {
+        Some(Packed {
+            memory: Memory::zeroed(bytes)?,
             bytes,
             columns,
             code: None,
-        }
+        })
     }
 
     /// `bytes` zeros for coded elements, of which `more` may be read after the last.
-    pub(crate) fn coded(bytes: usize, more: usize, columns: bool, code: Coded) -> Packed {
-        Packed {
+    pub(crate) fn coded(bytes: usize, more: usize, columns: bool, code: Coded) -> Option<Packed> {
+        Some(Packed {
             bytes,
             code: Some(code),
-            ..Packed::zeroed(bytes + more, columns)
-        }
+            ..Packed::zeroed(bytes.checked_add(more)?, columns)?
+        })
     }
 
     /// The form to plan runs for.

@@ -12,23 +12,25 @@ use crate::tile::Engine;
 use crate::{Element, Kernel};
 
 impl Kernel {
-    /// Packs a left operand that is the same in many runs. The original is not needed afterwards.
+    /// Packs a left operand that is the same in many runs. The original is not needed afterwards. `None` if there is no
+    /// memory for it.
     ///
     /// # Panics
     /// if it has fewer elements than [`elements`](Kernel::elements) says.
-    pub fn pack_left(&self, left: &[u8]) -> Packed {
+    pub fn pack_left(&self, left: &[u8]) -> Option<Packed> {
         self.pack_side(left, self.exchanged)
     }
 
-    /// Packs a right operand that is the same in many runs. The original is not needed afterwards.
+    /// Packs a right operand that is the same in many runs. The original is not needed afterwards. `None` if there is no
+    /// memory for it.
     ///
     /// # Panics
     /// if it has fewer elements than [`elements`](Kernel::elements) says.
-    pub fn pack_right(&self, right: &[u8]) -> Packed {
+    pub fn pack_right(&self, right: &[u8]) -> Option<Packed> {
         self.pack_side(right, !self.exchanged)
     }
 
-    fn pack_side(&self, bytes: &[u8], columns: bool) -> Packed {
+    fn pack_side(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
         match self.element {
             Element::F32 => self.pack_elements::<f32>(bytes, columns),
             Element::F64 => self.pack_elements::<f64>(bytes, columns),
@@ -36,13 +38,13 @@ impl Kernel {
         }
     }
 
-    fn pack_elements<T: Number>(&self, bytes: &[u8], columns: bool) -> Packed {
+    fn pack_elements<T: Number>(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
         let (side, one, count) = self.side(columns);
         let from = elements::<T::Item>(bytes, side.needed);
         let engine = self.engine::<T>();
-        let mut packed = Packed::zeroed(count * size_of::<T>(), columns);
+        let mut packed = Packed::zeroed(count.checked_mul(size_of::<T>())?, columns)?;
         if count == 0 {
-            return packed;
+            return Some(packed);
         }
         let to: *mut T = packed.as_mut_ptr().cast();
         for batch in 0..self.batch.points() {
@@ -63,7 +65,7 @@ impl Kernel {
                 }
             }
         }
-        packed
+        Some(packed)
     }
 
     /// Where a panel starts within packed columns of `count` lines.

@@ -7,6 +7,7 @@ use crate::packed::Packed;
 use crate::plan::{Form, LINE, Plan, Rows, Source};
 use crate::simd::Number;
 use crate::{Element, Kernel};
+use std::sync::atomic::AtomicBool;
 
 /// An operand of a run.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,8 @@ pub struct Buffers<'a> {
     pub out_bytes: usize,
     /// [`Plan::shared_bytes`] bytes of any content.
     pub shared: *mut u8,
+    /// Once this is true, tasks end soon, whatever is done by then.
+    pub stop: &'a AtomicBool,
 }
 
 impl Kernel {
@@ -105,6 +108,7 @@ impl Kernel {
             out: out.as_mut_ptr(),
             out_bytes: out.len(),
             shared,
+            stop: &AtomicBool::new(false),
         };
         for task in 0..plan.packing_tasks() {
             // SAFETY: the scratch memory is exclusively ours.
@@ -249,6 +253,7 @@ impl Kernel {
             column_code,
             own_rows: worker.cast(),
             own_columns: worker.wrapping_add(plan.rows_bytes()).cast(),
+            stop: buffers.stop,
         };
         let packed = |code: Option<&Coded>| code.map_or(size_of::<T>(), |code| code.code.bytes());
         for batch in part.batch.clone() {

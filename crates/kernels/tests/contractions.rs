@@ -4,9 +4,12 @@ mod problems;
 
 use problems::{any_contraction, convolution, depthwise, lengths, matrices, points};
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{
     Buffers, Code, Coding, Contraction, Element, Form, Isa, Kernel, Operand, Plan, Refused,
 };
+
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Element types with what the tests need.
 trait Numbers {
@@ -146,7 +149,10 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
                 .all(|(a, b)| *a <= b)
         );
         let (left, right) = (bytemuck::cast_slice(&left), bytemuck::cast_slice(&right));
-        let (packed_left, packed_right) = (kernel.pack_left(left), kernel.pack_right(right));
+        let (packed_left, packed_right) = (
+            kernel.pack_left(left).unwrap(),
+            kernel.pack_right(right).unwrap(),
+        );
         for (left_form, right_form) in [
             (Form::Plain, Form::Plain),
             (Form::Packed, Form::Plain),
@@ -203,6 +209,7 @@ fn check_regions(kernel: &Kernel, plan: &Plan, left: Operand, right: Operand, by
             out: out.as_mut_ptr(),
             out_bytes: bytes,
             shared: shared.as_mut_ptr(),
+            stop: &NEVER,
         };
         for packing in 0..plan.packing_tasks() {
             // SAFETY: the memory is as large as the plan says, and only ours.
@@ -454,6 +461,7 @@ fn tasks_run_at_the_same_time() {
         out: result.as_mut_ptr().cast(),
         out_bytes: out * 4,
         shared: shared.as_mut_ptr(),
+        stop: &NEVER,
     });
     let (kernel, plan, buffers) = (&kernel, &plan, &buffers);
     std::thread::scope(|scope| {

@@ -54,8 +54,8 @@ fn run(contraction: &Contraction) {
             let operand = |count: usize| Guarded::new(count * element.operand_bytes());
             let (left, right) = (operand(left), operand(right));
             let mut out = Guarded::new(out * element.bytes());
-            let packed_left = kernel.pack_left(left.bytes());
-            let packed_right = kernel.pack_right(right.bytes());
+            let packed_left = kernel.pack_left(left.bytes()).unwrap();
+            let packed_right = kernel.pack_right(right.bytes()).unwrap();
             for (left_form, right_form) in [
                 (Form::Plain, Form::Plain),
                 (Form::Packed, Form::Plain),

@@ -167,10 +167,7 @@ mod tests {
         ([nest.extract(0..1), nest.extract(1..2)], t)
     }
 
-    fn follows(
-        (kernels, results): ([Kernel; 2], BufferId),
-        aliases: &Aliases,
-    ) -> bool {
+    fn follows((kernels, results): ([Kernel; 2], BufferId), aliases: &Aliases) -> bool {
         let [first, next] = kernels.each_ref().map(|k| Effects::of_kernel(k, aliases));
         next.may_follow(&first, results, aliases)
     }

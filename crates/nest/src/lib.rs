@@ -63,7 +63,7 @@ pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contrac
 pub use effects::{Aliases, Effects};
 pub use fault::{Fault, MAX_RANK};
 pub use fuse::{Kept, Reason, fuse};
-pub use interpret::{BufferBytes, InterpretError, interpret};
+pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use journal::{Journal, keep_journals};
 pub use known::known_indices;
 pub use legalize::{legalize, legalize_with_halves};

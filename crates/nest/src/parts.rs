@@ -185,18 +185,23 @@ impl Nest {
             let mut each = 1 + self.scattered(stage, stage.target, &stage.at);
             visit_stage(stage, &mut |x| {
                 if seen.insert(x.address()) {
-                    each += match x.kind() {
-                        Kind::Unary(op, _) if !op.is_primitive() => 5,
-                        Kind::Load { buffer, at } => 1 + self.scattered(stage, *buffer, at),
-                        Kind::Wrap(_) | Kind::Cast(_) => 1,
-                        Kind::Binary(Binary::Div | Binary::Rem | Binary::Pow, ..) => 5,
-                        _ => 0,
-                    }
+                    each += self.work_of_scalar(stage, x);
                 }
             });
             self.points_in(k..k + 1).saturating_mul(each)
         });
         work.fold(0, usize::saturating_add)
+    }
+
+    /// About how much work a scalar of a stage is without its operands, in tenths of a nanosecond.
+    pub fn work_of_scalar(&self, stage: &Stage, x: &Scalar) -> usize {
+        match x.kind() {
+            Kind::Unary(op, _) if !op.is_primitive() => 5,
+            Kind::Load { buffer, at } => 1 + self.scattered(stage, *buffer, at),
+            Kind::Wrap(_) | Kind::Cast(_) => 1,
+            Kind::Binary(Binary::Div | Binary::Rem | Binary::Pow, ..) => 5,
+            _ => 0,
+        }
     }
 
     /// What it takes more to reach an element of a buffer through an index that depends on data, if neighbours
@@ -266,9 +271,7 @@ fn cut_inside(nest: &Nest) -> Option<Parts> {
     };
     let fits = |stage: &Stage| {
         let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
-        is_whole
-            && stage.group.is_none()
-            && stage.domain.iter().all(|axis| axis.extent > 0)
+        is_whole && stage.group.is_none() && stage.domain.iter().all(|axis| axis.extent > 0)
     };
     let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
     let is_long = extent >= 2 * LEAST_COLUMNS;

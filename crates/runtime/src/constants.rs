@@ -7,9 +7,26 @@ use crate::pool::Pool;
 use crate::steps::compile;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Compiler, Options};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Tensor};
+
+/// The work of a stage that is done when a plan is made, in nanoseconds: as much as goes unnoticed, or as reading its
+/// constants a few times takes. More is left to the run, which can be stopped.
+const MOST_NANOSECONDS: usize = 100_000_000;
+const MOST_TURNS: usize = 64;
+
+/// Whether what a stage computes is worth its time and memory before the run.
+fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
+    let position = nest.stages.iter().position(|other| other == stage);
+    let points = position.map_or(usize::MAX, |k| nest.points_in(k..k + 1));
+    let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
+    let read = loaded.iter().map(|b| bytes(*b));
+    let read = read.fold(0, usize::saturating_add);
+    let large = MOST_TURNS.saturating_mul(read);
+    (points <= MOST_NANOSECONDS || points <= large) && bytes(stage.target) <= large.max(1 << 20)
+}
 
 /// Computes the operands of contractions and the folds that depend on constants alone, and takes their stages
 /// out of the nest.
@@ -18,6 +35,7 @@ pub(crate) fn fold_operands(
     slots: &mut [Slot],
     compiler: &Compiler,
     pool: &Pool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let operands: FxHashSet<BufferId> = nest
         .stages
@@ -36,6 +54,7 @@ pub(crate) fn fold_operands(
                 .count()
                 == 1
             && !buffers.is_empty()
+            && is_worth(nest, stage, &buffers)
             && buffers.into_iter().all(|b| {
                 matches!(slots[b.0 as usize], Slot::Constant(_))
                     || matches!(nest.buf(b).role, Role::Table(_))
@@ -72,6 +91,7 @@ pub(crate) fn fold_operands(
         &|_| false,
         &Aliases::default(),
         &Options::default(),
+        stop,
     )?;
     let arena = native.place(&part, &mut part_slots)?;
     let plan = Arc::new(Plan {
@@ -94,7 +114,7 @@ pub(crate) fn fold_operands(
         call: &mut None,
         pool,
         carried: &[],
-        stop: None,
+        stop,
     };
     execute(&plan, &mut memory, None)?;
     for (buffer, value) in types.into_iter().zip(outputs) {

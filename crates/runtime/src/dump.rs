@@ -1,10 +1,11 @@
 //! Every stage of a model's way to machine code, as text.
 
 use crate::constants::fold_operands;
+use crate::execute::never;
 use crate::passes::{Pass, optimize};
 use crate::plan::{Slot, slots};
 use crate::steps::{Native, Work, compile};
-use crate::unit::Unit;
+use crate::unit::{Unit, Workshop};
 use crate::{CompiledModel, Error, Level, Shape};
 use std::fmt::Write;
 use vinelift_codegen::{KernelText, Options};
@@ -99,7 +100,7 @@ impl CompiledModel {
             _ => {
                 let mut text = String::new();
                 for piece in self.pieces(shapes)? {
-                    let nest = optimize(piece.nest, &piece.slots, stage.level(), None);
+                    let nest = optimize(piece.nest, &piece.slots, stage.level(), None, never())?;
                     let body = if matches!(stage, Stage::Nest | Stage::Fused | Stage::Scheduled) {
                         nest_text(&nest, layer)
                     } else {
@@ -130,7 +131,7 @@ impl CompiledModel {
         let mut text = String::new();
         for piece in self.pieces(shapes)? {
             text += &piece.heading;
-            trace_piece(piece.nest, &piece.slots, &mut text);
+            trace_piece(piece.nest, &piece.slots, &mut text)?;
             text += &piece.waiting;
         }
         Ok(text)
@@ -145,7 +146,8 @@ impl CompiledModel {
     ) -> Result<Native, Error> {
         let workshop = &self.0.workshop;
         slots.resize(nest.buffers.len(), Slot::Absent);
-        fold_operands(&mut nest, &mut slots, &workshop.compiler, &workshop.pool)?;
+        let Workshop { compiler, pool, .. } = workshop;
+        fold_operands(&mut nest, &mut slots, compiler, pool, never())?;
         let threads = Some(workshop.pool.threads());
         compile(
             &nest,
@@ -155,6 +157,7 @@ impl CompiledModel {
             &|_| false,
             &Aliases::default(),
             options,
+            never(),
         )
     }
 
@@ -190,7 +193,7 @@ impl CompiledModel {
         let mut known = Known::default();
         loop {
             let mut strings = workshop.strings.clone();
-            let given = unit.given(shapes, &known, &workshop.config);
+            let given = unit.given(shapes, &known, &workshop.config, never());
             let segment = specialize(&unit.graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;
             let waiting = waiting(unit, &segment);
@@ -247,9 +250,9 @@ struct Piece {
     waiting: String,
 }
 
-fn trace_piece(nest: Nest, slots: &[Slot], text: &mut String) {
+fn trace_piece(nest: Nest, slots: &[Slot], text: &mut String) -> Result<(), Error> {
     let mut passes: Vec<Pass> = Vec::new();
-    optimize(nest, slots, Level::Scheduled, Some(&mut passes));
+    optimize(nest, slots, Level::Scheduled, Some(&mut passes), never())?;
     let mut before: Option<&Pass> = None;
     for pass in &passes {
         let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
@@ -270,6 +273,7 @@ fn trace_piece(nest: Nest, slots: &[Slot], text: &mut String) {
         }
         before = Some(pass);
     }
+    Ok(())
 }
 
 fn nest_text(nest: &Nest, layer: Option<&str>) -> String {

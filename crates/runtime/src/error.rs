@@ -40,7 +40,16 @@ pub enum Error {
     Tensor(#[from] TensorError),
     /// A bug of ours, or a host for which no code can be made.
     #[error(transparent)]
-    Codegen(#[from] CodegenError),
+    Codegen(CodegenError),
+}
+
+impl From<CodegenError> for Error {
+    fn from(error: CodegenError) -> Error {
+        match error {
+            CodegenError::Stopped => Error::Cancelled,
+            other => Error::Codegen(other),
+        }
+    }
 }
 
 impl Error {

@@ -9,12 +9,12 @@ use crate::steps::{Native, Step, Work};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use vinelift_codegen::Pointer;
+use vinelift_codegen::{Interrupt, Pointer};
 use vinelift_graph::TensorId;
-use vinelift_nest::{BufferBytes, Fault, InterpretError, Role, interpret};
-use vinelift_tensor::{ElementType, Tensor};
+use vinelift_nest::{BufferBytes, Fault, InterpretError, Role, interpret_until};
+use vinelift_tensor::{ElementType, Tensor, TensorError};
 
 /// What a plan reads and writes; strings are numbers here.
 pub(crate) struct Memory<'a> {
@@ -32,8 +32,8 @@ pub(crate) struct Memory<'a> {
     pub(crate) pool: &'a Pool,
     /// The variables whose memory is that of an output, with the steps that need not run.
     pub(crate) carried: &'a [&'a (Carry, usize)],
-    /// Has the run end before its next kernel.
-    pub(crate) stop: Option<&'a AtomicBool>,
+    /// Has the run end soon.
+    pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
 impl Memory<'_> {
@@ -45,11 +45,17 @@ impl Memory<'_> {
 }
 
 /// An error if a run is to end.
-pub(crate) fn go_on(stop: Option<&AtomicBool>) -> Result<(), Error> {
-    match stop {
-        Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
-        _ => Ok(()),
+pub(crate) fn go_on(stop: &AtomicBool) -> Result<(), Error> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Error::Cancelled),
+        false => Ok(()),
     }
+}
+
+/// A flag that nobody sets.
+pub(crate) fn never() -> &'static Arc<AtomicBool> {
+    static NEVER: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+    &NEVER
 }
 
 /// Runs `plan`; `times`, if given, gets the time of each step.
@@ -111,7 +117,9 @@ fn walk(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
             _ => BufferBytes::Read(&[]),
         });
     }
-    interpret(&plan.nest, &mut bytes).map_err(|e| match e {
+    interpret_until(&plan.nest, &mut bytes, memory.stop).map_err(|e| match e {
+        InterpretError::Stopped => Error::Cancelled,
+        InterpretError::Memory { bytes, .. } => TensorError::OutOfMemory { bytes }.into(),
         InterpretError::Fault(fault) => Error::Fault(fault.message(&plan.nest)),
         other => Error::internal(other),
     })
@@ -163,6 +171,10 @@ pub(crate) struct Call {
     arena: Pointer,
     /// The first task of the step that had a fault.
     fault: Mutex<Option<(usize, Fault)>>,
+    /// Has the run end soon.
+    stop: Arc<AtomicBool>,
+    /// Whether a task has ended early for that.
+    is_cut_short: AtomicBool,
 }
 
 impl Call {
@@ -176,7 +188,13 @@ impl Call {
             arguments: Vec::new(),
             arena: Pointer(std::ptr::null_mut()),
             fault: Mutex::new(None),
+            stop: memory.stop.clone(),
+            is_cut_short: AtomicBool::new(false),
         });
+        if !Arc::ptr_eq(&call.stop, memory.stop) {
+            call.stop = memory.stop.clone();
+        }
+        *call.is_cut_short.get_mut() = false;
         call.buffers.clear();
         call.arguments.clear();
         let arena = memory.arena.make_mut()?.as_mut_ptr();
@@ -229,15 +247,24 @@ impl Call {
                 let parts = native.code.parts(*function);
                 let count = if alone { 1 } else { step.tasks };
                 share(count, count);
-                if parts.dim.is_some() && count > 1 && self.take_fault().is_some() {
-                    // Which fault is the first is only known when all points are done in their order.
+                if parts.dim.is_some()
+                    && count > 1
+                    && let Some(fault) = self.take_fault()
+                {
+                    // Which fault is the first is only known when all points are done in their order. They may be
+                    // done again (`Effects::faults_again`); if other threads have changed the indices since, it is
+                    // the one that was found.
                     self.part(number, 0..parts.extent, 0);
+                    self.note(fault);
                 }
             }
             (Work::Product(product), _) => {
                 share(PACKING, product.tasks(PACKING));
                 share(COMPUTING, product.tasks(COMPUTING));
             }
+        }
+        if self.is_cut_short.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
         }
         if matches!(step.work, Work::Product(_)) {
             // Whether the first fault is that of a part which follows is known when all are done.
@@ -246,6 +273,14 @@ impl Call {
         match self.take_fault() {
             Some((_, fault)) => Err(Error::Fault(fault.message(&step.kernel.nest))),
             None => Ok(()),
+        }
+    }
+
+    /// Keeps a fault, if none was found before it.
+    fn note(&self, (start, fault): (usize, Fault)) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(other, _)| start < *other) {
+            *first = Some((start, fault));
         }
     }
 
@@ -271,21 +306,33 @@ impl Call {
         let start = part.start;
         let scratch = step.scratch + worker * native.code.scratch_bytes(*function);
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
-        // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
-        // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
-        // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
-        // owner; one that has the memory of a kept tensor is written only by steps after all that read this
-        // tensor (`keep_journals`). Temporaries that are alive together do not overlap in the arena, which nothing else uses.
-        // Nobody uses them while the parts of the kernel run, and the run does not end before them. Scratch memory
-        // lies in the arena as temporaries do, a piece for each worker.
-        let run = |piece| unsafe { native.code.run_part(*function, arguments, piece, scratch) };
-        let pieces = native.code.parts(*function).pieces(part, *pieces);
-        let Err(fault) = { pieces }.try_for_each(run) else {
-            return;
+        let run = |piece| {
+            go_on(&self.stop).map_err(|_| Interrupt::Stopped)?;
+            // SAFETY: there is a pointer for every buffer of the kernel, and `check` has found each of them to
+            // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
+            // refuses a stage that writes to an input. Outputs are distinct tensors of which `memory` is the only
+            // owner; one that has the memory of a kept tensor is written only by steps after all that read this
+            // tensor (`keep_journals`). Temporaries of steps that run beside each other do not overlap in the arena
+            // (`Native::place`), which nothing else uses. Steps run one after the other, but for a kernel that
+            // follows the tasks of a contraction: it writes nothing that the contraction uses, and reads only
+            // results of tasks that are done (`Effects::may_follow`, `Reach::within`). Parts of one kernel lie apart
+            // (`Parts`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
+            // piece for each worker.
+            unsafe {
+                native
+                    .code
+                    .run_part(*function, arguments, piece, scratch, &self.stop)
+            }
         };
-        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(other, _)| start < *other) {
-            *first = Some((start, fault));
+        match native
+            .code
+            .parts(*function)
+            .pieces(part, *pieces)
+            .try_for_each(run)
+        {
+            Ok(()) => {}
+            Err(Interrupt::Stopped) => self.is_cut_short.store(true, Ordering::Relaxed),
+            Err(Interrupt::Fault(fault)) => self.note((start, fault)),
         }
     }
 }
@@ -306,8 +353,15 @@ impl Tasks for Call {
                 let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
                 let Round { turn, phase, .. } = round;
                 let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
-                // SAFETY: as in `part`; the second phase is started when the first has ended.
-                unsafe { product.task(place, scratch, turn, phase, task, worker) };
+                // SAFETY: the buffers and the scratch memory are as in `part`. The result overlaps no operand, as a
+                // contraction loads nothing that it writes (`Contraction::of`), and the kernel that follows its
+                // tasks writes nothing that it uses. The second phase is started when the first has ended.
+                unsafe { product.task(place, scratch, turn, phase, task, worker, &self.stop) };
+                // Whether it was cut short is not known: the results are used only if it surely was not.
+                if self.stop.load(Ordering::Relaxed) {
+                    self.is_cut_short.store(true, Ordering::Relaxed);
+                    return;
+                }
                 let next = native.steps.get(round.step + 1);
                 if phase == COMPUTING
                     && let Some(follow) = next.and_then(|next| next.follow.as_ref())

@@ -146,9 +146,12 @@ impl Model {
     }
 
     pub(crate) fn error(&self, source: graph::Error) -> Error {
-        Error::Model {
-            file: self.file.to_string(),
-            source,
+        match source {
+            graph::Error::Cancelled => Error::Cancelled,
+            source => Error::Model {
+                file: self.file.to_string(),
+                source,
+            },
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The passes over a nest before it runs.
 
+use crate::execute::go_on;
 use crate::plan::Slot;
 use crate::{Error, Level};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use vinelift_nest::{
     BufferId, Kept, Nest, contract, fuse, known_indices, partial_folds, quantized_products,
@@ -27,8 +29,10 @@ pub(crate) fn optimize(
     slots: &[Slot],
     level: Level,
     mut trace: Option<&mut Vec<Pass>>,
-) -> Nest {
+    stop: &AtomicBool,
+) -> Result<Nest, Error> {
     let mut record = |name, start: Instant, kept, nest: &Nest| {
+        go_on(stop)?;
         if let Some(trace) = trace.as_deref_mut() {
             let time = start.elapsed();
             trace.push(Pass {
@@ -39,19 +43,20 @@ pub(crate) fn optimize(
                 text: nest.to_string(),
             });
         }
+        Ok::<(), Error>(())
     };
-    record("nest", Instant::now(), Vec::new(), &nest);
+    record("nest", Instant::now(), Vec::new(), &nest)?;
     // At every level: these two define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest);
-    record("quantized products", start, Vec::new(), &nest);
+    record("quantized products", start, Vec::new(), &nest)?;
     let start = Instant::now();
     partial_folds(&mut nest);
-    record("partial folds", start, Vec::new(), &nest);
+    record("partial folds", start, Vec::new(), &nest)?;
     if level.fuses() {
         let start = Instant::now();
         let kept = fuse(&mut nest);
-        record("fused", start, kept, &nest);
+        record("fused", start, kept, &nest)?;
     }
     if level == Level::Scheduled {
         let start = Instant::now();
@@ -60,22 +65,27 @@ pub(crate) fn optimize(
             _ => None,
         };
         contract(&mut nest, &|buffer| constant(buffer).is_some());
-        record("contracted", start, Vec::new(), &nest);
+        record("contracted", start, Vec::new(), &nest)?;
         let start = Instant::now();
         known_indices(&mut nest, &constant);
-        record("known indices", start, Vec::new(), &nest);
+        record("known indices", start, Vec::new(), &nest)?;
         let start = Instant::now();
         schedule(&mut nest);
-        record("scheduled", start, Vec::new(), &nest);
+        record("scheduled", start, Vec::new(), &nest)?;
     }
-    nest
+    Ok(nest)
 }
 
 /// The nest after the passes of `level`. Should what they made not be proven to be safe, the nest as it
 /// was before them runs instead; where mistakes are looked for, that is an error.
-pub(crate) fn verified(nest: Nest, slots: &[Slot], level: Level) -> Result<Nest, Error> {
+pub(crate) fn verified(
+    nest: Nest,
+    slots: &[Slot],
+    level: Level,
+    stop: &AtomicBool,
+) -> Result<Nest, Error> {
     let plain = level.fuses().then(|| nest.clone());
-    let nest = optimize(nest, slots, level, None);
+    let nest = optimize(nest, slots, level, None, stop)?;
     match (verify(&nest), plain) {
         (Ok(()), _) => Ok(nest),
         (Err(_), Some(plain)) if !cfg!(debug_assertions) => {

@@ -7,6 +7,8 @@ use crate::steps::{Native, compile};
 use crate::unit::{Unit, Workshop};
 use crate::{Error, Level, Shape};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Options;
 use vinelift_graph::{NodeIndex, Segment, Source, TensorId};
 use vinelift_nest::{Aliases, Nest, Stage};
@@ -80,7 +82,12 @@ pub(crate) enum Slot {
 }
 
 /// Makes a segment of a unit ready to run.
-pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result<Plan, Error> {
+pub(crate) fn plan(
+    unit: &Unit,
+    segment: Segment,
+    workshop: &Workshop,
+    stop: &Arc<AtomicBool>,
+) -> Result<Plan, Error> {
     let Workshop {
         compiler,
         config,
@@ -100,7 +107,7 @@ pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result
         })
         .collect();
     let mut slots = slots(&segment);
-    let mut nest = verified(segment.nest, &slots, config.level)?;
+    let mut nest = verified(segment.nest, &slots, config.level, stop)?;
     slots.resize(nest.buffers.len(), Slot::Absent);
     let is_last = calls.is_empty() && segment.wanted.is_empty();
     let found = match config.level == Level::Scheduled && is_last {
@@ -111,7 +118,7 @@ pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result
     if config.level.is_native() {
         let threads = (config.level == Level::Scheduled).then(|| pool.threads());
         if threads.is_some() {
-            fold_operands(&mut nest, &mut slots, compiler, pool)?;
+            fold_operands(&mut nest, &mut slots, compiler, pool, stop)?;
         }
         let options = Options {
             vectors: config.vectors,
@@ -121,7 +128,7 @@ pub(crate) fn plan(unit: &Unit, segment: Segment, workshop: &Workshop) -> Result
         let mut aliases = Aliases::default();
         found.iter().for_each(|carry| carry.join(&mut aliases));
         let mut code = compile(
-            &nest, &slots, compiler, threads, &is_apart, &aliases, &options,
+            &nest, &slots, compiler, threads, &is_apart, &aliases, &options, stop,
         )?;
         arena = code.place(&nest, &mut slots)?;
         for carry in found {

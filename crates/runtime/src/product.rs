@@ -6,6 +6,7 @@ use crate::plan::Slot;
 use crate::steps::worth;
 use std::ops::Range;
 use std::slice::from_raw_parts;
+use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
@@ -78,12 +79,12 @@ impl Product {
         let kernel = kernels::Kernel::with_packed(&problem, packed).ok()?;
         let left = match left {
             Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
-            Some((bytes, None)) => Some(kernel.pack_left(bytes)),
+            Some((bytes, None)) => Some(kernel.pack_left(bytes)?),
             None => None,
         };
         let right = match right {
             Some((bytes, Some(coding))) => Some(kernel.pack_right_coded(bytes, &coding)?),
-            Some((bytes, None)) => Some(kernel.pack_right(bytes)),
+            Some((bytes, None)) => Some(kernel.pack_right(bytes)?),
             None => None,
         };
         let form = |packed: &Option<Packed>| packed.as_ref().map_or(Form::Plain, Packed::form);
@@ -173,7 +174,7 @@ impl Product {
     }
 
     /// Runs a task of a phase, of a turn, the only one if it takes none. `buffers` says where each buffer
-    /// of the step is and how many bytes it has.
+    /// of the step is and how many bytes it has. Soon after `stop` has become true it ends, whatever is done by then.
     ///
     /// # Safety
     ///
@@ -188,11 +189,12 @@ impl Product {
         phase: usize,
         task: usize,
         worker: usize,
+        stop: &AtomicBool,
     ) {
         let shared = scratch.0;
         // SAFETY: the caller vouches for the memory; the plan is the kernel's.
         unsafe {
-            let memory = self.memory(&buffers, shared, turn);
+            let memory = self.memory(&buffers, shared, turn, stop);
             if phase == PACKING {
                 return self.kernel.run_packing_task(&self.plan, task, &memory);
             }
@@ -212,6 +214,7 @@ impl Product {
         buffers: &impl Fn(usize) -> (Pointer, usize),
         shared: *mut u8,
         turn: usize,
+        stop: &'a AtomicBool,
     ) -> Buffers<'a> {
         let place = |from: &Strided, step: usize, size: usize| {
             let (pointer, length) = buffers(from.buffer.0 as usize);
@@ -233,6 +236,7 @@ impl Product {
             out,
             out_bytes,
             shared,
+            stop,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! One run of a model at a time.
 
+use crate::execute::never;
 use crate::run::{Run, Scratch, Texts, Variables};
 use crate::{CompiledModel, Error};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use vinelift_tensor::{ElementType, Tensor};
@@ -53,9 +55,9 @@ pub struct KernelTime {
 /// What a run can be asked for besides its outputs.
 #[derive(Debug, Default)]
 pub struct RunOptions<'a> {
-    /// Ends the run with [`Error::Cancelled`] once this is true: before the next kernel or the next
-    /// iteration of a loop.
-    pub stop: Option<&'a AtomicBool>,
+    /// Ends the run with [`Error::Cancelled`] soon after this has become true: within a tenth of a second, also
+    /// while it compiles.
+    pub stop: Option<&'a Arc<AtomicBool>>,
     /// Gets the time of each kernel; nothing if it is interpreted.
     pub times: Option<&'a mut Vec<KernelTime>>,
 }
@@ -257,7 +259,7 @@ impl InferRequest {
             scratch: &mut self.scratch,
             variables: &mut self.variables,
             times: options.times,
-            stop: options.stop,
+            stop: options.stop.unwrap_or(never()),
         };
         let results = run.unit(unit, &inputs);
         for tensor in lent {
@@ -412,7 +414,7 @@ mod tests {
         set_inputs(&mut request, &[1, 0]);
         for (stop, ends) in [(true, true), (false, false), (true, true)] {
             let done = request.infer_with(RunOptions {
-                stop: Some(&AtomicBool::new(stop)),
+                stop: Some(&Arc::new(AtomicBool::new(stop))),
                 times: None,
             });
             assert_eq!(matches!(done, Err(Error::Cancelled)), ends);

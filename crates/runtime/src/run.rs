@@ -29,8 +29,8 @@ pub(crate) struct Run<'a> {
     pub(crate) scratch: &'a mut [Scratch],
     pub(crate) variables: &'a mut Variables,
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
-    /// Has the run end early.
-    pub(crate) stop: Option<&'a AtomicBool>,
+    /// Has the run end soon.
+    pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
 /// What runs of a unit use again.
@@ -182,7 +182,9 @@ impl Run<'_> {
             return Ok(plan.clone());
         }
         let shapes: Vec<Shape> = shapes().map(<[usize]>::to_vec).collect();
-        let plan = state.unit.plan(&shapes, &state.known, self.workshop)?;
+        let plan = state
+            .unit
+            .plan(&shapes, &state.known, self.workshop, self.stop)?;
         if is_first {
             *first = Some((shapes, plan.clone()));
         }
@@ -316,8 +318,11 @@ impl Run<'_> {
         let inputs: Vec<Tensor> = tensors
             .map(|(tensor, value)| self.texts.decode(value, state.element(tensor)))
             .collect::<Result<_, _>>()?;
-        let outputs = graph.evaluate(node, &inputs, Stop::NEVER);
-        let outputs = outputs.map_err(|e| Error::Fault(e.to_string()))?;
+        let outputs = graph.evaluate(node, &inputs, Stop::when(self.stop));
+        let outputs = outputs.map_err(|e| match e.problem.is_cancelled() {
+            true => Error::Cancelled,
+            false => Error::Fault(e.to_string()),
+        })?;
         outputs.iter().map(|t| self.texts.encode(t)).collect()
     }
 }

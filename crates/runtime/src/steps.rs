@@ -2,11 +2,13 @@
 
 use crate::Error;
 use crate::arena::{Lifetime, place};
+use crate::execute::go_on;
 use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::product::Product;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
 
@@ -101,13 +103,24 @@ fn nanoseconds(nest: &Nest) -> u64 {
 /// What a part of a kernel may use of a cache.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Into how many parts a kernel is cut at least, as far as it can be.
-fn pieces(nest: &Nest) -> usize {
+/// The nanoseconds that a part of a kernel may take, between two looks whether the run is to end; of one that packs,
+/// which each part does anew.
+const PIECE_NANOSECONDS: u64 = 2_000_000;
+const PACKING_PIECE_NANOSECONDS: u64 = 30_000_000;
+
+/// Into how many parts a kernel is cut at least, as far as it can be. `scratch` are the bytes that it packs.
+fn pieces(nest: &Nest, scratch: usize) -> usize {
     let bytes = nest.buffers.iter().map(|b| b.byte_len().unwrap_or(0));
-    match nest.stages.len() {
+    let for_cache = match nest.stages.len() {
         0 | 1 => 1,
         _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
-    }
+    };
+    let most = match scratch {
+        0 => PIECE_NANOSECONDS,
+        _ => PACKING_PIECE_NANOSECONDS,
+    };
+    let for_time = usize::try_from(nanoseconds(nest) / most).unwrap_or(usize::MAX - 1) + 1;
+    for_cache.max(for_time)
 }
 
 /// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
@@ -121,6 +134,7 @@ pub(crate) fn compile(
     apart: &dyn Fn(&Stage) -> bool,
     aliases: &Aliases,
     options: &Options,
+    stop: &AtomicBool,
 ) -> Result<Native, Error> {
     let contraction = |nest: &Nest, stage: &Stage| match threads {
         Some(_) => Contraction::of(nest, stage),
@@ -140,6 +154,7 @@ pub(crate) fn compile(
     let kernels: Vec<(Kernel, Option<Contraction>)> =
         kernels.into_par_iter().map(extract).collect();
     let ready = |k: usize| {
+        go_on(stop)?;
         let (kernel, only) = &kernels[k];
         // How the next kernel uses what this one computes, if it is a contraction.
         let mut reach = None;
@@ -150,14 +165,14 @@ pub(crate) fn compile(
             let follower = next.map(|(next, _)| nanoseconds(&next.nest));
             Product::new(c, kernel, slots, threads.unwrap_or(1), follower)
         });
-        match product {
+        Ok(match product {
             Some(product) => Ready::Product(Box::new(product), reach),
             None => Ready::Code(kernel.nest.canonical()),
-        }
+        })
     };
     // Each by itself: to pack an operand may take much longer than all the rest.
     let all = (0..kernels.len()).into_par_iter().with_max_len(1);
-    let ready: Vec<Ready> = all.map(ready).collect();
+    let ready: Vec<Ready> = all.map(ready).collect::<Result<_, Error>>()?;
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut unique: Vec<&Nest> = Vec::new();
     let mut works: Vec<(Work, Option<Reach>)> = Vec::with_capacity(kernels.len());
@@ -170,15 +185,28 @@ pub(crate) fn compile(
                 if function == next {
                     unique.push(&kernel.nest);
                 }
-                let pieces = pieces(&kernel.nest);
-                (Work::Code { function, pieces }, None)
+                (
+                    Work::Code {
+                        function,
+                        pieces: 1,
+                    },
+                    None,
+                )
             }
         });
     }
-    let code = compiler.compile(&unique, options)?;
+    go_on(stop)?;
+    let code = compiler.compile_until(&unique, options, stop)?;
     let mut steps: Vec<Step> = Vec::with_capacity(kernels.len());
     let mut reaches: Vec<Option<Reach>> = vec![None];
-    for ((kernel, _), (work, reach)) in kernels.into_iter().zip(works) {
+    for ((kernel, _), (mut work, reach)) in kernels.into_iter().zip(works) {
+        if let Work::Code {
+            function,
+            pieces: count,
+        } = &mut work
+        {
+            *count = pieces(&kernel.nest, code.scratch_bytes(*function));
+        }
         let first = kernel.nest.stages.first();
         let turns = first.and_then(|stage| {
             Some(Turns {

@@ -1,10 +1,12 @@
 //! A model or a sub-graph with the code that was made for it.
 
+use crate::execute::never;
 use crate::plan::{Plan, plan};
 use crate::pool::Pool;
 use crate::{Config, Error, Model};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::Compiler;
 use vinelift_graph::{
@@ -130,6 +132,7 @@ impl Unit {
         shapes: &'a [Shape],
         known: &'a Known,
         config: &Config,
+        stop: &'a AtomicBool,
     ) -> Given<'a> {
         Given {
             shapes,
@@ -137,7 +140,7 @@ impl Unit {
             inferred: self.inferred.as_deref(),
             policy: config.index_policy,
             is_body: self.is_body,
-            stop: Stop::NEVER,
+            stop: Stop::when(stop),
         }
     }
 
@@ -147,6 +150,7 @@ impl Unit {
         shapes: &[Shape],
         known: &Known,
         workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
     ) -> Result<Arc<Plan>, Error> {
         let key = Key::new(shapes, known);
         let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,10 +159,10 @@ impl Unit {
         }
         // Not under the lock: other requests go on with the plans they have.
         let mut strings = workshop.strings.clone();
-        let given = self.given(shapes, known, &workshop.config);
+        let given = self.given(shapes, known, &workshop.config, stop);
         let segment = specialize(&self.graph, given, &mut strings);
         let segment = segment.map_err(|e| workshop.model.error(e))?;
-        let plan = plan(self, segment, workshop)?;
+        let plan = plan(self, segment, workshop, stop)?;
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
@@ -174,7 +178,7 @@ impl Unit {
     pub(crate) fn prepare(&self, shapes: &[Shape], workshop: &Workshop) -> Result<(), Error> {
         let mut known = Known::default();
         loop {
-            let plan = self.plan(shapes, &known, workshop)?;
+            let plan = self.plan(shapes, &known, workshop, never())?;
             let types = plan.calls.iter().flat_map(|c| &c.outputs);
             let all_static = types.clone().all(|(_, ty)| ty.shape.is_static());
             if plan.calls.is_empty() || !plan.wanted.is_empty() || !all_static {

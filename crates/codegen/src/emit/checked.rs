@@ -287,7 +287,8 @@ impl<'n> Emitter<'n, '_> {
             let mut members: Vec<(usize, i32)> = turns.iter().copied().flatten().collect();
             members.sort_by_key(|(_, offset)| *offset);
             let first = members[0].1;
-            let fills = |(turn, member): (usize, &(usize, i32))| member.1 == first + turn as i32 * size;
+            let fills =
+                |(turn, member): (usize, &(usize, i32))| member.1 == first + turn as i32 * size;
             if members.len() != step as usize || !members.iter().enumerate().all(fills) {
                 continue;
             }

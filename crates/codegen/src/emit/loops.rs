@@ -153,6 +153,7 @@ impl Emitter<'_, '_> {
             .icmp(IntCC::SignedGreaterThanOrEqual, counter, turns.to);
         b.ins().brif(done, exit, &[], body, &[]);
         b.switch_to_block(body);
+        self.look_whether_to_stop(axis, turns, step, counter);
         self.loops.push(Loop {
             axis,
             step,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64, scratch: *mut u8) -> u32
-//!                                                                         0 = done, 1 = fault
+//!                                                             0 = done, 1 = fault, 2 = told to stop
 //! ```
 //!
 //! `begin..end` is the part to do, of a nest that can be cut ([`Parts`]); otherwise it is ignored. `scratch` is
@@ -31,6 +31,7 @@ mod memory;
 mod order;
 mod packed;
 mod panel;
+mod poll;
 mod scalar;
 mod scan;
 mod stage;
@@ -41,6 +42,7 @@ mod why;
 mod wrap;
 
 pub(crate) use copy::Support;
+pub(crate) use poll::STOPPED;
 pub(crate) use strip::{Strip, signature as strip_signature};
 pub(crate) use wrap::RawFault;
 
@@ -168,6 +170,8 @@ struct Emitter<'n, 'f> {
     flags: Vec<MemFlagsData>,
     /// Where a fault is written.
     fault: Value,
+    /// Which loops of the current stage look whether to stop.
+    looks: poll::Looks,
     /// Into which parts the nest can be cut.
     parts: Parts,
     /// Where the part to do begins and ends.
@@ -271,6 +275,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             values: nest.buffers.iter().map(Buffer::values).collect(),
             flags,
             fault,
+            looks: poll::Looks::default(),
             parts: Parts::of(nest),
             part,
             scratch,

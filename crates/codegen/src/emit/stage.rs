@@ -127,6 +127,7 @@ impl<'n> Emitter<'n, '_> {
     fn know(&mut self, stage: &'n Stage) {
         self.facts.of_stage(stage);
         self.ranges = Ranges::of_stage(stage);
+        self.note_work(stage);
     }
 
     /// The stage of that number with casts of `f16`, if it has any and becomes a strip: nothing else has

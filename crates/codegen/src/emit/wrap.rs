@@ -4,11 +4,15 @@ use super::Emitter;
 use super::scalar::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use std::mem::{MaybeUninit, offset_of};
+use std::sync::atomic::AtomicBool;
 use vinelift_nest::{Kind, MAX_RANK, Scalar, Wrap};
 
-/// What a kernel fills in before it returns 1: a [`Fault`](vinelift_nest::Fault) in plain numbers.
+/// A [`Fault`](vinelift_nest::Fault) in plain numbers, which a kernel fills in before it returns 1; and what has it
+/// return 2.
 #[repr(C)]
 pub(crate) struct RawFault {
+    /// The flag that has the kernel end, which the caller sets.
+    pub(crate) stop: *const AtomicBool,
     pub(crate) site: u64,
     pub(crate) extent: u64,
     /// The index, extended to 64 bits by its own sign.

@@ -243,7 +243,8 @@ impl Assembly<'_> {
 
     fn over_lanes(&mut self, extent: i32, step: i32, body: &[Step]) {
         // One turn beyond the last is counted to.
-        self.code.require(step > 0 && extent >= step && extent.checked_add(step).is_some());
+        self.code
+            .require(step > 0 && extent >= step && extent.checked_add(step).is_some());
         if step <= 0 || extent < step {
             return;
         }

@@ -189,9 +189,9 @@ impl Assembler {
         self.require(match memory {
             Memory::Pool(_) => true,
             Memory::At { base, scale, .. } => base.0 < 16 && matches!(scale, 0 | 1 | 2 | 4 | 8),
-            Memory::Indexed { base, index, scale, .. } => {
-                base.0 < 16 && index.0 < 8 && index != RSP && matches!(scale, 1 | 2 | 4 | 8)
-            }
+            Memory::Indexed {
+                base, index, scale, ..
+            } => base.0 < 16 && index.0 < 8 && index != RSP && matches!(scale, 1 | 2 | 4 | 8),
         });
         let (base, index, scale, offset) = match memory {
             Memory::Pool(offset) => {

@@ -293,7 +293,8 @@ impl Assembly<'_> {
                     0 => self.code.multiply(INDEX, elements.down / columns),
                     _ => {
                         let most = self.most_lane;
-                        self.code.divide_exactly(INDEX, columns.unsigned_abs(), most);
+                        self.code
+                            .divide_exactly(INDEX, columns.unsigned_abs(), most);
                         self.code.multiply(INDEX, elements.down);
                     }
                 }

@@ -387,8 +387,22 @@ fn registers_and_scales_that_there_are_not_are_refused() {
     let plain = Extra::default();
     assert!(refused(&|c| c.vex(ADD, 32, 16, 0, Last::Register(1), None)));
     assert!(refused(&|c| c.vex(ADD, 64, 1, 0, Last::Register(1), None)));
-    assert!(refused(&|c| c.evex(ADD, 64, 1, 32, Last::Register(1), plain)));
-    assert!(refused(&|c| c.vex(ADD, 32, 1, 0, Last::Memory(at(1, 3, 0)), None)));
+    assert!(refused(&|c| c.evex(
+        ADD,
+        64,
+        1,
+        32,
+        Last::Register(1),
+        plain
+    )));
+    assert!(refused(&|c| c.vex(
+        ADD,
+        32,
+        1,
+        0,
+        Last::Memory(at(1, 3, 0)),
+        None
+    )));
     let by_stack = Memory::Indexed {
         base: General(1),
         index: RSP,
@@ -396,7 +410,14 @@ fn registers_and_scales_that_there_are_not_are_refused() {
         offset: 0,
     };
     assert!(refused(&|c| c.address(General(1), by_stack)));
-    assert!(refused(&|c| c.vex(ADD, 32, 1, 0, Last::Memory(Memory::Pool(0)), None)));
+    assert!(refused(&|c| c.vex(
+        ADD,
+        32,
+        1,
+        0,
+        Last::Memory(Memory::Pool(0)),
+        None
+    )));
     assert!(refused(&|c| {
         let nowhere = c.label();
         c.jump(nowhere);

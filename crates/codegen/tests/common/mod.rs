@@ -4,7 +4,8 @@
 
 use std::ops::Range;
 use std::sync::LazyLock;
-use vinelift_codegen::{Code, Compiler, Options, Pointer, Vectors};
+use std::sync::atomic::AtomicBool;
+use vinelift_codegen::{Code, Compiler, Interrupt, Options, Pointer, Vectors};
 use vinelift_nest::{
     BufferBytes, BufferId, Fault, InterpretError, LayerId, Nest, Role, Scalar, Site, interpret,
 };
@@ -95,9 +96,13 @@ fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>
         // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
         let ended = unsafe {
             let scratch = Pointer(scratch.as_mut_ptr());
-            code.run_part(0, &pointers, part.clone(), scratch)
+            code.run_part(0, &pointers, part.clone(), scratch, &AtomicBool::new(false))
         };
-        faults.extend(ended.err().map(|fault| (part.start, fault)));
+        match ended {
+            Ok(()) => {}
+            Err(Interrupt::Fault(fault)) => faults.push((part.start, fault)),
+            Err(Interrupt::Stopped) => panic!("nobody has stopped it\n{nest}"),
+        }
     }
     assert!(
         scratch[used..].iter().all(|&b| b == GUARD),

@@ -5,6 +5,7 @@ use super::memory::{MISSING, Memory};
 use super::rows::Rows;
 use super::{InterpretError, arith};
 use crate::fault::Fault;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_tensor::ElementType;
 
 /// The values of a program's nodes while it runs.
@@ -19,12 +20,22 @@ pub(super) struct Machine<'p, 'm, 'b> {
     stepped: Vec<u64>,
     tick: u64,
     stack: Vec<Id>,
+    stop: &'m AtomicBool,
+    /// Turns until it is looked at.
+    turns_left: u32,
 }
+
+/// Turns of loops between two looks at whether to stop: some milliseconds.
+const TURNS: u32 = 1 << 14;
 
 const NEVER: u64 = u64::MAX;
 
 impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
-    pub(super) fn new(program: &'p Program, memory: &'m mut Memory<'b>) -> Machine<'p, 'm, 'b> {
+    pub(super) fn new(
+        program: &'p Program,
+        memory: &'m mut Memory<'b>,
+        stop: &'m AtomicBool,
+    ) -> Machine<'p, 'm, 'b> {
         let start = |node: &Node| match node.op {
             Op::Given(value) => (value, 0),
             _ => (0, NEVER),
@@ -38,6 +49,21 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
             stepped: vec![0; program.levels],
             tick: 0,
             stack: vec![],
+            stop,
+            turns_left: TURNS,
+        }
+    }
+
+    /// To be asked in each turn of a loop.
+    pub(super) fn go_on(&mut self) -> Result<(), InterpretError> {
+        self.turns_left -= 1;
+        if self.turns_left > 0 {
+            return Ok(());
+        }
+        self.turns_left = TURNS;
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(InterpretError::Stopped),
+            false => Ok(()),
         }
     }
 
@@ -75,6 +101,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
     }
 
     fn point(&mut self) -> Result<(), InterpretError> {
+        self.go_on()?;
         let program = self.program;
         self.evaluate(&program.at_steps)?;
         let at = program.at.iter().map(|&index| self.value(index));
@@ -179,6 +206,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
                 let mut sum = self.value(*init);
                 let mut more = self.start(axes);
                 while more {
+                    self.go_on()?;
                     self.evaluate(steps)?;
                     sum = match *term {
                         Some((x, y)) => arith::add_term(*ty, sum, self.value(x), self.value(y)),

@@ -1,9 +1,11 @@
 //! The buffers of a run: checked addressing, and elements as bits.
 
 use super::{BufferBytes, InterpretError};
-use crate::nest::{Buffer, Nest, Role};
+use crate::effects::Effects;
+use crate::nest::{Buffer, BufferId, Nest, Role};
 use std::string::String;
 use std::sync::Arc;
+use vinelift_tensor::AlignedBytes;
 use vinelift_tensor::ElementType::{self, *};
 
 /// What a wrap gives for an index out of range that reads zero. No extent reaches so far.
@@ -39,7 +41,9 @@ impl Line {
 enum Bytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
-    Owned(Vec<u8>),
+    Owned(AlignedBytes),
+    /// Of a temporary that no stage uses.
+    Unused,
     Table(Arc<[u8]>),
 }
 
@@ -49,6 +53,7 @@ impl<'a> Memory<'a> {
         nest: &Nest,
         handed: &'a mut [BufferBytes<'_>],
     ) -> Result<Memory<'a>, InterpretError> {
+        let used = Effects::of(&nest.stages);
         let handed = handed
             .iter_mut()
             .map(Some)
@@ -57,7 +62,8 @@ impl<'a> Memory<'a> {
             .buffers
             .iter()
             .zip(handed)
-            .map(|(buffer, bytes)| Cell::new(buffer, bytes));
+            .zip((0..).map(BufferId))
+            .map(|((buffer, bytes), id)| Cell::new(buffer, bytes, used.uses(id)));
         Ok(Memory {
             cells: cells.collect::<Result<_, _>>()?,
         })
@@ -169,8 +175,10 @@ impl<'a> Memory<'a> {
         let cell = &mut self.cells[b];
         match &mut cell.bytes {
             Bytes::Write(bytes) => Ok((cell.ty, bytes)),
-            Bytes::Owned(bytes) => Ok((cell.ty, bytes)),
-            Bytes::Read(_) | Bytes::Table(_) => Err(InterpretError::ReadOnly(cell.name.clone())),
+            Bytes::Owned(bytes) => Ok((cell.ty, bytes.as_mut_slice())),
+            Bytes::Read(_) | Bytes::Table(_) | Bytes::Unused => {
+                Err(InterpretError::ReadOnly(cell.name.clone()))
+            }
         }
     }
 }
@@ -179,6 +187,7 @@ impl<'a> Cell<'a> {
     fn new(
         buffer: &Buffer,
         handed: Option<&'a mut BufferBytes<'_>>,
+        is_used: bool,
     ) -> Result<Cell<'a>, InterpretError> {
         let name = buffer.name.clone();
         let count = buffer
@@ -199,7 +208,14 @@ impl<'a> Cell<'a> {
             (Role::Table(table), _) => Bytes::Table(table.clone()),
             (_, Some(BufferBytes::Read(bytes))) => Bytes::Read(bytes),
             (_, Some(BufferBytes::Write(bytes))) => Bytes::Write(bytes),
-            (Role::Temporary, Some(BufferBytes::Temporary)) => Bytes::Owned(vec![0; expected]),
+            (Role::Temporary, Some(BufferBytes::Temporary)) if is_used => {
+                let memory = AlignedBytes::zeros(expected);
+                Bytes::Owned(memory.map_err(|_| InterpretError::Memory {
+                    name: name.clone(),
+                    bytes: expected,
+                })?)
+            }
+            (Role::Temporary, Some(BufferBytes::Temporary)) => Bytes::Unused,
             (_, Some(BufferBytes::Temporary) | None) => Bytes::Read(&[]),
         };
         let cell = Cell {
@@ -209,7 +225,7 @@ impl<'a> Cell<'a> {
             bytes,
         };
         match cell.bytes().len() {
-            found if found == expected => Ok(cell),
+            found if found == expected || matches!(cell.bytes, Bytes::Unused) => Ok(cell),
             found => Err(InterpretError::Buffer {
                 name: cell.name,
                 expected,
@@ -222,8 +238,9 @@ impl<'a> Cell<'a> {
         match &self.bytes {
             Bytes::Read(bytes) => bytes,
             Bytes::Write(bytes) => bytes,
-            Bytes::Owned(bytes) => bytes,
+            Bytes::Owned(bytes) => bytes.as_slice(),
             Bytes::Table(bytes) => bytes,
+            Bytes::Unused => &[],
         }
     }
 }

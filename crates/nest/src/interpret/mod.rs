@@ -26,6 +26,7 @@ use crate::nest::Nest;
 use compile::Program;
 use machine::Machine;
 use memory::Memory;
+use std::sync::atomic::AtomicBool;
 
 /// The bytes behind a buffer of a nest.
 #[derive(Debug)]
@@ -79,6 +80,17 @@ pub enum InterpretError {
         /// The extent of the dim.
         extent: usize,
     },
+    /// The machine's fault: it has no memory for a temporary.
+    #[error("no memory for the {bytes} bytes of `{name}`")]
+    Memory {
+        /// The buffer's name.
+        name: String,
+        /// The length of its shape and type.
+        bytes: usize,
+    },
+    /// Nobody is at fault: whoever started it has stopped it.
+    #[error("stopped")]
+    Stopped,
     /// The nest is at fault: it breaks a rule that `verify` checks.
     #[error("malformed nest: {0}")]
     Malformed(String),
@@ -90,6 +102,15 @@ pub enum InterpretError {
 /// an empty [`BufferBytes::Read`]. When the nest ends with an error, what had been written by then
 /// stays written.
 pub fn interpret(nest: &Nest, buffers: &mut [BufferBytes<'_>]) -> Result<(), InterpretError> {
+    interpret_until(nest, buffers, &AtomicBool::new(false))
+}
+
+/// As [`interpret`], to be given up with [`InterpretError::Stopped`] soon after `stop` has become true.
+pub fn interpret_until(
+    nest: &Nest,
+    buffers: &mut [BufferBytes<'_>],
+    stop: &AtomicBool,
+) -> Result<(), InterpretError> {
     if buffers.len() != nest.buffers.len() {
         return Err(InterpretError::Count {
             expected: nest.buffers.len(),
@@ -106,11 +127,11 @@ pub fn interpret(nest: &Nest, buffers: &mut [BufferBytes<'_>]) -> Result<(), Int
             .map(|stage| Program::new(&nest, stage))
             .collect::<Result<_, _>>()?;
         match programs.as_slice() {
-            [program] => Machine::new(program, &mut memory).run()?,
+            [program] => Machine::new(program, &mut memory, stop).run()?,
             programs => {
                 for turn in 0..nest.stages[start].turns() {
                     for program in programs {
-                        Machine::new(program, &mut memory).run_turn(turn)?;
+                        Machine::new(program, &mut memory, stop).run_turn(turn)?;
                     }
                 }
             }

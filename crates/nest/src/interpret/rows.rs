@@ -118,6 +118,7 @@ impl<'p> Rows<'p> {
                 }
             }
             for start in (0..self.points).step_by(BLOCK) {
+                machine.go_on()?;
                 let block = start..self.points.min(start + BLOCK);
                 let count = block.len();
                 for (row, &n) in self.steps.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::emit::{Emitter, register};
 use crate::strip::program::{Access, Check, Class, Form, LookUp};
 use crate::strip::{Target, limit};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{AxisId, Effects, BufferId, Kind, Scalar, Wrap};
+use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
 use vinelift_tensor::ElementType::{I32, I64};
 
 /// A load through one index that depends on the lane.

@@ -128,7 +128,7 @@ impl<'n> Emitter<'n, '_> {
                 if lanes * parts > lane.extent || done * 8 > turns(lanes) * 9 {
                     continue;
                 }
-                for outer in 0..axes.len() {
+                for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
                     let count = [bytes, lanes, parts];
                     let ready = self.try_strip(stage, target, &axes, outer, count, &certain);
                     if ready.is_some() {
@@ -168,16 +168,16 @@ impl<'n> Emitter<'n, '_> {
             whole @ 3..=4 if lanes * whole == count => whole,
             turns => turns.clamp(1, 2),
         };
-        if lanes < 2 || lanes > count {
+        let block = Axis {
+            extent: count,
+            ..lane
+        };
+        if lanes < 2 || lanes > count || !self.may_be_call(stage, &[rows, block]) {
             return None;
         }
         let cut = self.cut_axis(stage).filter(|axis| *axis == rows.id);
         let mut builder = Builder::new(self, target, stage, (lanes, parts), certain);
         builder.blocked.push(lane.id);
-        let block = Axis {
-            extent: count,
-            ..lane
-        };
         builder.stage(&[rows], Some(block), cut)?;
         builder.ready(outer, target.bytes())
     }
@@ -228,7 +228,7 @@ impl<'n> Emitter<'n, '_> {
         if bytes < 16 || lanes < 2 {
             return None;
         }
-        for outer in 0..axes.len() - 1 {
+        for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
             let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
             builder.jam = Some(Jam::of(&builder, rows, most)?);
             builder.few = Some(lane.extent).filter(|few| *few < lanes);
@@ -243,7 +243,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The axis that is cut into parts, if one is.
-    fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
+    pub(super) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
         let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
         Some(axis.id)
     }
