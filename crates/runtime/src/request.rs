@@ -3,9 +3,11 @@
 use crate::execute::never;
 use crate::run::{Run, Scratch, Texts, Variables};
 use crate::{CompiledModel, Error};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use vinelift_graph::TensorId;
 use vinelift_tensor::{ElementType, Tensor};
 
 /// The tensors of one run of a model, and what its variables hold from one run to the next. Not shared: each thread has requests of its own.
@@ -234,64 +236,94 @@ impl InferRequest {
     pub fn infer_with(&mut self, options: RunOptions<'_>) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
-        let workshop = &compiled.0.workshop;
+        let (workshop, unit) = (&compiled.0.workshop, &compiled.0.unit);
+        let mut lending = Lending {
+            offered: &mut self.lent,
+            scratch: &mut self.scratch,
+            unit: unit.number,
+            lent: FxHashSet::default(),
+        };
         let mut texts = Texts::new(&workshop.strings);
-        let inputs = self.encoded_inputs(&mut texts)?;
-        while self.scratch.len() < compiled.0.units {
-            self.scratch.push(Scratch::new()?);
+        let inputs = encoded_inputs(&self.inputs, &compiled, &mut texts)?;
+        while lending.scratch.len() < compiled.0.units {
+            lending.scratch.push(Scratch::new()?);
         }
-        let unit = &compiled.0.unit;
-        let scratch = &mut self.scratch[unit.number];
-        let mut lent = Vec::new();
-        let ports = compiled.outputs().iter().zip(&unit.results);
-        for (memory, (port, tensor)) in self.lent.drain(..).zip(ports) {
-            let fits = |memory: &Tensor| memory.element_type() == port.element_type;
-            if let Some(memory) = memory.filter(fits)
-                && port.element_type != ElementType::String
-                && scratch.lend(&lent, *tensor, memory)
-            {
-                lent.push(*tensor);
-            }
-        }
+        lending.lend(&compiled);
         let mut run = Run {
             workshop,
             texts,
-            scratch: &mut self.scratch,
+            scratch: lending.scratch,
             variables: &mut self.variables,
             times: options.times,
             stop: options.stop.unwrap_or(never()),
         };
-        let results = run.unit(unit, &inputs);
-        for tensor in lent {
-            run.scratch[unit.number].take_back(tensor);
-        }
-        for (value, port) in results?.into_iter().zip(compiled.outputs()) {
+        let results = run.unit(unit, &inputs)?;
+        for (value, port) in results.into_iter().zip(compiled.outputs()) {
             self.outputs
                 .push(run.texts.decoded(value, port.element_type)?);
         }
         Ok(())
     }
+}
 
-    /// The inputs with strings as numbers.
-    fn encoded_inputs(&self, texts: &mut Texts<'_>) -> Result<Vec<Tensor>, Error> {
-        let missing: Vec<String> = self
-            .inputs
-            .iter()
-            .zip(self.compiled.inputs())
-            .filter(|(tensor, _)| tensor.is_none())
-            .map(|(_, port)| format!("'{}' {}{}", port.name(), port.element_type, port.shape))
-            .collect();
-        if !missing.is_empty() {
-            return Err(Error::Input(format!(
-                "no tensor for input {}",
-                missing.join(", ")
-            )));
+/// The inputs with strings as numbers.
+fn encoded_inputs(
+    inputs: &[Option<Tensor>],
+    compiled: &CompiledModel,
+    texts: &mut Texts<'_>,
+) -> Result<Vec<Tensor>, Error> {
+    let missing: Vec<String> = inputs
+        .iter()
+        .zip(compiled.inputs())
+        .filter(|(tensor, _)| tensor.is_none())
+        .map(|(_, port)| format!("'{}' {}{}", port.name(), port.element_type, port.shape))
+        .collect();
+    if !missing.is_empty() {
+        return Err(Error::Input(format!(
+            "no tensor for input {}",
+            missing.join(", ")
+        )));
+    }
+    let inputs = inputs.iter().flatten();
+    inputs.map(|tensor| texts.encode(tensor)).collect()
+}
+
+/// The memory that is lent to one run, which lets go of it whatever its end: a panic is one, too.
+struct Lending<'a> {
+    /// For each output, or for none.
+    offered: &'a mut Vec<Option<Tensor>>,
+    scratch: &'a mut Vec<Scratch>,
+    /// The unit of the model itself.
+    unit: usize,
+    /// What is to be computed into memory that was lent.
+    lent: FxHashSet<TensorId>,
+}
+
+impl Lending<'_> {
+    /// Has the outputs that memory is offered for computed into it. Of several that are the same tensor, the
+    /// first is.
+    fn lend(&mut self, compiled: &CompiledModel) {
+        let ports = compiled.outputs().iter().zip(&compiled.0.unit.results);
+        for (memory, (port, tensor)) in self.offered.drain(..).zip(ports) {
+            let fits = |memory: &Tensor| memory.element_type() == port.element_type;
+            if let Some(memory) = memory.filter(fits)
+                && port.element_type != ElementType::String
+                && self.lent.insert(*tensor)
+            {
+                self.scratch[self.unit].lend(*tensor, memory);
+            }
         }
-        self.inputs
-            .iter()
-            .flatten()
-            .map(|t| texts.encode(t))
-            .collect()
+    }
+}
+
+impl Drop for Lending<'_> {
+    fn drop(&mut self) {
+        self.offered.clear();
+        if let Some(scratch) = self.scratch.get_mut(self.unit) {
+            self.lent
+                .drain()
+                .for_each(|tensor| scratch.take_back(tensor));
+        }
     }
 }
 
@@ -299,7 +331,9 @@ impl InferRequest {
 mod tests {
     use super::*;
     use crate::Core;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     fn request() -> InferRequest {
         let core = Core::new().unwrap();
@@ -375,6 +409,59 @@ mod tests {
             missing.starts_with("no tensor for input 'data'"),
             "{missing}"
         );
+    }
+
+    /// A run that ends in a panic lets go of what was lent, too: here the first of two parts of the run cannot
+    /// read its input, and the second would write the output.
+    #[test]
+    fn what_is_lent_is_given_back_after_a_panic() {
+        struct Unreadable([u8; 16], Arc<AtomicBool>);
+        impl AsRef<[u8]> for Unreadable {
+            fn as_ref(&self) -> &[u8] {
+                assert!(!self.1.load(Ordering::Relaxed), "told to");
+                &self.0
+            }
+        }
+        impl AsMut<[u8]> for Unreadable {
+            fn as_mut(&mut self) -> &mut [u8] {
+                &mut self.0
+            }
+        }
+        let text = r#"<net name="found" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1"><data shape="4" element_type="f32"/>
+            <output><port id="0"/></output></layer>
+            <layer id="1" name="found" type="NonZero" version="opset3"><data output_type="i64"/>
+            <input><port id="0"/></input><output><port id="1"/></output></layer>
+            <layer id="2" name="floats" type="Convert" version="opset1"><data destination_type="f32"/>
+            <input><port id="0"/></input><output><port id="1"/></output></layer>
+            <layer id="3" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer>
+            </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+            <edge from-layer="2" from-port="1" to-layer="3" to-port="0"/></edges></net>"#;
+        let core = Core::new().unwrap();
+        let model = core.read_model_from_memory(text.as_bytes(), Vec::new());
+        let compiled = core.compile_model(&model.unwrap()).unwrap();
+        let mut request = compiled.create_request();
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let ones: Vec<u8> = [0f32, 1.0, 0.0, 1.0]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect();
+        let input = Unreadable(ones.try_into().unwrap(), is_broken.clone());
+        let input = Tensor::from_memory(ElementType::F32, &[4], input).unwrap();
+        request.set_input("x", input).unwrap();
+        let owner = Arc::new(());
+        let memory = Lent(vec![0; 8], owner.clone());
+        let memory = Tensor::from_memory(ElementType::F32, &[1, 2], memory).unwrap();
+        request.lend_output(0, memory).unwrap();
+        is_broken.store(true, Ordering::Relaxed);
+        catch_unwind(AssertUnwindSafe(|| request.infer())).unwrap_err();
+        assert_eq!(Arc::strong_count(&owner), 1, "it is let go of");
+        is_broken.store(false, Ordering::Relaxed);
+        request.infer().unwrap();
+        // NumPy: np.array(np.nonzero([0, 1, 0, 1])).
+        let found = request.output(0).unwrap();
+        assert_eq!(*found.as_slice::<f32>().unwrap(), [1.0, 3.0]);
     }
 
     /// A variable to which each run adds its input.

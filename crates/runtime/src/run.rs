@@ -58,14 +58,9 @@ impl Scratch {
         })
     }
 
-    /// Has the next run compute `tensor` into `memory`, if it is of its type and shape. False if that was
-    /// said of another memory already.
-    pub(crate) fn lend(&mut self, lent: &[TensorId], tensor: TensorId, memory: Tensor) -> bool {
-        let is_first = !lent.contains(&tensor);
-        if is_first {
-            self.spare.insert(tensor, memory);
-        }
-        is_first
+    /// Has the next run compute `tensor` into `memory`, if it is of its type and shape.
+    pub(crate) fn lend(&mut self, tensor: TensorId, memory: Tensor) {
+        self.spare.insert(tensor, memory);
     }
 
     /// Lets go of memory that was lent.
