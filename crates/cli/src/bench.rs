@@ -134,7 +134,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         min_ms: at(0.0),
         p90_ms: at(0.9),
         iterations: times.len(),
-        threads: rayon::current_num_threads(),
+        threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
         machine: args.profile.then(|| Machine::from(peak())),
         kernels: match args.profile {

@@ -72,12 +72,8 @@ fn vectors_parser() -> impl TypedValueParser<Value = Vectors> {
 
 /// Starts `count` threads for compiling. May be called once.
 pub(crate) fn start_threads(count: Option<u16>) -> Result<(), Failure> {
-    const STACK: usize = 16 << 20;
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(count.unwrap_or(0).into())
-        .stack_size(STACK);
-    threads
-        .build_global()
+    let count = count.and_then(|n| NonZeroUsize::new(n.into()));
+    vinelift::compiler_threads::start(count)
         .map_err(|e| Failure::Message(format!("cannot start threads: {e}")))
 }
 

@@ -16,11 +16,10 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget,
 };
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vinelift_nest::{Nest, Parts, Role};
+use vinelift_nest::{Nest, Parts, Role, parallel};
 
 /// What to do besides compiling.
 #[derive(Clone, Debug, Default)]
@@ -106,11 +105,8 @@ impl Compiler {
         options: &Options,
         stop: &AtomicBool,
     ) -> Result<Code, CodegenError> {
-        let nests: Vec<Nest> = kernels
-            .par_iter()
-            .enumerate()
-            .map(prepare)
-            .collect::<Result<_, _>>()?;
+        let nests = parallel::map(kernels.iter().enumerate().collect(), prepare);
+        let nests: Vec<Nest> = nests.into_iter().collect::<Result<_, _>>()?;
         let mut builder =
             JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
         support::define(&mut builder);
@@ -134,20 +130,19 @@ impl Compiler {
             options,
         };
         // The largest first, each by itself, so that no thread is left with one in the end.
-        let sizes: Vec<usize> = nests.par_iter().map(Nest::size).collect();
+        let sizes = parallel::map(nests.iter().collect(), Nest::size);
         let mut order: Vec<usize> = (0..nests.len()).collect();
         order.sort_by_key(|&kernel| Reverse(sizes[kernel]));
-        let mut compiled: Vec<(usize, Compiled)> = order
-            .into_par_iter()
-            .with_max_len(1)
-            .map_init(
-                || (Context::new(), FunctionBuilderContext::new()),
-                |(context, shared), kernel| match stop.load(Ordering::Relaxed) {
-                    true => Err(CodegenError::Stopped),
-                    false => Ok((kernel, job(kernel).compile(context, shared)?)),
-                },
-            )
-            .collect::<Result<_, _>>()?;
+        let compiled = parallel::map_apart(
+            order,
+            || (Context::new(), FunctionBuilderContext::new()),
+            |(context, shared), kernel| match stop.load(Ordering::Relaxed) {
+                true => Err(CodegenError::Stopped),
+                false => Ok((kernel, job(kernel).compile(context, shared)?)),
+            },
+        );
+        let mut compiled: Vec<(usize, Compiled)> =
+            compiled.into_iter().collect::<Result<_, CodegenError>>()?;
         compiled.sort_unstable_by_key(|(kernel, _)| *kernel);
         let compiled = compiled.into_iter().map(|(_, compiled)| compiled);
         link(memory, &functions, compiled.collect())

@@ -1,13 +1,13 @@
 //! Neighbouring dims of buffers that become one, so that an access is one offset.
 
 use crate::nest::{BufferId, Nest, Stage};
+use crate::parallel;
 use crate::range::Ranges;
 use crate::rewrite::{rewrite_those, visit_those};
 use crate::row_major;
 use crate::scalar::{Kind, Scalar};
 use crate::schedule::ranges_of;
 use crate::simplify::flat_offset;
-use rayon::prelude::*;
 use std::ops::Range;
 use vinelift_tensor::element_count;
 
@@ -42,7 +42,7 @@ pub(crate) type One<'a> = dyn Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync +
 /// Makes one dim of every group.
 pub(crate) fn join_dims(nest: &mut Nest, groups: &[Groups], one: &One<'_>) {
     let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
-    nest.stages.par_iter_mut().for_each(|stage| {
+    parallel::for_each(&mut nest.stages, |stage| {
         let mut ranges = ranges_of(stage);
         let mut joined = |buffer: BufferId, at: &[Scalar]| {
             groups[buffer.0 as usize].indices(at, &shapes[buffer.0 as usize], &mut ranges, one)

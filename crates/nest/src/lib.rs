@@ -41,6 +41,7 @@ mod linear;
 mod math;
 mod nest;
 mod pad;
+pub mod parallel;
 mod parse;
 mod partial;
 mod parts;

@@ -14,13 +14,13 @@ use crate::groups::flatten_buffers;
 use crate::interior::split_interiors;
 use crate::linear::Linear;
 use crate::nest::{Axis, Mode, Nest, Stage};
+use crate::parallel;
 use crate::range::Ranges;
 use crate::reuse::reuse;
 use crate::rewrite::{replace_axes, rewrite_those, visit, visit_folds, visit_stage};
 use crate::scalar::{AxisId, Kind, Scalar, Wrap};
 use crate::simplify::simplify_stage;
 use crate::skip::skip_by_index;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -30,13 +30,13 @@ pub fn schedule(nest: &mut Nest) {
     let Nest {
         buffers, stages, ..
     } = nest;
-    stages.par_iter_mut().for_each(|stage| {
+    parallel::for_each(stages, |stage| {
         simplify_stage(stage);
         skip_by_index(buffers, stage);
     });
     split_interiors(nest);
     flatten_buffers(nest);
-    nest.stages.par_iter_mut().for_each(|stage| {
+    parallel::for_each(&mut nest.stages, |stage| {
         while let Some((outer, inner)) = joinable(stage).or_else(|| too_short(stage)) {
             join(stage, outer, inner);
         }

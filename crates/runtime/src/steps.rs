@@ -6,11 +6,12 @@ use crate::execute::go_on;
 use crate::follow::Follow;
 use crate::plan::Slot;
 use crate::product::Product;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
-use vinelift_nest::{Aliases, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, split};
+use vinelift_nest::{
+    Aliases, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, parallel, split,
+};
 
 /// The kernels of a plan.
 pub(crate) struct Native {
@@ -151,8 +152,7 @@ pub(crate) fn compile(
     let kernels = split(nest, |stage| {
         apart(stage) || contraction(nest, stage).is_some()
     });
-    let kernels: Vec<(Kernel, Option<Contraction>)> =
-        kernels.into_par_iter().map(extract).collect();
+    let kernels: Vec<(Kernel, Option<Contraction>)> = parallel::map(kernels, extract);
     let ready = |k: usize| {
         go_on(stop)?;
         let (kernel, only) = &kernels[k];
@@ -171,8 +171,8 @@ pub(crate) fn compile(
         })
     };
     // Each by itself: to pack an operand may take much longer than all the rest.
-    let all = (0..kernels.len()).into_par_iter().with_max_len(1);
-    let ready: Vec<Ready> = all.map(ready).collect::<Result<_, Error>>()?;
+    let ready = parallel::map_apart((0..kernels.len()).collect(), || (), |(), k| ready(k));
+    let ready: Vec<Ready> = ready.into_iter().collect::<Result<_, Error>>()?;
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut unique: Vec<&Nest> = Vec::new();
     let mut works: Vec<(Work, Option<Reach>)> = Vec::with_capacity(kernels.len());

@@ -15,10 +15,10 @@ mod sites;
 mod tests;
 
 use crate::nest::{BufferId, Nest, Stage};
+use crate::parallel;
 use crate::rewrite::{Definition, loaded};
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sites::{Site, evaluated_axes, sites_of};
 use std::fmt;
@@ -113,8 +113,8 @@ pub fn fuse(nest: &mut Nest) -> Vec<Kept> {
         }
         Some(stage)
     };
-    let stages = stages.into_par_iter().enumerate();
-    nest.stages = stages.filter_map(simplified).collect();
+    let stages = parallel::map(stages.into_iter().enumerate().collect(), simplified);
+    nest.stages = stages.into_iter().flatten().collect();
     kept
 }
 
