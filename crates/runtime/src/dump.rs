@@ -4,6 +4,7 @@ use crate::constants::fold_operands;
 use crate::execute::never;
 use crate::passes::{Pass, optimize};
 use crate::plan::{Slot, slots};
+use crate::stack::with_large_stack;
 use crate::steps::{Native, Work, compile};
 use crate::unit::{Unit, Workshop};
 use crate::{CompiledModel, Error, Level, Shape};
@@ -149,16 +150,19 @@ impl CompiledModel {
         let Workshop { compiler, pool, .. } = workshop;
         fold_operands(&mut nest, &mut slots, compiler, pool, never())?;
         let threads = Some(workshop.pool.threads());
-        compile(
-            &nest,
-            &slots,
-            &workshop.compiler,
-            threads,
-            &|_| false,
-            &Aliases::default(),
-            options,
-            never(),
-        )
+        let (none, aliases) = (|_: &_| false, Aliases::default());
+        with_large_stack(|| {
+            compile(
+                &nest,
+                &slots,
+                compiler,
+                threads,
+                &none,
+                &aliases,
+                options,
+                never(),
+            )
+        })
     }
 
     /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not

@@ -30,7 +30,8 @@
 //!   names.
 //!
 //! The `unsafe` in this crate is the calls of native code (`execute`) and of contraction kernels
-//! (`product`), and the mapping of weights into memory (`weights`).
+//! (`product`), the mapping of weights into memory (`weights`), and what a child has of its parent's
+//! after a fork (`fork`).
 
 mod arena;
 mod carry;
@@ -46,6 +47,8 @@ mod error;
 mod execute;
 mod factors;
 mod follow;
+#[doc(hidden)]
+pub mod fork;
 mod model;
 mod passes;
 mod plan;
@@ -54,6 +57,8 @@ mod product;
 mod random;
 mod request;
 mod run;
+#[doc(hidden)]
+pub mod stack;
 mod steps;
 mod summary;
 mod unit;

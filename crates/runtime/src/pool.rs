@@ -5,6 +5,7 @@
 //! others and never waits for one that has not come yet: only for tasks that others are at. Threads that have
 //! nothing to do look for the next round for a while, and only then sleep.
 
+use crate::fork;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,7 +33,8 @@ pub(crate) struct Round {
 /// Threads for the tasks of kernels; they are started when the first is for them.
 pub(crate) struct Pool {
     threads: usize,
-    /// One thread less than `threads`; nothing if the system has none to give.
+    /// One thread less than `threads`; nothing if the system has none to give. Those of a parent are not in a
+    /// child, which goes on alone.
     crew: OnceLock<Option<Crew>>,
     start: Instant,
     /// When there was last too little to wake a thread for, in nanoseconds from the start on.
@@ -84,6 +86,7 @@ impl Pool {
     /// Whether a thread would have to be woken for the next round.
     fn is_asleep(&self) -> bool {
         let crew = self.crew.get().and_then(Option::as_ref);
+        let crew = crew.filter(|crew| crew.is_here());
         crew.is_none_or(|crew| crew.shared.asleep.load(Ordering::Relaxed) > 0)
     }
 
@@ -114,7 +117,8 @@ impl Pool {
             let others = self.threads.checked_sub(1).filter(|n| *n > 0)?;
             Crew::new(others, self.threads <= processors())
         };
-        self.crew.get_or_init(start).as_ref()
+        let crew = self.crew.get_or_init(start).as_ref();
+        crew.filter(|crew| crew.is_here())
     }
 }
 
@@ -126,6 +130,8 @@ fn processors() -> usize {
 struct Crew {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// Of the process that has started them.
+    generation: u32,
 }
 
 impl Crew {
@@ -137,12 +143,26 @@ impl Crew {
             thread.spawn(move || shared.serve(worker, looks)).ok()
         };
         let threads: Vec<JoinHandle<()>> = (1..=count).map_while(start).collect();
-        (!threads.is_empty()).then_some(Crew { shared, threads })
+        (!threads.is_empty()).then_some(Crew {
+            shared,
+            threads,
+            generation: fork::generation(),
+        })
+    }
+
+    /// Whether the threads are of this process.
+    fn is_here(&self) -> bool {
+        self.generation == fork::generation()
     }
 }
 
 impl Drop for Crew {
     fn drop(&mut self) {
+        if !self.is_here() {
+            // Nobody can wait for a thread that is not there, or take a lock that it may have held.
+            self.threads.drain(..).for_each(std::mem::forget);
+            return;
+        }
         self.shared.over.store(true, Ordering::SeqCst);
         self.shared.wake();
         for thread in self.threads.drain(..) {

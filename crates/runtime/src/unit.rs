@@ -3,6 +3,7 @@
 use crate::execute::never;
 use crate::plan::{Plan, plan};
 use crate::pool::Pool;
+use crate::stack::with_large_stack;
 use crate::{Config, Error, Model};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
@@ -160,9 +161,11 @@ impl Unit {
         // Not under the lock: other requests go on with the plans they have.
         let mut strings = workshop.strings.clone();
         let given = self.given(shapes, known, &workshop.config, stop);
-        let segment = specialize(&self.graph, given, &mut strings);
-        let segment = segment.map_err(|e| workshop.model.error(e))?;
-        let plan = plan(self, segment, workshop, stop)?;
+        let plan = with_large_stack(|| {
+            let segment = specialize(&self.graph, given, &mut strings);
+            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            plan(self, segment, workshop, stop)
+        })?;
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
