@@ -70,6 +70,15 @@
                 OUTPUT(2, "result"),                                                                     \
         EDGE_(0, 0, 1, 0) EDGE_(1, 1, 2, 0))
 
+/* A run that takes some milliseconds: a product of matrices. */
+#define PRODUCT(shape)                                                                                   \
+    NET("product",                                                                                       \
+        INPUT(0, "x", shape, "f32")                                                                      \
+            LAYER(1, "product", "MatMul", "<data transpose_a=\"false\" transpose_b=\"false\"/>",        \
+                  "<input><port id=\"0\"/><port id=\"1\"/></input><output><port id=\"2\"/></output>")    \
+                OUTPUT(2, "r"),                                                                          \
+        EDGE_(0, 0, 1, 0) EDGE_(0, 0, 1, 1) EDGE_(1, 2, 2, 0))
+
 /* y = x + w, with two f32 in the weights */
 #define ADD_WEIGHTS                                                                                      \
     NET("weighted",                                                                                      \

@@ -1,7 +1,9 @@
 //! The C API as C programs see it: those in `tests/c`, compiled and run.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use vinelift_tests::{c_library, succeed};
 
 /// Set to the folder of OpenVINO's own headers, in which there is `openvino/c/openvino.h`, to compile
@@ -53,11 +55,35 @@ fn compile_and_run(compiler: &str, name: &str, headers: Option<&Path>) {
         c_library().parent().unwrap().display()
     ));
     succeed(&mut cc);
-    let mut run = match std::env::var_os(VALGRIND) {
-        None => Command::new(&program),
-        Some(_) => under_valgrind(&program),
+    let (mut run, limit) = match std::env::var_os(VALGRIND) {
+        None => (Command::new(&program), Duration::from_secs(120)),
+        Some(_) => (under_valgrind(&program), Duration::from_secs(1200)),
     };
-    succeed(run.arg(folder.path()));
+    succeed_within(limit, run.arg(folder.path()), folder.path());
+}
+
+/// Runs `command`, which must end in time and succeed. What it prints goes through a file in `folder`.
+fn succeed_within(limit: Duration, command: &mut Command, folder: &Path) {
+    let path = folder.join("printed");
+    let file = File::create(&path).unwrap();
+    command.stdout(file.try_clone().unwrap()).stderr(file);
+    let mut child = command.spawn().unwrap();
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break Some(status),
+            None if start.elapsed() > limit => break None,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    if status.is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let printed = std::fs::read(&path).unwrap();
+    let printed = String::from_utf8_lossy(&printed);
+    let status = status.unwrap_or_else(|| panic!("{command:?}: not done in {limit:?}\n{printed}"));
+    assert!(status.success(), "{command:?}: {status}\n{printed}");
 }
 
 /// Errors are reads and writes of memory that is not the program's, values that were never set, and memory
@@ -118,6 +144,36 @@ fn hostile() {
 #[test]
 fn rewritten_indices() {
     run("rewritten_indices");
+}
+
+#[test]
+fn freed() {
+    run("freed");
+}
+
+#[test]
+fn reentrant() {
+    run("reentrant");
+}
+
+#[test]
+fn small_stack() {
+    run("small_stack");
+}
+
+#[test]
+fn scarce() {
+    run("scarce");
+}
+
+#[test]
+fn forked() {
+    run("forked");
+}
+
+#[test]
+fn ports() {
+    run("ports");
 }
 
 #[test]

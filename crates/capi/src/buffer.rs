@@ -3,6 +3,7 @@
 use crate::status::{Failure, Result, Status};
 use bytes::Bytes;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vinelift::{ElementType, Shape, Tensor};
@@ -244,21 +245,20 @@ impl Buffer {
         Ok(view)
     }
 
-    /// Whether it shares memory with `other`.
-    pub(crate) fn overlaps(&self, other: &Buffer) -> bool {
-        if Arc::ptr_eq(&self.0, &other.0) {
-            return true;
-        }
-        // One after the other: two threads may compare the same two.
-        let own = self.state().range();
-        let others = other.state().range();
-        own.start < others.end && others.start < own.end
+    /// The addresses of all its memory; none if it is of strings.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let (start, len) = match &self.state().storage {
+            Storage::Own(block) => (block.start.addr().get(), block.len),
+            Storage::Host { address, len } => (address.0.addr(), *len),
+            Storage::Strings(_) => (0, 0),
+        };
+        start..start.saturating_add(len)
     }
 
     /// The tensor for a run to write to, in place; `None` if it is of strings, or of booleans, of which a
     /// run that fails could leave others than 0 and 1.
     ///
-    /// It may be given to a run only if the run uses no other tensor that it overlaps.
+    /// It may be given to a run only if the run uses no other tensor whose addresses are also its.
     pub(crate) fn lend(&self) -> Result<Option<Tensor>> {
         let state = self.state();
         if matches!(
@@ -328,16 +328,6 @@ impl State {
             len,
             block,
         }))
-    }
-
-    /// The addresses of all its memory; none if it is of strings.
-    fn range(&self) -> std::ops::Range<usize> {
-        let (start, len) = match &self.storage {
-            Storage::Own(block) => (block.start.addr().get(), block.len),
-            Storage::Host { address, len } => (address.0.addr(), *len),
-            Storage::Strings(_) => (0, 0),
-        };
-        start..start.saturating_add(len)
     }
 
     fn set_shape(&mut self, shape: Shape) -> Result<()> {
@@ -450,12 +440,13 @@ mod tests {
         drop(lent);
         assert_eq!(read(&buffer), [0.0, 5.0]);
         let own = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
-        assert!(!own.overlaps(&buffer));
-        assert!(own.overlaps(&own.clone()));
+        assert_eq!(own.addresses().start, own.address().unwrap().addr());
+        assert_eq!(own.addresses().len(), 8);
         // SAFETY: two elements of `memory` come after its first.
         let second = unsafe { start.add(4) };
         let second = Buffer::host(ElementType::F32, vec![2], second).unwrap();
-        assert!(second.overlaps(&buffer));
+        let first = buffer.addresses().start;
+        assert_eq!(second.addresses(), first + 4..first + 12);
         drop((buffer, second));
         assert_eq!(memory, [0.0, 5.0, 0.0]);
         let bools = Buffer::zeros(ElementType::Boolean, vec![2]).unwrap();

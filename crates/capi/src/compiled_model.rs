@@ -5,13 +5,16 @@ use crate::ffi::{Array, In, Out, Required, Text, free, handle};
 use crate::infer_request::InferRequest;
 use crate::model::Model;
 use crate::node::{Owner, Port, Side, Which};
-use crate::property::{Property, listed, variadic};
+use crate::property::{Property, listed};
 use crate::remote_context::{RemoteContext, no_contexts};
 use crate::settings::Settings;
-use crate::stack::with_large_stack;
 use crate::status::{Failure, Result, Status, guard};
+use crate::variadic::variadic;
 use libc::c_char;
-use vinelift::Core;
+use std::collections::HashMap;
+use std::sync::Arc;
+use vinelift::stack::with_large_stack;
+use vinelift::{Core, Level};
 use vinelift_graph::{NodeKind, TensorId};
 
 /// `ov_compiled_model_t`.
@@ -20,8 +23,21 @@ pub(crate) struct CompiledModel {
     pub(crate) model: vinelift::CompiledModel,
     /// What it was compiled with.
     pub(crate) settings: Settings,
-    /// Whether a run makes no code: then it needs no large stack.
-    pub(crate) is_complete: bool,
+    /// What a run needs.
+    pub(crate) stack: Stack,
+    /// The positions of the inputs and of the outputs, by name.
+    pub(crate) names: Arc<[HashMap<String, usize>; 2]>,
+}
+
+/// How deep a run may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stack {
+    /// It is native code.
+    Flat,
+    /// It may run sub-graphs. The code that it makes is made elsewhere.
+    Nested,
+    /// It may go as deep as the model.
+    Deep,
 }
 
 /// What an exported model starts with; a version of the format is the last byte.
@@ -33,14 +49,22 @@ impl CompiledModel {
         model: &vinelift::Model,
         settings: Settings,
     ) -> Result<CompiledModel> {
-        let (compiled, is_complete) = with_large_stack(|| {
-            let compiled = core.compile_model_with(model, settings.config())?;
+        let config = settings.config();
+        let is_interpreted = matches!(config.level, Level::Interpreted | Level::Fused);
+        let (compiled, is_static) = with_large_stack(|| -> Result<_> {
+            let compiled = core.compile_model_with(model, config)?;
             Ok((compiled, is_static(model)?))
         })?;
+        let names = [compiled.inputs(), compiled.outputs()].map(positions);
         Ok(CompiledModel {
             model: compiled,
             settings,
-            is_complete,
+            stack: match is_static {
+                _ if is_interpreted => Stack::Deep,
+                true => Stack::Flat,
+                false => Stack::Nested,
+            },
+            names: Arc::new(names),
         })
     }
 
@@ -68,8 +92,16 @@ pub(crate) fn import(core: &Core, bytes: &[u8], settings: Settings) -> Result<Co
     let len = usize::try_from(u64::from_le_bytes(*len)).ok();
     let parts = len.and_then(|len| rest.split_at_checked(len));
     let (text, weights) = parts.ok_or_else(|| fail("it ends early"))?;
-    let model = with_large_stack(|| Ok(core.read_model_from_memory(text, weights.to_vec())?))?;
+    let read = || core.read_model_from_memory(text, weights.to_vec());
+    let model = with_large_stack(read)?;
     CompiledModel::new(core, &model, settings)
+}
+
+/// The positions of ports by their names, of which the first that has it is meant.
+fn positions(ports: &[vinelift::Port]) -> HashMap<String, usize> {
+    let all = ports.iter().enumerate().rev();
+    all.flat_map(|(k, port)| port.names.iter().map(move |name| (name.clone(), k)))
+        .collect()
 }
 
 /// Whether the shapes of all tensors are known before a run.
@@ -230,7 +262,7 @@ fn set(model: In<'_, CompiledModel>, properties: &[Property<'_>]) -> Result<()> 
         return Ok(());
     }
     // Unknown keys and wrong values are reported as such.
-    crate::property::set_all(&mut model.settings.clone(), properties)?;
+    let _ = crate::property::set_all(&mut model.settings.clone(), properties)?;
     Err(Failure::unsupported(
         "the properties of a compiled model cannot be changed, pass them when it is compiled",
     ))

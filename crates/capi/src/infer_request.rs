@@ -1,10 +1,11 @@
 //! `ov_infer_request.h`: runs of a compiled model.
 
 use crate::compiled_model::CompiledModel;
+use crate::engine::Slot;
 use crate::ffi::{In, Out, Required, Text, free};
-use crate::job::{Callback, Job, Slot};
+use crate::job::{Callback, Job};
 use crate::memory;
-use crate::node::{Port, Side, Which, find, find_named};
+use crate::node::{Port, Side, Which, find};
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::{Tensor, give};
 use libc::c_char;
@@ -65,8 +66,9 @@ impl InferRequest {
 
     /// The input of this name, or else the output.
     fn slot_named(&self, name: &str) -> Result<Slot> {
-        let input = find_named(self.ports(Side::Input), name).map(Slot::Input);
-        let output = || find_named(self.ports(Side::Output), name).map(Slot::Output);
+        let [inputs, outputs] = &*self.0.compiled.names;
+        let input = inputs.get(name).copied().map(Slot::Input);
+        let output = || outputs.get(name).copied().map(Slot::Output);
         input.or_else(output).ok_or_else(|| {
             let text = format!("the model has no input or output '{name}'");
             Failure::new(Status::NotFound, text)
@@ -76,13 +78,15 @@ impl InferRequest {
     /// The tensor of a port of this model, or of the one that it was compiled from.
     fn slot_of_port(&self, port: In<'_, Port>) -> Result<Slot> {
         let port = port.required("port")?;
-        let described = port.describe()?;
         let own = self.ports(port.side).get(port.index);
-        if own.is_none_or(|own| own.name() != described.name()) {
+        port.look(|described| {
+            if own.is_some_and(|own| own.name() == described.name()) {
+                return Ok(());
+            }
             let (side, name) = (port.side.name(), described.name());
             let text = format!("{side} {} '{name}' is of another model", port.index);
-            return Err(Failure::new(Status::ParameterMismatch, text));
-        }
+            Err(Failure::new(Status::ParameterMismatch, text))
+        })?;
         self.slot(port.side, Which::Index(port.index))
     }
 
@@ -120,10 +124,10 @@ impl InferRequest {
     }
 }
 
-/// Waits for a run that there is: what it uses is the program's, and may be gone after this.
+/// Waits for runs and callbacks: what they use is the program's, and may be gone after this.
 impl Drop for InferRequest {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.close();
     }
 }
 
@@ -316,7 +320,7 @@ extern "C" fn ov_infer_request_cancel(infer_request: In<'_, InferRequest>) -> St
     })
 }
 
-/// Runs the model, on another thread.
+/// Runs the model, on another thread; on this one, if the system has no other to give.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_start_async(infer_request: In<'_, InferRequest>) -> Status {
     guard(|| infer_request.required("infer_request")?.0.start())
@@ -355,7 +359,8 @@ extern "C" fn ov_infer_request_set_callback(
     })
 }
 
-/// Frees a request, once the run that there is has ended.
+/// Frees a request, once its runs have ended and its callbacks have returned: but for the one that calls this,
+/// if one does. No run and no callback begins after this.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_free(infer_request: Option<Box<InferRequest>>) {
     free(infer_request);

@@ -1,58 +1,45 @@
 //! Runs of a request, one at a time: on the caller's thread, or on another.
 
 use crate::buffer::Buffer;
-use crate::compiled_model::CompiledModel;
+use crate::compiled_model::{CompiledModel, Stack};
+use crate::engine::{Engine, Slot};
 use crate::settings::PROFILING;
-use crate::stack::with_large_stack;
 use crate::status::{Failure, Result, Status, caught};
+use crate::ticket::{Thread, Ticket, not_ready, this_thread};
 use crate::workers;
 use libc::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
-use vinelift::{KernelTime, RunOptions, Tensor};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use vinelift::stack::{with_large_stack, with_room};
+use vinelift::{KernelTime, RunOptions, fork};
 
 /// A request, which its handle and a run share.
 pub(crate) struct Job {
     pub(crate) compiled: CompiledModel,
     state: Mutex<State>,
+    /// Told when a run is over, by then with its callback, of a request that is being freed.
+    is_over: Condvar,
+    /// The process in which there are runs, if there are: one more than its generation. 0 if there are none.
+    busy_in: AtomicU32,
     /// Locked by the run, of which there is one at a time.
     engine: Mutex<Engine>,
     /// Whether the run that there is, if any, is to end early.
     stop: Arc<AtomicBool>,
 }
 
-/// What a run works with.
-struct Engine {
-    request: vinelift::InferRequest,
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
-}
-
 struct State {
     callback: Option<Callback>,
     is_running: bool,
+    /// Whether the request is freed: no run and no callback begins any more.
+    is_closed: bool,
+    /// The runs that are not over. The callback of one may still be at work when the next is running.
+    open: usize,
+    /// The threads that are in a callback.
+    in_callback: Vec<Thread>,
     /// The last run.
     last: Option<Arc<Ticket>>,
     times: Vec<KernelTime>,
-}
-
-/// What becomes of one run.
-#[derive(Default)]
-struct Ticket {
-    end: Mutex<End>,
-    is_there: Condvar,
-    /// The thread of the run, if it has its own.
-    worker: OnceLock<ThreadId>,
-}
-
-/// How a run ended.
-#[derive(Default)]
-struct End {
-    result: Option<Result<()>>,
-    /// How many threads wait for it.
-    waiting: usize,
 }
 
 /// `ov_callback_t`.
@@ -80,46 +67,50 @@ impl Callback {
     }
 }
 
-/// One of the tensors of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Slot {
-    Input(usize),
-    Output(usize),
-}
-
 impl Job {
     /// A request with tensors for all inputs and outputs. What is not known of a shape is 0.
     pub(crate) fn new(compiled: CompiledModel) -> Result<Arc<Job>> {
-        let buffers = |ports: &[vinelift::Port]| -> Result<Vec<Buffer>> {
-            let buffer = |p: &vinelift::Port| Buffer::zeros(p.element_type, first_shape(&p.shape));
-            ports.iter().map(buffer).collect()
-        };
-        let engine = Engine {
-            request: compiled.model.create_request(),
-            inputs: buffers(compiled.model.inputs())?,
-            outputs: buffers(compiled.model.outputs())?,
-        };
+        let engine = Engine::new(&compiled.model)?;
         let state = State {
             callback: None,
             is_running: false,
+            is_closed: false,
+            open: 0,
+            in_callback: Vec::new(),
             last: None,
             times: Vec::new(),
         };
         Ok(Arc::new(Job {
             state: Mutex::new(state),
+            is_over: Condvar::new(),
+            busy_in: AtomicU32::new(0),
             engine: Mutex::new(engine),
             stop: Arc::default(),
             compiled,
         }))
     }
 
+    /// For a thread that has a run here.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state, unless it is that of runs whose threads are not in this process, which has been forked: they
+    /// may hold locks, and will not end.
+    fn living(&self) -> Result<MutexGuard<'_, State>> {
+        match self.busy_in.load(Ordering::Relaxed) {
+            0 => Ok(self.state()),
+            process if process == this_process() => Ok(self.state()),
+            _ => {
+                let text = "the request was running when this process was forked, and runs on in its parent only";
+                Err(Failure::new(Status::GeneralError, text))
+            }
+        }
+    }
+
     /// The state, if there is no run.
     fn idle(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.state();
+        let state = self.living()?;
         match state.is_running {
             false => Ok(state),
             true => Err(Failure::new(Status::RequestBusy, "the request is running")),
@@ -162,12 +153,11 @@ impl Job {
     /// Runs on this thread.
     pub(crate) fn infer(&self) -> Result<()> {
         let ticket = self.begin()?;
-        let result = match self.compiled.is_complete {
-            true => caught(|| self.run()),
-            // Code is made for shapes that are new.
-            false => with_large_stack(|| self.run()),
-        };
-        let result = self.end(result);
+        let result = self.run();
+        let mut state = self.state();
+        let result = self.end(&mut state, result);
+        self.leave(&mut state);
+        drop(state);
         ticket.set(result.clone());
         result
     }
@@ -175,69 +165,86 @@ impl Job {
     /// Runs on another thread.
     pub(crate) fn start(self: &Arc<Job>) -> Result<()> {
         let ticket = self.begin()?;
-        let (job, of_run) = (self.clone(), ticket.clone());
-        let started = workers::start(move || {
-            // Nothing else sets it.
-            let _ = of_run.worker.set(thread::current().id());
-            let result = job.end(caught(|| job.run()));
+        let job = self.clone();
+        workers::start(move || {
+            ticket.is_run_here();
+            let result = job.run();
+            let mut state = job.state();
+            let result = job.end(&mut state, result);
             // As the request is idle again, the callback can look at it and start the next run.
-            let callback = job.state().callback;
-            if let Some(callback) = callback {
+            if let Some(callback) = state.callback {
+                state.in_callback.push(this_thread());
+                drop(state);
                 callback.call();
+                state = job.state();
+                let is_this = |thread: &Thread| *thread == this_thread();
+                if let Some(position) = state.in_callback.iter().position(is_this) {
+                    state.in_callback.swap_remove(position);
+                }
             }
+            job.leave(&mut state);
+            drop(state);
             drop(job);
-            of_run.set(result);
+            ticket.set(result);
         });
-        started.or_else(|failure| {
-            let result = self.end(Err(failure));
-            ticket.set(result.clone());
-            result
-        })
+        Ok(())
     }
 
     /// Has the run that there is, if any, end early and as cancelled.
     pub(crate) fn cancel(&self) {
-        let state = self.state();
-        if state.is_running {
+        if self.living().is_ok_and(|state| state.is_running) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
 
     /// Waits for the last run, if there was one.
     pub(crate) fn wait(&self) -> Result<()> {
-        let last = self.state().last.clone();
+        let last = self.living()?.last.clone();
         last.map_or(Ok(()), |ticket| ticket.wait(None))
     }
 
     /// Waits for the last run until `deadline`. No run is as one that does not end in time.
     pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
-        let last = self.state().last.clone();
+        let last = self.living()?.last.clone();
         last.map_or_else(|| Err(not_ready()), |ticket| ticket.wait(deadline))
     }
 
-    /// Waits for the run that there is, whose callback is called no more if it was not yet.
-    pub(crate) fn stop(&self) {
-        let last = {
-            let mut state = self.state();
-            state.callback = None;
-            state.last.take()
-        };
-        if let Some(ticket) = last.filter(|ticket| !ticket.is_of_this_thread()) {
-            let _ = ticket.wait(None); // How it ended is of no interest any more.
+    /// Has no run and no callback begin any more, and waits until all are over: but for callbacks that this
+    /// thread is in, which cannot return before this does.
+    pub(crate) fn close(&self) {
+        let Ok(mut state) = self.living() else { return };
+        state.is_closed = true;
+        state.callback = None;
+        let this = this_thread();
+        let own = state.in_callback.iter().filter(|t| **t == this).count();
+        while state.open > own {
+            drop(state);
+            let has_helped = workers::help();
+            state = self.state();
+            if !has_helped && state.open > own {
+                let waited = self.is_over.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 
     fn begin(&self) -> Result<Arc<Ticket>> {
         let ticket = Arc::new(Ticket::default());
         let mut state = self.idle()?;
+        if state.is_closed {
+            let text = "the request is being freed";
+            return Err(Failure::new(Status::InferCancelled, text));
+        }
         state.is_running = true;
+        state.open += 1;
+        self.busy_in.store(this_process(), Ordering::Relaxed);
         self.stop.store(false, Ordering::Relaxed);
         state.last = Some(ticket.clone());
         Ok(ticket)
     }
 
-    fn end(&self, result: Result<()>) -> Result<()> {
-        let mut state = self.state();
+    /// Makes the request idle after a run. Returns how that has ended.
+    fn end(&self, state: &mut State, result: Result<()>) -> Result<()> {
         state.is_running = false;
         match self.stop.load(Ordering::Relaxed) {
             true => Err(vinelift::Error::Cancelled.into()),
@@ -245,15 +252,32 @@ impl Job {
         }
     }
 
+    /// The run that this thread has here is over, and so is its callback.
+    fn leave(&self, state: &mut State) {
+        state.open -= 1;
+        if state.open == 0 {
+            self.busy_in.store(0, Ordering::Relaxed);
+        }
+        if state.is_closed {
+            self.is_over.notify_all();
+        }
+    }
+
     fn run(&self) -> Result<()> {
+        caught(|| match self.compiled.stack {
+            Stack::Flat => self.run_here(),
+            Stack::Nested => with_room(|| self.run_here()),
+            Stack::Deep => with_large_stack(|| self.run_here()),
+        })
+    }
+
+    fn run_here(&self) -> Result<()> {
         let mut times = self.is_timed().then(Vec::new);
         let mut engine = self.engine();
         let done = engine.run(RunOptions {
             stop: Some(&self.stop),
             times: times.as_mut(),
         });
-        // The memory of a program is its own again, and may be gone.
-        engine.request.clear();
         drop(engine);
         if let Some(times) = times {
             self.state().times = times;
@@ -262,119 +286,7 @@ impl Job {
     }
 }
 
-impl Engine {
-    fn slot(&mut self, slot: Slot) -> Result<&mut Buffer> {
-        let found = match slot {
-            Slot::Input(position) => self.inputs.get_mut(position),
-            Slot::Output(position) => self.outputs.get_mut(position),
-        };
-        let missing = || Failure::new(Status::OutOfBounds, format!("there is no {slot:?}"));
-        found.ok_or_else(missing)
-    }
-
-    fn run(&mut self, options: RunOptions<'_>) -> Result<()> {
-        let request = &mut self.request;
-        for (position, input) in self.inputs.iter().enumerate() {
-            request.set_input_at(position, input.view()?)?;
-        }
-        for (position, output) in self.outputs.iter().enumerate() {
-            let used = |used: &Buffer| used.overlaps(output);
-            let is_apart =
-                !self.inputs.iter().any(used) && !self.outputs[..position].iter().any(used);
-            if is_apart && let Some(memory) = output.lend()? {
-                request.lend_output(position, memory)?;
-            }
-        }
-        request.infer_with(options)?;
-        if let Err(failure) = keep_variables(request) {
-            request.reset();
-            return Err(failure);
-        }
-        for (position, output) in self.outputs.iter().enumerate() {
-            output.store(request.output(position)?)?;
-        }
-        Ok(())
-    }
-}
-
-impl Ticket {
-    fn set(&self, result: Result<()>) {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        end.result = Some(result);
-        // To tell them asks the system, even if there are none.
-        if end.waiting > 0 {
-            self.is_there.notify_all();
-        }
-    }
-
-    /// Whether this is called by the callback of the run, or by what the run calls.
-    fn is_of_this_thread(&self) -> bool {
-        let worker = self.worker.get();
-        worker.is_some_and(|worker| *worker == thread::current().id())
-    }
-
-    fn wait(&self, deadline: Option<Instant>) -> Result<()> {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(result) = &end.result {
-                return result.clone();
-            }
-            if self.is_of_this_thread() {
-                let text = "a callback cannot wait for the run that it is called for";
-                return Err(Failure::new(Status::RequestBusy, text));
-            }
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(not_ready());
-            }
-            end.waiting += 1;
-            end = match left {
-                None => {
-                    let waited = self.is_there.wait(end);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-                Some(left) => {
-                    let waited = self.is_there.wait_timeout(end, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            end.waiting -= 1;
-        }
-    }
-}
-
-fn not_ready() -> Failure {
-    Failure::new(Status::ResultNotReady, "the result is not there yet")
-}
-
-/// Gives variables memory of their own where they are inputs or outputs: those are the program's again
-/// after a run, and may change.
-fn keep_variables(request: &mut vinelift::InferRequest) -> Result<()> {
-    let shared = |value: &Tensor| {
-        let count = request.compiled_model().inputs().len();
-        let inputs = (0..count).filter_map(|k| request.input(k));
-        let mut tensors = inputs.chain(request.outputs());
-        tensors.any(|tensor| {
-            tensor
-                .bytes()
-                .as_ptr_range()
-                .contains(&value.bytes().as_ptr())
-        })
-    };
-    let variables = request.variables().filter(|(_, value)| shared(value));
-    let variables: Vec<(String, Tensor)> =
-        variables.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-    for (name, value) in variables {
-        let own = Tensor::from_bytes(value.element_type(), value.shape(), value.bytes())?;
-        request.set_variable(&name, own)?;
-    }
-    Ok(())
-}
-
-/// The shape of a tensor before a run: 0 where an extent is not known.
-fn first_shape(shape: &vinelift::PartialShape) -> vinelift::Shape {
-    match shape.dims() {
-        Some(dims) => dims.iter().map(|d| d.get().unwrap_or(0)).collect(),
-        None => vec![0],
-    }
+/// As [`Job::busy_in`] has it.
+fn this_process() -> u32 {
+    fork::generation().wrapping_add(1).max(1)
 }

@@ -6,9 +6,11 @@
 //!   status and keeps their message for the thread (`ov_get_last_err_msg`);
 //! * `ffi`: what a function takes. Pointers of a caller have types that know whether they may be
 //!   `NULL`, so that most functions need no `unsafe` of their own;
+//! * `variadic`: what a function takes whose arguments vary in number;
 //! * `memory`: what a caller gets and later frees;
-//! * `buffer`: the memory of tensors, which several handles share; `job`: a run of a request, on the
-//!   caller's thread or one of the `workers`; `settings`: properties; `device`: which devices there are.
+//! * `buffer`: the memory of tensors, which several handles share; `job`: the runs of a request, on the
+//!   caller's thread or one of the `workers`, each with a `ticket` and the tensors of the `engine`;
+//! * `settings`: properties; `device`: which devices there are.
 //!
 //! Invariants:
 //! * no call ends in a panic, whatever is passed for a pointer that may be `NULL`, and whatever is in
@@ -22,13 +24,17 @@
 //! kind and not freed yet, texts end in NUL, arrays are as long as they are said to be, and the
 //! memory of a tensor is not written while a run reads it.
 //!
-//! Nine functions take a variable number of arguments. A function cannot be defined that way in
-//! stable Rust, so they are defined with a fixed number, of which they read only as many as the
-//! caller says there are. That is the same thing to the machine where variable arguments are passed
-//! as others are: x86-64 with the System V convention, and 64-bit ARM but Apple's.
+//! Six functions look at variable arguments (`variadic`): where they are is known for x86-64 with the System V
+//! convention, and for 64-bit ARM but Apple's.
 
-// Elsewhere there is nothing in this crate: variable arguments are passed in another way.
-#![cfg(not(any(windows, all(target_vendor = "apple", target_arch = "aarch64"))))]
+// Elsewhere there is nothing in this crate.
+#![cfg(all(
+    not(windows),
+    any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", not(target_vendor = "apple"))
+    )
+))]
 
 mod buffer;
 mod common;
@@ -36,6 +42,7 @@ mod compiled_model;
 mod core;
 mod device;
 mod dimension;
+mod engine;
 mod ffi;
 mod infer_request;
 mod job;
@@ -50,8 +57,9 @@ mod rank;
 mod remote_context;
 mod settings;
 mod shape;
-mod stack;
 mod status;
 mod tensor;
+mod ticket;
 mod util;
+mod variadic;
 mod workers;

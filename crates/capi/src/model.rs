@@ -14,7 +14,8 @@ pub(crate) struct Model(Arc<Mutex<State>>);
 
 struct State {
     model: vinelift::Model,
-    /// Its outputs, once they have been asked for.
+    /// Its inputs and outputs, once they have been asked for.
+    inputs: Option<Vec<vinelift::Port>>,
     outputs: Option<Vec<vinelift::Port>>,
 }
 
@@ -22,6 +23,7 @@ impl Model {
     pub(crate) fn new(model: vinelift::Model) -> Model {
         Model(Arc::new(Mutex::new(State {
             model,
+            inputs: None,
             outputs: None,
         })))
     }
@@ -35,21 +37,29 @@ impl Model {
         self.state().model.clone()
     }
 
-    pub(crate) fn ports(&self, side: Side) -> Result<Vec<vinelift::Port>> {
-        let mut state = self.state();
-        if side == Side::Input {
-            return Ok(state.model.inputs());
-        }
-        if state.outputs.is_none() {
-            state.outputs = Some(state.model.outputs()?);
-        }
-        Ok(state.outputs.clone().unwrap_or_default())
+    /// Looks at the ports as they are now.
+    pub(crate) fn look<T>(
+        &self,
+        side: Side,
+        look: impl FnOnce(&[vinelift::Port]) -> Result<T>,
+    ) -> Result<T> {
+        let state = &mut *self.state();
+        let known = match side {
+            Side::Input => &mut state.inputs,
+            Side::Output => &mut state.outputs,
+        };
+        let ports = match (known.take(), side) {
+            (Some(ports), _) => ports,
+            (None, Side::Input) => state.model.inputs(),
+            (None, Side::Output) => state.model.outputs()?,
+        };
+        look(known.insert(ports))
     }
 
     fn reshape(&self, shapes: &[(usize, vinelift::PartialShape)]) -> Result<()> {
         let mut state = self.state();
         state.model = state.model.reshape(shapes)?;
-        state.outputs = None;
+        (state.inputs, state.outputs) = (None, None);
         Ok(())
     }
 }
@@ -199,9 +209,8 @@ extern "C" fn ov_model_outputs_size(model: In<'_, Model>, output_size: Out<'_, u
 extern "C" fn ov_model_is_dynamic(model: In<'_, Model>) -> bool {
     guard_or(false, || {
         let model = model.required("model")?;
-        let inputs = model.ports(Side::Input)?;
-        let is_dynamic = |ports: &[vinelift::Port]| ports.iter().any(|p| !p.shape.is_static());
-        Ok(is_dynamic(&inputs) || is_dynamic(&model.ports(Side::Output)?))
+        let is_dynamic = |ports: &[vinelift::Port]| Ok(ports.iter().any(|p| !p.shape.is_static()));
+        Ok(model.look(Side::Input, is_dynamic)? || model.look(Side::Output, is_dynamic)?)
     })
 }
 
@@ -282,13 +291,14 @@ fn reshape<'a>(
     shapes: &[PartialShape<'_>],
 ) -> Result<()> {
     let model = model.required("model")?;
-    let ports = model.ports(Side::Input)?;
     let shapes = inputs.into_iter().zip(shapes);
-    let shapes = shapes.map(|(which, shape)| {
-        let position = find(&ports, Side::Input, which)?;
-        Ok((position, shape.to_shape()?))
-    });
-    let shapes = shapes.collect::<Result<Vec<_>>>()?;
+    let shapes = model.look(Side::Input, |ports| {
+        let shapes = shapes.map(|(which, shape)| {
+            let position = find(ports, Side::Input, which)?;
+            Ok((position, shape.to_shape()?))
+        });
+        shapes.collect::<Result<Vec<_>>>()
+    })?;
     if shapes.is_empty() {
         return Err(Failure::argument("`size` is 0, expected a shape at least"));
     }

@@ -49,18 +49,19 @@ impl Side {
 }
 
 impl Owner {
-    pub(crate) fn ports(&self, side: Side) -> Result<Vec<vinelift::Port>> {
+    /// Looks at the ports as they are now.
+    fn look<T>(&self, side: Side, look: impl FnOnce(&[vinelift::Port]) -> Result<T>) -> Result<T> {
         match (self, side) {
-            (Owner::Model(model), side) => model.ports(side),
-            (Owner::Compiled(model), Side::Input) => Ok(model.inputs().to_vec()),
-            (Owner::Compiled(model), Side::Output) => Ok(model.outputs().to_vec()),
+            (Owner::Model(model), side) => model.look(side, look),
+            (Owner::Compiled(model), Side::Input) => look(model.inputs()),
+            (Owner::Compiled(model), Side::Output) => look(model.outputs()),
         }
     }
 
     /// Gives the caller a port.
     pub(crate) fn give(self, side: Side, which: Which<'_>, out: Out<'_, *mut Port>) -> Result<()> {
         let out = out.required("port")?;
-        let index = find(&self.ports(side)?, side, which)?;
+        let index = self.look(side, |ports| find(ports, side, which))?;
         out.write(handle(Port {
             owner: self,
             side,
@@ -73,15 +74,20 @@ impl Owner {
 impl Port {
     /// The port as it is now.
     pub(crate) fn describe(&self) -> Result<vinelift::Port> {
-        let ports = self.owner.ports(self.side)?;
-        ports.into_iter().nth(self.index).ok_or_else(|| {
-            let text = format!(
-                "the model has no {} {} any more",
-                self.side.name(),
-                self.index
-            );
-            Failure::new(Status::OutOfBounds, text)
-        })
+        self.look(|port| Ok(port.clone()))
+    }
+
+    /// Looks at the port as it is now.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&vinelift::Port) -> Result<T>) -> Result<T> {
+        self.owner
+            .look(self.side, |ports| match ports.get(self.index) {
+                Some(port) => look(port),
+                None => {
+                    let (side, index) = (self.side.name(), self.index);
+                    let text = format!("the model has no {side} {index} any more");
+                    Err(Failure::new(Status::OutOfBounds, text))
+                }
+            })
     }
 }
 

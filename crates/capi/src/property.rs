@@ -3,6 +3,8 @@
 use crate::ffi::{Array, Text};
 use crate::settings::Settings;
 use crate::status::{Failure, Result};
+use crate::util::log;
+use crate::variadic::Arguments;
 use libc::c_char;
 
 /// A property whose value is no text, but two functions.
@@ -17,65 +19,18 @@ pub(crate) struct Property<'a> {
     value: Text<'a>,
 }
 
-/// The most arguments that a function of variable arguments reads.
-pub(crate) const MOST_ARGUMENTS: usize = 24;
-
-/// Defines a function of variable arguments: it takes [`MOST_ARGUMENTS`] after its own, of which it may
-/// only look at those that the caller says there are.
-macro_rules! variadic {
-    ($(#[$doc:meta])* fn $name:ident($($parameter:ident: $ty:ty),* $(,)?; $arguments:ident) $body:block) => {
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, reason = "they stand for the variable arguments of C")]
-        extern "C" fn $name(
-            $($parameter: $ty,)*
-            a0: Text<'_>, a1: Text<'_>, a2: Text<'_>, a3: Text<'_>, a4: Text<'_>, a5: Text<'_>,
-            a6: Text<'_>, a7: Text<'_>, a8: Text<'_>, a9: Text<'_>, a10: Text<'_>, a11: Text<'_>,
-            a12: Text<'_>, a13: Text<'_>, a14: Text<'_>, a15: Text<'_>, a16: Text<'_>, a17: Text<'_>,
-            a18: Text<'_>, a19: Text<'_>, a20: Text<'_>, a21: Text<'_>, a22: Text<'_>, a23: Text<'_>,
-        ) -> $crate::status::Status {
-            let $arguments = &[
-                a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,
-                a19, a20, a21, a22, a23,
-            ];
-            $crate::status::guard(|| $body)
-        }
-    };
-}
-pub(crate) use variadic;
-
-/// The first `count` of the variable arguments.
-pub(crate) fn arguments<'a>(
-    all: &'a [Text<'a>; MOST_ARGUMENTS],
-    count: usize,
-) -> Result<&'a [Text<'a>]> {
-    all.get(..count).ok_or_else(|| {
-        let text = format!(
-            "{count} variable arguments, at most {MOST_ARGUMENTS} are read; the functions that end in \
-             `_props` and `_properties` take any number"
-        );
-        Failure::unsupported(text)
-    })
-}
-
-/// Keys and values among the variable arguments.
-pub(crate) fn pairs<'a>(
-    all: &[Text<'a>; MOST_ARGUMENTS],
-    count: usize,
-) -> Result<Vec<Property<'a>>> {
+/// Keys and values among variable arguments, of which there are `count`.
+pub(crate) fn pairs<'a>(arguments: Arguments<'a>, count: usize) -> Result<Vec<Property<'a>>> {
     if !count.is_multiple_of(2) {
         let text = format!("{count} variable arguments, expected keys and values");
         return Err(Failure::argument(text));
     }
-    let found = all.get(..count).map(|found| found.chunks_exact(2));
-    let Some(found) = found else {
-        return arguments(all, count).map(|_| Vec::new());
-    };
+    let texts = arguments.texts(count)?;
     let pair = |pair: &[Text<'a>]| Property {
         key: pair[0],
         value: pair[1],
     };
-    Ok(found.map(pair).collect())
+    Ok(texts.chunks_exact(2).map(pair).collect())
 }
 
 /// The properties in an array.
@@ -86,19 +41,31 @@ pub(crate) fn listed<'a>(
     properties.items(count, "properties")
 }
 
+/// What there is to tell about properties that were set.
+#[must_use = "the program is told, while no lock is held: its callback may call anything"]
+pub(crate) struct Notes(Vec<String>);
+
+impl Notes {
+    /// Tells them to the log callback.
+    pub(crate) fn tell(self) {
+        self.0.iter().for_each(|note| log(note));
+    }
+}
+
 /// Sets `properties`: all of them, or none if one is wrong.
-pub(crate) fn set_all(settings: &mut Settings, properties: &[Property<'_>]) -> Result<()> {
+pub(crate) fn set_all(settings: &mut Settings, properties: &[Property<'_>]) -> Result<Notes> {
     let mut changed = settings.clone();
+    let mut notes = Vec::new();
     for property in properties {
         let key = property.key.required("property_key")?;
         if key == ENCRYPTION {
             let text = format!("property {ENCRYPTION}: nothing is cached, so nothing is encrypted");
             return Err(Failure::unsupported(text));
         }
-        changed.set(key, property.value.required("property_value")?)?;
+        notes.extend(changed.set(key, property.value.required("property_value")?)?);
     }
     *settings = changed;
-    Ok(())
+    Ok(Notes(notes))
 }
 
 /// A constant text that C programs see as a `const char*`.

@@ -2,7 +2,7 @@
 
 use crate::common::ElementCode;
 use crate::ffi::{Array, In, Out, Required, Text};
-use crate::property::{Property, variadic};
+use crate::property::Property;
 use crate::shape::Shape;
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::Tensor;
@@ -31,18 +31,16 @@ fn not_remote(tensor: In<'_, Tensor>) -> Result<()> {
     ))
 }
 
-variadic! {
-    /// Fails: there are no contexts.
-    fn ov_remote_context_create_tensor(
-        context: In<'_, RemoteContext>,
-        _type: ElementCode,
-        _shape: Shape<'_>,
-        _object_args_size: usize,
-        _remote_tensor: Out<'_, *mut Tensor>;
-        _arguments
-    ) {
-        fail(context)
-    }
+/// Fails: there are no contexts. It looks at no variable argument.
+#[unsafe(no_mangle)]
+extern "C" fn ov_remote_context_create_tensor(
+    context: In<'_, RemoteContext>,
+    _type: ElementCode,
+    _shape: Shape<'_>,
+    _object_args_size: usize,
+    _remote_tensor: Out<'_, *mut Tensor>,
+) -> Status {
+    guard(|| fail(context))
 }
 
 /// Fails: there are no contexts.

@@ -2,7 +2,6 @@
 
 use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
-use crate::util::log;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use vinelift::{Config, IndexPolicy, Level};
@@ -132,8 +131,8 @@ const OF_MODEL: [&str; 4] = [
 ];
 
 impl Settings {
-    /// Sets the property `key`.
-    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
+    /// Sets the property `key`. Returns what there is to tell about it.
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<Option<String>> {
         let property = settable(key)?;
         let value = property.values.read(value.trim()).ok_or_else(|| {
             let text = format!(
@@ -142,14 +141,15 @@ impl Settings {
             );
             Failure::new(Status::ParameterMismatch, text)
         })??;
-        if !property.no_effect.is_empty() && value != property.initial {
-            log(&format!(
+        let has_effect = property.no_effect.is_empty() || value == property.initial;
+        let note = (!has_effect).then(|| {
+            format!(
                 "property {key} is kept as `{value}` and has no effect: {}",
                 property.no_effect
-            ));
-        }
+            )
+        });
         self.0.insert(property.key, value);
-        Ok(())
+        Ok(note)
     }
 
     fn get(&self, property: &Property) -> &str {

@@ -51,8 +51,10 @@ impl Failure {
 
     /// Keeps the message for the thread.
     fn report(self) -> Status {
-        LAST.with_borrow_mut(|last| *last = self.message);
-        self.status
+        let status = self.status;
+        // A thread that ends has let go of it before it calls the program's last functions.
+        let _ = LAST.try_with(|last| last.replace(self.message));
+        status
     }
 }
 
@@ -78,9 +80,10 @@ thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The message of the last failure in this thread; empty if there was none.
+/// The message of the last failure in this thread; empty if there was none, or if the thread ends.
 pub(crate) fn last_message() -> String {
-    LAST.with_borrow(String::clone)
+    LAST.try_with(|last| last.borrow().clone())
+        .unwrap_or_default()
 }
 
 /// Runs the body of a function. Errors and panics become a status.

@@ -2,80 +2,155 @@
 //!
 //! There are as many as run at a time: work waits for no other work, which may in turn wait for it. A
 //! thread that has nothing to do stays for a while, since starting one takes longer than most runs.
+//!
+//! Where the system gives no thread, the one that asks for it does the work, before it goes on. If it is just
+//! doing other work, it does so after that; whoever waits for something meanwhile helps.
 
-use crate::stack;
-use crate::status::Result;
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
+use vinelift::fork::PerProcess;
 
 type Work = Box<dyn FnOnce() + Send>;
 
+/// The threads of one process, and what they have to do.
+#[derive(Default)]
 struct Workers {
-    /// What is to be done, each with a number.
-    queue: VecDeque<(u64, Work)>,
+    state: Mutex<State>,
+    is_more: Condvar,
+    /// How much of the work in the queue is left to whoever has time.
+    left: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Item>,
     next: u64,
     /// How many threads wait for something to do.
     idle: usize,
 }
 
-static WORKERS: Mutex<Workers> = Mutex::new(Workers {
-    queue: VecDeque::new(),
-    next: 0,
-    idle: 0,
-});
-static IS_MORE: Condvar = Condvar::new();
+/// Something to be done.
+struct Item {
+    number: u64,
+    work: Work,
+    /// Whether no thread could be started for it.
+    is_left: bool,
+}
+
+static WORKERS: PerProcess<Workers> = PerProcess::new();
+
+thread_local! {
+    /// Whether this thread does some work.
+    static IS_AT_WORK: Cell<bool> = const { Cell::new(false) };
+}
 
 /// How long a thread stays that has nothing to do.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What programs expect of a thread, for their callbacks. Runs see to theirs.
+const STACK: usize = 8 << 20;
 
-/// Does `work`, which does not panic, on a thread that does nothing else meanwhile.
-pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> Result<()> {
+/// Does `work`, which does not panic, on a thread that does nothing else meanwhile: one of its own, or this
+/// one if there is none.
+pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
+    let workers = WORKERS.get(Workers::default);
     let number = {
-        let mut workers = lock();
-        let number = workers.next;
-        workers.next += 1;
-        workers.queue.push_back((number, Box::new(work)));
-        if workers.queue.len() <= workers.idle {
-            IS_MORE.notify_one();
-            return Ok(());
+        let mut state = workers.state();
+        let number = state.next;
+        state.next += 1;
+        state.queue.push_back(Item {
+            number,
+            work: Box::new(work),
+            is_left: false,
+        });
+        if state.queue.len() <= state.idle {
+            workers.is_more.notify_one();
+            return;
         }
         number
     };
-    stack::start(serve).or_else(|failure| {
-        let mut workers = lock();
-        let position = workers.queue.iter().position(|(k, _)| *k == number);
-        match position {
-            Some(position) => {
-                workers.queue.remove(position);
-                Err(failure)
+    let thread = thread::Builder::new().name("vinelift".to_owned());
+    let thread = thread.stack_size(STACK);
+    if thread.spawn(|| workers.serve()).is_ok() {
+        return;
+    }
+    workers.leave(number);
+    if !IS_AT_WORK.get() {
+        help();
+    }
+}
+
+/// Does some of the work that no thread could be started for; false if there is none.
+pub(crate) fn help() -> bool {
+    let workers = WORKERS.get(Workers::default);
+    let was_at_work = IS_AT_WORK.get();
+    let mut has_helped = false;
+    while let Some(work) = workers.take_left() {
+        has_helped = true;
+        IS_AT_WORK.set(true);
+        work();
+        IS_AT_WORK.set(was_at_work);
+        // What the work itself has left is done here, too, but not from within other work: that may go on.
+        if was_at_work {
+            break;
+        }
+    }
+    has_helped
+}
+
+impl Workers {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves work to whoever has time, unless a thread that was done meanwhile has taken it.
+    fn leave(&self, number: u64) {
+        let mut state = self.state();
+        if let Some(item) = state.queue.iter_mut().find(|item| item.number == number) {
+            item.is_left = true;
+            self.left.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn take_left(&self) -> Option<Work> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut state = self.state();
+        let position = state.queue.iter().position(|item| item.is_left)?;
+        self.take(&mut state, position)
+    }
+
+    fn take(&self, state: &mut State, position: usize) -> Option<Work> {
+        let item = state.queue.remove(position)?;
+        if item.is_left {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+        }
+        Some(item.work)
+    }
+
+    /// What a thread does: what there is to do.
+    fn serve(&self) {
+        IS_AT_WORK.set(true);
+        let mut state = self.state();
+        loop {
+            if let Some(work) = self.take(&mut state, 0) {
+                drop(state);
+                work();
+                state = self.state();
+                continue;
             }
-            None => Ok(()), // Another thread was done meanwhile, and took it.
-        }
-    })
-}
-
-fn lock() -> MutexGuard<'static, Workers> {
-    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does what there is to do.
-fn serve() {
-    let mut workers = lock();
-    loop {
-        if let Some((_, work)) = workers.queue.pop_front() {
-            drop(workers);
-            work();
-            workers = lock();
-            continue;
-        }
-        workers.idle += 1;
-        let waited = IS_MORE.wait_timeout(workers, PATIENCE);
-        let (after, time) = waited.unwrap_or_else(PoisonError::into_inner);
-        workers = after;
-        workers.idle -= 1;
-        if time.timed_out() && workers.queue.is_empty() {
-            return;
+            state.idle += 1;
+            let waited = self.is_more.wait_timeout(state, PATIENCE);
+            let (after, time) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            state.idle -= 1;
+            if time.timed_out() && state.queue.is_empty() {
+                return;
+            }
         }
     }
 }
@@ -91,10 +166,9 @@ mod tests {
         let all = Arc::new(Barrier::new(9));
         for _ in 0..8 {
             let all = all.clone();
-            let together = move || {
+            start(move || {
                 all.wait();
-            };
-            start(together).unwrap();
+            });
         }
         all.wait();
     }
@@ -105,7 +179,7 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for _ in 0..100 {
             let sender = sender.clone();
-            start(move || sender.send(thread::current().id()).unwrap()).unwrap();
+            start(move || sender.send(thread::current().id()).unwrap());
             seen.insert(receiver.recv().unwrap());
             // The thread looks for more before long.
             thread::sleep(Duration::from_millis(1));

@@ -4,7 +4,7 @@ use super::Core;
 use crate::compiled_model::CompiledModel;
 use crate::ffi::{Array, In, Out, Required, Text};
 use crate::model::Model;
-use crate::property::{Property, variadic};
+use crate::property::Property;
 use crate::remote_context::{RemoteContext, no_contexts, refuse};
 use crate::status::{Result, Status, guard};
 
@@ -19,18 +19,18 @@ fn compile_with_context(
     Err(no_contexts())
 }
 
-variadic! {
-    /// Fails: the device has no contexts.
-    fn ov_core_create_context(
-        core: In<'_, Core>,
-        device_name: Text<'_>,
-        _context_args_size: usize,
-        context: Out<'_, *mut RemoteContext>;
-        _arguments
-    ) {
+/// Fails: the device has no contexts. It looks at no variable argument.
+#[unsafe(no_mangle)]
+extern "C" fn ov_core_create_context(
+    core: In<'_, Core>,
+    device_name: Text<'_>,
+    _context_args_size: usize,
+    context: Out<'_, *mut RemoteContext>,
+) -> Status {
+    guard(|| {
         core.required("core")?;
         refuse(device_name, context)
-    }
+    })
 }
 
 /// Fails: the device has no contexts.
@@ -48,18 +48,16 @@ extern "C" fn ov_core_create_context_props(
     })
 }
 
-variadic! {
-    /// Fails: there are no contexts.
-    fn ov_core_compile_model_with_context(
-        core: In<'_, Core>,
-        model: In<'_, Model>,
-        context: In<'_, RemoteContext>,
-        _property_args_size: usize,
-        _compiled_model: Out<'_, *mut CompiledModel>;
-        _arguments
-    ) {
-        compile_with_context(core, model, context)
-    }
+/// Fails: there are no contexts. It looks at no variable argument.
+#[unsafe(no_mangle)]
+extern "C" fn ov_core_compile_model_with_context(
+    core: In<'_, Core>,
+    model: In<'_, Model>,
+    context: In<'_, RemoteContext>,
+    _property_args_size: usize,
+    _compiled_model: Out<'_, *mut CompiledModel>,
+) -> Status {
+    guard(|| compile_with_context(core, model, context))
 }
 
 /// Fails: there are no contexts.

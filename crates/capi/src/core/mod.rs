@@ -8,15 +8,16 @@ use crate::compiled_model::{CompiledModel, import};
 use crate::device;
 use crate::ffi::{Array, In, Out, Required, Text, WideText, free, handle};
 use crate::model::Model;
-use crate::property::{Property, listed, pairs, set_all, variadic};
+use crate::property::{Property, listed, pairs, set_all};
 use crate::settings::{MMAP, Settings};
-use crate::stack::{prepare_compiler_threads, with_large_stack};
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::Tensor;
+use crate::variadic::variadic;
 use bytes::Bytes;
 use libc::c_char;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use vinelift::stack::with_large_stack;
 
 /// `ov_core_t`.
 pub(crate) struct Core {
@@ -26,7 +27,6 @@ pub(crate) struct Core {
 
 impl Core {
     fn new() -> Result<Core> {
-        prepare_compiler_threads();
         Ok(Core {
             core: vinelift::Core::new()?,
             settings: Mutex::new(Settings::default()),
@@ -43,14 +43,17 @@ impl Core {
     /// The settings with changes for one model.
     fn settings_with(&self, properties: &[Property<'_>]) -> Result<Settings> {
         let mut settings = self.settings();
-        set_all(&mut settings, properties)?;
+        set_all(&mut settings, properties)?.tell();
         Ok(settings)
     }
 
     fn set(&self, device_name: Text<'_>, properties: &[Property<'_>]) -> Result<()> {
         device::check(device_name.optional("device_name")?)?;
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        set_all(&mut settings, properties)
+        let notes = set_all(&mut settings, properties)?;
+        drop(settings);
+        notes.tell();
+        Ok(())
     }
 
     /// Reads a model from files. Without a path of weights they are beside it.
@@ -75,7 +78,7 @@ impl Core {
         }
         let weights = weights.filter(|w| !w.as_os_str().is_empty());
         let is_mapped = self.settings().is_on(MMAP);
-        with_large_stack(|| {
+        with_large_stack(|| -> Result<_> {
             if is_mapped {
                 return Ok(match weights {
                     Some(weights) => self.core.read_model_with_weights(path, weights)?,
@@ -207,7 +210,7 @@ extern "C" fn ov_core_read_model_from_memory_buffer(
             return Err(Failure::argument("`model_str` is NULL or `str_len` is 0"));
         }
         let weights = weights.map_or(Ok(Bytes::new()), |tensor| tensor.0.keep())?;
-        let read = || Ok(core.core.read_model_from_memory(text, weights)?);
+        let read = || core.core.read_model_from_memory(text, weights);
         out.write(handle(Model::new(with_large_stack(read)?)));
         Ok(())
     })

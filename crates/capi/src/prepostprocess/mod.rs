@@ -12,7 +12,7 @@ use crate::common::{ElementCode, element_type};
 use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::layout::Layout;
 use crate::model::Model;
-use crate::node::{Owner, Side, Which, find};
+use crate::node::{Side, Which, find};
 use crate::status::{Failure, Result, Status, guard};
 use color::Color;
 use layers::{Expected, convert_output, insert};
@@ -91,7 +91,7 @@ impl Processor {
     /// The position of an input or output.
     fn find(&self, side: Side, which: Which<'_>) -> Result<usize> {
         let model = Model::new(self.plan().model.clone());
-        find(&Owner::Model(model).ports(side)?, side, which)
+        model.look(side, |ports| find(ports, side, which))
     }
 }
 

@@ -5,9 +5,9 @@ use super::{Input, InputPart};
 use crate::common::{ElementCode, element_type};
 use crate::ffi::{Array, In, Required, Text};
 use crate::layout::Layout;
-use crate::property::{arguments, variadic};
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::Tensor;
+use crate::variadic::variadic;
 
 /// The element type of the tensors that the program will give.
 #[unsafe(no_mangle)]
@@ -39,8 +39,8 @@ variadic! {
         sub_names_size: usize;
         names
     ) {
-        let names = arguments(names, sub_names_size)?;
-        set_color(preprocess_input_tensor_info, color_format, names)
+        let names = names.texts(sub_names_size)?;
+        set_color(preprocess_input_tensor_info, color_format, &names)
     }
 }
 
