@@ -40,6 +40,11 @@
         ov_free(message_);                                                                               \
     } while (0)
 
+static inline int under_valgrind(void) {
+    const char *loaded = getenv("LD_PRELOAD");
+    return loaded && strstr(loaded, "vgpreload");
+}
+
 #define VERSION(opset, id, name, type, data, ports)                                                      \
     "<layer id=\"" #id "\" name=\"" name "\" type=\"" type "\" version=\"opset" #opset "\">" data ports "</layer>"
 #define LAYER(id, name, type, data, ports) VERSION(1, id, name, type, data, ports)
