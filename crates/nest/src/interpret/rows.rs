@@ -225,6 +225,7 @@ fn filled(row: &mut Vec<u64>, value: u64, count: usize) -> &[u64] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
     use crate::build::{index, number};
     use crate::interpret::BufferBytes;
     use crate::legalize::legalize_with_halves;
@@ -252,7 +253,8 @@ mod tests {
             handed.push(BufferBytes::Write(&mut result));
             let mut memory = Memory::new(&nest, &mut handed).unwrap();
             let rows = in_rows.then(|| Rows::of(&program, &memory));
-            let machine = Machine::new(&program, &mut memory);
+            let never = AtomicBool::new(false);
+            let machine = Machine::new(&program, &mut memory, &never);
             match rows {
                 Some(rows) => rows?.run(machine).unwrap(),
                 None => machine.run_points().unwrap(),
