@@ -31,13 +31,15 @@ struct FakeQuantize {
     levels: u32,
     #[serde(default)]
     auto_broadcast: Mode,
+    #[serde(default, alias = "auto_broadcast.auto_broadcast_axis")]
+    axis: i64,
 }
 
 impl FakeQuantize {
     fn broadcast(&self) -> Broadcast {
         Broadcast {
             mode: self.auto_broadcast,
-            axis: 0,
+            axis: self.axis,
         }
     }
 }

@@ -23,8 +23,9 @@ pub(crate) enum Mode {
     Pdpd,
 }
 
-/// A rule, and for `pdpd` the axis that it starts at: -1 aligns the last dims. A file that names
-/// no axis means 0.
+/// A rule, and for `pdpd` the axis that it starts at: -1 aligns the last dims. The specification calls
+/// it `axis`, files that OpenVINO writes `auto_broadcast.auto_broadcast_axis`. A file that names no axis
+/// means 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Broadcast {
     pub(crate) mode: Mode,
@@ -169,6 +170,26 @@ mod tests {
             &[a, trailing],
         );
         assert_eq!(out, i32s(&[2, 3], &[1, 2, 3, 1, 2, 3]));
+        // As OpenVINO 2026.4.1 writes and reads it.
+        let attributes = [
+            ("auto_broadcast", "pdpd"),
+            ("auto_broadcast.auto_broadcast_axis", "1"),
+        ];
+        for name in ["Add", "Divide", "Select", "FakeQuantize"] {
+            let def = find(name, "opset1").unwrap();
+            let mut all = attributes.to_vec();
+            if name == "FakeQuantize" {
+                all.push(("levels", "256"));
+            }
+            let pairs: Vec<_> = all
+                .iter()
+                .map(|(k, v)| (k.to_string(), v.to_string()))
+                .collect();
+            def.instantiate(&crate::Attributes(&pairs)).unwrap();
+        }
+        let (a, b) = (i32s(&[2, 3, 1], &[0; 6]), i32s(&[3], &[1, 2, 3]));
+        let out = run(def, &attributes, &[a, b]);
+        assert_eq!(out, i32s(&[2, 3, 1], &[1, 2, 3, 1, 2, 3]));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) static DEF: OpDef = OpDef {
 struct Divide {
     #[serde(default)]
     auto_broadcast: Mode,
-    #[serde(default)]
+    #[serde(default, alias = "auto_broadcast.auto_broadcast_axis")]
     axis: i64,
     #[serde(default = "floors")]
     m_pythondiv: bool,

@@ -108,7 +108,7 @@ impl Row {
         struct Attrs {
             #[serde(default)]
             auto_broadcast: Mode,
-            #[serde(default)]
+            #[serde(default, alias = "auto_broadcast.auto_broadcast_axis")]
             axis: i64,
         }
         let Attrs {

@@ -23,7 +23,7 @@ pub(crate) static DEF: OpDef = OpDef {
 struct Select {
     #[serde(default)]
     auto_broadcast: Mode,
-    #[serde(default)]
+    #[serde(default, alias = "auto_broadcast.auto_broadcast_axis")]
     axis: i64,
 }
 
