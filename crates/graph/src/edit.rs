@@ -231,7 +231,7 @@ impl Model {
 fn parameter_kind(ty: TensorType) -> NodeKind {
     NodeKind::Parameter(ParameterAttributes {
         shape: ty.shape,
-        element_type: ty.element,
+        element_type: Some(ty.element),
     })
 }
 

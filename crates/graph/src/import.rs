@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::error::{Error, LayerError, Problem};
 use crate::legacy;
 use crate::model::{Edge, Model, Node, NodeKind};
+use crate::specialize::infer;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
@@ -36,6 +37,7 @@ impl Model {
         if version == 10 {
             legacy::convert(&mut model, pre_process.as_ref())?;
         }
+        settle_types(&mut model);
         Ok(model)
     }
 
@@ -62,6 +64,42 @@ impl Model {
             Err(Error::Layers(errors))
         }
     }
+}
+
+/// Gives the parameters of sub-graphs that declare no element type that of what they get. Where it cannot be
+/// found, something is wrong with what feeds them, and is reported when the model is inferred.
+fn settle_types(model: &mut Model) {
+    if !has_open_types(model) {
+        return;
+    }
+    let Ok(types) = infer(model) else { return };
+    for index in model.graph.node_indices() {
+        let fed = model.body_types(index, &types, &FxHashMap::default());
+        for (kind, fed) in fed.unwrap_or_default() {
+            let bodies = model.graph[index].bodies.iter_mut();
+            for (_, body) in bodies.filter(|(k, _)| *k == kind) {
+                let body = Arc::make_mut(body);
+                for (parameter, ty) in body.parameters.iter().zip(&fed) {
+                    if let NodeKind::Parameter(attributes) = &mut body.graph[*parameter].kind {
+                        attributes.element_type.get_or_insert(ty.element);
+                    }
+                }
+                settle_types(body);
+            }
+        }
+    }
+}
+
+/// Whether a parameter of a sub-graph declares no element type.
+fn has_open_types(model: &Model) -> bool {
+    let bodies = model.graph.node_weights().flat_map(|node| &node.bodies);
+    let is_open = |node: &Node| match &node.kind {
+        NodeKind::Parameter(attributes) => attributes.element_type.is_none(),
+        _ => false,
+    };
+    bodies
+        .map(|(_, body)| body)
+        .any(|body| body.graph.node_weights().any(is_open) || has_open_types(body))
 }
 
 /// What to say of a type: which of its versions are built, if any.
@@ -112,7 +150,7 @@ fn build(
                 bodies: imported,
             },
         );
-        match meaning(&node.layer, &node.bodies, weights) {
+        match meaning(&node.layer, &node.bodies, weights, depth) {
             Ok(kind) => node.kind = kind,
             Err(problem) => errors.push(LayerError {
                 layer: node.label(),
@@ -211,6 +249,7 @@ fn meaning(
     layer: &xml::Layer,
     bodies: &[(xml::BodyKind, Arc<Model>)],
     weights: &xml::Weights,
+    depth: usize,
 ) -> Result<NodeKind, Problem> {
     let attributes = Attributes(&layer.data);
     let expect_ports = |inputs: usize, outputs: Option<usize>| {
@@ -227,9 +266,12 @@ fn meaning(
     match (layer.type_.as_str(), layer.version.as_str()) {
         ("Parameter", "opset1") => {
             expect_ports(0, Some(1))?;
-            Ok(NodeKind::Parameter(
-                ParameterAttributes::parse(&attributes).map_err(OpError::from)?,
-            ))
+            let parameter = ParameterAttributes::parse(&attributes).map_err(OpError::from)?;
+            if parameter.element_type.is_none() && depth == 0 {
+                let text = "`element_type` must be known but in sub-graphs, found `dynamic`";
+                return Err(Problem::Graph(text.to_owned()));
+            }
+            Ok(NodeKind::Parameter(parameter))
         }
         ("Const" | "Constant", "opset1") => {
             expect_ports(0, Some(1))?;

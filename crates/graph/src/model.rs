@@ -144,9 +144,10 @@ impl Model {
     /// The type that the parameter at `node` declares.
     pub fn declared_type(&self, node: NodeIndex) -> TensorType {
         match &self.node(node).kind {
-            NodeKind::Parameter(attributes) => {
-                TensorType::new(attributes.element_type, attributes.shape.clone())
-            }
+            NodeKind::Parameter(ParameterAttributes {
+                element_type: Some(element),
+                shape,
+            }) => TensorType::new(*element, shape.clone()),
             _ => TensorType::new(ElementType::F32, PartialShape::DYNAMIC),
         }
     }

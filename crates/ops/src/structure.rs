@@ -2,6 +2,7 @@
 
 use crate::{AttrError, Attributes, Build, Family, OpDef, Signature, TensorType};
 use serde::Deserialize;
+use serde::de::Error;
 use vinelift_nest::MAX_RANK;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Shape};
 
@@ -41,24 +42,28 @@ const fn structure(
 pub struct ParameterAttributes {
     /// The shapes that it takes.
     pub shape: PartialShape,
-    /// Its element type.
-    pub element_type: ElementType,
+    /// Its element type; `None` in a sub-graph whose parameter has the type of what it gets.
+    pub element_type: Option<ElementType>,
 }
 
 impl ParameterAttributes {
-    /// Reads `shape="?,3,1..7,2.."` (`...` for any rank, empty for a scalar) and `element_type="f32"`.
+    /// Reads `shape="?,3,1..7,2.."` (`...` for any rank, empty for a scalar) and `element_type="f32"` or
+    /// `dynamic`.
     pub fn parse(attributes: &Attributes<'_>) -> Result<ParameterAttributes, AttrError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Raw {
             shape: String,
-            #[serde(deserialize_with = "crate::attrs::element_type")]
-            element_type: ElementType,
+            element_type: String,
         }
         let Raw {
             shape,
             element_type,
         } = attributes.parse()?;
+        let element_type = match element_type.as_str() {
+            "dynamic" => None,
+            name => Some(name.parse().map_err(AttrError::custom)?),
+        };
         let shape = partial_shape("shape", &shape)?;
         Ok(ParameterAttributes {
             shape,

@@ -94,7 +94,7 @@ impl Model {
             };
             Some(Port {
                 names: self.graph.parameter_names(node),
-                element_type: attributes.element_type,
+                element_type: attributes.element_type?,
                 shape: attributes.shape.clone(),
             })
         };

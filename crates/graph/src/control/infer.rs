@@ -6,7 +6,7 @@ use crate::model::{Model, Node, NodeKind, TensorId};
 use crate::specialize::{BodyTypes, Budget, Types, infer_body};
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
-use vinelift_ops::{Stop, TensorType};
+use vinelift_ops::{ParameterAttributes, Stop, TensorType};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 use vinelift_xml::BodyKind;
 
@@ -193,7 +193,13 @@ impl Repeat {
                     let whole = &inputs.types[*i];
                     TensorType::new(whole.element, slice_shape(&whole.shape, slices)?)
                 }
-                Feed::Iteration => body.declared_type(*parameter),
+                Feed::Iteration => match &body.node(*parameter).kind {
+                    NodeKind::Parameter(ParameterAttributes {
+                        element_type: None,
+                        shape,
+                    }) => TensorType::new(ElementType::I64, shape.clone()),
+                    _ => body.declared_type(*parameter),
+                },
             });
         }
         let values: Vec<Option<&Tensor>> = self

@@ -21,7 +21,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
-use vinelift_tensor::{PartialShape, Shape, Tensor};
+use vinelift_tensor::{Shape, Tensor};
 use walk::{Mode, Walk};
 
 /// Types of tensors.
@@ -97,18 +97,11 @@ pub fn infer(model: &Model) -> Result<Types, Error> {
 /// As [`infer`], to be given up with [`Error::Cancelled`] when `stop` says so.
 pub fn infer_until(model: &Model, stop: Stop<'_>) -> Result<Types, Error> {
     let budget = Budget::new(stop);
-    let shapes = model.parameters.iter();
-    let shapes: Vec<PartialShape> = shapes.map(|p| model.declared_type(*p).shape).collect();
+    let given = model.parameters.iter();
+    let given: Vec<TensorType> = given.map(|p| model.declared_type(*p)).collect();
     let mut strings = Strings::default();
     let known = Known::default();
-    let mut walk = Walk::new(
-        model,
-        &shapes,
-        &known,
-        Mode::Declared,
-        &budget,
-        &mut strings,
-    );
+    let mut walk = Walk::new(model, &given, &known, Mode::Declared, &budget, &mut strings);
     walk.over(model.order.iter())?;
     let (values, mut types) = (walk.values, walk.types);
     let is_folded = |t: &TensorId| matches!(model.node(t.node).kind, NodeKind::Operator { .. });
@@ -133,8 +126,12 @@ pub(crate) fn infer_body(
     let mut known = Known::default();
     let mut errors = Vec::new();
     for ((&node, ty), value) in body.parameters.iter().zip(types).zip(values) {
-        let declared = body.declared_type(node).element;
-        if declared != ty.element {
+        let NodeKind::Parameter(attributes) = &body.node(node).kind else {
+            continue;
+        };
+        if let Some(declared) = attributes.element_type
+            && declared != ty.element
+        {
             errors.push(LayerError {
                 layer: body.node(node).label(),
                 problem: Problem::Graph(format!("it gets {ty}, expected {declared}")),
@@ -148,9 +145,8 @@ pub(crate) fn infer_body(
     if !errors.is_empty() {
         return Err(Error::Layers(errors));
     }
-    let shapes: Vec<PartialShape> = types.iter().map(|t| t.shape.clone()).collect();
     let mut strings = Strings::default();
-    let mut walk = Walk::new(body, &shapes, &known, Mode::Body, budget, &mut strings);
+    let mut walk = Walk::new(body, types, &known, Mode::Body, budget, &mut strings);
     walk.over(body.order.iter())?;
     let sources = body.results.iter().flat_map(|r| body.inputs(*r));
     let (results, values) = sources
@@ -182,14 +178,16 @@ pub fn specialize(
     given: Given<'_>,
     strings: &mut Strings,
 ) -> Result<Segment, Error> {
-    let shapes = given.shapes.iter();
-    let shapes: Vec<PartialShape> = shapes.map(|s| s.as_slice().into()).collect();
+    let inputs = model.parameters.iter().zip(given.shapes);
+    let inputs: Vec<TensorType> = inputs
+        .map(|(p, s)| TensorType::new(model.declared_type(*p).element, s.as_slice().into()))
+        .collect();
     let mode = Mode::Run {
         is_body: given.is_body,
         policy: given.policy,
     };
     let budget = Budget::new(given.stop);
-    let mut walk = Walk::new(model, &shapes, given.known, mode, &budget, strings);
+    let mut walk = Walk::new(model, &inputs, given.known, mode, &budget, strings);
     // What is folded depends on no parameter, but on what happens to indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);

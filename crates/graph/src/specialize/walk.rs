@@ -27,7 +27,8 @@ pub(super) enum Mode {
 /// One walk over the nodes of a model.
 pub(super) struct Walk<'a> {
     pub(super) model: &'a Model,
-    shapes: &'a [PartialShape],
+    /// What the parameters get.
+    given: &'a [TensorType],
     pub(super) known: &'a Known,
     pub(super) mode: Mode,
     pub(super) strings: &'a mut Strings,
@@ -52,7 +53,7 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(super) fn new(
         model: &'a Model,
-        shapes: &'a [PartialShape],
+        given: &'a [TensorType],
         known: &'a Known,
         mode: Mode,
         budget: &'a Budget<'a>,
@@ -60,7 +61,7 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         Walk {
             model,
-            shapes,
+            given,
             known,
             mode,
             strings,
@@ -103,7 +104,7 @@ impl<'a> Walk<'a> {
 
     pub(super) fn node(&mut self, node: NodeIndex) {
         let done = match &self.model.node(node).kind {
-            NodeKind::Parameter(attributes) => self.parameter(node, attributes.element_type),
+            NodeKind::Parameter(_) => self.parameter(node),
             NodeKind::Constant(tensor) => self.constant(node, tensor),
             NodeKind::Operator { def, op } => self.operator(node, def, op),
             NodeKind::Control(control) => self.control(node, control),
@@ -119,17 +120,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn parameter(&mut self, node: NodeIndex, element: ElementType) -> Result<(), Problem> {
+    fn parameter(&mut self, node: NodeIndex) -> Result<(), Problem> {
         let tensor = TensorId { node, output: 0 };
+        let declared = self.model.declared_type(node);
         let position = self.model.parameters.iter().position(|p| *p == node);
-        let shape = position
-            .and_then(|p| self.shapes.get(p))
-            .cloned()
-            .unwrap_or(PartialShape::DYNAMIC);
+        let given = position.and_then(|p| self.given.get(p)).cloned();
+        let TensorType { element, shape } =
+            given.unwrap_or(TensorType::new(declared.element, PartialShape::DYNAMIC));
         let shape = match self.mode {
             Mode::Body | Mode::Run { is_body: true, .. } => shape,
             Mode::Declared | Mode::Run { .. } => {
-                let declared = self.model.declared_type(node).shape;
+                let declared = declared.shape;
                 let both = declared.intersect(&shape);
                 both.ok_or_else(|| Problem::Graph(format!("shape {shape}, expected {declared}")))?
             }
