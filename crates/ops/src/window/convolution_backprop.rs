@@ -4,7 +4,9 @@
 //! filters `[group, i, c, k..]`.
 //!
 //! Specifications: ConvolutionBackpropData-1, GroupConvolutionBackpropData-1. With `output_shape` the
-//! pads follow from it, and may be negative; otherwise there are none unless `auto_pad` is explicit.
+//! pads follow from it; otherwise there are none unless `auto_pad` is explicit. Where the specification is
+//! silent, as OpenVINO, ONNX Runtime and TensorFlow: there are no pads of less than 0, so that an output
+//! which is longer than all that reaches it ends in zeros.
 
 use super::convolution::channels;
 use super::slide::AutoPad;
@@ -301,11 +303,13 @@ impl Backprop {
         let begin = match (asked, self.attrs.auto_pad) {
             (None, AutoPad::Explicit) => return Ok(self.attrs.pads_begin[d]),
             (None, _) => 0,
-            (Some(y), AutoPad::SameUpper) => {
-                let total = full - y as i128;
-                total - total.div_euclid(2)
+            (Some(y), auto_pad) => {
+                let total = (full - y as i128).max(0);
+                match auto_pad {
+                    AutoPad::SameUpper => total - total / 2,
+                    _ => total / 2,
+                }
             }
-            (Some(y), _) => (full - y as i128).div_euclid(2),
         };
         let fits = i64::try_from(begin).ok().filter(|b| b.abs() < 1 << 62);
         fits.ok_or_else(|| {
@@ -381,16 +385,19 @@ mod tests {
         let out = run(&GROUP, &[&attributes[..], &pads].concat(), &inputs);
         let want = [10, 2, 20, 0, 300, 4, 400, 0];
         assert_eq!(out, i32s(&[1, 2, 4], &want));
-        let inputs = [
-            i32s(&[1, 1, 2], &[1, 2]),
-            i32s(&[1, 1, 2], &[1, 10]),
-            i64s(&[1], &[6]),
-        ];
-        let of = |auto| {
+        let inputs = [i32s(&[1, 1, 2], &[1, 2]), i32s(&[1, 1, 2], &[1, 10])];
+        let of = |auto, length: i64| {
             let attributes = [("strides", "2"), ("dilations", "1"), ("auto_pad", auto)];
+            let inputs = [&inputs[..], &[i64s(&[1], &[length])]].concat();
             run(&CONVOLUTION, &attributes, &inputs)
         };
-        assert_eq!(of("same_lower"), i32s(&[1, 1, 6], &[0, 1, 10, 2, 20, 0]));
+        assert_eq!(of("same_lower", 3), i32s(&[1, 1, 3], &[1, 10, 2]));
+        assert_eq!(of("same_upper", 3), i32s(&[1, 1, 3], &[10, 2, 20]));
+        // As OpenVINO 2026.4.1.
+        for auto in ["same_lower", "same_upper", "explicit", "valid"] {
+            let longer = i32s(&[1, 1, 6], &[1, 10, 2, 20, 0, 0]);
+            assert_eq!(of(auto, 6), longer, "{auto}");
+        }
         let inputs = [i32s(&[1, 1, 2], &[0; 2]), i32s(&[2, 1, 2], &[0; 4])];
         let message =
             "`data` [1, 1, 2] and `filters` [2, 1, 2] must have equally many input channels";
