@@ -5,15 +5,15 @@
 //! Specifications: RGBtoNV12-17, BGRtoNV12-17. Chosen where they are silent, as OpenVINO does: `u` and `v`
 //! are means of what each pixel gives, and integers are rounded to nearest, ties up, before and after.
 
-use super::yuv_to_rgb::{arithmetic, colour, finished, is_colour, nearest, nhwc};
+use super::yuv_to_rgb::{arithmetic, is_colour, nhwc};
 use crate::elementwise::widened;
 use crate::layout::extent::{countable, divided};
 use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, select};
+use vinelift_nest::build::{clamp, index, number, select};
 use vinelift_nest::{Mode, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static RGB: OpDef =
     conversion("RGBtoNV12", Build::Op(|attributes| build(attributes, true)));
@@ -134,6 +134,27 @@ impl RgbToNv12 {
         });
         red * weights[0] + green * weights[1] + blue * weights[2] + shift
     }
+}
+
+/// `x` brought within 0 and 255, in whole numbers if `ty` is an integer.
+fn colour(x: Scalar, ty: ElementType) -> Scalar {
+    let x = clamp(x, 0.0, 255.0);
+    match ty.is_integer() {
+        true => nearest(x),
+        false => x,
+    }
+}
+
+/// As [`colour`], as a value of `ty`.
+fn finished(x: Scalar, ty: ElementType) -> Scalar {
+    colour(x, ty).cast(ty)
+}
+
+/// The integer nearest to `x`, which is not negative; ties go up.
+fn nearest(x: Scalar) -> Scalar {
+    let floor = x.floor();
+    let up = (&x - &floor).ge(number(0.5, x.ty()));
+    select(up, &floor + 1.0, floor)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! Specifications: NV12toRGB-8, NV12toBGR-8, I420toRGB-8, I420toBGR-8. Below the rows of `y`, a single plane
 //! holds `u` and `v` by turns (NV12), or all `u` and then all `v` (I420), packed without regard to rows. Chosen
-//! where the specifications are silent, as OpenVINO does: integers are rounded to nearest, ties up.
+//! where the specifications are silent, as OpenVINO does: integers are rounded to nearest, ties to even.
 
 use crate::attrs::NoAttributes;
 use crate::elementwise::widened;
@@ -13,7 +13,7 @@ use crate::layout::extent::{countable, divided};
 use crate::layout::index_map::{extent, unflatten};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use vinelift_nest::Scalar;
-use vinelift_nest::build::{clamp, index, number, select};
+use vinelift_nest::build::{clamp, index, select};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static NV12_TO_RGB: OpDef = nv12(
@@ -151,7 +151,11 @@ impl Op for YuvToRgb {
                 (blue, red)
             };
             let rest = select(at[3].eq(index(1)), green, last);
-            finished(select(at[3].eq(index(0)), first, rest), ty)
+            let colour = clamp(select(at[3].eq(index(0)), first, rest), 0.0, 255.0);
+            match ty.is_integer() {
+                true => colour.round().cast(ty),
+                false => colour.cast(ty),
+            }
         });
     }
 }
@@ -211,27 +215,6 @@ pub(super) fn arithmetic(ty: ElementType) -> ElementType {
         ElementType::U8 => ElementType::F32,
         wide => wide,
     }
-}
-
-/// `x` brought within 0 and 255, in whole numbers if `ty` is an integer.
-pub(super) fn colour(x: Scalar, ty: ElementType) -> Scalar {
-    let x = clamp(x, 0.0, 255.0);
-    match ty.is_integer() {
-        true => nearest(x),
-        false => x,
-    }
-}
-
-/// As [`colour`], as a value of `ty`.
-pub(super) fn finished(x: Scalar, ty: ElementType) -> Scalar {
-    colour(x, ty).cast(ty)
-}
-
-/// The integer nearest to `x`, which is not negative; ties go up.
-pub(super) fn nearest(x: Scalar) -> Scalar {
-    let floor = x.floor();
-    let up = (&x - &floor).ge(number(0.5, x.ty()));
-    select(up, &floor + 1.0, floor)
 }
 
 #[cfg(test)]
