@@ -8,7 +8,8 @@ use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{ElementType, element_count};
 
 /// Output 1, of type `ty`: for each element of output 0 the position of the first element of `data`
-/// equal to it in its window, counted from dim `from` on; 0 if there is none, as in a window of NaN.
+/// equal to it in its window, counted from dim `from` on; if there is none, as in a window of NaN or of
+/// padding alone, that of the first element of its channel, as in OpenVINO.
 ///
 /// `place` gives the coordinates of a point of the `kernel`, and whether they lie in `data`, where
 /// they may not.
@@ -32,6 +33,9 @@ pub(super) fn positions(
             let here = select(equal, flatten(&from_at[from..], dims), none.clone());
             super::slide::guarded(guard, here, none)
         });
-        select(found.lt(index(total)), found, index(0)).cast(ty)
+        let mut first = at.to_vec();
+        first[2..].fill(index(0));
+        let first = flatten(&first[from..], dims);
+        select(found.lt(index(total)), found, first).cast(ty)
     });
 }

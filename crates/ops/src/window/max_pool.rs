@@ -2,7 +2,8 @@
 //! the position of that element, counted from dim `axis` on.
 //!
 //! Specifications: MaxPool-1, -8 and -14. Padding never wins; a window of padding alone, which
-//! rounding up can give, is the lowest finite number. Of equal elements the first counts.
+//! rounding up can give, is the lowest finite number, at the position of the first element of its channel.
+//! Of equal elements the first counts.
 
 use super::first;
 use super::slide::{AutoPad, Lane, Rounding, Slide, count, guarded, places};
@@ -284,6 +285,20 @@ mod tests {
         let out = pool(&V8, "2", &attributes, x);
         assert_eq!(out[0], f32s(&[1, 1, 3], &[f32::MIN, 2.0, f32::MIN]));
         assert_eq!(out[1], i64s(&[1, 1, 3], &[0, 2, 0]));
+        // As OpenVINO 2026.4.1 has it, of the second channel and the second image.
+        let x = f32s(
+            &[2, 2, 3],
+            &[-1.0, 1.0, 2.0, -3.0, 5.0, 4.0, 0.0, 1.0, 0.0, 2.0, 0.0, 3.0],
+        );
+        let all = pool(&V8, "2", &attributes, x.clone());
+        let positions = [0, 2, 0, 3, 5, 3, 6, 8, 6, 9, 11, 9];
+        assert_eq!(all[1], i64s(&[2, 2, 3], &positions));
+        let of_channel = [&attributes[..], &[("axis", "2")]].concat();
+        let positions = [0, 2, 0].repeat(4);
+        assert_eq!(
+            pool(&V8, "2", &of_channel, x)[1],
+            i64s(&[2, 2, 3], &positions)
+        );
         let x = f32s(&[0, 1, 3], &[]);
         assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
     }
