@@ -15,7 +15,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ExperimentalDetectronPriorGridGenerator",
@@ -35,9 +35,9 @@ struct PriorGridGenerator {
     #[serde(default)]
     w: usize,
     #[serde(default)]
-    stride_x: f32,
+    stride_x: f64,
     #[serde(default)]
-    stride_y: f32,
+    stride_y: f64,
 }
 
 fn yes() -> bool {
@@ -87,13 +87,15 @@ impl Op for PriorGridGenerator {
         }
         let cells = |own: usize, map: usize| if own == 0 { map } else { own };
         let (rows, columns) = (cells(self.h, map[2]), cells(self.w, map[3]));
-        let step = |own: f32, image: usize, cells: usize| match own == 0.0 {
-            true => image as f32 / cells as f32,
-            false => own,
-        };
-        let step_x = f64::from(step(self.stride_x, image[3], columns));
-        let step_y = f64::from(step(self.stride_y, image[2], rows));
         let wide = ty.compute();
+        // In the type that the rest is computed in.
+        let step = |own: f64, image: usize, cells: usize| match (own == 0.0, wide) {
+            (true, ElementType::F64) => image as f64 / cells as f64,
+            (true, _) => f64::from(image as f32 / cells as f32),
+            (false, _) => own,
+        };
+        let step_x = step(self.stride_x, image[3], columns);
+        let step_y = step(self.stride_y, image[2], rows);
         let (last, space) = (shape.len() - 1, [map[2], map[3], count]);
         let whole = rows == map[2] && columns == map[3];
         cx.define(out, |cx, at| {
@@ -127,7 +129,7 @@ impl Op for PriorGridGenerator {
 mod tests {
     use super::*;
     use crate::testing::{error, f32s, infer, run};
-    use vinelift_tensor::{ElementType, Tensor};
+    use vinelift_tensor::Tensor;
 
     fn inputs(map: [usize; 2]) -> [Tensor; 3] {
         let zeros = |shape: &[usize]| Tensor::zeros(ElementType::F32, shape).unwrap();
@@ -160,6 +162,26 @@ mod tests {
             1.0, 1.0, 3.0, 5.0, 2.0, 3.0, 10.0, 11.0, 1.0, 7.0, 3.0, 11.0, 2.0, 9.0, 10.0, 17.0,
         ];
         assert_eq!(out, f32s(&[2, 2, 2, 4], &[want, [0.0; 16]].concat()));
+    }
+
+    /// By the formula of the specification, in `f64`: steps of 16 / 3 and 0.1.
+    #[test]
+    fn f64_is_exact() {
+        let [_, map, image] = inputs([3, 1]);
+        let f64s = |t: &Tensor| Tensor::zeros(ElementType::F64, t.shape()).unwrap();
+        let priors = Tensor::zeros(ElementType::F64, &[1, 4]).unwrap();
+        let all = [priors, f64s(&map), f64s(&image)];
+        let out = run(&DEF, &[("stride_x", "0.1")], &all);
+        let row = |i: f64| {
+            [
+                0.05,
+                (i + 0.5) * (16.0 / 3.0),
+                0.05,
+                (i + 0.5) * (16.0 / 3.0),
+            ]
+        };
+        let want = [row(0.0), row(1.0), row(2.0)].concat();
+        assert_eq!(*out.as_slice::<f64>().unwrap(), want);
     }
 
     #[test]
