@@ -103,7 +103,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
 
     // The first run tells which random values serve as indices; it is not measured.
     let mut trial = compiled.create_request();
-    args.inputs.set(&mut trial)?;
+    args.inputs.set(&mut trial, &shapes)?;
     for (k, shape) in shapes.iter_mut().enumerate() {
         *shape = trial
             .input(k)
@@ -119,7 +119,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
     drop(trial);
 
     let mut request = compiled.create_request();
-    args.inputs.set(&mut request)?;
+    args.inputs.set(&mut request, &shapes)?;
     request.fill_random(SEED, largest, &shapes)?;
     let (first, first_infer) = timed(|| request.infer());
     first?;

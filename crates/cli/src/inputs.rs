@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::options::unknown_input;
 use clap::Args;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use vinelift::{InferRequest, Port, Tensor};
+use vinelift::{InferRequest, PartialShape, Port, Shape, Tensor};
 
 #[derive(Args)]
 pub(crate) struct InputArgs {
@@ -15,13 +16,29 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Reads the files and hands them to `request`.
-    pub(crate) fn set(&self, request: &mut InferRequest) -> Result<(), Failure> {
+    /// Reads the files and hands them to `request`. `shapes` has those that are given for inputs, by
+    /// position: a file of elements of less than a byte does not say its own.
+    pub(crate) fn set(
+        &self,
+        request: &mut InferRequest,
+        shapes: &[Option<Shape>],
+    ) -> Result<(), Failure> {
         let ports = request.compiled_model().inputs().to_vec();
         for (position, path) in assign(&self.inputs, &ports, Path::exists)? {
             let port = &ports[position];
-            let tensor = Tensor::read_file(&path, port.element_type, &port.shape)
-                .map_err(|e| Failure::Message(format!("input '{}': {e}", port.name())))?;
+            let failure =
+                |e: &dyn Display| Failure::Message(format!("input '{}': {e}", port.name()));
+            let given = shapes.get(position).and_then(Option::as_deref);
+            let shape = given.map_or(port.shape.clone(), PartialShape::from);
+            if port.element_type.is_packed() && !shape.is_static() {
+                let ty = port.element_type;
+                let text = format!(
+                    "a file of packed {ty} does not say its shape, and {shape} is not static: `--shape` gives it"
+                );
+                return Err(failure(&text));
+            }
+            let tensor = Tensor::read_file(&path, port.element_type, &shape);
+            let tensor = tensor.map_err(|e| failure(&e))?;
             request.set_input_at(position, tensor)?;
         }
         Ok(())
@@ -79,7 +96,7 @@ fn assign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vinelift::{ElementType, PartialShape};
+    use vinelift::ElementType;
 
     #[test]
     fn files_find_their_inputs() {

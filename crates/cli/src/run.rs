@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let compiled = core.compile_model_with(&model, args.compile.config())?;
     let shapes = args.shapes.by_position(compiled.inputs())?;
     let mut request = compiled.create_request();
-    args.inputs.set(&mut request)?;
+    args.inputs.set(&mut request, &shapes)?;
     match args.random {
         Some(seed) => {
             request.infer_random(seed, &shapes)?;

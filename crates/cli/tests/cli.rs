@@ -116,6 +116,43 @@ fn run_prints_and_writes_the_outputs() {
     );
 }
 
+/// A file of 4-bit elements has their bytes; `--shape` says what shape they have.
+#[test]
+fn packed_elements_of_a_dynamic_shape() {
+    let xml = r#"<net name="m" version="11"><layers><layer id="0" name="x" type="Parameter" version="opset1"><data shape="?,3" element_type="u4"/><output><port id="0"/></output></layer><layer id="1" name="y" type="Convert" version="opset1"><data destination_type="i32"/><input><port id="0"/></input><output><port id="1"/></output></layer><layer id="2" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"#;
+    let (dir, path) = model(xml);
+    let file = dir.path().join("x.npy");
+    npy(&file, "|u1", "4,", &[[0x21, 0x43, 0x65, 0x07]]);
+    let input = format!("x={}", file.display());
+    let run = |more: &[&str]| run(&[&["run", &path, "--input", &input], more].concat());
+
+    let (status, out, message) = run(&["--shape", "x=2,3"]);
+    assert_eq!(status, 1, "{out}");
+    assert!(
+        message.ends_with("expected shape [3], found [4]\n"),
+        "{message}"
+    );
+    npy(&file, "|u1", "4,", &[[0x21, 0x43, 0x65, 0x87]]);
+    let (status, out, message) = run(&["--shape", "x=1,3"]);
+    assert_eq!(
+        (status, message.contains("expected shape [2]")),
+        (1, true),
+        "{out}{message}"
+    );
+    let (status, _, message) = run(&[]);
+    let hint =
+        "a file of packed u4 does not say its shape, and [?, 3] is not static: `--shape` gives it";
+    assert_eq!(
+        (status, message),
+        (1, format!("error: input 'x': {hint}\n"))
+    );
+    // The 8th element is past the end of the shape, which has 7 in 4 bytes.
+    fs::write(&path, xml.replace("?,3", "?")).unwrap();
+    let (status, out, message) = run(&["--shape", "x=7"]);
+    assert_eq!((status, message.as_str()), (0, ""));
+    assert_eq!(out, "y i32[7]\n  1  2  3  4  5  6  7\n");
+}
+
 #[test]
 fn what_is_wrong_with_inputs_is_said() {
     let (_dir, path) = model(GATHER);
