@@ -3,6 +3,7 @@
 use super::parts::{concat, part};
 use super::{Branch, Collect, Control, Feed, Repeat};
 use vinelift_ops::TensorType;
+use vinelift_tensor::memory::{self, extend};
 use vinelift_tensor::{ElementType, Tensor, TensorError};
 use vinelift_xml::BodyKind;
 
@@ -77,7 +78,7 @@ impl Repeat {
                 .map_err(ControlError::Body)?;
             for (collect, all) in self.outputs.iter().zip(&mut collected) {
                 if let Collect::All(result, _) = collect {
-                    all.push(results[*result].clone());
+                    extend(all, [results[*result].clone()])?;
                 }
             }
             goes_on = match self.condition {
@@ -239,7 +240,7 @@ fn side_by_side<E>(
         );
         return Err(ControlError::Data(text));
     }
-    let parts: Vec<&Tensor> = all.iter().collect();
+    let parts = memory::collected(all.iter())?;
     let joined = concat(&parts, axis)?;
     joined.ok_or_else(|| ControlError::Data("no iterations".to_owned()))
 }

@@ -55,11 +55,13 @@ impl<'a> Budget<'a> {
 
     /// Whether to compute what takes so much work.
     pub(crate) fn verdict(&self, work: usize) -> Verdict {
-        match work {
-            0..=SMALL_WORK => Verdict::Compute,
-            ..=MOST_WORK if self.time.get().is_zero() || self.bytes.get() == 0 => Verdict::Spent,
-            ..=MOST_WORK => Verdict::Compute,
-            _ => Verdict::TooMuch,
+        let spent = self.time.get().is_zero() || self.bytes.get() == 0;
+        if work > MOST_WORK {
+            Verdict::TooMuch
+        } else if spent && work > SMALL_WORK {
+            Verdict::Spent
+        } else {
+            Verdict::Compute
         }
     }
 
