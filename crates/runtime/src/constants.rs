@@ -4,7 +4,7 @@ use crate::Error;
 use crate::execute::{Memory, execute};
 use crate::plan::{Plan, Slot};
 use crate::pool::Pool;
-use crate::steps::compile;
+use crate::steps::{Making, compile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -83,16 +83,14 @@ pub(crate) fn fold_operands(
         types.push(stage.target);
     }
     part.stages = folded;
-    let mut native = compile(
-        &part,
-        &part_slots,
+    let making = Making {
         compiler,
-        None,
-        &|_| false,
-        &Aliases::default(),
-        &Options::default(),
+        options: &Options::default(),
+        threads: None,
         stop,
-    )?;
+    };
+    let aliases = Aliases::default();
+    let mut native = compile(&part, &part_slots, &|_| false, &aliases, &making)?;
     let arena = native.place(&part, &mut part_slots)?;
     let plan = Arc::new(Plan {
         nest: part,

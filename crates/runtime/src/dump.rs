@@ -5,7 +5,7 @@ use crate::execute::never;
 use crate::passes::{Pass, optimize};
 use crate::plan::{Slot, slots};
 use crate::stack::with_large_stack;
-use crate::steps::{Native, Work, compile};
+use crate::steps::{Making, Native, Work, compile};
 use crate::unit::{Unit, Workshop};
 use crate::{CompiledModel, Error, Level, Shape};
 use std::fmt::Write;
@@ -150,19 +150,13 @@ impl CompiledModel {
         let Workshop { compiler, pool, .. } = workshop;
         fold_operands(&mut nest, &mut slots, compiler, pool, never())?;
         let threads = Some(workshop.pool.threads());
-        let (none, aliases) = (|_: &_| false, Aliases::default());
-        with_large_stack(|| {
-            compile(
-                &nest,
-                &slots,
-                compiler,
-                threads,
-                &none,
-                &aliases,
-                options,
-                never(),
-            )
-        })
+        let making = Making {
+            compiler,
+            options,
+            threads,
+            stop: never(),
+        };
+        with_large_stack(|| compile(&nest, &slots, &|_| false, &Aliases::default(), &making))
     }
 
     /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not

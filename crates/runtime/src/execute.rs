@@ -351,19 +351,18 @@ impl Tasks for Call {
             }
             Work::Product(product) => {
                 let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
-                let Round { turn, phase, .. } = round;
                 let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
                 // SAFETY: the buffers and the scratch memory are as in `part`. The result overlaps no operand, as a
                 // contraction loads nothing that it writes (`Contraction::of`), and the kernel that follows its
                 // tasks writes nothing that it uses. The second phase is started when the first has ended.
-                unsafe { product.task(place, scratch, turn, phase, task, worker, &self.stop) };
+                unsafe { product.task(place, scratch, round, task, worker, &self.stop) };
                 // Whether it was cut short is not known: the results are used only if it surely was not.
                 if self.stop.load(Ordering::Relaxed) {
                     self.is_cut_short.store(true, Ordering::Relaxed);
                     return;
                 }
                 let next = native.steps.get(round.step + 1);
-                if phase == COMPUTING
+                if round.phase == COMPUTING
                     && let Some(follow) = next.and_then(|next| next.follow.as_ref())
                     && let Some(part) = &follow.parts[task]
                 {

@@ -3,7 +3,7 @@
 use crate::carry::{Carry, carries};
 use crate::constants::fold_operands;
 use crate::passes::verified;
-use crate::steps::{Native, compile};
+use crate::steps::{Making, Native, compile};
 use crate::unit::{Unit, Workshop};
 use crate::{Error, Level, Shape};
 use rustc_hash::FxHashMap;
@@ -127,9 +127,13 @@ pub(crate) fn plan(
         let is_apart = |stage: &Stage| found.iter().any(|carry| carry.sets_apart(&nest, stage));
         let mut aliases = Aliases::default();
         found.iter().for_each(|carry| carry.join(&mut aliases));
-        let mut code = compile(
-            &nest, &slots, compiler, threads, &is_apart, &aliases, &options, stop,
-        )?;
+        let making = Making {
+            compiler,
+            options: &options,
+            threads,
+            stop,
+        };
+        let mut code = compile(&nest, &slots, &is_apart, &aliases, &making)?;
         arena = code.place(&nest, &mut slots)?;
         for carry in found {
             journals.extend(carry.kept().map(|b| {

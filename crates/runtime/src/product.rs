@@ -3,6 +3,7 @@
 use crate::factors::{Constants, is_of_left, is_of_right};
 use crate::follow::Follow;
 use crate::plan::Slot;
+use crate::pool::Round;
 use crate::steps::worth;
 use std::ops::Range;
 use std::slice::from_raw_parts;
@@ -185,8 +186,7 @@ impl Product {
         &self,
         buffers: impl Fn(usize) -> (Pointer, usize),
         scratch: Pointer,
-        turn: usize,
-        phase: usize,
+        Round { turn, phase, .. }: Round,
         task: usize,
         worker: usize,
         stop: &AtomicBool,

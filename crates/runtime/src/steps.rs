@@ -124,19 +124,31 @@ fn pieces(nest: &Nest, scratch: usize) -> usize {
     for_cache.max(for_time)
 }
 
-/// Compiles the kernels of a nest, equal ones once. With `threads` there are kernels for contractions,
-/// which that many may share. Stages that are `apart` are kernels of their own; `aliases` are buffers that may be
-/// the same memory.
+/// How the kernels of a nest are made.
+pub(crate) struct Making<'a> {
+    pub(crate) compiler: &'a Compiler,
+    pub(crate) options: &'a Options,
+    /// How many threads may share a kernel; with `None` there are no kernels for contractions.
+    pub(crate) threads: Option<usize>,
+    /// Has it end soon with an error.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Compiles the kernels of a nest, equal ones once. Stages that are `apart` are kernels of their own; `aliases` are
+/// buffers that may be the same memory.
 pub(crate) fn compile(
     nest: &Nest,
     slots: &[Slot],
-    compiler: &Compiler,
-    threads: Option<usize>,
     apart: &dyn Fn(&Stage) -> bool,
     aliases: &Aliases,
-    options: &Options,
-    stop: &AtomicBool,
+    making: &Making<'_>,
 ) -> Result<Native, Error> {
+    let &Making {
+        compiler,
+        options,
+        threads,
+        stop,
+    } = making;
     let contraction = |nest: &Nest, stage: &Stage| match threads {
         Some(_) => Contraction::of(nest, stage),
         None => None,

@@ -279,7 +279,8 @@ fn what_has_no_encoding_is_refused() {
     let targets = [Target::Avx2, Target::Avx512];
     let assembles = |program: &Program| targets.map(|target| assemble(program, target).is_some());
     assert_eq!(assembles(&sum()), [true, true]);
-    let spoiled: [(&str, fn(&mut Program)); 10] = [
+    type Spoil = fn(&mut Program);
+    let spoiled: [(&str, Spoil); 10] = [
         ("an unknown pointer", |p| {
             at_step(p, 0).access.as_mut().unwrap().pointer = 7;
         }),

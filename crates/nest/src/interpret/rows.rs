@@ -225,12 +225,12 @@ fn filled(row: &mut Vec<u64>, value: u64, count: usize) -> &[u64] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
     use crate::build::{index, number};
     use crate::interpret::BufferBytes;
     use crate::legalize::legalize_with_halves;
     use crate::nest::{Buffer, Nest, Role, Site};
     use crate::scalar::{Policy, Scalar};
+    use std::sync::atomic::AtomicBool;
     use vinelift_tensor::ElementType::{F16, F32, I8, I64};
 
     /// What a stage writes into its only output: in rows, if it can be done so, and point by point.
