@@ -454,3 +454,32 @@ fn a_closed_pipe_is_no_error() {
     let Output { status, stderr, .. } = child.wait_with_output().unwrap();
     assert_eq!((status.code(), stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn profilers_are_told_the_names_of_kernels_on_request() {
+    const MANY: &str = r#"<net name="exp" version="11"><layers>
+        <layer id="0" name="x" type="Parameter" version="opset1"><data shape="1000" element_type="f32"/>
+            <output><port id="0"/></output></layer>
+        <layer id="1" name="bent" type="Sqrt" version="opset1"><input><port id="0"/></input>
+            <output><port id="1"/></output></layer>
+        <layer id="2" name="out" type="Result" version="opset1"><input><port id="0"/></input></layer>
+        </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"#;
+    let (_dir, path) = model(MANY);
+    for is_asked in [false, true] {
+        let mut command = vinelift(&["run", &path, "--random"]);
+        command.env_remove("PERF_BUILDID_DIR");
+        if is_asked {
+            command.env("PERF_BUILDID_DIR", "1");
+        }
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        // Where `perf` looks for it.
+        let map = Path::new("/tmp").join(format!("perf-{}.map", child.id()));
+        assert!(child.wait().unwrap().success());
+        let names = fs::read_to_string(&map).ok();
+        let _ = fs::remove_file(&map);
+        assert_eq!(names.is_some(), is_asked);
+        assert!(names.is_none_or(|names| names.contains("kernel0 bent")));
+    }
+}

@@ -168,6 +168,8 @@ fn flags() -> Result<settings::Builder, settings::SetError> {
     // A kernel that spills more than a page must touch its guard page, not jump over it.
     flags.set("enable_probestack", "true")?;
     flags.set("probestack_strategy", "inline")?;
+    // Profilers that follow frame pointers see what called a kernel.
+    flags.set("preserve_frame_pointers", "true")?;
     flags.set("use_colocated_libcalls", "false")?;
     flags.set("is_pic", "false")?;
     flags.set(
@@ -234,17 +236,18 @@ fn declare_functions(
         .iter()
         .enumerate()
         .map(|(kernel, nest)| {
-            // What a profiler shows.
-            let layer = nest.layers.first().map_or("", |layer| &layer.name);
             module
-                .declare_function(
-                    &format!("kernel{kernel} {layer}"),
-                    Linkage::Local,
-                    &signature,
-                )
+                .declare_function(&profiled_name(kernel, nest), Linkage::Local, &signature)
                 .map_err(|e| refused(kernel, 0, e))
         })
         .collect()
+}
+
+/// The name by which a profiler shows a kernel: no two are the same.
+fn profiled_name(kernel: usize, nest: &Nest) -> String {
+    let layer = nest.layers.first().map_or("", |layer| &layer.name);
+    let layer: String = layer.chars().filter(|c| !c.is_control()).collect();
+    format!("kernel{kernel} {layer}")
 }
 
 /// A function for each stage, which is defined if the stage has a strip.
@@ -254,12 +257,14 @@ fn declare_strips(
 ) -> Result<Vec<Vec<FuncId>>, CodegenError> {
     let signature = emit::strip_signature();
     let of = |(kernel, nest): (usize, &Nest)| {
-        let mut declare = || {
+        let name = profiled_name(kernel, nest);
+        let mut declare = |stage: usize| {
+            let name = format!("{name}, vector loop {stage}");
             module
-                .declare_anonymous_function(&signature)
+                .declare_function(&name, Linkage::Local, &signature)
                 .map_err(|e| refused(kernel, 0, e))
         };
-        nest.stages.iter().map(|_| declare()).collect()
+        (0..nest.stages.len()).map(&mut declare).collect()
     };
     nests.iter().enumerate().map(of).collect()
 }

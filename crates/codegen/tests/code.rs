@@ -4,7 +4,7 @@ mod common;
 
 use common::{COMPILER, bytes, output, pointwise, values};
 use vinelift_codegen::{Code, CodegenError, Options, Pointer, Vectors};
-use vinelift_nest::{Nest, Role, Scalar, build::*};
+use vinelift_nest::{Nest, Role, Scalar, Unary, build::*};
 use vinelift_tensor::ElementType::*;
 
 #[test]
@@ -100,6 +100,42 @@ fn text_says_what_is_vectorised() {
     let clif = &code.text(0).unwrap().clif;
     let line = "stage 0 of double, vectorised ×8 on 128 bits: for i<9: y[i] = (x[i] * 2.0)";
     assert!(clif.contains(line) && clif.contains("fmul"), "{clif}");
+}
+
+/// The functions that networks are made of run by registers as wide as the machine has them: what the assembler
+/// refuses would be as right, and several times as slow.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn functions_run_by_the_widest_registers() {
+    let widest = match std::arch::is_x86_feature_detected!("avx512bw") {
+        true => "on 512 bits",
+        false => "on 256 bits",
+    };
+    type Function = fn(Scalar) -> Scalar;
+    let functions: [(&str, Function); 6] = [
+        ("exp", |x| x.exp()),
+        ("tanh", |x| Scalar::unary(Unary::Tanh, x)),
+        ("erf", |x| Scalar::unary(Unary::Erf, x)),
+        ("log", |x| Scalar::unary(Unary::Log, x)),
+        ("sqrt", |x| Scalar::unary(Unary::Sqrt, x)),
+        ("relu", |x| x.max(zero(F32))),
+    ];
+    for (vectors, bits) in [(Vectors::Widest, widest), (Vectors::Bits256, "on 256 bits")] {
+        for (name, function) in functions {
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", F32, &[1000], Role::Input);
+            let y = nest.buffer("y", F32, &[1000], Role::Output);
+            nest.define(vec![], y, |nest, at| function(nest.load(x, at.to_vec())));
+            let options = Options {
+                capture_text: true,
+                vectors,
+            };
+            let code = COMPILER.compile(&[&nest], &options).unwrap();
+            let clif = &code.text(0).unwrap().clif;
+            let has_strips = std::arch::is_x86_feature_detected!("avx2");
+            assert!(!has_strips || clif.contains(bits), "{name}, {bits}: {clif}");
+        }
+    }
 }
 
 #[test]

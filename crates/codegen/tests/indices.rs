@@ -178,7 +178,7 @@ fn every_way_gives_what_the_interpreter_gives() {
         "collected in blocks of 8 × ",
         "collected in blocks of 70:",
         "collected in blocks of 160:",
-        "unrolled ×8, indices checked by vectors",
+        "unrolled ×8, indices checked",
         "indices checked by vectors, rows in registers",
         "copies of",
     ];
@@ -406,7 +406,7 @@ fn few_columns(columns: usize, ty: ElementType, data_ty: ElementType, by_row: bo
         .collect();
     let good: Vec<i64> = (0..count).map(|k| (k * 7919 % EXTENT) as i64).collect();
     let heading = headings(&nest);
-    let on = |bits: usize| heading.contains(&format!("on {bits} bits, indices checked by vectors"));
+    let on = |bits: usize| heading.contains(&format!("on {bits} bits, indices checked"));
     let is_wide = match strips() {
         [_, true] => on(512),
         [is_there, _] => on(256) || !is_there,

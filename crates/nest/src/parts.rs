@@ -488,6 +488,18 @@ mod tests {
         assert_eq!(Parts::of(&reads), Parts::WHOLE);
     }
 
+    /// The first stage may have a target of fewer dims than the one that is updated.
+    #[test]
+    fn several_targets_are_not_cut_along_a_dim_of_one() {
+        let mut nest = scatter(false, 64);
+        let sums = nest.buffer("sums", F32, &[64], Role::Temporary);
+        let zero = nest.stages[0].clone();
+        nest.define(vec![], sums, |_, _| number(0.0, F32));
+        nest.stages.rotate_right(1);
+        assert_ne!(nest.stages[0].target, zero.target);
+        assert_eq!(Parts::of(&nest), Parts::WHOLE);
+    }
+
     #[test]
     fn no_part_reads_what_another_writes() {
         let shifted = |by: i64| {

@@ -3,6 +3,7 @@
 use crate::pool::Pool;
 use crate::unit::{Unit, Workshop};
 use crate::{Config, Error, InferRequest, Model, Port};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_codegen::Compiler;
 use vinelift_graph::Strings;
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) units: usize,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    /// For each output, whether none before it is the same tensor.
+    pub(crate) is_first_of_its_tensor: Vec<bool>,
 }
 
 impl CompiledModel {
@@ -48,6 +51,9 @@ impl CompiledModel {
         let (inputs, outputs) = (model.inputs(), model.ports_of_results(&types));
         let (mut strings, mut units) = (Strings::default(), 0);
         let unit = Unit::new(&model.graph, Some(types), &config, &mut strings, &mut units)?;
+        let mut known = FxHashSet::default();
+        let is_first = unit.results.iter().map(|tensor| known.insert(*tensor));
+        let is_first_of_its_tensor = is_first.collect();
         let workshop = Workshop {
             model,
             compiler,
@@ -61,6 +67,7 @@ impl CompiledModel {
             units,
             inputs,
             outputs,
+            is_first_of_its_tensor,
         }));
         let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
         if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {

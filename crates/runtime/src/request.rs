@@ -3,7 +3,6 @@
 use crate::execute::never;
 use crate::run::{Run, Scratch, Texts, Variables};
 use crate::{CompiledModel, Error};
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -32,6 +31,8 @@ pub struct InferRequest {
     outputs: Vec<Tensor>,
     /// What the outputs of the next run are to be written to.
     lent: Vec<Option<Tensor>>,
+    /// The tensors that were computed into such memory; empty between runs.
+    computed_into: Vec<TensorId>,
     /// Memory that runs use again, for each unit.
     scratch: Vec<Scratch>,
     variables: Variables,
@@ -72,6 +73,7 @@ impl InferRequest {
             inputs,
             outputs: Vec::new(),
             lent: Vec::new(),
+            computed_into: Vec::new(),
             scratch: Vec::new(),
             variables: Variables::new(),
         }
@@ -241,7 +243,7 @@ impl InferRequest {
             offered: &mut self.lent,
             scratch: &mut self.scratch,
             unit: unit.number,
-            lent: FxHashSet::default(),
+            lent: &mut self.computed_into,
         };
         let mut texts = Texts::new(&workshop.strings);
         let inputs = encoded_inputs(&self.inputs, &compiled, &mut texts)?;
@@ -296,7 +298,7 @@ struct Lending<'a> {
     /// The unit of the model itself.
     unit: usize,
     /// What is to be computed into memory that was lent.
-    lent: FxHashSet<TensorId>,
+    lent: &'a mut Vec<TensorId>,
 }
 
 impl Lending<'_> {
@@ -304,12 +306,14 @@ impl Lending<'_> {
     /// first is.
     fn lend(&mut self, compiled: &CompiledModel) {
         let ports = compiled.outputs().iter().zip(&compiled.0.unit.results);
-        for (memory, (port, tensor)) in self.offered.drain(..).zip(ports) {
+        let ports = ports.zip(&compiled.0.is_first_of_its_tensor);
+        for (memory, ((port, tensor), is_first)) in self.offered.drain(..).zip(ports) {
             let fits = |memory: &Tensor| memory.element_type() == port.element_type;
             if let Some(memory) = memory.filter(fits)
                 && port.element_type != ElementType::String
-                && self.lent.insert(*tensor)
+                && *is_first
             {
+                self.lent.push(*tensor);
                 self.scratch[self.unit].lend(*tensor, memory);
             }
         }
@@ -321,7 +325,7 @@ impl Drop for Lending<'_> {
         self.offered.clear();
         if let Some(scratch) = self.scratch.get_mut(self.unit) {
             self.lent
-                .drain()
+                .drain(..)
                 .for_each(|tensor| scratch.take_back(tensor));
         }
     }

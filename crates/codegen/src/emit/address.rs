@@ -48,15 +48,6 @@ impl<'n> Linear<'n> {
         self
     }
 
-    /// Whether the terms are the same.
-    pub(super) fn differs_by_constant(&self, other: &Linear<'n>) -> bool {
-        let has = |(leaf, k): &(&Scalar, i64)| {
-            let mut others = other.terms.iter();
-            others.any(|(known, other)| known.address() == leaf.address() && other == k)
-        };
-        self.terms.len() == other.terms.len() && self.terms.iter().all(has)
-    }
-
     fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
         let same = |known: &Scalar| match (known.kind(), leaf.kind()) {
             (Kind::Axis(a), Kind::Axis(b)) => a == b,

@@ -1,12 +1,16 @@
-//! Data-dependent indices of several points, checked at once.
+//! Data-dependent indices of a block of points.
 //!
-//! An index `k` lies in `0..n` if and only if the sign of `k | (n - 1 - k)` is clear. The signs of all
-//! indices of a block of points are joined, by vectors where the indices lie side by side, and one
-//! branch tells whether the block is one that needs a closer look. If not, the indices are used as they
-//! are: those that were compared, not what memory holds by then, which belongs to the caller and may be
-//! changed by other threads. What was compared by vectors is put on the stack for that. If so, a loop that is laid out far away does the points one by one with the exact code: it counts
-//! negative indices from the end, reads zeros, or reports the first index that is wrong, as scalar code
-//! for the whole stage would.
+//! Each is compared with its extent in the register that it is loaded into, and used from there: the memory of
+//! indices belongs to the caller, and other threads may write to it. If all are in range, the points of a block are
+//! done one after the other without loops or branches but these. If one is not, a loop that is laid out far away
+//! does the points of the block one by one with the exact code: it counts negative indices from the end, reads
+//! zeros, or reports the first index that is wrong, as scalar code for the whole stage would.
+//!
+//! Where the points of a block may be done again, an index is loaded and compared when its point comes
+//! ([`Compared::WhenUsed`]); otherwise all are before the first.
+//!
+//! An index that is computed lies in `0..n` if and only if the sign of `k | (n - 1 - k)` is clear. The signs of
+//! those of a block are joined, and one branch tells whether the block needs a closer look.
 //!
 //! Indices from a table of which none is out of range are used as they are.
 
@@ -14,11 +18,10 @@ use super::address::{Linear, Place};
 use super::loops::Turns;
 use super::scalar::Slot;
 use super::{Binding, Emitter, Result};
-use cranelift_codegen::ir::{
-    Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
-};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage, Wrap};
+use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage, Wrap};
 use vinelift_tensor::ElementType::{self, I32, I64};
 
 /// A data-dependent index that depends on the axis of a block of points.
@@ -48,8 +51,27 @@ struct Ready<'n> {
 enum Values {
     /// The indices of the points.
     Known(Vec<Value>),
-    /// Where they lie in memory that nobody else writes: a table, or the stack.
-    Kept(Neighbours),
+    /// Where they lie. They are compared with an extent when they are used, unless they are known to be in range.
+    Loaded(Neighbours, Option<i64>),
+}
+
+/// When the indices of a block of points are compared with their extents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// Before the first point is done.
+    Ahead,
+    /// When they are used. The points before may have been done by then, and are done again if one is not in range.
+    WhenUsed,
+}
+
+impl Compared {
+    /// The last moment at which the indices of a stage may be compared that writes as it goes.
+    pub(super) fn for_stage(stage: &Stage) -> Compared {
+        match Effects::of_stage(stage).may_repeat() {
+            true => Compared::WhenUsed,
+            false => Compared::Ahead,
+        }
+    }
 }
 
 /// Indices of consecutive points in memory, `step` elements apart from `address + offset` on.
@@ -165,47 +187,46 @@ impl<'n> Emitter<'n, '_> {
         })
     }
 
-    /// Checks the indices of the `count` points from the value of the axis on. The block that is current
-    /// afterwards is for points whose indices are all in range.
+    /// Checks the indices of the `count` points from the value of the axis on, or has them be checked. The block that
+    /// is current afterwards is for points whose indices are all in range.
     pub(super) fn check(
         &mut self,
         checks: &[Checked<'n>],
         axis: Axis,
         count: usize,
+        compared: Compared,
     ) -> Result<Ways<'n>> {
+        let cold = self.builder.create_block();
+        self.builder.set_cold_block(cold);
         let mut signs = Signs::default();
-        let mut places = Vec::with_capacity(checks.len());
+        let mut ready = Vec::with_capacity(checks.len());
         for check in checks {
             let source = check.source.as_ref();
-            places.push(match source.filter(|source| check.fits(source, count)) {
+            let neighbours = match source.filter(|source| check.fits(source.ty)) {
                 Some(source) => self.neighbours(source, axis)?,
                 None => None,
-            });
-        }
-        let mut kept = self.check_side_by_side(checks, &places, count, &mut signs);
-        for (k, check) in checks.iter().enumerate() {
-            // Nobody writes to a table.
-            if check.is_known && kept[k].is_none() {
-                kept[k] = places[k];
-            }
-        }
-        let mut ready = Vec::with_capacity(checks.len());
-        for (check, kept) in checks.iter().zip(kept) {
-            let values = match kept {
-                Some(neighbours) => Values::Kept(neighbours),
-                None => self.check_each(check, axis, count, &mut signs)?,
+            };
+            let extent = (!check.is_known).then_some(check.wrap.extent as i64);
+            let values = match (neighbours, compared) {
+                (None, _) => self.check_each(check, axis, count, &mut signs)?,
+                (Some(from), Compared::Ahead) if extent.is_some() => {
+                    let points = 0..count;
+                    let load = |point| self.load_index(&from, point, extent, cold);
+                    Values::Known(points.map(load).collect())
+                }
+                (Some(from), _) => Values::Loaded(from, extent),
             };
             ready.push(Ready {
                 whole: check.whole,
                 values,
             });
         }
-        let b = &mut self.builder;
-        let (fast, cold) = (b.create_block(), b.create_block());
-        b.set_cold_block(cold);
-        let flagged = signs.into_value(self);
-        self.builder.ins().brif(flagged, cold, &[], fast, &[]);
-        self.builder.switch_to_block(fast);
+        let is_compared = |ready: &Ready<'_>| matches!(ready.values, Values::Loaded(_, Some(_)));
+        let leaves = signs.0.is_some() || !ready.iter().any(is_compared);
+        if leaves {
+            let flagged = signs.into_value(self);
+            self.leave_if(flagged, cold);
+        }
         Ok(Ways { ready, cold })
     }
 
@@ -253,108 +274,27 @@ impl<'n> Emitter<'n, '_> {
         Ok(Values::Known(known))
     }
 
-    /// Checks, a register at a time, the indices that lie side by side: those of one wrap, or of several
-    /// that take turns. Says where those that were compared are kept; the others have not been checked.
-    fn check_side_by_side(
+    /// The index of a point, which goes on at `cold` if it is not below the extent, if there is one. One that is less
+    /// than zero is above any extent.
+    fn load_index(
         &mut self,
-        checks: &[Checked<'n>],
-        places: &[Option<Neighbours>],
-        count: usize,
-        signs: &mut Signs,
-    ) -> Vec<Option<Neighbours>> {
-        let mut kept: Vec<Option<Neighbours>> = vec![None; checks.len()];
-        for k in 0..checks.len() {
-            let Some(own) = places[k].filter(|_| kept[k].is_none() && !checks[k].is_known) else {
-                continue;
-            };
-            // Those that share the memory between this index and the next, by their place in it.
-            let (size, step) = (own.size(), own.step);
-            let mut turns: Vec<Option<(usize, i32)>> = vec![None; step as usize];
-            turns[0] = Some((k, own.offset));
-            for (other, place) in places.iter().enumerate() {
-                if let (Some(place), Some(a), Some(b)) =
-                    (place, &checks[k].source, &checks[other].source)
-                    && a.takes_turns_with(b)
-                    && !checks[other].is_known
-                {
-                    let apart = place.offset - own.offset;
-                    let turn = apart.rem_euclid(step * size) / size;
-                    if apart.abs() < step * size && turns[turn as usize].is_none() {
-                        turns[turn as usize] = Some((other, place.offset));
-                    }
-                }
-            }
-            let mut members: Vec<(usize, i32)> = turns.iter().copied().flatten().collect();
-            members.sort_by_key(|(_, offset)| *offset);
-            let first = members[0].1;
-            let fills =
-                |(turn, member): (usize, &(usize, i32))| member.1 == first + turn as i32 * size;
-            if members.len() != step as usize || !members.iter().enumerate().all(fills) {
-                continue;
-            }
-            let extents: Vec<usize> = members.iter().map(|m| checks[m.0].wrap.extent).collect();
-            let start = Neighbours {
-                offset: first,
-                ..own
-            };
-            let copy = self.check_registers(start, &extents, count, signs);
-            for (member, offset) in members {
-                kept[member] = Some(Neighbours {
-                    offset: offset - first,
-                    ..copy
-                });
-            }
-        }
-        kept
-    }
-
-    /// Checks `count` indices of each extent, which take turns, and gives the copy that was checked.
-    fn check_registers(
-        &mut self,
-        from: Neighbours,
-        extents: &[usize],
-        count: usize,
-        signs: &mut Signs,
-    ) -> Neighbours {
-        let size = from.ty.bits() / 8;
-        let (register, lanes) = (vector(from.ty), 16 / size);
-        let bytes = (count * extents.len() * size) as u32;
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
-        let slot = self.builder.create_sized_stack_slot(data);
-        let copy = Neighbours {
-            flags: MemFlagsData::new().with_notrap(),
-            address: self.builder.ins().stack_addr(types::I64, slot, 0),
-            offset: 0,
-            ..from
-        };
-        for q in 0..count * extents.len() / lanes {
-            let limits = (0..lanes).flat_map(|lane| {
-                let extent = extents[(q * lanes + lane) % extents.len()];
-                (extent as i64 - 1).to_le_bytes().into_iter().take(size)
-            });
-            let limits: Vec<u8> = limits.collect();
-            let limits = self.builder.func.dfg.constants.insert(limits.into());
-            let limits = self.builder.ins().vconst(register, limits);
-            let offset = 16 * q as i32;
-            let ins = self.builder.ins();
-            let found = ins.load(register, from.flags, from.address, from.offset + offset);
-            let ins = self.builder.ins();
-            ins.store(copy.flags, found, copy.address, offset);
-            let rest = self.builder.ins().isub(limits, found);
-            let sign = self.builder.ins().bor(found, rest);
-            signs.join(self, sign);
-        }
-        copy
-    }
-
-    /// An index that is not less than zero.
-    fn load_index(&mut self, from: &Neighbours, point: usize) -> Value {
+        from: &Neighbours,
+        point: usize,
+        extent: Option<i64>,
+        cold: Block,
+    ) -> Value {
         let offset = from.offset_of(point);
         let ins = self.builder.ins();
-        match from.ty {
+        let index = match from.ty {
             I64 => ins.load(types::I64, from.flags, from.address, offset),
             _ => ins.uload32(from.flags, from.address, offset),
+        };
+        if let Some(extent) = extent {
+            let condition = IntCC::UnsignedGreaterThanOrEqual;
+            let outside = self.builder.ins().icmp_imm_s(condition, index, extent);
+            self.leave_if(outside, cold);
         }
+        index
     }
 
     /// Does `f` for one of the points of a block that is in range: its indices are known. `f` comes after
@@ -370,7 +310,9 @@ impl<'n> Emitter<'n, '_> {
             for ready in &ways.ready {
                 let value = match &ready.values {
                     Values::Known(indices) => indices[point],
-                    Values::Kept(neighbours) => this.load_index(neighbours, point),
+                    Values::Loaded(from, extent) => {
+                        this.load_index(from, point, *extent, ways.cold)
+                    }
                 };
                 let inside = None;
                 this.set(ready.whole, Slot { value, inside });
@@ -471,66 +413,34 @@ pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
 pub(super) fn how_checked(is_known: bool) -> &'static str {
     match is_known {
         true => "constant indices, checked once",
-        false => "indices checked by vectors",
+        false => "indices checked",
     }
 }
 
 impl Checked<'_> {
-    /// Whether whole registers hold the indices of so many points, and the largest index.
-    fn fits(&self, source: &Source<'_>, count: usize) -> bool {
-        let size = source.ty.bits() / 8;
-        let last = self.wrap.extent as i128 - 1;
-        (count * size).is_multiple_of(16) && last < 1i128 << (source.ty.bits() - 1)
+    /// Whether an index of this type that is less than zero is above the extent, its bits read as a larger number.
+    fn fits(&self, ty: ElementType) -> bool {
+        self.wrap.extent as u64 <= 1 << (ty.bits() - 1)
     }
 }
 
-impl Source<'_> {
-    /// Whether the two lie in the same buffer and differ by a constant.
-    fn takes_turns_with(&self, other: &Source<'_>) -> bool {
-        let same = (self.buffer, self.ty, self.step) == (other.buffer, other.ty, other.step);
-        same && self.linear.differs_by_constant(&other.linear)
-    }
-}
-
-fn vector(ty: ElementType) -> Type {
-    match ty {
-        I64 => types::I64X2,
-        _ => types::I32X4,
-    }
-}
-
-/// Signs joined so far, for each type of register.
+/// The signs of all indices of a block that are computed, joined.
 #[derive(Default)]
-struct Signs {
-    joined: Vec<(Type, Value)>,
-}
+struct Signs(Option<Value>);
 
 impl Signs {
     fn join(&mut self, emitter: &mut Emitter<'_, '_>, sign: Value) {
-        let ty = emitter.builder.func.dfg.value_type(sign);
-        match self.joined.iter_mut().find(|(known, _)| *known == ty) {
-            Some((_, all)) => *all = emitter.builder.ins().bor(*all, sign),
-            None => self.joined.push((ty, sign)),
-        }
+        self.0 = Some(match self.0 {
+            Some(all) => emitter.builder.ins().bor(all, sign),
+            None => sign,
+        });
     }
 
-    /// Not zero if any sign is set.
+    /// Not zero if any is set.
     fn into_value(self, emitter: &mut Emitter<'_, '_>) -> Value {
-        let mut all = None;
-        for (ty, sign) in self.joined {
-            let ins = emitter.builder.ins();
-            let bits = match ty.is_vector() {
-                true => ins.vhigh_bits(types::I32, sign),
-                false => {
-                    let shifted = ins.ushr_imm_u(sign, 63);
-                    emitter.builder.ins().ireduce(types::I32, shifted)
-                }
-            };
-            all = Some(match all {
-                Some(others) => emitter.builder.ins().bor(others, bits),
-                None => bits,
-            });
+        match self.0 {
+            Some(signs) => emitter.builder.ins().ushr_imm_u(signs, 63),
+            None => emitter.index(0),
         }
-        all.unwrap_or_else(|| emitter.builder.ins().iconst(types::I32, 0))
     }
 }

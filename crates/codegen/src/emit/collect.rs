@@ -4,7 +4,7 @@
 //! stack; the strip for the block finds them there. They are collected along the axis on which most of
 //! them, and of their indices, are neighbours in memory.
 
-use super::checked::Checked;
+use super::checked::{Checked, Compared};
 use super::loops::Turns;
 use super::strip::Collected;
 use super::update::BLOCK;
@@ -147,7 +147,8 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result {
         let ways = match checks.is_empty() {
             true => None,
-            false => Some(self.check(checks, axis, BLOCK)?),
+            // What is collected may be collected again.
+            false => Some(self.check(checks, axis, BLOCK, Compared::WhenUsed)?),
         };
         for place in places {
             let register = register(place.x.ty());

@@ -1,7 +1,7 @@
 //! Stages whose target is reached through data-dependent indices: one point after the other, with the
 //! indices of a block of points checked at once.
 
-use super::checked::Checked;
+use super::checked::{Checked, Compared};
 use super::loops::Turns;
 use super::{Emitter, Result};
 use cranelift_codegen::ir::InstBuilder;
@@ -23,7 +23,7 @@ impl<'n> Emitter<'n, '_> {
         let Turns { from, to, .. } = turns;
         let middle = self.whole_blocks(turns, BLOCK as i64);
         self.open_loop(axis, Turns::between(from, middle), BLOCK as i64, &[]);
-        let ways = self.check(checks, axis, BLOCK)?;
+        let ways = self.check(checks, axis, BLOCK, Compared::for_stage(stage))?;
         let join = self.builder.create_block();
         for point in 0..BLOCK {
             self.in_range(&ways, axis.id, point, |this| this.assign(stage))?;

@@ -119,7 +119,7 @@ pub(super) struct Assembly<'p> {
     pool: Vec<u8>,
     /// Offsets in the pool, by bits, width, and copies.
     pooled: FxHashMap<(u64, u8, u8), u32>,
-    next_scratch: u8,
+    pub(super) next_scratch: u8,
     /// Checks of indices that have to go on elsewhere.
     pub(super) cold: Vec<indices::Cold>,
 }
@@ -242,10 +242,11 @@ impl Assembly<'_> {
     }
 
     fn over_lanes(&mut self, extent: i32, step: i32, body: &[Step]) {
-        // One turn beyond the last is counted to.
-        self.code
-            .require(step > 0 && extent >= step && extent.checked_add(step).is_some());
-        if step <= 0 || extent < step {
+        // One turn beyond the last is counted to. Of fewer elements than a step there is one turn, whose masks leave
+        // the others out.
+        let counts = step > 0 && extent > 0 && extent.checked_add(step).is_some();
+        self.code.require(counts);
+        if !counts {
             return;
         }
         self.code.set(RAX, 0);
@@ -286,6 +287,9 @@ impl Assembly<'_> {
 
     fn instruction(&mut self, i: &Instruction) {
         self.next_scratch = self.scratch;
+        if !matches!(i.form, Form::LookUp(_)) {
+            self.end_of_look_ups();
+        }
         let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
         self.code.require(i.to.is_some() == has_result);
         let to = i.to.map_or(0, |id| self.register_of(id));
@@ -310,8 +314,13 @@ impl Assembly<'_> {
             Form::MulAdd => self.multiply_add(i, to),
             Form::Blend => {
                 let (no, yes) = (self.register(a), self.last(b, i));
-                let mask = self.register(c);
-                let immediate = (!self.evex).then_some(mask << 4);
+                let immediate = match self.evex {
+                    true => {
+                        self.code.require(i.mask.is_some());
+                        None
+                    }
+                    false => Some(self.register(c) << 4),
+                };
                 self.emit(&Instruction { immediate, ..*i }, to, no, yes);
             }
             Form::Load => {
@@ -575,6 +584,8 @@ fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
     for step in steps {
         match step {
             Step::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
+            // Far away.
+            Step::Do(i) if i.compares_when_used() => {}
             Step::Do(i) => {
                 for (k, operand) in i.from.iter().enumerate() {
                     if let Some(Operand::Spread(spread)) = operand {

@@ -83,9 +83,11 @@ pub(super) struct Extra {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label(usize);
 
-/// Conditions of jumps, after a comparison of signed numbers.
+/// Conditions of jumps, after a comparison; of signed numbers where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
+    /// Of unsigned numbers.
+    AboveOrEqual = 0x3,
     Zero = 0x4,
     NotZero = 0x5,
     GreaterOrEqual = 0xd,
@@ -318,6 +320,13 @@ impl Assembler {
 
     pub(super) fn compare(&mut self, x: General, value: i32) {
         self.arithmetic(7, x, value);
+    }
+
+    /// Compares the 64 bits of `x` if `wide`, else the low 32.
+    pub(super) fn compare_sized(&mut self, x: General, value: i32, wide: bool) {
+        let prefix = sized(rex(0, x.0 >> 3), wide);
+        self.bytes.extend([prefix, 0x81, 0xc0 | 7 << 3 | (x.0 & 7)]);
+        self.bytes.extend(value.to_le_bytes());
     }
 
     pub(super) fn compare_with(&mut self, x: General, y: General) {

@@ -1,16 +1,18 @@
 //! Indices that depend on data: checked by registers, and the elements that lie where they say.
 //!
-//! The indices of a turn lie side by side in memory. All are compared with their extent before anything is
-//! loaded through them: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the
-//! sign of `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`. The memory is the caller's, and
-//! other threads may write there: so the registers that are compared are stored on the stack, and elements are
-//! looked up by these. If one is not in range, code that is laid out far away adds the extent to those less than
-//! zero, on the stack, and compares again; if that does not help either, the strip ends and returns 1.
+//! The indices of a turn lie side by side in memory. Each is compared with its extent in the register that it is
+//! loaded into and looked up by: the memory is the caller's, and other threads may write there. If one is not in
+//! range, code that is laid out far away adds the extent to those of the turn that are less than zero, by vectors,
+//! on the stack, and the turn's look-ups begin again with these; if that does not help, the strip ends and returns 1.
+//!
+//! Rows in registers are permuted by vectors of indices, which lead nowhere else, whatever they are. Those are
+//! compared all at once: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the sign of
+//! `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`.
 
 use super::Target;
 use super::assemble::Assembly;
 use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
-use super::program::{Check, Form, Instruction, LookUp, Program, Step};
+use super::program::{Check, Compared, Form, Instruction, LookUp, Program, Step};
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
 /// where the indices lie, two narrow indices at once, and where the first lane's elements lie.
@@ -24,21 +26,20 @@ pub(super) const SCRATCH: u8 = 3;
 /// Of indices on the stack: a register's bytes.
 pub(super) const ALIGNMENT: i32 = 64;
 
-/// Indices that have been checked.
+/// Indices that have been checked, or are when they are used.
 #[derive(Clone, Copy)]
 pub(super) struct Checked {
-    /// The register that points to them.
-    at: General,
     /// Bytes of all of them, and of one.
     bytes: i32,
     each: u8,
+    /// The extent that each is compared with when it is used, and where to go if it is not below.
+    limit: Option<(i32, Label)>,
 }
 
 /// The code far away for indices that are not all in range.
 pub(super) struct Cold {
     instruction: Instruction,
     check: Check,
-    limit: u8,
     good: u8,
     here: Label,
     resume: Label,
@@ -58,7 +59,7 @@ pub(super) fn frame(program: &Program) -> Option<i32> {
         let of = |step: &Step| match step {
             Step::Loop { body, .. } => most(body),
             Step::Do(i) => match i.form {
-                Form::Check(check) if !check.is_known => bytes_of(i, check),
+                Form::Check(check) if check.compared != Compared::Never => bytes_of(i, check),
                 _ => 0,
             },
         };
@@ -80,42 +81,51 @@ impl Assembly<'_> {
         let each = index_bytes(i);
         let is_whole = check.registers > 0 && matches!(each, 4 | 8) && i.bytes >= 16;
         self.code.require(self.program.looks_up && is_whole);
-        self.checked = Some(Checked {
-            at: if check.copies { RSP } else { INDICES_AT },
+        self.code.address(INDICES_AT, from);
+        let mut checked = Checked {
             bytes: bytes_of(i, check),
             each,
-        });
-        if !check.copies {
-            self.code.address(INDICES_AT, from);
+            limit: None,
+        };
+        if check.compared != Compared::Never {
+            let here = self.code.label();
+            match check.compared {
+                Compared::WhenUsed(extent) => checked.limit = Some((extent, here)),
+                _ => {
+                    let limit = self.register(i.from[0]);
+                    self.compare(i, check, (limit, good), INDICES_AT);
+                    self.code.jump_if(Condition::NotZero, here);
+                }
+            }
+            let resume = self.code.here();
+            self.cold.push(Cold {
+                instruction: *i,
+                check,
+                good,
+                here,
+                resume,
+            });
         }
-        if check.is_known {
-            self.code.require(!check.copies);
-            return;
+        self.checked = Some(checked);
+    }
+
+    /// To be said before an instruction that is no look-up. Those that compare their indices may begin again from the
+    /// check on, so nothing else may be among them.
+    pub(super) fn end_of_look_ups(&mut self) {
+        if self.checked.is_some_and(|checked| checked.limit.is_some()) {
+            self.checked = None;
         }
-        let limit = self.register(i.from[0]);
-        self.compare(i, check, (limit, good), from);
-        let here = self.code.label();
-        self.code.jump_if(Condition::NotZero, here);
-        let resume = self.code.here();
-        self.cold.push(Cold {
-            instruction: *i,
-            check,
-            limit,
-            good,
-            here,
-            resume,
-        });
     }
 
     /// The register that points to the indices which were checked last; those from `offset` on are wanted.
     pub(super) fn checked_at(&mut self, offset: i32) -> General {
         let inside = |checked: &Checked| (0..checked.bytes).contains(&offset);
         self.code.require(self.checked.as_ref().is_some_and(inside));
-        self.checked.map_or(RSP, |checked| checked.at)
+        INDICES_AT
     }
 
     /// Compares the indices from `at` on: zero if all are in range.
-    fn compare(&mut self, i: &Instruction, check: Check, limit_and_good: (u8, u8), at: Memory) {
+    fn compare(&mut self, i: &Instruction, check: Check, limit_and_good: (u8, u8), at: General) {
         match self.evex {
             true => self.compare_unsigned(i, check, limit_and_good, at),
             false => self.join_signs(i, check, limit_and_good, at),
@@ -127,10 +137,8 @@ impl Assembly<'_> {
         i: &Instruction,
         check: Check,
         (limit, good): (u8, u8),
-        at: Memory,
+        at: General,
     ) {
-        // The first may be the limit.
-        let index = self.scratch + 1;
         for register in 0..check.registers {
             let extra = Extra {
                 // Those before it must have been good.
@@ -138,18 +146,7 @@ impl Assembly<'_> {
                 zeroing: false,
                 immediate: Some(GREATER),
             };
-            let from = self.beyond(at, i.bytes, register);
-            let last = match check.copies {
-                true => {
-                    let from = Last::Memory(from);
-                    let to = Last::Memory(on_stack(i.bytes, register));
-                    let none = Extra::default();
-                    self.code.evex(LOAD, i.bytes, index, 0, from, none);
-                    self.code.evex(STORE, i.bytes, index, 0, to, none);
-                    Last::Register(index)
-                }
-                false => Last::Memory(from),
-            };
+            let last = Last::Memory(register_at(at, i.bytes, register));
             self.code.evex(i.op, i.bytes, good, limit, last, extra);
         }
         let good = Last::Register(good);
@@ -158,21 +155,18 @@ impl Assembly<'_> {
         self.code.compare(INDEX, (1 << lanes) - 1);
     }
 
-    fn join_signs(&mut self, i: &Instruction, check: Check, (last, signs): (u8, u8), at: Memory) {
+    fn join_signs(&mut self, i: &Instruction, check: Check, (last, signs): (u8, u8), at: General) {
         let is_wide = index_bytes(i) == 8;
         let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
         // The first may be what they are compared with.
         let (index, others) = (self.scratch + 1, self.scratch + 2);
         for register in 0..check.registers {
-            let place = Last::Memory(self.beyond(at, i.bytes, register));
+            let place = Last::Memory(register_at(at, i.bytes, register));
             let to = if register == 0 { signs } else { others };
             let mut emit = |op, first, second, last| {
                 self.code.vex(op, i.bytes, first, second, last, None);
             };
             emit(LOAD, index, 0, place);
-            if check.copies {
-                emit(STORE, index, 0, Last::Memory(on_stack(i.bytes, register)));
-            }
             emit(subtract, to, last, Last::Register(index));
             emit(OR, to, to, Last::Register(index));
             if to != signs {
@@ -184,48 +178,33 @@ impl Assembly<'_> {
         self.code.vex(test, i.bytes, signs, 0, last, None);
     }
 
-    /// The place of a register's indices behind others.
-    fn beyond(&mut self, at: Memory, bytes: u8, register: u8) -> Memory {
-        let more = i32::from(register) * i32::from(bytes);
-        let Memory::At {
-            base,
-            scale,
-            offset,
-        } = at
-        else {
-            self.code.require(false);
-            return at;
-        };
-        let offset = offset.checked_add(more);
-        self.code.require(offset.is_some());
-        Memory::At {
-            base,
-            scale,
-            offset: offset.unwrap_or(0),
-        }
-    }
-
     /// The code that is laid out far away; it leads back, or to `fault`.
     pub(super) fn cold_checks(&mut self, fault: Label) {
         for cold in std::mem::take(&mut self.cold) {
             self.code.put(cold.here);
+            let each = matches!(cold.check.compared, Compared::WhenUsed(_));
             if cold.check.negative {
+                // Look-ups may have used its register since.
+                self.next_scratch = self.scratch;
+                let limit = self.register(cold.instruction.from[0]);
+                if each {
+                    // They were on the stack already.
+                    self.code.compare_with(INDICES_AT, RSP);
+                    self.code.jump_if(Condition::Zero, fault);
+                }
                 for register in 0..cold.check.registers {
                     match self.evex {
-                        true => self.count_from_the_end_masked(&cold, register),
-                        false => self.count_from_the_end(&cold, register),
+                        true => self.count_from_the_end_masked(&cold, limit, register),
+                        false => self.count_from_the_end(&cold, limit, register),
                     }
                 }
-                let stack = on_stack(0, 0);
-                if !cold.check.copies {
-                    self.code.address(INDICES_AT, stack);
+                self.code.copy(INDICES_AT, RSP);
+                if each {
+                    self.code.jump(cold.resume);
+                    continue;
                 }
-                let check = Check {
-                    copies: false,
-                    ..cold.check
-                };
-                let limit_and_good = (cold.limit, cold.good);
-                self.compare(&cold.instruction, check, limit_and_good, stack);
+                let limit_and_good = (limit, cold.good);
+                self.compare(&cold.instruction, cold.check, limit_and_good, RSP);
                 self.code.jump_if(Condition::Zero, cold.resume);
             }
             self.code.jump(fault);
@@ -233,7 +212,7 @@ impl Assembly<'_> {
     }
 
     /// Puts a register of indices on the stack, those less than zero counted from the end.
-    fn count_from_the_end_masked(&mut self, cold: &Cold, register: u8) {
+    fn count_from_the_end_masked(&mut self, cold: &Cold, limit: u8, register: u8) {
         let bytes = cold.instruction.bytes;
         let wide = index_bytes(&cold.instruction) == 8;
         // The first may be the limit.
@@ -246,17 +225,16 @@ impl Assembly<'_> {
             };
             self.code.evex(op, bytes, first, second, last, extra);
         };
-        let from = Last::Memory(cold.from(register));
-        let to = Last::Memory(on_stack(bytes, register));
+        let [from, to] = [INDICES_AT, RSP].map(|at| Last::Memory(register_at(at, bytes, register)));
         let add = if wide { ADD_WIDE } else { ADD };
         emit(LOAD, index, 0, from, 0);
         emit(SIGNS, cold.good, 0, Last::Register(index), 0);
-        emit(add, index, index, Last::Register(cold.limit), cold.good);
+        emit(add, index, index, Last::Register(limit), cold.good);
         emit(STORE, index, 0, to, 0);
     }
 
     /// The same without masks; the limit is one less than the extent.
-    fn count_from_the_end(&mut self, cold: &Cold, register: u8) {
+    fn count_from_the_end(&mut self, cold: &Cold, limit: u8, register: u8) {
         let bytes = cold.instruction.bytes;
         let (index, less) = (self.scratch + 1, cold.good);
         let [greater, add, subtract] = match index_bytes(&cold.instruction) {
@@ -266,14 +244,13 @@ impl Assembly<'_> {
         let mut emit = |op, first, second, last| {
             self.code.vex(op, bytes, first, second, last, None);
         };
-        let from = Last::Memory(cold.from(register));
-        let to = Last::Memory(on_stack(bytes, register));
+        let [from, to] = [INDICES_AT, RSP].map(|at| Last::Memory(register_at(at, bytes, register)));
         let added = index + 1;
         emit(LOAD, index, 0, from);
         emit(XOR, less, less, Last::Register(less));
         // All bits of those less than zero: minus one.
         emit(greater, less, less, Last::Register(index));
-        emit(AND, added, less, Last::Register(cold.limit));
+        emit(AND, added, less, Last::Register(limit));
         emit(add, index, index, Last::Register(added));
         emit(subtract, index, index, Last::Register(less));
         emit(STORE, index, 0, to);
@@ -434,17 +411,23 @@ impl Assembly<'_> {
     fn index(&mut self, lane: u8, bytes: u8) -> General {
         let at = i32::from(lane) * i32::from(bytes);
         let indices = self.checked_at(at);
-        if bytes == 8 {
+        let is_wide = bytes == 8;
+        let index = if is_wide {
             self.code.load(INDEX, indices, at);
-            return INDEX;
-        }
-        if lane % 2 == 1 {
+            INDEX
+        } else if lane % 2 == 1 {
             self.code.take_upper_half(PAIR);
-            return PAIR;
+            PAIR
+        } else {
+            self.code.load(PAIR, indices, at);
+            self.code.copy_lower_half(INDEX, PAIR);
+            INDEX
+        };
+        if let Some((extent, cold)) = self.checked.and_then(|checked| checked.limit) {
+            self.code.compare_sized(index, extent, is_wide);
+            self.code.jump_if(Condition::AboveOrEqual, cold);
         }
-        self.code.load(PAIR, indices, at);
-        self.code.copy_lower_half(INDEX, PAIR);
-        INDEX
+        index
     }
 
     fn three(
@@ -478,24 +461,12 @@ fn index_bytes(check: &Instruction) -> u8 {
     check.access.map_or(8, |access| access.step)
 }
 
-/// Where a register of indices lies on the stack.
-fn on_stack(bytes: u8, register: u8) -> Memory {
-    register_at(RSP, bytes, register)
-}
-
+/// Where a register of indices lies.
 fn register_at(base: General, bytes: u8, register: u8) -> Memory {
     Memory::At {
         base,
         scale: 0,
         offset: i32::from(register) * i32::from(bytes),
-    }
-}
-
-impl Cold {
-    /// Where a register of the indices lies that were compared.
-    fn from(&self, register: u8) -> Memory {
-        let base = if self.check.copies { RSP } else { INDICES_AT };
-        register_at(base, self.instruction.bytes, register)
     }
 }
 

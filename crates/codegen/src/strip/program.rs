@@ -74,12 +74,21 @@ pub(crate) struct LookUp {
 pub(crate) struct Check {
     /// Registers that the indices fill.
     pub(crate) registers: u8,
-    /// Whether none can be out of range, as they come from a table: then nothing is compared.
-    pub(crate) is_known: bool,
+    /// When they are compared.
+    pub(crate) compared: Compared,
     /// Whether less than zero counts from the end.
     pub(crate) negative: bool,
-    /// Whether what was compared is used, rather than what memory holds by then: other threads may write there.
-    pub(crate) copies: bool,
+}
+
+/// When an index is compared with its extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// Never: it comes from a table that has none out of range.
+    Never,
+    /// When all of a turn are checked, by registers. Not for look-ups: what memory holds by then may be another index.
+    ByRegisters,
+    /// When it has been loaded to be used, with this extent. Look-ups, and nothing else, must follow the check.
+    WhenUsed(i32),
 }
 
 /// Where the operands of an instruction go.
@@ -189,6 +198,14 @@ impl Program {
 }
 
 impl Instruction {
+    /// Whether it is a check whose indices are compared by the look-ups that follow.
+    pub(super) fn compares_when_used(&self) -> bool {
+        let Form::Check(check) = self.form else {
+            return false;
+        };
+        matches!(check.compared, Compared::WhenUsed(_))
+    }
+
     /// What it reads that is a value.
     pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
         let value = |operand: Option<Operand>| match operand {

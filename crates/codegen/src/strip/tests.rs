@@ -338,7 +338,8 @@ fn loops_beyond_32_bits_are_refused() {
     let lanes = |extent, step| Turns::Lanes { extent, step };
     assert!(assembles(lanes(100, 8), vec![]));
     assert!(!assembles(lanes(i32::MAX, 8), vec![]));
-    assert!(!assembles(lanes(7, 8), vec![]));
+    assert!(assembles(lanes(7, 8), vec![]));
+    assert!(!assembles(lanes(0, 8), vec![]));
     assert!(!assembles(lanes(8, 0), vec![]));
 }
 

@@ -12,7 +12,7 @@ use crate::emit::checked::how_checked;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
 use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Check, Class, Form, LookUp};
+use crate::strip::program::{Access, Check, Class, Compared, Form, LookUp};
 use crate::strip::{Target, limit};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
@@ -93,8 +93,13 @@ impl<'n> Builder<'_, 'n, '_> {
         let lanes = self.lanes as u8;
         self.check(wrap, index, permutes)?;
         self.program.looks_up = true;
-        let checked = how_checked(self.emitter.never_faults(wrap));
-        let kept = if permutes { ", rows in registers" } else { "" };
+        let is_known = self.emitter.never_faults(wrap);
+        let kept = match (permutes, is_known) {
+            (true, true) => ", rows in registers",
+            (true, false) => " by vectors, rows in registers",
+            (false, _) => "",
+        };
+        let checked = how_checked(is_known);
         self.how = format!("{checked}{kept}");
         if permutes {
             let row = self.row(access, extent, width, row_depth)?;
@@ -190,10 +195,13 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         let form = Form::Check(Check {
             registers: u8::try_from(self.parts).ok()?,
-            is_known,
+            compared: match is_known {
+                true => Compared::Never,
+                // Permutations stay in the row whatever an index is.
+                false if permutes => Compared::ByRegisters,
+                false => Compared::WhenUsed(i32::try_from(wrap.extent).ok()?),
+            },
             negative: wrap.policy.negative,
-            // Permutations stay in the row whatever an index is, and tables are ours.
-            copies: !permutes && !is_known,
         });
         let mut i = instruction(form, opcodes::compare_integers(false, width), bytes as u8);
         let limit = self.constant(limit(wrap.extent as u64, self.target), width);

@@ -2,7 +2,7 @@
 
 use super::lanes::{Lanes, vector};
 use crate::emit::address::Place;
-use crate::emit::checked::Checked;
+use crate::emit::checked::{Checked, Compared};
 use crate::emit::{Emitter, Result, register};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
@@ -21,7 +21,8 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result {
         let count = self.vectors.lanes();
         let loads = self.gathers(stage);
-        let ways = self.check(checks, axis, count)?;
+        // Nothing is written before all are there.
+        let ways = self.check(checks, axis, count, Compared::WhenUsed)?;
         let join = self.builder.create_block();
         let mut registers = Vec::new();
         for x in &loads {
@@ -89,7 +90,7 @@ impl<'n> Emitter<'n, '_> {
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
         self.close_point(axis.id);
-        let ways = self.check(checks, axis, count)?;
+        let ways = self.check(checks, axis, count, Compared::for_stage(stage))?;
         let join = self.builder.create_block();
         let register = register(ty);
         let each = 16 / register.bytes() as usize;
