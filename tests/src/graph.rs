@@ -108,6 +108,24 @@ impl Graph {
         inputs: &[&Value],
         outputs: usize,
     ) -> usize {
+        self.layer_around(name, ty, version, attributes, inputs, outputs, "")
+    }
+
+    /// As [`Graph::layer`], with `inner` in it besides: graphs of its own, and how they are connected.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a layer, most of them texts"
+    )]
+    pub fn layer_around(
+        &mut self,
+        name: &str,
+        ty: &str,
+        version: &str,
+        attributes: &str,
+        inputs: &[&Value],
+        outputs: usize,
+        inner: &str,
+    ) -> usize {
         let id = self.layers.len();
         let mut text =
             format!("<layer id=\"{id}\" name=\"{name}\" type=\"{ty}\" version=\"{version}\">");
@@ -124,8 +142,22 @@ impl Graph {
         for k in 0..outputs {
             let _ = write!(text, "<port id=\"{}\"/>", inputs.len() + k);
         }
-        self.layers.push(text + "</output></layer>");
+        self.layers.push(text + "</output>" + inner + "</layer>");
         id
+    }
+
+    /// The text of a graph inside of a layer of this one, of what `grow` adds and gives as results. The constants
+    /// of both are in the same weights.
+    pub fn inside(&mut self, grow: impl FnOnce(&mut Graph) -> Vec<Value>) -> String {
+        let mut inner = Graph {
+            weights: std::mem::take(&mut self.weights),
+            ..Graph::default()
+        };
+        let results = grow(&mut inner);
+        inner.results(&results);
+        let text = inner.parts();
+        self.weights = inner.weights;
+        text
     }
 
     /// Adds a layer of the given outputs' number, and infers the types and shapes of these. The graph is as before
@@ -167,14 +199,21 @@ impl Graph {
     /// The text and the weights of the model whose results are `results`.
     pub fn text(&self, results: &[Value]) -> (String, Vec<u8>) {
         let mut graph = self.clone();
-        for (k, value) in results.iter().enumerate() {
-            graph.layer(&format!("result_{k}"), "Result", "opset1", "", &[value], 0);
-        }
-        let (layers, edges) = (graph.layers.concat(), graph.edges);
-        let text = format!(
-            "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
-        );
+        graph.results(results);
+        let text = format!("<net name=\"g\" version=\"11\">{}</net>", graph.parts());
         (text, graph.weights)
+    }
+
+    fn results(&mut self, results: &[Value]) {
+        for (k, value) in results.iter().enumerate() {
+            self.layer(&format!("result_{k}"), "Result", "opset1", "", &[value], 0);
+        }
+    }
+
+    /// The text of the layers and the edges.
+    fn parts(&self) -> String {
+        let (layers, edges) = (self.layers.concat(), &self.edges);
+        format!("<layers>{layers}</layers><edges>{edges}</edges>")
     }
 
     /// The model whose results are `results`, if it is one.

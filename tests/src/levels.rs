@@ -25,11 +25,39 @@ pub fn outputs(
 
 /// The same types, shapes and bits; all NaNs are one.
 pub fn same(a: &Tensor, b: &Tensor) -> bool {
-    let floats = |t: &Tensor| t.to_f64_vec().unwrap_or_default();
-    let alike = a.element_type() == b.element_type() && a.shape() == b.shape();
-    if !alike || !a.element_type().is_float() {
-        return alike && a == b;
+    different_bits(a, b).is_none()
+}
+
+/// Where two tensors are first not the [`same`], and how.
+pub fn different_bits(a: &Tensor, b: &Tensor) -> Option<String> {
+    let [ty, other] = [a, b].map(Tensor::element_type);
+    if ty != other || a.shape() != b.shape() {
+        let [one, two] = [a.shape(), b.shape()];
+        return Some(format!("{ty}{one:?} and {other}{two:?}"));
     }
-    let mut pairs = floats(a).into_iter().zip(floats(b));
-    pairs.all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
+    // Most are, and large ones too.
+    if a.bytes() == b.bytes() && a.strings() == b.strings() {
+        return None;
+    }
+    let numbers = |t: &Tensor| t.to_f64_vec().unwrap_or_default();
+    let [one, two] = [a, b].map(numbers);
+    let differ = |(x, y): (&f64, &f64)| x.to_bits() != y.to_bits() && !(x.is_nan() && y.is_nan());
+    let places: Vec<usize> = (0..one.len())
+        .filter(|&k| differ((&one[k], &two[k])))
+        .collect();
+    let Some(&at) = places.first() else {
+        let are_nan = ty.is_float();
+        return (!are_nan).then(|| "bytes that are no numbers of f64".to_owned());
+    };
+    let mut index = Vec::new();
+    a.shape().iter().rev().fold(at, |rest, extent| {
+        index.insert(0, rest % extent);
+        rest / extent
+    });
+    let (count, all) = (places.len(), one.len());
+    let (x, y) = (one[at], two[at]);
+    Some(format!(
+        "{count} of {all} elements of {ty}{:?}, the first at {index:?}: {x:?} and {y:?}",
+        a.shape()
+    ))
 }

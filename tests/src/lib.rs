@@ -15,6 +15,7 @@
 //! message with which the run must end. A line `step` begins another inference of the same request, with
 //! inputs and outputs of its own. `<case>.nest` beside it is the nest of the model.
 
+pub mod big_graphs;
 mod c_library;
 mod graph;
 mod levels;
@@ -23,7 +24,7 @@ mod values;
 
 pub use c_library::{c_library, cargo, succeed};
 pub use graph::{Graph, Mark, Value};
-pub use levels::{outputs, same};
+pub use levels::{different_bits, outputs, same};
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};
 
