@@ -34,14 +34,15 @@ pub fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>, Tensor
 
 /// Adds these items at the end of `list`.
 pub fn extend<T>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<(), TensorError> {
-    let mut items = items.into_iter();
+    let items = items.into_iter();
     let (least, most) = items.size_hint();
     let out_of_memory = |len: usize| out_of_memory::<T>(len.saturating_add(1));
     list.try_reserve(least)
         .map_err(|_| out_of_memory(list.len().saturating_add(least)))?;
     if most == Some(least) {
         // There is room for all of them.
-        list.extend(items.by_ref().take(least));
+        list.extend(items);
+        return Ok(());
     }
     for item in items {
         if list.len() == list.capacity() {
