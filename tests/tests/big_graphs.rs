@@ -37,7 +37,10 @@ fn all_ways_agree() {
                         eprintln!("{text}");
                         failures.lock().unwrap().push(text);
                     }
-                    done.fetch_add(1, Ordering::Relaxed);
+                    let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    if count.is_multiple_of(100) {
+                        eprintln!("{count} graphs in {:.0?}", start.elapsed());
+                    }
                 }
             });
         }

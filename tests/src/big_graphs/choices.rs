@@ -14,7 +14,7 @@ impl Choices {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         Choices {
-            bytes: bytes.to_vec().into_iter(),
+            bytes: Vec::from(bytes).into_iter(),
             more: fastrand::Rng::with_seed(hasher.finish()),
         }
     }

@@ -23,7 +23,7 @@ impl Fill {
     pub(crate) fn tensor(&self, ty: ElementType, shape: &[usize], seed: u64) -> Tensor {
         let mut random = fastrand::Rng::with_seed(seed);
         let count = shape.iter().product();
-        let mut number = |k: usize| match self {
+        let number = |k: usize| match self {
             Fill::Numbers(scale) => scale * wave(&mut random),
             Fill::Special { nan } => match random.u32(..3000) {
                 0..3 => -0.0,
@@ -38,7 +38,7 @@ impl Fill {
             }
             Fill::Exactly(numbers) => numbers[k],
         };
-        let bytes = encode(ty, (0..count).map(|k| number(k)));
+        let bytes = encode(ty, (0..count).map(number));
         Tensor::from_bytes(ty, shape, bytes).expect("as many bytes as the shape has")
     }
 

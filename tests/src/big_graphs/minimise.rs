@@ -143,13 +143,25 @@ fn replace(case: &mut Case, port: Port, instead: Port) {
 
 #[cfg(test)]
 mod tests {
-    use super::{changes, size};
+    use super::{changes, check, size};
     use crate::big_graphs::{Choices, grow};
+    use vinelift::Core;
 
     #[test]
     fn every_change_makes_a_graph_smaller() {
         let case = grow(&mut Choices::of_seed(5));
         assert!(changes(&case).count() > 0);
         assert!(changes(&case).all(|changed| size(&changed) < size(&case)));
+    }
+    #[test]
+    fn what_fails_is_found_and_made_smaller() {
+        let mut case = grow(&mut Choices::of_seed(1));
+        let port = case.results[0];
+        case.nodes[port.node].outputs[port.output].1.push(7);
+        let text = check(&Core::new().unwrap(), &case).unwrap_err();
+        let (_, smaller) = text.split_once("made smaller:").unwrap();
+        let shape = format!("expected {}", case.nodes[port.node].outputs[port.output].0);
+        assert!(smaller.contains(&shape), "{text}");
+        assert_eq!(smaller.matches("\nresult ").count(), 1, "{text}");
     }
 }

@@ -9,7 +9,9 @@ mod choices;
 mod fill;
 mod grow;
 mod minimise;
+mod pick;
 mod run;
+mod source;
 mod steps;
 
 pub use case::Case;

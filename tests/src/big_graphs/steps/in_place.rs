@@ -13,14 +13,15 @@ pub(super) fn in_place(grow: &mut Grow<'_>) -> Option<()> {
     let mut x = function(grow, &p)?;
     for _ in 0..grow.choices.of(&[1, 1, 2]) {
         let mut t = use_of(grow, &x)?;
-        if grow.choices.chance(40) {
+        if grow.choices.chance(60) {
             grow.values.push(t.clone());
+            grow.shown.push(t.port);
         }
-        if grow.choices.chance(30) {
+        if grow.choices.chance(20) {
             let bias = grow.weights(t.ty, &t.shape[t.rank() - 1..], 1);
             t = grow.one("Add", "opset1", "", &[&t, &bias], &t.shape)?;
         }
-        if grow.choices.chance(30)
+        if grow.choices.chance(20)
             && let Some(part) = part(grow, &t)
         {
             t = part;
@@ -40,8 +41,8 @@ pub(super) fn in_place(grow: &mut Grow<'_>) -> Option<()> {
 fn use_of(grow: &mut Grow<'_>, x: &Value) -> Option<Value> {
     let (rows, columns) = (x.last(1), x.last(0));
     let keep = grow.is_batched(&x.shape) && x.rank() == 2;
-    match grow.choices.below(9) {
-        0 | 1 if !keep => {
+    match grow.choices.below(12) {
+        0 | 1 | 8..11 if !keep => {
             grow.charge(2 * x.elements() * rows)?;
             let turned = grow.choices.chance(30);
             let weights = grow.weights(x.ty, &[rows, rows], rows);
@@ -145,7 +146,12 @@ pub(super) fn update(grow: &mut Grow<'_>, x: &Value, t: &Value) -> Option<Value>
     if x.ty != t.ty || x.rank() != t.rank() || x.rank() == 0 {
         return None;
     }
-    let axis = grow.axis(x);
+    // Along the last axis, tasks of a contraction and rows of an update may be the same.
+    let axis = if grow.choices.chance(50) {
+        x.rank() - 1
+    } else {
+        grow.axis(x)
+    };
     let batched = grow.is_batched(&x.shape) || grow.is_batched(&t.shape);
     let covers = x.shape.iter().zip(&t.shape).all(|(a, b)| a >= b);
     let free = axis > 0 || !batched;
