@@ -188,25 +188,29 @@ pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
     visit_those(x, |_| true, f);
 }
 
-/// As [`visit`], leaving out what is in nodes that are not `wanted`, and these.
+/// As [`visit`], leaving out what is in nodes that are not `wanted`, and these. Without recursion, as chains may be of
+/// any length.
 pub(crate) fn visit_those(
     x: &Scalar,
     wanted: impl Fn(&Scalar) -> bool + Copy,
     f: &mut impl FnMut(&Scalar),
 ) {
-    fn go(
-        x: &Scalar,
-        wanted: impl Fn(&Scalar) -> bool + Copy,
-        f: &mut impl FnMut(&Scalar),
-        seen: &mut FxHashSet<usize>,
-    ) {
-        // What is not shared is met once.
-        if wanted(x) && (!x.is_shared() || seen.insert(x.address())) {
-            x.children().for_each(|child| go(child, wanted, f, seen));
+    let mut seen = FxHashSet::default();
+    let mut open = vec![(x, false)];
+    while let Some((x, children_done)) = open.pop() {
+        if children_done {
             f(x);
+            continue;
         }
+        // What is not shared is met once.
+        if !wanted(x) || (x.is_shared() && !seen.insert(x.address())) {
+            continue;
+        }
+        open.push((x, true));
+        let below = open.len();
+        open.extend(x.children().map(|child| (child, false)));
+        open[below..].reverse();
     }
-    go(x, wanted, f, &mut FxHashSet::default());
 }
 
 /// Calls `f` once for every distinct fold in each scalar of a stage, and for what they are in.
