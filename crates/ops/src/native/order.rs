@@ -20,16 +20,17 @@ pub(super) fn keys(tensor: &Tensor, direction: Direction) -> Result<Vec<u64>, Op
         ElementType::U64 => collected(tensor.as_slice::<u64>()?.iter().copied())?,
         _ if ty.is_float() => {
             let of = |x: f64| float_key(x, direction);
-            return Ok(collected(tensor.to_f64_vec()?.into_iter().map(of))?);
+            // In the memory of the list, as below: keys are as wide as what they are made of.
+            return Ok(tensor.to_f64_vec()?.into_iter().map(of).collect());
         }
         _ => {
             let of = |i: i64| i as u64 ^ SIGN;
-            collected(tensor.to_i64_vec()?.into_iter().map(of))?
+            tensor.to_i64_vec()?.into_iter().map(of).collect()
         }
     };
     Ok(match direction {
         Direction::Ascending => ascending,
-        Direction::Descending => collected(ascending.into_iter().map(|k| !k))?,
+        Direction::Descending => ascending.into_iter().map(|k| !k).collect(),
     })
 }
 
