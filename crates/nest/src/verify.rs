@@ -39,19 +39,7 @@ pub fn verify(nest: &Nest) -> Result<(), Vec<VerifyError>> {
     let mut bound = FxHashSet::default();
     let mut errors = Vec::new();
     for (number, stage) in nest.stages.iter().enumerate() {
-        let mut found = Vec::new();
-        let (seen, proven) = (FxHashSet::default(), FxHashSet::default());
-        Check {
-            nest,
-            number,
-            bound: &mut bound,
-            errors: &mut found,
-            seen,
-            proven,
-            guarded: vec![FxHashSet::default()],
-            budget: GUARDED,
-        }
-        .stage(stage);
+        let mut found = verify_stage(nest, number, stage, &mut bound);
         let end = nest.turns(number);
         if stage.group.is_some()
             && nest.stages[number..end]
@@ -70,6 +58,32 @@ pub fn verify(nest: &Nest) -> Result<(), Vec<VerifyError>> {
     } else {
         Err(errors)
     }
+}
+
+/// Whether `stage`, on its own in `nest`, is one that [`verify`] finds nothing wrong with.
+pub(crate) fn is_proven(nest: &Nest, stage: &Stage) -> bool {
+    verify_stage(nest, 0, stage, &mut FxHashSet::default()).is_empty()
+}
+
+fn verify_stage(
+    nest: &Nest,
+    number: usize,
+    stage: &Stage,
+    bound: &mut FxHashSet<AxisId>,
+) -> Vec<VerifyError> {
+    let mut errors = Vec::new();
+    let check = Check {
+        nest,
+        number,
+        bound,
+        errors: &mut errors,
+        seen: FxHashSet::default(),
+        proven: FxHashSet::default(),
+        guarded: vec![FxHashSet::default()],
+        budget: GUARDED,
+    };
+    check.stage(stage);
+    errors
 }
 
 /// Accesses looked at under guards, in one stage. Nested guards over shared expressions could take
@@ -93,7 +107,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn stage(&mut self, stage: &Stage) {
+    fn stage(mut self, stage: &Stage) {
         let Some(target) = self.buffer(stage.target) else {
             return;
         };

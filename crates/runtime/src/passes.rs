@@ -21,9 +21,11 @@ pub(crate) struct Pass {
     pub(crate) text: String,
 }
 
-/// The nest of a segment after the passes of `level`.
+/// The nest of a segment after the passes of `level`, proven to be safe.
 ///
-/// `slots` says which of its buffers hold constants.
+/// `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
+/// nest as it was before they changed it runs instead, with the same rounding; where mistakes are looked for,
+/// that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
     slots: &[Slot],
@@ -53,6 +55,7 @@ pub(crate) fn optimize(
     let start = Instant::now();
     partial_folds(&mut nest);
     record("partial folds", start, Vec::new(), &nest)?;
+    let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {
         let start = Instant::now();
         let kept = fuse(&mut nest);
@@ -73,25 +76,18 @@ pub(crate) fn optimize(
         schedule(&mut nest);
         record("scheduled", start, Vec::new(), &nest)?;
     }
-    Ok(nest)
-}
-
-/// The nest after the passes of `level`. Should what they made not be proven to be safe, the nest as it
-/// was before them runs instead; where mistakes are looked for, that is an error.
-pub(crate) fn verified(
-    nest: Nest,
-    slots: &[Slot],
-    level: Level,
-    stop: &AtomicBool,
-) -> Result<Nest, Error> {
-    let plain = level.fuses().then(|| nest.clone());
-    let nest = optimize(nest, slots, level, None, stop)?;
-    match (verify(&nest), plain) {
-        (Ok(()), _) => Ok(nest),
+    let start = Instant::now();
+    let unproven = match (verify(&nest), plain) {
+        (Ok(()), _) => return Ok(nest),
         (Err(_), Some(plain)) if !cfg!(debug_assertions) => {
-            verify(&plain).map_err(|errors| Error::internal(&errors[0]))?;
-            Ok(plain)
+            nest = plain;
+            verify(&nest).err()
         }
-        (Err(errors), _) => Err(Error::internal(&errors[0])),
+        (Err(errors), _) => Some(errors),
+    };
+    if let Some(errors) = unproven {
+        return Err(Error::internal(&errors[0]));
     }
+    record("not proven, so as before fusion", start, Vec::new(), &nest)?;
+    Ok(nest)
 }

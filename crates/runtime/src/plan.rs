@@ -2,7 +2,7 @@
 
 use crate::carry::{Carry, carries};
 use crate::constants::fold_operands;
-use crate::passes::verified;
+use crate::passes::optimize;
 use crate::steps::{Making, Native, compile};
 use crate::unit::{Unit, Workshop};
 use crate::{Error, Level, Shape};
@@ -107,7 +107,7 @@ pub(crate) fn plan(
         })
         .collect();
     let mut slots = slots(&segment);
-    let mut nest = verified(segment.nest, &slots, config.level, stop)?;
+    let mut nest = optimize(segment.nest, &slots, config.level, None, stop)?;
     slots.resize(nest.buffers.len(), Slot::Absent);
     let is_last = calls.is_empty() && segment.wanted.is_empty();
     let found = match config.level == Level::Scheduled && is_last {

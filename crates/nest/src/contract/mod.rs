@@ -21,6 +21,7 @@ use crate::nest::{Axis, BufferId, Mode, Nest, Role, Stage, row_major};
 use crate::rewrite::{free_axes, loaded_by, replace_axes, rewrite_stage, visit};
 use crate::scalar::{AxisId, Binary, Kind, Scalar};
 use crate::simplify::simplify_stage;
+use crate::verify::is_proven;
 pub(crate) use coded::CodedLoad;
 pub use coded::{Coding, Points};
 use coded::{inline_coded, is_coded};
@@ -369,7 +370,11 @@ fn extract(
     is_constant: &dyn Fn(BufferId) -> bool,
 ) -> Option<Extracted> {
     let (buffers, next_axis) = (nest.buffers.len(), nest.next_axis);
-    let extracted = try_extract(nest, stage, sum, is_constant);
+    let extracted = try_extract(nest, stage, sum, is_constant).filter(|extracted| {
+        // A guard around the sum stays with the epilogue, and may be what proves the accesses in the sum.
+        let mut alone = extracted.stored.iter().chain([&extracted.contraction]);
+        alone.all(|stage| is_proven(nest, stage))
+    });
     if extracted.is_none() {
         nest.truncate_buffers(buffers);
         nest.next_axis = next_axis;

@@ -184,3 +184,42 @@ fn what_is_no_kernel_stays_a_loop() {
     assert!(stays(&[64, 64], 64, |at| &at[0] * 32 + &at[1]));
     assert!(stays(&[64, 64], 64, |at| at[1].clone()));
 }
+
+#[test]
+fn a_sum_that_only_a_guard_keeps_inside_stays_under_it() {
+    // The sum of matrices before each: the product is read at `i - 1`, where there is one.
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 32, 16], Role::Input);
+    let w = nest.buffer("w", F32, &[4, 16, 8], Role::Input);
+    let t = nest.buffer("t", F32, &[4, 32, 8], Role::Temporary);
+    let y = nest.buffer("y", F32, &[4, 32, 8], Role::Output);
+    let sum = |n: &mut Nest, i: &Scalar, at: &[Scalar]| {
+        product(n, &[16], |n, k| {
+            let x = n.load(x, vec![i.clone(), at[1].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![i.clone(), k[0].clone(), at[2].clone()]))
+        })
+    };
+    let before = |at: &[Scalar], value: Scalar| {
+        let is_first = Scalar::binary(Binary::Lt, at[0].clone(), index(1));
+        Scalar::select(is_first, zero(F32), value)
+    };
+    let mut guarded = nest.clone();
+    guarded.define(vec![], y, |n, at| {
+        let sum = sum(n, &(at[0].clone() - 1i64), at);
+        before(at, sum)
+    });
+    nest.define(vec![], t, |n, at| sum(n, &at[0], at));
+    nest.define(vec![], y, |n, at| {
+        let t = n.load(t, vec![at[0].clone() - 1i64, at[1].clone(), at[2].clone()]);
+        before(at, t)
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<4, j<32, k<8: t[i, j, k] = add[l<16; 0.0](term(x[i, j, l], w[i, l, k]))",
+            "for i<4, j<32, k<8: y[i, j, k] = select((i < 1), 0.0, t[(i - 1), j, k])",
+        ]
+    );
+    let stages = guarded.stage_texts();
+    assert_eq!(contracted(&mut guarded), stages);
+}

@@ -20,7 +20,7 @@ use crate::rewrite::{Definition, loaded};
 use crate::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sites::{Site, evaluated_axes, sites_of};
+use sites::{evaluated_axes, sites_of};
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -51,7 +51,8 @@ pub enum Reason {
     },
     /// It folds, and its reader would run it inside another fold or more than once.
     ReduceInside,
-    /// It sums products, and is read where a kernel for that could not write.
+    /// It sums products, and is read where a kernel for that could not write: not along its dims, or outside
+    /// them where a guard says that nothing is read.
     Scattered,
     /// A buffer that it reads is written again before its reader runs.
     Overwritten,
@@ -71,7 +72,9 @@ impl fmt::Display for Reason {
                 elements,
                 cost,
             } => write!(f, "{reads} reads of {elements} elements of cost {cost}"),
-            Reason::Scattered => f.write_str("a sum of products, not read along its dims"),
+            Reason::Scattered => {
+                f.write_str("a sum of products, not read along its dims and inside")
+            }
             Reason::ReduceInside => f.write_str("a fold inside another"),
             Reason::Overwritten => f.write_str("reads what is written again"),
             Reason::Apart(places) => write!(f, "{places} places for each point"),
@@ -265,7 +268,7 @@ impl<'a> Fuse<'a> {
         {
             return Err(Reason::ReduceInside);
         }
-        if cost.contracts && !sites.iter().all(Site::is_strided) {
+        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.shape)) {
             return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {

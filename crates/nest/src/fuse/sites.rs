@@ -22,8 +22,9 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Whether every index is linear in the axes, or would be if an axis were divided in two.
-    pub(super) fn is_strided(&self) -> bool {
+    /// Whether every index is linear in the axes, or would be if an axis were divided in two, and lies within
+    /// its dim of `shape` whether or not the element there is needed.
+    pub(super) fn is_strided(&self, shape: &[usize]) -> bool {
         let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
         let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
             Kind::Axis(_) => true,
@@ -36,7 +37,10 @@ impl Site {
             _ => false,
         };
         let linear = |i: &Scalar| Linear::of(i).terms.iter().all(is_linear);
-        self.at.iter().all(linear)
+        let mut ranges = Ranges::new();
+        ranges.bind(&self.axes);
+        let mut inside = |(i, n): (&Scalar, &usize)| ranges.of(i).is_index_of(*n);
+        self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
     }
 
     /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
