@@ -1,8 +1,8 @@
 //! A model that can run.
 
-use crate::pool::Pool;
+use crate::execute::pool::Pool;
 use crate::unit::{Unit, Workshop};
-use crate::{Config, Error, InferRequest, Model, Port};
+use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_codegen::Compiler;
@@ -52,7 +52,11 @@ impl CompiledModel {
         let (mut strings, mut units) = (Strings::default(), 0);
         let unit = Unit::new(&model.graph, Some(types), &config, &mut strings, &mut units)?;
         let mut known = FxHashSet::default();
-        let is_first = unit.results.iter().map(|tensor| known.insert(*tensor));
+        let is_first = unit
+            .interface
+            .results
+            .iter()
+            .map(|tensor| known.insert(*tensor));
         let is_first_of_its_tensor = is_first.collect();
         let workshop = Workshop {
             model,
@@ -112,11 +116,6 @@ impl CompiledModel {
     /// The number of specialisations that are kept.
     pub fn cached_plans(&self) -> usize {
         self.0.unit.cached_plans()
-    }
-
-    /// A request of its own inputs and outputs.
-    pub fn create_request(&self) -> InferRequest {
-        InferRequest::new(self.clone())
     }
 
     /// The position of the input called `name`.

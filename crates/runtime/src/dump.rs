@@ -1,18 +1,20 @@
-//! Every stage of a model's way to machine code, as text.
+//! Every stage of a model's way to machine code, as text: of the plans that run.
 
-use crate::constants::fold_operands;
-use crate::execute::never;
-use crate::passes::{Pass, optimize};
-use crate::plan::{Slot, slots};
+mod segments;
+
+use crate::compile::kernels::Native;
+use crate::compile::passes::{Pass, optimize};
+use crate::compile::plan::{Plan, slots};
+use crate::compile::step::Engine;
+use crate::compiled::CompiledModel;
 use crate::stack::with_large_stack;
-use crate::steps::{Making, Native, Work, compile};
-use crate::unit::{Unit, Workshop};
-use crate::{CompiledModel, Error, Level, Shape};
+use crate::stop::never;
+use crate::{Error, Level, Shape};
+use segments::Piece;
 use std::fmt::Write;
 use vinelift_codegen::{KernelText, Options};
-use vinelift_graph::{Known, Segment, TensorId, specialize};
-use vinelift_nest::{Aliases, Nest};
-use vinelift_ops::TensorType;
+use vinelift_graph::Segment;
+use vinelift_nest::Nest;
 
 /// A stage of a model's way to machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,14 +72,22 @@ impl Stage {
             _ => Level::Scheduled,
         }
     }
+
+    fn is_code(self) -> bool {
+        matches!(self, Stage::Clif | Stage::Vcode | Stage::Asm)
+    }
 }
 
 impl CompiledModel {
     /// The text of a stage. `shapes` are those of the inputs, `None` where the model's own is static;
     /// with `layer`, only what that layer is part of.
     ///
-    /// Where later shapes depend on values that only a run can give, the text ends with a line that
-    /// says which. That of code begins with how wide its vectors may be.
+    /// From [`Stage::Scheduled`] on, it is that of the plans which run with these shapes, each after the stages that
+    /// depend on constants alone, which ran once before it was finished. Where later shapes depend on values that only a
+    /// run can give, the text ends with a line that says which. That of code begins with how wide its vectors may be.
+    ///
+    /// # Errors
+    /// If an input's shape is dynamic and not given, if there is no such layer, and those of compiling.
     pub fn dump(
         &self,
         stage: Stage,
@@ -86,171 +96,101 @@ impl CompiledModel {
     ) -> Result<String, Error> {
         let model = self.model();
         if let Some(layer) = layer {
-            let known = model
-                .graph
-                .graph
-                .node_weights()
-                .any(|n| n.layer.name == layer);
-            if !known {
+            let mut nodes = model.graph.graph.node_weights();
+            if !nodes.any(|n| n.layer.name == layer) {
                 return Err(Error::Input(format!("the model has no layer '{layer}'")));
             }
         }
         match stage {
-            Stage::Graph => Ok(keep_lines(&model.graph.to_text(&*model.infer()?), layer)),
-            Stage::Dot => Ok(model.graph.to_dot(&*model.infer()?)),
-            _ => {
-                let mut text = String::new();
-                for piece in self.pieces(shapes)? {
-                    let nest = optimize(piece.nest, &piece.slots, stage.level(), None, never())?;
-                    let body = if matches!(stage, Stage::Nest | Stage::Fused | Stage::Scheduled) {
-                        nest_text(&nest, layer)
-                    } else {
-                        let options = Options {
-                            capture_text: true,
-                            vectors: self.config().vectors,
-                        };
-                        let native = self.compile(nest, piece.slots, &options)?;
-                        code_text(&native, stage, layer)
-                    };
-                    if layer.is_none() || !body.is_empty() {
-                        text += &piece.heading;
-                        text += &body;
-                    }
-                    text += &piece.waiting;
-                }
-                if matches!(stage, Stage::Clif | Stage::Vcode | Stage::Asm) && !text.is_empty() {
-                    text = format!("; vectors: {}\n{text}", self.config().vectors.name());
-                }
-                Ok(text)
-            }
+            Stage::Graph => return Ok(keep_lines(&model.graph.to_text(&*model.infer()?), layer)),
+            Stage::Dot => return Ok(model.graph.to_dot(&*model.infer()?)),
+            _ => {}
         }
+        let mut text = String::new();
+        for piece in self.pieces(shapes)? {
+            let (heading, waiting) = (piece.heading.clone(), piece.waiting.clone());
+            let body = self.piece_text(piece, stage, layer)?;
+            if layer.is_none() || !body.is_empty() {
+                text += &heading;
+                text += &body;
+            }
+            text += &waiting;
+        }
+        if stage.is_code() && !text.is_empty() {
+            text = format!("; vectors: {}\n{text}", self.config().vectors.name());
+        }
+        Ok(text)
     }
 
     /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
     /// after every pass that changed it.
+    ///
+    /// # Errors
+    /// Those of [`CompiledModel::dump`].
     pub fn trace(&self, shapes: &[Option<Shape>]) -> Result<String, Error> {
         let mut text = String::new();
         for piece in self.pieces(shapes)? {
             text += &piece.heading;
-            trace_piece(piece.nest, &piece.slots, &mut text)?;
+            trace_segment(piece.segment, &mut text)?;
             text += &piece.waiting;
         }
         Ok(text)
     }
 
-    /// The code of a scheduled nest, with its text.
-    fn compile(
+    /// The text of a piece: of the constants that it computes first, and of its plan.
+    fn piece_text(
         &self,
-        mut nest: Nest,
-        mut slots: Vec<Slot>,
-        options: &Options,
-    ) -> Result<Native, Error> {
-        let workshop = &self.0.workshop;
-        slots.resize(nest.buffers.len(), Slot::Absent);
-        let Workshop { compiler, pool, .. } = workshop;
-        fold_operands(&mut nest, &mut slots, compiler, pool, never())?;
-        let threads = Some(workshop.pool.threads());
-        let making = Making {
-            compiler,
-            options,
-            threads,
-            stop: never(),
+        piece: Piece<'_>,
+        stage: Stage,
+        layer: Option<&str>,
+    ) -> Result<String, Error> {
+        let options = Options {
+            capture_text: stage.is_code(),
+            vectors: self.config().vectors,
         };
-        with_large_stack(|| compile(&nest, &slots, &|_| false, &Aliases::default(), &making))
-    }
-
-    /// The pieces of the model that are lowered at once, sub-graphs among them, as far as shapes do not
-    /// depend on what a run finds.
-    fn pieces(&self, shapes: &[Option<Shape>]) -> Result<Vec<Piece>, Error> {
-        let mut fixed = Vec::with_capacity(self.inputs().len());
-        for (k, port) in self.inputs().iter().enumerate() {
-            let given = shapes.get(k).cloned().flatten();
-            let shape = given.or_else(|| port.shape.to_static());
-            let dynamic = || {
-                Error::Input(format!(
-                    "input '{}' has the dynamic shape {}, and none was given",
-                    port.name(),
-                    port.shape
-                ))
-            };
-            fixed.push(shape.ok_or_else(dynamic)?);
-        }
-        let mut pieces = Vec::new();
-        self.pieces_of(&self.0.unit, String::new(), &fixed, &mut pieces)?;
-        Ok(pieces)
-    }
-
-    fn pieces_of(
-        &self,
-        unit: &Unit,
-        mut heading: String,
-        shapes: &[Shape],
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Error> {
         let workshop = &self.0.workshop;
-        let mut known = Known::default();
-        loop {
-            let mut strings = workshop.strings.clone();
-            let given = unit.given(shapes, &known, &workshop.config, never());
-            let segment = specialize(&unit.graph, given, &mut strings);
-            let segment = segment.map_err(|e| workshop.model.error(e))?;
-            let waiting = waiting(unit, &segment);
-            pieces.push(Piece {
-                heading: std::mem::take(&mut heading),
-                slots: slots(&segment),
-                nest: segment.nest.clone(),
-                waiting,
-            });
-            for &node in &segment.calls {
-                let bodies = unit
-                    .graph
-                    .body_types(node, &segment.types, &segment.constants);
-                for (kind, parameters) in bodies.unwrap_or_default() {
-                    let shapes = parameters.iter().map(|t| t.shape.to_static());
-                    let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() else {
-                        continue;
-                    };
-                    let label = unit.graph.node(node).label();
-                    let heading = format!("# {} of {label}\n", kind.element());
-                    self.pieces_of(unit.body(node, kind)?, heading, &shapes, pieces)?;
-                }
-            }
-            let of_calls = segment.calls.iter().flat_map(|&node| {
-                let outputs = 0..unit.graph.node(node).layer.outputs.len();
-                outputs.map(move |output| TensorId { node, output })
-            });
-            let computed = segment.outputs.iter().map(|(_, t)| *t).chain(of_calls);
-            let computed = computed.map(|t| Some((t, segment.types.get(t)?.clone())));
-            let types: Option<Vec<(TensorId, TensorType)>> = computed.collect();
-            let types = types.filter(|all| all.iter().all(|(_, t)| t.shape.is_static()));
-            let (Some(types), false, true) =
-                (types, segment.calls.is_empty(), segment.wanted.is_empty())
-            else {
-                return Ok(());
-            };
-            known.computed.extend(types);
-            let called = segment.calls.iter();
-            let called: Vec<String> = called
-                .map(|n| unit.graph.node(*n).label().to_string())
-                .collect();
-            heading = format!("# after {}\n", called.join(", "));
-        }
+        let make = || {
+            let level = stage.level();
+            piece
+                .unit
+                .make(piece.segment, workshop, level, &options, never())
+        };
+        let made = with_large_stack(make)?;
+        let text = plan_text(&made.plan, stage, layer);
+        let Some(prologue) = &made.prologue else {
+            return Ok(text);
+        };
+        let constants = plan_text(&prologue.plan, stage, layer);
+        let lines = constants.lines();
+        let lines = lines.filter(|line| stage.is_code() || line.starts_with("for "));
+        let constants: String = lines.map(|line| format!("{line}\n")).collect();
+        let comment = if stage.is_code() { ';' } else { '#' };
+        Ok(match constants.is_empty() {
+            true => text,
+            false => format!(
+                "{comment} once, before the first run\n{constants}{comment} in each run\n{text}"
+            ),
+        })
     }
 }
 
-/// A piece of a model that is lowered at once.
-struct Piece {
-    /// What it is, if not the beginning of the model.
-    heading: String,
-    nest: Nest,
-    slots: Vec<Slot>,
-    /// What has to be known before the rest can be lowered.
-    waiting: String,
+fn plan_text(plan: &Plan, stage: Stage, layer: Option<&str>) -> String {
+    match &plan.native {
+        Some(native) if stage.is_code() => code_text(native, stage, layer),
+        _ => nest_text(&plan.nest, layer),
+    }
 }
 
-fn trace_piece(nest: Nest, slots: &[Slot], text: &mut String) -> Result<(), Error> {
+fn trace_segment(segment: Segment, text: &mut String) -> Result<(), Error> {
     let mut passes: Vec<Pass> = Vec::new();
-    optimize(nest, slots, Level::Scheduled, Some(&mut passes), never())?;
+    let slots = slots(&segment);
+    optimize(
+        segment.nest,
+        &slots,
+        Level::Scheduled,
+        Some(&mut passes),
+        never(),
+    )?;
     let mut before: Option<&Pass> = None;
     for pass in &passes {
         let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
@@ -297,8 +237,8 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
             continue;
         }
         let how = step.how();
-        let body = match (&step.work, native.text(step), stage) {
-            (Work::Code { function, .. }, Some(code), stage) => {
+        let body = match (&step.engine, native.text(step), stage) {
+            (Engine::Code { function, .. }, Some(code), stage) => {
                 let name = step.name();
                 let _ = writeln!(text, "; kernel {name} = function {function}, {how}");
                 let KernelText { clif, vcode, asm } = code;
@@ -308,7 +248,7 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
                     _ => asm,
                 }
             }
-            (Work::Product(_), ..) => {
+            (Engine::Contraction(_), ..) => {
                 let _ = writeln!(text, "; kernel {} = {how}", step.name());
                 ""
             }
@@ -336,13 +276,4 @@ fn keep_lines(text: &str, layer: Option<&str>) -> String {
         })
         .map(|l| format!("{l}\n"))
         .collect()
-}
-
-fn waiting(unit: &Unit, segment: &Segment) -> String {
-    let wanted = segment.wanted.iter();
-    let names: Vec<String> = wanted.map(|t| unit.graph.tensor_name(*t)).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    format!("# the rest depends on the values of {}\n", names.join(", "))
 }

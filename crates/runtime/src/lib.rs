@@ -29,15 +29,17 @@
 //! * no operator is known by name here, and nothing is read or written but the files that the caller
 //!   names.
 //!
-//! The `unsafe` in this crate is the calls of native code (`execute`) and of contraction kernels
-//! (`product`), the mapping of weights into memory (`weights`), and what a child has of its parent's
+//! From the public types down, each of these knows only those after it: requests (`request`) and dumps (`dump`) of
+//! compiled models (`compiled`); runs of units, segment by segment (`run`); units, with the cache of their plans
+//! (`unit`); one plan on memory (`execute`); plans (`compile`).
+//!
+//! The `unsafe` in this crate is the calls of native code (`execute/launch`) and of contraction kernels
+//! (`compile/contraction`), the mapping of weights into memory (`weights`), and what a child has of its parent's
 //! after a fork (`fork`).
 
-mod arena;
-mod carry;
+mod compile;
 mod compiled;
 mod config;
-mod constants;
 mod core;
 #[doc(hidden)]
 pub mod doc;
@@ -45,21 +47,15 @@ mod dump;
 mod edit;
 mod error;
 mod execute;
-mod factors;
-mod follow;
 #[doc(hidden)]
 pub mod fork;
 mod model;
-mod passes;
-mod plan;
-mod pool;
-mod product;
 mod random;
 mod request;
 mod run;
 #[doc(hidden)]
 pub mod stack;
-mod steps;
+mod stop;
 mod summary;
 mod unit;
 mod weights;
@@ -70,7 +66,8 @@ pub use core::Core;
 pub use dump::Stage;
 pub use error::Error;
 pub use model::{Model, Port};
-pub use request::{InferRequest, KernelTime, RunOptions};
+pub use request::{InferRequest, RunOptions};
+pub use run::KernelTime;
 pub use summary::{SubGraph, Summary};
 pub use vinelift_codegen::Vectors;
 pub use vinelift_kernels::{Peak, peak};

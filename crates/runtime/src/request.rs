@@ -1,15 +1,16 @@
 //! One run of a model at a time.
 
-use crate::execute::never;
-use crate::run::{Run, Scratch, Texts, Variables};
-use crate::{CompiledModel, Error};
+use crate::Error;
+use crate::compiled::CompiledModel;
+use crate::run::{KernelTime, Run, Scratch, Texts, Variables};
+use crate::stop::never;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use vinelift_graph::TensorId;
 use vinelift_tensor::{ElementType, Tensor};
 
-/// The tensors of one run of a model, and what its variables hold from one run to the next. Not shared: each thread has requests of its own.
+/// The tensors of one run of a model, and what its variables hold from one run to the next. Not shared: each thread
+/// has requests of its own.
 ///
 /// ```
 /// use vinelift::{Core, Tensor};
@@ -38,23 +39,6 @@ pub struct InferRequest {
     variables: Variables,
 }
 
-/// The time that one kernel took in one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelTime {
-    /// What it computes: the name of the tensor it writes.
-    pub name: String,
-    /// The layers in it.
-    pub layers: Vec<String>,
-    /// How long it ran.
-    pub time: Duration,
-    /// How it runs: which contraction kernel, or what else.
-    pub how: String,
-    /// The floating-point operations of a contraction, two for each multiply-add; 0 for others.
-    pub flops: u64,
-    /// The bytes of all tensors that it reads or writes, each once.
-    pub bytes: u64,
-}
-
 /// What a run can be asked for besides its outputs.
 #[derive(Debug, Default)]
 pub struct RunOptions<'a> {
@@ -65,8 +49,15 @@ pub struct RunOptions<'a> {
     pub times: Option<&'a mut Vec<KernelTime>>,
 }
 
+impl CompiledModel {
+    /// A request of its own inputs and outputs.
+    pub fn create_request(&self) -> InferRequest {
+        InferRequest::new(self.clone())
+    }
+}
+
 impl InferRequest {
-    pub(crate) fn new(compiled: CompiledModel) -> InferRequest {
+    fn new(compiled: CompiledModel) -> InferRequest {
         let inputs = vec![None; compiled.inputs().len()];
         InferRequest {
             compiled,
@@ -245,35 +236,29 @@ impl InferRequest {
             unit: unit.number,
             lent: &mut self.computed_into,
         };
-        let mut texts = Texts::new(&workshop.strings);
-        let inputs = encoded_inputs(&self.inputs, &compiled, &mut texts)?;
+        let inputs = inputs(&self.inputs, &compiled)?;
         while lending.scratch.len() < compiled.0.units {
             lending.scratch.push(Scratch::new()?);
         }
         lending.lend(&compiled);
         let mut run = Run {
             workshop,
-            texts,
+            texts: Texts::new(&workshop.strings),
             scratch: lending.scratch,
             variables: &mut self.variables,
             times: options.times,
             stop: options.stop.unwrap_or(never()),
         };
-        let results = run.unit(unit, &inputs)?;
-        for (value, port) in results.into_iter().zip(compiled.outputs()) {
-            self.outputs
-                .push(run.texts.decoded(value, port.element_type)?);
-        }
+        self.outputs = run.unit(unit, inputs)?;
         Ok(())
     }
 }
 
-/// The inputs with strings as numbers.
-fn encoded_inputs(
-    inputs: &[Option<Tensor>],
-    compiled: &CompiledModel,
-    texts: &mut Texts<'_>,
-) -> Result<Vec<Tensor>, Error> {
+/// The inputs, in order.
+///
+/// # Errors
+/// If some have no tensor; all of these are named.
+fn inputs(inputs: &[Option<Tensor>], compiled: &CompiledModel) -> Result<Vec<Tensor>, Error> {
     let missing: Vec<String> = inputs
         .iter()
         .zip(compiled.inputs())
@@ -286,8 +271,7 @@ fn encoded_inputs(
             missing.join(", ")
         )));
     }
-    let inputs = inputs.iter().flatten();
-    inputs.map(|tensor| texts.encode(tensor)).collect()
+    Ok(inputs.iter().flatten().cloned().collect())
 }
 
 /// The memory that is lent to one run, which lets go of it whatever its end: a panic is one, too.
@@ -305,7 +289,10 @@ impl Lending<'_> {
     /// Has the outputs that memory is offered for computed into it. Of several that are the same tensor, the
     /// first is.
     fn lend(&mut self, compiled: &CompiledModel) {
-        let ports = compiled.outputs().iter().zip(&compiled.0.unit.results);
+        let ports = compiled
+            .outputs()
+            .iter()
+            .zip(&compiled.0.unit.interface.results);
         let ports = ports.zip(&compiled.0.is_first_of_its_tensor);
         for (memory, ((port, tensor), is_first)) in self.offered.drain(..).zip(ports) {
             let fits = |memory: &Tensor| memory.element_type() == port.element_type;

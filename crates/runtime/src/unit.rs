@@ -1,17 +1,22 @@
 //! A model or a sub-graph with the code that was made for it.
 
-use crate::execute::never;
-use crate::plan::{Plan, plan};
-use crate::pool::Pool;
+use crate::compile::Settings;
+use crate::compile::constants::Prologue;
+use crate::compile::draft::Draft;
+use crate::compile::plan::{Interface, Plan};
+use crate::execute::constants;
+use crate::execute::pool::Pool;
 use crate::stack::with_large_stack;
-use crate::{Config, Error, Model};
+use crate::stop::never;
+use crate::{Config, Error, Level, Model};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use vinelift_codegen::Compiler;
+use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Stop, Strings, TensorId, Types, specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
+    specialize,
 };
 use vinelift_tensor::{Shape, Tensor};
 use vinelift_xml::BodyKind;
@@ -20,24 +25,24 @@ use vinelift_xml::BodyKind;
 pub(crate) struct Unit {
     /// Its number among the units of a compiled model.
     pub(crate) number: usize,
-    /// The layers.
-    pub(crate) graph: Arc<graph::Model>,
-    /// The tensors that hold what variables held before a run.
-    pub(crate) reads: Vec<(TensorId, String)>,
-    /// The tensors that it computes, in order.
-    pub(crate) results: Vec<TensorId>,
-    /// The tensors that variables are set to after a run.
-    pub(crate) assigns: Vec<(TensorId, String)>,
-    /// What is known of its tensors whatever the shapes of its inputs are.
+    /// The layers, and the tensors by which they meet a run.
+    pub(crate) interface: Interface,
+    /// The types of its tensors, as far as they do not depend on the shapes of its inputs.
     inferred: Option<Arc<Types>>,
     is_body: bool,
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
 }
 
-/// What plans are made with.
+/// A plan, and the constants' plan that was run before it was finished.
+pub(crate) struct Made {
+    pub(crate) prologue: Option<Prologue>,
+    pub(crate) plan: Plan,
+}
+
+/// What all units of a compiled model share.
 pub(crate) struct Workshop {
-    /// What messages call the model.
+    /// For its name in messages.
     pub(crate) model: Model,
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) config: Config,
@@ -62,8 +67,8 @@ struct Key {
 const MOST_PACKED: usize = 256 << 20;
 
 impl Unit {
-    /// The unit of a model, of which `inferred` is known, or of a body, and those of its sub-graphs. `strings` gets the texts of all constants, `count`
-    /// is the number of units so far.
+    /// The unit of a model, of which `inferred` is known, or of a body, and those of its sub-graphs. `strings` gets the
+    /// texts of all constants, `count` is the number of units so far.
     pub(crate) fn new(
         graph: &Arc<graph::Model>,
         inferred: Option<Arc<Types>>,
@@ -73,37 +78,20 @@ impl Unit {
     ) -> Result<Unit, Error> {
         let number = *count;
         *count += 1;
-        let (mut reads, mut assigns) = (Vec::new(), Vec::new());
         let mut bodies = FxHashMap::default();
         for index in graph.graph.node_indices() {
             let node = graph.node(index);
-            match &node.kind {
-                NodeKind::Constant(tensor) => drop(strings.encode(tensor)?),
-                NodeKind::ReadValue(variable) => {
-                    let tensor = TensorId {
-                        node: index,
-                        output: 0,
-                    };
-                    reads.push((tensor, variable.id.clone()));
-                }
-                NodeKind::Assign(variable) => {
-                    let sources = graph.inputs(index).into_iter();
-                    assigns.extend(sources.map(|t| (t, variable.id.clone())));
-                }
-                _ => {}
+            if let NodeKind::Constant(tensor) = &node.kind {
+                strings.encode(tensor)?;
             }
             for (kind, body) in &node.bodies {
                 let unit = Unit::new(body, None, config, strings, count)?;
                 bodies.insert((index, *kind), unit);
             }
         }
-        let results = graph.results.iter().flat_map(|r| graph.inputs(*r));
         Ok(Unit {
             number,
-            results: results.collect(),
-            graph: graph.clone(),
-            reads,
-            assigns,
+            interface: Interface::of(graph),
             is_body: inferred.is_none(),
             inferred,
             bodies,
@@ -127,7 +115,7 @@ impl Unit {
         own + self.bodies.values().map(Unit::cached_plans).sum::<usize>()
     }
 
-    /// What a model with inputs of these shapes is specialised to.
+    /// The shapes and values that a segment is specialised to.
     pub(crate) fn given<'a>(
         &'a self,
         shapes: &'a [Shape],
@@ -162,19 +150,51 @@ impl Unit {
         let mut strings = workshop.strings.clone();
         let given = self.given(shapes, known, &workshop.config, stop);
         let plan = with_large_stack(|| {
-            let segment = specialize(&self.graph, given, &mut strings);
+            let segment = specialize(&self.interface.graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;
-            plan(self, segment, workshop, stop)
+            let options = Options {
+                vectors: workshop.config.vectors,
+                ..Options::default()
+            };
+            let level = workshop.config.level;
+            Ok::<_, Error>(self.make(segment, workshop, level, &options, stop)?.plan)
         })?;
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
-        let packed = |p: &Plan| p.native.as_ref().map_or(0, |native| native.packed_bytes());
-        let mut bytes: usize = plans.iter().map(|(_, p)| packed(p)).sum();
+        let mut bytes: usize = plans.iter().map(|(_, p)| p.packed_bytes()).sum();
         while bytes > MOST_PACKED && plans.len() > 1 {
-            bytes -= plans.pop_lru().map_or(0, |(_, p)| packed(&p));
+            bytes -= plans.pop_lru().map_or(0, |(_, p)| p.packed_bytes());
         }
         Ok(plan)
+    }
+
+    /// The plan of a segment at a level, after what depends on constants alone has been run.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn make(
+        &self,
+        segment: Segment,
+        workshop: &Workshop,
+        level: Level,
+        options: &Options,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Made, Error> {
+        let settings = Settings {
+            compiler: &workshop.compiler,
+            options,
+            level,
+            threads: workshop.pool.threads(),
+            stop,
+        };
+        let mut draft = Draft::new(&self.interface, segment, &settings)?;
+        let prologue = draft.prologue(&settings)?;
+        if let Some(prologue) = &prologue {
+            draft.set_constants(constants(prologue, &workshop.pool, stop)?);
+        }
+        let plan = draft.finish(&settings)?;
+        Ok(Made { prologue, plan })
     }
 
     /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What threads share.
-pub(crate) trait Work: Send + Sync {
+pub(crate) trait Tasks: Send + Sync {
     /// Does the task of a round. No two tasks run under one number of `worker` at the same time.
     fn task(&self, round: Round, task: usize, worker: usize);
 }
@@ -91,9 +91,9 @@ impl Pool {
     }
 
     /// Does the tasks `0..tasks` of a round of `work`, on up to `workers` threads.
-    pub(crate) fn run<W: Work + 'static>(
+    pub(crate) fn run<T: Tasks + 'static>(
         &self,
-        work: &Arc<W>,
+        work: &Arc<T>,
         round: Round,
         tasks: usize,
         workers: usize,
@@ -200,7 +200,7 @@ struct Shared {
 #[derive(Clone, Default)]
 struct Job {
     number: u32,
-    work: Option<Arc<dyn Work>>,
+    work: Option<Arc<dyn Tasks>>,
     round: Round,
     tasks: usize,
     workers: usize,
@@ -216,7 +216,7 @@ fn round_of(ticket: u64) -> u32 {
 
 impl Shared {
     /// Leads a round.
-    fn run(&self, work: Arc<dyn Work>, round: Round, tasks: usize, workers: usize) {
+    fn run(&self, work: Arc<dyn Tasks>, round: Round, tasks: usize, workers: usize) {
         let number = round_of(self.tickets.load(Ordering::Relaxed)).wrapping_add(1);
         let job = Job {
             number,
@@ -363,7 +363,7 @@ mod tests {
     #[derive(Default)]
     struct Sums([AtomicUsize; 3]);
 
-    impl Work for Sums {
+    impl Tasks for Sums {
         fn task(&self, round: Round, task: usize, worker: usize) {
             assert!(worker < 3, "worker {worker}");
             assert!(round.phase != 2, "told to");

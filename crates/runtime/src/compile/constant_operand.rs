@@ -1,6 +1,6 @@
-//! The factors of contractions that are constant, as their kernels take them.
+//! Constant operands of contractions, as contraction kernels take them.
 
-use crate::plan::Slot;
+use crate::compile::plan::Slot;
 use vinelift_kernels::{Code, Coding};
 use vinelift_nest::{Contraction, Factor, Kernel, Points, Stride, Strided};
 use vinelift_tensor::{ElementType, Tensor};
@@ -12,8 +12,8 @@ pub(crate) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// The bytes of a factor from its first element on, and how they are coded; nothing if they are not
-    /// constant. `None` if they are coded, and not constant.
+    /// The bytes of a factor from its first element on, and how they are coded; `Some(None)` if they are not constant,
+    /// `None` if they are coded and not constant, for which there is no kernel.
     pub(crate) fn factor(
         &self,
         contraction: &Contraction,
@@ -79,7 +79,7 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// What the kernels call numbers of this type.
+/// The contraction kernels' name for an element type.
 fn code(ty: ElementType) -> Option<Code> {
     match ty {
         ElementType::I8 => Some(Code::I8),

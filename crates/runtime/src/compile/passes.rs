@@ -1,7 +1,7 @@
 //! The passes over a nest before it runs.
 
-use crate::execute::go_on;
-use crate::plan::Slot;
+use crate::compile::plan::Slot;
+use crate::stop;
 use crate::{Error, Level};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -31,10 +31,10 @@ pub(crate) fn optimize(
     slots: &[Slot],
     level: Level,
     mut trace: Option<&mut Vec<Pass>>,
-    stop: &AtomicBool,
+    flag: &AtomicBool,
 ) -> Result<Nest, Error> {
     let mut record = |name, start: Instant, kept, nest: &Nest| {
-        go_on(stop)?;
+        stop::check(flag)?;
         if let Some(trace) = trace.as_deref_mut() {
             let time = start.elapsed();
             trace.push(Pass {

@@ -1,10 +1,8 @@
-//! Steps that are contractions: a kernel made for them runs them, with constant operands packed before.
+//! Contractions that a kernel made for them runs, with constant operands packed beforehand.
 
-use crate::factors::{Constants, is_of_left, is_of_right};
-use crate::follow::Follow;
-use crate::plan::Slot;
-use crate::pool::Round;
-use crate::steps::worth;
+use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
+use crate::compile::parallelism::workers;
+use crate::compile::plan::Slot;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::atomic::AtomicBool;
@@ -14,8 +12,8 @@ use vinelift_kernels::{Buffers, Element, Form, Packed};
 use vinelift_nest::{Contraction, Kernel, Stride, Strided};
 use vinelift_tensor::ElementType;
 
-/// A contraction that is ready to run.
-pub(crate) struct Product {
+/// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
+pub(crate) struct PackedContraction {
     kernel: kernels::Kernel,
     plan: kernels::Plan,
     out: Strided,
@@ -24,9 +22,9 @@ pub(crate) struct Product {
     element: Element,
     /// How far the operands and the result move from turn to turn.
     turn: Stride,
-    /// How many threads share it.
+    /// The number of threads that share it.
     pub(crate) workers: usize,
-    /// About how long it takes one thread, with the kernel that follows it, in nanoseconds.
+    /// Its cost, with that of the consumer that is fused with it: nanoseconds on one thread.
     pub(crate) cost: u64,
 }
 
@@ -36,27 +34,33 @@ struct Operand {
     packed: Option<Packed>,
 }
 
-/// The floating-point operations in a nanosecond that a slow thread does, to be on the safe side.
+/// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
 const FLOPS_PER_NANOSECOND: u64 = 60;
 
 /// The phase in which operands are packed, and the one after it.
 pub(crate) const PACKING: usize = 0;
 pub(crate) const COMPUTING: usize = 1;
 
+/// The bytes of results that a task may leave to a consumer that is fused with it: they are still in the cache.
+const TASK_BYTES: usize = 256 << 10;
+
+/// The number of tasks for each of several threads, so that a thread which is late leaves its share to others.
+const TASKS_PER_THREAD: usize = 4;
+
 /// The most that one contraction may use besides its operands.
 const MOST_SCRATCH: usize = 1 << 30;
 
-impl Product {
-    /// For the only stage of `step`. `slots` says where each of its buffers is found; `threads` is how
-    /// many may share it; if a kernel is to follow it task by task, `follower` is what that takes, in
-    /// nanoseconds. `None` if there is no kernel for it.
+impl PackedContraction {
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `threads` is the most threads that
+    /// share it, and `consumer` the cost of the kernel that is to be fused with it, if one is. `None` if there is no
+    /// kernel for the contraction.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &Kernel,
         slots: &[Slot],
         threads: usize,
-        follower: Option<u64>,
-    ) -> Option<Product> {
+        consumer: Option<u64>,
+    ) -> Option<PackedContraction> {
         let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
         let element = match contraction.ty {
             ElementType::F32 => Element::F32,
@@ -88,27 +92,20 @@ impl Product {
             Some((bytes, None)) => Some(kernel.pack_right(bytes)?),
             None => None,
         };
-        let form = |packed: &Option<Packed>| packed.as_ref().map_or(Form::Plain, Packed::form);
-        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(follower.unwrap_or(0));
-        let workers = worth(cost, threads);
-        // A few for each, so that a thread which is late leaves its share to others.
-        let tasks = if workers == 1 { 1 } else { 4 * workers };
-        let plan = |tasks| kernel.plan(form(&left), form(&right), tasks);
-        let (mut plan, fewer) = match follower
-            .map(|_| Follow::tasks(results(&problem).saturating_mul(element.bytes())))
-        {
-            Some(more) if more > tasks => (plan(more), Some(plan(tasks))),
-            _ => (plan(tasks), None),
-        };
-        // Packing more at a time for more tasks is not worth it.
-        if let Some(fewer) = fewer.filter(|fewer| fewer.shared_bytes() < plan.shared_bytes()) {
-            plan = fewer;
-        }
+        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(consumer.unwrap_or(0));
+        let workers = workers(cost, threads);
+        let result_bytes = results(&problem).saturating_mul(element.bytes());
+        let plan = plan(
+            &kernel,
+            [&left, &right],
+            workers,
+            consumer.map(|_| result_bytes),
+        );
         let scratch = plan.worker_bytes().saturating_mul(workers);
         if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {
             return None;
         }
-        Some(Product {
+        Some(PackedContraction {
             out: contraction.out,
             left: Operand {
                 from: contraction.left.tensor,
@@ -148,7 +145,7 @@ impl Product {
         buffers.map(|b| b.0 as usize)
     }
 
-    /// How it runs, for texts.
+    /// The kernel, for texts.
     pub(crate) fn name(&self) -> &str {
         self.plan.name()
     }
@@ -166,7 +163,7 @@ impl Product {
         (self.turn.extent == 1).then(|| moved.collect())?
     }
 
-    /// How many tasks a phase has.
+    /// The number of tasks of a phase.
     pub(crate) fn tasks(&self, phase: usize) -> usize {
         match phase {
             PACKING => self.plan.packing_tasks(),
@@ -174,25 +171,26 @@ impl Product {
         }
     }
 
-    /// Runs a task of a phase, of a turn, the only one if it takes none. `buffers` says where each buffer
-    /// of the step is and how many bytes it has. Soon after `stop` has become true it ends, whatever is done by then.
+    /// Runs a task of a phase of a turn; without turns, that is turn 0. `buffers` says where each buffer of the step is,
+    /// and its length in bytes. Once `stop` is true the task ends soon, and its results are not complete.
     ///
     /// # Safety
     ///
-    /// Each pointer is to as many bytes as its length says: valid for reads, and those of the result for
-    /// writes. Nothing but tasks of the same phase uses the result meanwhile, which overlaps no operand.
-    /// `scratch` points to [`Product::scratch_bytes`] bytes that are used by nothing else. No other task runs under the number `worker`, and the first phase was run before the second.
+    /// Each pointer is valid for reads of its length, and that of the result for writes. Meanwhile nothing but tasks of
+    /// the same phase uses the result, which overlaps no operand. `scratch` points to
+    /// [`PackedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
+    /// and [`PACKING`] has ended before [`COMPUTING`] begins.
     pub(crate) unsafe fn task(
         &self,
         buffers: impl Fn(usize) -> (Pointer, usize),
         scratch: Pointer,
-        Round { turn, phase, .. }: Round,
+        (turn, phase): (usize, usize),
         task: usize,
         worker: usize,
         stop: &AtomicBool,
     ) {
         let shared = scratch.0;
-        // SAFETY: the caller vouches for the memory; the plan is the kernel's.
+        // SAFETY: the caller vouches for the memory, as this function's contract lists; the plan is the kernel's.
         unsafe {
             let memory = self.memory(&buffers, shared, turn, stop);
             if phase == PACKING {
@@ -208,7 +206,7 @@ impl Product {
     ///
     /// # Safety
     ///
-    /// That of [`Product::task`].
+    /// That of [`PackedContraction::task`].
     unsafe fn memory<'a>(
         &'a self,
         buffers: &impl Fn(usize) -> (Pointer, usize),
@@ -225,7 +223,7 @@ impl Product {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
                 let (pointer, length) = place(&operand.from, step, self.element.operand_bytes());
-                // SAFETY: the caller's.
+                // SAFETY: `place` stays inside the buffer, which the caller has vouched for.
                 kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
             }
         };
@@ -263,7 +261,34 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
     problem
 }
 
-/// How many elements the results have.
+/// How the kernel is cut into tasks for `workers` threads. `consumed`: the bytes of the results, if a consumer uses those
+/// of each task while they are in the cache.
+fn plan(
+    kernel: &kernels::Kernel,
+    packed: [&Option<Packed>; 2],
+    workers: usize,
+    consumed: Option<usize>,
+) -> kernels::Plan {
+    let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, Packed::form));
+    let plan = |tasks| kernel.plan(left, right, tasks);
+    let tasks = if workers == 1 {
+        1
+    } else {
+        TASKS_PER_THREAD * workers
+    };
+    let smaller = consumed.map_or(tasks, |bytes| bytes.div_ceil(TASK_BYTES).max(1));
+    if smaller <= tasks {
+        return plan(tasks);
+    }
+    // More tasks are not worth to pack more at a time.
+    let (smaller, plain) = (plan(smaller), plan(tasks));
+    match plain.shared_bytes() < smaller.shared_bytes() {
+        true => plain,
+        false => smaller,
+    }
+}
+
+/// The number of elements of the results.
 fn results(problem: &kernels::Contraction) -> usize {
     let dims = [&problem.batch, &problem.m, &problem.n]
         .into_iter()

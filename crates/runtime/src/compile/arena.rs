@@ -1,0 +1,157 @@
+//! The arena: one block of memory for temporaries and scratch memory. Those that do not live at the same time share it.
+
+use crate::Error;
+use crate::compile::kernels::Native;
+use crate::compile::plan::Slot;
+use crate::compile::step::Engine;
+use rustc_hash::FxHashMap;
+use vinelift_nest::{Aliases, BufferId, Effects, Nest, Role};
+
+/// A buffer, with the first and the last step between which it holds something.
+#[derive(Clone, Copy, Debug)]
+struct Lifetime {
+    bytes: usize,
+    first: usize,
+    last: usize,
+}
+
+/// Every buffer starts at a multiple of this: a cache line.
+const ALIGNMENT: usize = 64;
+
+impl Native {
+    /// Gives every temporary and all scratch memory a place in the arena, whose size in bytes it returns, and lets go of
+    /// constants that no step reads.
+    ///
+    /// # Errors
+    /// If that is more than an address space has.
+    pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
+        let times = self.times();
+        let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
+        let mut needed = vec![false; slots.len()];
+        for (step, &(first, last)) in self.steps.iter().zip(&times) {
+            for buffer in Effects::of_kernel(&step.kernel, &Aliases::default()).used() {
+                needed[buffer.0 as usize] |= step.needs(buffer);
+                let b = nest.buf(buffer);
+                if b.role == Role::Temporary {
+                    let bytes = b.byte_len().unwrap_or(usize::MAX);
+                    let new = Lifetime { bytes, first, last };
+                    lifetimes.entry(buffer).or_insert(new).last = last;
+                }
+            }
+        }
+        for (slot, needed) in slots.iter_mut().zip(needed) {
+            if matches!(slot, Slot::Constant(_)) && !needed {
+                *slot = Slot::Absent;
+            }
+        }
+        let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
+        buffers.sort_unstable_by_key(|(b, _)| *b);
+        let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
+        all.extend(times.iter().enumerate().map(|(step, &(first, last))| {
+            let bytes = self.scratch_bytes(step);
+            Lifetime { bytes, first, last }
+        }));
+        let too_large = || {
+            let text = "the model's temporaries do not fit into memory at these shapes";
+            Error::Input(text.to_owned())
+        };
+        let (offsets, total) = place(&all).ok_or_else(too_large)?;
+        let (own, scratch) = offsets.split_at(buffers.len());
+        for ((buffer, _), offset) in buffers.iter().zip(own) {
+            slots[buffer.0 as usize] = Slot::Arena(*offset);
+        }
+        for (step, offset) in self.steps.iter_mut().zip(scratch) {
+            step.scratch = *offset;
+        }
+        Ok(total)
+    }
+
+    /// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a
+    /// contraction with its consumer.
+    fn times(&self) -> Vec<(usize, usize)> {
+        let mut times: Vec<(usize, usize)> = Vec::with_capacity(self.steps.len());
+        while times.len() < self.steps.len() {
+            let (start, end) = (times.len(), self.turns(times.len()));
+            times.resize(end, (start, end - 1));
+        }
+        for (number, step) in self.steps.iter().enumerate() {
+            if step.consumer.is_some() {
+                times[number].0 = times[number - 1].0;
+                times[number - 1].1 = times[number].1;
+            }
+        }
+        times
+    }
+
+    /// Bytes of scratch memory that a step needs in a run; of code, as many for each thread that runs it.
+    fn scratch_bytes(&self, number: usize) -> usize {
+        let step = &self.steps[number];
+        match &step.engine {
+            Engine::Contraction(contraction) => contraction.scratch_bytes(),
+            Engine::Code { function, .. } => {
+                let producer = step.consumer.as_ref().map(|_| &self.steps[number - 1]);
+                let workers = producer.map_or(1, |p| p.workers).max(step.workers);
+                self.code.scratch_bytes(*function).saturating_mul(workers)
+            }
+        }
+    }
+}
+
+/// An offset for each buffer, and the size of the whole; `None` if that overflows.
+///
+/// Greedy by size: the largest first, each at the lowest offset where it meets none that lives at the
+/// same time.
+fn place(lifetimes: &[Lifetime]) -> Option<(Vec<usize>, usize)> {
+    let mut by_size: Vec<usize> = (0..lifetimes.len()).collect();
+    by_size.sort_by_key(|i| (std::cmp::Reverse(lifetimes[*i].bytes), *i));
+    let mut offsets = vec![0; lifetimes.len()];
+    let mut placed: Vec<usize> = Vec::new();
+    let mut total = 0;
+    for i in by_size {
+        let buffer = lifetimes[i];
+        let mut at = 0usize;
+        // `placed` is ordered by offset, so the first gap that is large enough is the lowest.
+        for &other in &placed {
+            let o = lifetimes[other];
+            if o.first > buffer.last || buffer.first > o.last {
+                continue;
+            }
+            if offsets[other] >= at.checked_add(buffer.bytes)? {
+                break;
+            }
+            at = at.max(
+                offsets[other]
+                    .checked_add(o.bytes)?
+                    .checked_next_multiple_of(ALIGNMENT)?,
+            );
+        }
+        offsets[i] = at;
+        total = total.max(at.checked_add(buffer.bytes)?);
+        let position = placed.partition_point(|p| offsets[*p] <= at);
+        placed.insert(position, i);
+    }
+    Some((offsets, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lives_apart_shares() {
+        let lifetime = |bytes, first, last| Lifetime { bytes, first, last };
+        let buffers = [
+            lifetime(100, 0, 1),
+            lifetime(50, 1, 2),
+            lifetime(100, 2, 3),
+            lifetime(10, 0, 3),
+        ];
+        let (offsets, total) = place(&buffers).unwrap();
+        assert_eq!(offsets, [0, 128, 0, 192]);
+        assert_eq!(total, 202);
+        assert_eq!(
+            place(&[lifetime(usize::MAX, 0, 1), lifetime(64, 0, 1)]),
+            None
+        );
+    }
+}

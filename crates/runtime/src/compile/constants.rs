@@ -1,0 +1,119 @@
+//! Stages whose results are constant: they run once, before the first run of a plan.
+
+use crate::Error;
+use crate::compile::Settings;
+use crate::compile::kernels::compile;
+use crate::compile::plan::{Plan, Slot};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
+use vinelift_tensor::{ElementType, Shape};
+
+/// The stages of a nest that depend on constants alone.
+pub(crate) struct Prologue {
+    pub(crate) plan: Arc<Plan>,
+    /// The buffers that it computes, with their types: those of its outputs, in order.
+    pub(crate) targets: Vec<(BufferId, ElementType, Shape)>,
+}
+
+/// The work of a stage that is done before the first run, in nanoseconds: as much as goes unnoticed, or as reading its
+/// constants [`MOST_TURNS`] times takes. More is left to the run, which can be stopped.
+const MOST_NANOSECONDS: usize = 100_000_000;
+const MOST_TURNS: usize = 64;
+
+/// The operands of contractions and the folds that depend on constants alone, as a plan; their stages leave the nest,
+/// in which their targets are then inputs.
+pub(crate) fn constant_stages(
+    nest: &mut Nest,
+    slots: &[Slot],
+    settings: &Settings<'_>,
+) -> Result<Option<Prologue>, Error> {
+    let operands: FxHashSet<BufferId> = nest
+        .stages
+        .iter()
+        .filter_map(|stage| Contraction::of(nest, stage))
+        .flat_map(|c| [c.left.tensor.buffer, c.right.tensor.buffer])
+        .collect();
+    let is_constant = |stage: &Stage| {
+        let is_wanted =
+            operands.contains(&stage.target) || matches!(stage.value.kind(), Kind::Reduce { .. });
+        is_wanted && depends_on_constants(nest, stage, slots)
+    };
+    let stages = nest.stages.iter().cloned();
+    let (constant, rest): (Vec<Stage>, Vec<Stage>) = stages.partition(is_constant);
+    if constant.is_empty() {
+        return Ok(None);
+    }
+    let mut part = nest.clone();
+    // The plan has no inputs: what only a run has is absent.
+    let constants = slots.iter().map(|slot| match slot {
+        Slot::Constant(tensor) => Slot::Constant(tensor.clone()),
+        _ => Slot::Absent,
+    });
+    let mut part_slots: Vec<Slot> = constants.collect();
+    let mut targets = Vec::with_capacity(constant.len());
+    for (k, stage) in constant.iter().enumerate() {
+        let target = stage.target.0 as usize;
+        let buffer = &mut part.buffers[target];
+        buffer.role = Role::Output;
+        nest.buffers[target].role = Role::Input;
+        part_slots[target] = Slot::Output(k);
+        targets.push((stage.target, buffer.ty, buffer.shape.clone()));
+    }
+    part.stages = constant;
+    nest.stages = rest;
+    let plan = plan_of(part, part_slots, settings)?;
+    Ok(Some(Prologue {
+        plan: Arc::new(plan),
+        targets,
+    }))
+}
+
+/// Whether a stage is all that writes a temporary, reads only constants, and is worth its time and memory before the
+/// first run.
+fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
+    let loads = stage.loads();
+    let is_constant = |buffer: &BufferId| {
+        matches!(slots[buffer.0 as usize], Slot::Constant(_))
+            || matches!(nest.buf(*buffer).role, Role::Table(_))
+    };
+    let writers = nest.stages.iter().filter(|s| s.target == stage.target);
+    nest.buf(stage.target).role == Role::Temporary
+        && !loads.is_empty()
+        && loads.iter().all(is_constant)
+        && writers.count() == 1
+        && is_worth(nest, stage, &loads)
+}
+
+/// Whether a stage takes little time and memory, at least in comparison with the constants that it reads.
+fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
+    let position = nest.stages.iter().position(|other| other == stage);
+    let points = position.map_or(usize::MAX, |k| nest.points_in(k..k + 1));
+    let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
+    let read = loaded.iter().map(|b| bytes(*b));
+    let read = read.fold(0, usize::saturating_add);
+    let large = MOST_TURNS.saturating_mul(read);
+    (points <= MOST_NANOSECONDS || points <= large) && bytes(stage.target) <= large.max(1 << 20)
+}
+
+fn plan_of(nest: Nest, mut slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan, Error> {
+    let settings = Settings {
+        threads: 1,
+        ..*settings
+    };
+    let aliases = Aliases::default();
+    let mut native = compile(&nest, &slots, false, &|_| false, &aliases, &settings)?;
+    let arena = native.place(&nest, &mut slots)?;
+    Ok(Plan {
+        nest,
+        slots,
+        native: Some(native),
+        outputs: Vec::new(),
+        journals: Vec::new(),
+        updates: Vec::new(),
+        constants: FxHashMap::default(),
+        calls: Vec::new(),
+        wanted: Vec::new(),
+        arena,
+    })
+}

@@ -1,0 +1,144 @@
+//! A plan in the making, with a stop where the caller runs what depends on constants alone.
+
+use crate::compile::Settings;
+use crate::compile::constants::{Prologue, constant_stages};
+use crate::compile::kernels::compile;
+use crate::compile::passes::optimize;
+use crate::compile::plan::{Interface, NodeCall, Output, Plan, Slot, slots};
+use crate::compile::variables::{Candidate, InPlaceUpdate, update_in_place};
+use crate::{Error, Level, Tensor};
+use rustc_hash::FxHashMap;
+use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
+use vinelift_nest::{Aliases, BufferId, Nest, Stage};
+
+/// A segment whose nest has been through the passes.
+pub(crate) struct Draft {
+    nest: Nest,
+    slots: Vec<Slot>,
+    candidates: Vec<Candidate>,
+    outputs: Vec<(BufferId, TensorId)>,
+    types: Types,
+    constants: FxHashMap<TensorId, Tensor>,
+    calls: Vec<NodeCall>,
+    wanted: Vec<TensorId>,
+    level: Level,
+}
+
+impl Draft {
+    /// The segment's nest after the passes of the level, with the variables that it updates in place.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and internal ones.
+    pub(crate) fn new(
+        interface: &Interface,
+        segment: Segment,
+        settings: &Settings<'_>,
+    ) -> Result<Draft, Error> {
+        let calls = segment.calls.iter();
+        let calls: Vec<NodeCall> = calls
+            .map(|node| node_call(interface, *node, &segment.types))
+            .collect();
+        let mut slots = slots(&segment);
+        let level = settings.level;
+        let mut nest = optimize(segment.nest, &slots, level, None, settings.stop)?;
+        slots.resize(nest.buffers.len(), Slot::Absent);
+        // A later segment may read what the variable held.
+        let is_last = calls.is_empty() && segment.wanted.is_empty();
+        let candidates = match level == Level::Scheduled && is_last {
+            true => update_in_place(&mut nest, &mut slots, &segment.outputs, interface),
+            false => Vec::new(),
+        };
+        Ok(Draft {
+            nest,
+            slots,
+            candidates,
+            outputs: segment.outputs,
+            types: segment.types,
+            constants: segment.constants,
+            calls,
+            wanted: segment.wanted,
+            level,
+        })
+    }
+
+    /// The stages that depend on constants alone and are worth to be run once, as a plan. They leave the draft, whose
+    /// caller passes what they compute to [`Draft::set_constants`].
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn prologue(&mut self, settings: &Settings<'_>) -> Result<Option<Prologue>, Error> {
+        match self.level {
+            Level::Scheduled => constant_stages(&mut self.nest, &self.slots, settings),
+            _ => Ok(None),
+        }
+    }
+
+    /// Has the buffers that the prologue computed be constants.
+    pub(crate) fn set_constants(&mut self, values: Vec<(BufferId, Tensor)>) {
+        for (buffer, value) in values {
+            self.slots[buffer.0 as usize] = Slot::Constant(value);
+        }
+    }
+
+    /// The plan: kernels, and an arena for its temporaries.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn finish(self, settings: &Settings<'_>) -> Result<Plan, Error> {
+        let Draft {
+            nest,
+            mut slots,
+            candidates,
+            ..
+        } = self;
+        let (mut native, mut arena, mut journals) = (None, 0, Vec::new());
+        let mut updates: Vec<InPlaceUpdate> = Vec::new();
+        if self.level.is_native() {
+            let is_alone = |stage: &Stage| candidates.iter().any(|c| c.sets_apart(&nest, stage));
+            let mut aliases = Aliases::default();
+            candidates.iter().for_each(|c| c.join(&mut aliases));
+            let contracts = self.level == Level::Scheduled;
+            let mut code = compile(&nest, &slots, contracts, &is_alone, &aliases, settings)?;
+            arena = code.place(&nest, &mut slots)?;
+            for candidate in candidates {
+                journals.extend(candidate.journal_buffers().map(|b| {
+                    let buffer = nest.buf(b);
+                    (buffer.ty, buffer.shape.clone())
+                }));
+                updates.extend(candidate.without_copy(&code.steps));
+            }
+            native = Some(code);
+        }
+        let outputs = self.outputs.iter();
+        let outputs: Vec<Output> = outputs
+            .map(|(buffer, tensor)| {
+                // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
+                let inferred = self.types.shape(*tensor);
+                let shape = inferred.unwrap_or_else(|| nest.buf(*buffer).shape.clone());
+                (*tensor, nest.buf(*buffer).ty, shape)
+            })
+            .collect();
+        Ok(Plan {
+            nest,
+            slots,
+            native,
+            outputs,
+            journals,
+            updates,
+            constants: self.constants,
+            calls: self.calls,
+            wanted: self.wanted,
+            arena,
+        })
+    }
+}
+
+fn node_call(interface: &Interface, node: NodeIndex, types: &Types) -> NodeCall {
+    let outputs = 0..interface.graph.node(node).layer.outputs.len();
+    let tensors = outputs.map(|output| TensorId { node, output });
+    let typed = tensors.filter_map(|t| Some((t, types.get(t)?.clone())));
+    NodeCall {
+        node,
+        outputs: typed.collect(),
+    }
+}

@@ -1,0 +1,227 @@
+//! The kernels of a nest: which of them are contractions, which are code, and the code.
+
+use crate::Error;
+use crate::compile::Settings;
+use crate::compile::consumer::{Consumer, reach};
+use crate::compile::contraction::PackedContraction;
+use crate::compile::parallelism::{cost, pieces, tasks, workers};
+use crate::compile::plan::Slot;
+use crate::compile::step::{Engine, Step, Turns};
+use crate::stop;
+use rustc_hash::FxHashMap;
+use vinelift_codegen::{Code, KernelText};
+use vinelift_nest::{Aliases, Contraction, Kernel, Nest, Reach, Stage, parallel, split};
+
+/// The kernels of a plan.
+pub(crate) struct Native {
+    pub(crate) code: Code,
+    pub(crate) steps: Vec<Step>,
+    /// The cost of the steps that threads share: nanoseconds on one thread.
+    pub(crate) shared_cost: u64,
+}
+
+/// A kernel before it has an engine.
+struct Candidate {
+    kernel: Kernel,
+    contraction: Option<Contraction>,
+}
+
+/// The engine of a kernel before there is code.
+enum Choice {
+    /// A contraction kernel, and how the kernel after it uses its results if the two are fused.
+    Contraction(Box<PackedContraction>, Option<Reach>),
+    /// The code of the kernel, or of another with the same canonical form.
+    Code(Nest),
+}
+
+/// Compiles the kernels of a nest, equal ones once. Stages that are `alone` are kernels of their own, and so are
+/// contractions, if `contracts`; `aliases` are buffers that may be the same memory.
+///
+/// # Errors
+/// [`Error::Cancelled`], and those of memory.
+pub(crate) fn compile(
+    nest: &Nest,
+    slots: &[Slot],
+    contracts: bool,
+    alone: &dyn Fn(&Stage) -> bool,
+    aliases: &Aliases,
+    settings: &Settings<'_>,
+) -> Result<Native, Error> {
+    let candidates = candidates(nest, contracts, alone);
+    let choose = |k: usize| {
+        stop::check(settings.stop)?;
+        Ok(choose(&candidates, k, slots, aliases, settings.threads))
+    };
+    // Each by itself: packing one operand may take much longer than all the rest.
+    let all = (0..candidates.len()).collect();
+    let choices = parallel::map_apart(all, || (), |(), k| choose(k)).into_iter();
+    let choices: Vec<Choice> = choices.collect::<Result<_, Error>>()?;
+    let mut numbers: FxHashMap<Nest, usize> = FxHashMap::default();
+    let mut functions: Vec<&Nest> = Vec::new();
+    let mut engines: Vec<(Engine, Option<Reach>)> = Vec::with_capacity(candidates.len());
+    for (choice, candidate) in choices.into_iter().zip(&candidates) {
+        engines.push(match choice {
+            Choice::Contraction(contraction, reach) => (Engine::Contraction(contraction), reach),
+            Choice::Code(canonical) => {
+                let next = functions.len();
+                let function = *numbers.entry(canonical).or_insert(next);
+                if function == next {
+                    functions.push(&candidate.kernel.nest);
+                }
+                let pieces = 1;
+                (Engine::Code { function, pieces }, None)
+            }
+        });
+    }
+    stop::check(settings.stop)?;
+    let Settings {
+        compiler, options, ..
+    } = settings;
+    let code = compiler.compile_until(&functions, options, settings.stop)?;
+    let (steps, reaches) = steps(candidates, engines, &code, settings.threads);
+    Ok(Native::new(code, steps, reaches))
+}
+
+/// The kernels of a nest, with those that are contractions.
+fn candidates(nest: &Nest, contracts: bool, alone: &dyn Fn(&Stage) -> bool) -> Vec<Candidate> {
+    let contraction = |nest: &Nest, stage: &Stage| match contracts {
+        true => Contraction::of(nest, stage),
+        false => None,
+    };
+    let extract = |stages| {
+        let kernel = nest.extract(stages);
+        let contraction = match kernel.nest.stages.as_slice() {
+            [stage] => contraction(&kernel.nest, stage),
+            _ => None,
+        };
+        Candidate {
+            kernel,
+            contraction,
+        }
+    };
+    let kernels = split(nest, |stage| {
+        alone(stage) || contraction(nest, stage).is_some()
+    });
+    parallel::map(kernels, extract)
+}
+
+/// The engine of candidate `k`.
+fn choose(
+    candidates: &[Candidate],
+    k: usize,
+    slots: &[Slot],
+    aliases: &Aliases,
+    threads: usize,
+) -> Choice {
+    let Candidate {
+        kernel,
+        contraction,
+    } = &candidates[k];
+    let code = || Choice::Code(kernel.nest.canonical());
+    let Some(contraction) = contraction else {
+        return code();
+    };
+    let next = candidates.get(k + 1).filter(|c| c.contraction.is_none());
+    let reach = next.and_then(|next| reach(kernel, &next.kernel, aliases));
+    let consumer = next.filter(|_| reach.is_some());
+    let consumer = consumer.map(|next| cost(&next.kernel.nest));
+    match PackedContraction::new(contraction, kernel, slots, threads, consumer) {
+        Some(packed) => Choice::Contraction(Box::new(packed), reach),
+        None => code(),
+    }
+}
+
+/// The steps that call the engines, and for each how it uses the results of the one before it if the two are fused.
+fn steps(
+    candidates: Vec<Candidate>,
+    engines: Vec<(Engine, Option<Reach>)>,
+    code: &Code,
+    threads: usize,
+) -> (Vec<Step>, Vec<Option<Reach>>) {
+    let mut steps: Vec<Step> = Vec::with_capacity(candidates.len());
+    let mut reaches: Vec<Option<Reach>> = vec![None];
+    for (candidate, (mut engine, reach)) in candidates.into_iter().zip(engines) {
+        let kernel = candidate.kernel;
+        let turns = kernel.nest.stages.first().and_then(|stage| {
+            let (group, count) = (stage.group?, stage.turns());
+            Some(Turns { group, count })
+        });
+        let (cost, workers, tasks) = match &mut engine {
+            Engine::Contraction(contraction) => (contraction.cost, contraction.workers, 0),
+            Engine::Code {
+                function,
+                pieces: count,
+            } => {
+                *count = pieces(&kernel.nest, code.scratch_bytes(*function));
+                let cost = cost(&kernel.nest);
+                let workers = match turns {
+                    Some(_) => 1,
+                    None => workers(cost, threads),
+                };
+                let tasks = match turns {
+                    Some(_) => 1,
+                    None => tasks(code, *function, cost, workers),
+                };
+                (cost, workers, tasks)
+            }
+        };
+        let before = steps.last();
+        let arguments = before.map_or(0, |s| s.arguments + s.kernel.buffers.len());
+        steps.push(Step {
+            kernel,
+            engine,
+            turns,
+            workers,
+            tasks,
+            cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
+            arguments,
+            consumer: None,
+            scratch: 0,
+        });
+        reaches.push(reach);
+    }
+    (steps, reaches)
+}
+
+impl Native {
+    fn new(code: Code, mut steps: Vec<Step>, reaches: Vec<Option<Reach>>) -> Native {
+        for (number, reach) in reaches.into_iter().enumerate().skip(1) {
+            let (Some(reach), Some(step)) = (reach, steps.get(number)) else {
+                continue;
+            };
+            if let (Engine::Contraction(producer), Engine::Code { function, .. }) =
+                (&steps[number - 1].engine, &step.engine)
+            {
+                steps[number].consumer = Consumer::new(producer, reach, code.parts(*function));
+            }
+        }
+        let shared = steps.iter().filter(|step| step.workers > 1);
+        let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
+        Native {
+            code,
+            steps,
+            shared_cost,
+        }
+    }
+
+    /// The text of the code of a step, if it was asked for.
+    pub(crate) fn text(&self, step: &Step) -> Option<&KernelText> {
+        match step.engine {
+            Engine::Code { function, .. } => self.code.text(function),
+            Engine::Contraction(_) => None,
+        }
+    }
+
+    /// Bytes of packed constants.
+    pub(crate) fn packed_bytes(&self) -> usize {
+        self.steps.iter().map(Step::packed_bytes).sum()
+    }
+
+    /// The steps that run in turns with the one at `start`: `start..turns(start)`.
+    pub(crate) fn turns(&self, start: usize) -> usize {
+        let turns = self.steps[start].turns;
+        let rest = self.steps[start + 1..].iter();
+        let more = rest.take_while(|s| turns.is_some() && s.turns == turns);
+        start + 1 + more.count()
+    }
+}

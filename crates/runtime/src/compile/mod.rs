@@ -1,0 +1,43 @@
+//! From a segment of a model to a [`Plan`](plan::Plan): the nest that runs, the kernels that run it, and where each of its
+//! buffers lies.
+//!
+//! ```text
+//! segment ─ passes ─ in-place variables ─┬─ constant stages ─ kernels ─ arena ─→ prologue, a plan
+//!                                        └─ (with what that computed) kernels ─ arena ─→ plan
+//! ```
+//!
+//! Invariants:
+//! * a plan is data: nothing in this folder runs one. Stages that depend on constants alone become a plan of their own,
+//!   the prologue, which the caller runs once ([`Draft`](draft::Draft));
+//! * what is printed and what runs is the same plan;
+//! * the nest of every plan has passed the verifier.
+
+mod arena;
+mod constant_operand;
+pub(crate) mod constants;
+pub(crate) mod consumer;
+pub(crate) mod contraction;
+pub(crate) mod draft;
+pub(crate) mod kernels;
+mod parallelism;
+pub(crate) mod passes;
+pub(crate) mod plan;
+pub(crate) mod step;
+pub(crate) mod variables;
+
+use crate::Level;
+use std::sync::atomic::AtomicBool;
+use vinelift_codegen::{Compiler, Options};
+
+/// What a plan is compiled with, and for.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    pub(crate) compiler: &'a Compiler,
+    /// How wide vectors may be, and whether the text of the code is kept.
+    pub(crate) options: &'a Options,
+    pub(crate) level: Level,
+    /// The most threads that share a kernel.
+    pub(crate) threads: usize,
+    /// Once true, compiling ends soon with [`Error::Cancelled`](crate::Error::Cancelled).
+    pub(crate) stop: &'a AtomicBool,
+}

@@ -1,0 +1,62 @@
+//! How many threads share a kernel, and into how many parts it is cut.
+//!
+//! Costs are nanoseconds on one thread, estimated from the number of operations.
+
+use vinelift_codegen::Code;
+use vinelift_nest::Nest;
+
+/// The least cost of a share: what it costs to hand it to a thread that looks for one.
+const LEAST_SHARE: u64 = 4_000;
+
+/// The least cost for each thread at which a kernel is cut into [`TASKS_PER_THREAD`] tasks a thread, so that a thread
+/// which is late leaves some of its share to others.
+const LEAST_FOR_MORE_TASKS: u64 = 100_000;
+const TASKS_PER_THREAD: usize = 4;
+
+/// The bytes that a part of a kernel may use: they stay in the cache from one stage to the next.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// The cost of a part between two looks at the flag that ends a run; of a part that packs, which each part does anew.
+const PIECE_COST: u64 = 2_000_000;
+const PACKING_PIECE_COST: u64 = 30_000_000;
+
+/// The cost of a nest.
+pub(crate) fn cost(nest: &Nest) -> u64 {
+    nest.work() as u64 / 10
+}
+
+/// The number of threads, up to `threads`, that are worth their start for work of this cost.
+pub(crate) fn workers(cost: u64, threads: usize) -> usize {
+    let shares = usize::try_from(cost / LEAST_SHARE).unwrap_or(usize::MAX);
+    shares.clamp(1, threads)
+}
+
+/// The number of tasks into which a kernel of this cost is cut for `workers` threads.
+pub(crate) fn tasks(code: &Code, function: usize, cost: u64, workers: usize) -> usize {
+    let parts = code.parts(function);
+    // Each task packs for itself, and a loop that is not the outermost costs each task a pass over those around it.
+    let is_even = code.scratch_bytes(function) == 0 && parts.dim.is_none();
+    let is_long = cost / workers as u64 >= LEAST_FOR_MORE_TASKS;
+    let each = if is_even && is_long {
+        TASKS_PER_THREAD
+    } else {
+        1
+    };
+    parts.count(each * workers)
+}
+
+/// The number of pieces into which each task is cut on its thread, as far as it can be. `scratch`: the bytes that it
+/// packs.
+pub(crate) fn pieces(nest: &Nest, scratch: usize) -> usize {
+    let bytes = nest.buffers.iter().map(|b| b.byte_len().unwrap_or(0));
+    let for_cache = match nest.stages.len() {
+        0 | 1 => 1,
+        _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
+    };
+    let most = match scratch {
+        0 => PIECE_COST,
+        _ => PACKING_PIECE_COST,
+    };
+    let for_time = usize::try_from(cost(nest) / most).unwrap_or(usize::MAX - 1) + 1;
+    for_cache.max(for_time)
+}

@@ -1,0 +1,104 @@
+//! A step of a plan: one kernel, with how it is called.
+
+use crate::compile::consumer::Consumer;
+use crate::compile::contraction::PackedContraction;
+use vinelift_nest::{BufferId, Kernel};
+
+/// A kernel, with how it is called.
+pub(crate) struct Step {
+    /// The stages, for messages and texts.
+    pub(crate) kernel: Kernel,
+    pub(crate) engine: Engine,
+    /// How often it runs, in turns with its neighbours of the same group.
+    pub(crate) turns: Option<Turns>,
+    /// The number of threads that share it.
+    pub(crate) workers: usize,
+    /// The number of tasks that they share, if it is code.
+    pub(crate) tasks: usize,
+    /// Its cost in all turns: nanoseconds on one thread.
+    pub(crate) cost: u64,
+    /// The number of buffers that the steps before it are called with.
+    pub(crate) arguments: usize,
+    /// How it runs with the tasks of the contraction before it, if it does.
+    pub(crate) consumer: Option<Consumer>,
+    /// The offset of its scratch memory in the arena.
+    pub(crate) scratch: usize,
+}
+
+/// Steps of one group run alternately: each its first turn, then each its second, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) group: u32,
+    pub(crate) count: usize,
+}
+
+/// What runs a step.
+pub(crate) enum Engine {
+    /// A function of the plan's code.
+    Code {
+        /// Its number.
+        function: usize,
+        /// The number of pieces into which each task is cut on its thread.
+        pieces: usize,
+    },
+    /// A contraction kernel.
+    Contraction(Box<PackedContraction>),
+}
+
+impl Step {
+    /// The name of the tensor that it writes last.
+    pub(crate) fn name(&self) -> &str {
+        let nest = &self.kernel.nest;
+        nest.stages.last().map_or("", |s| &nest.buf(s.target).name)
+    }
+
+    /// The names of its layers.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
+        self.kernel.nest.layers.iter().map(|l| l.name.as_str())
+    }
+
+    /// The engine, for texts.
+    pub(crate) fn how(&self) -> String {
+        match (&self.engine, &self.consumer) {
+            (Engine::Contraction(contraction), _) => format!("contraction, {}", contraction.name()),
+            (Engine::Code { .. }, None) => "code".to_owned(),
+            (Engine::Code { .. }, Some(_)) => {
+                "code, run with the tasks of the contraction before it".to_owned()
+            }
+        }
+    }
+
+    /// Its floating-point operations, if it is a contraction.
+    pub(crate) fn flops(&self) -> u64 {
+        match &self.engine {
+            Engine::Contraction(contraction) => contraction.flops(),
+            Engine::Code { .. } => 0,
+        }
+    }
+
+    /// The bytes of all its buffers.
+    pub(crate) fn bytes(&self) -> u64 {
+        let buffers = self.kernel.nest.buffers.iter();
+        let bytes = buffers.map(|b| b.byte_len().unwrap_or(0));
+        bytes.fold(0, |sum, n| sum.saturating_add(n as u64))
+    }
+
+    /// Bytes of packed constants.
+    pub(crate) fn packed_bytes(&self) -> usize {
+        match &self.engine {
+            Engine::Contraction(contraction) => contraction.packed_bytes(),
+            Engine::Code { .. } => 0,
+        }
+    }
+
+    /// Whether a run needs a buffer of the whole nest that the step uses: not an operand that is packed.
+    pub(crate) fn needs(&self, buffer: BufferId) -> bool {
+        match &self.engine {
+            Engine::Code { .. } => true,
+            Engine::Contraction(contraction) => {
+                let mut needed = contraction.needs();
+                needed.any(|b| self.kernel.buffers[b] == buffer)
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Binding: from the tensors of a run to the address of every buffer of a plan.
+
+use crate::Error;
+use crate::compile::kernels::Native;
+use crate::compile::plan::{Plan, Slot};
+use crate::compile::variables::InPlaceUpdate;
+use crate::execute::pool::Pool;
+use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use vinelift_codegen::Pointer;
+use vinelift_graph::TensorId;
+use vinelift_nest::Fault;
+use vinelift_tensor::{ElementType, Tensor};
+
+/// The tensors that a plan reads and writes; strings are numbers here.
+pub(crate) struct Memory<'a> {
+    /// The inputs, in order.
+    pub(crate) inputs: &'a [Tensor],
+    /// What earlier segments have computed.
+    pub(crate) kept: &'a FxHashMap<TensorId, Tensor>,
+    /// One for each of [`Plan::outputs`] and [`Plan::journals`], of its type and shape.
+    pub(crate) outputs: &'a mut [Tensor],
+    /// At least [`Plan::arena`] bytes of `u8`.
+    pub(crate) arena: &'a mut Tensor,
+    /// The last launch: the next one of the same plan uses its memory again.
+    pub(crate) launch: &'a mut Option<Arc<Launch>>,
+    /// The threads that may be used.
+    pub(crate) pool: &'a Pool,
+    /// The variables whose memory is that of an output: their copies are left out.
+    pub(crate) in_place: &'a [&'a InPlaceUpdate],
+    /// Once true, the run ends soon.
+    pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+impl Memory<'_> {
+    /// The output that has the memory of `read`, what a variable held, if it is updated in place.
+    fn updated(&self, read: &TensorId) -> Option<usize> {
+        let update = self.in_place.iter().find(|update| update.read == *read);
+        update.map(|update| update.output)
+    }
+
+    /// The length in bytes of a buffer of the nest, which is that of the tensor in its slot.
+    ///
+    /// # Errors
+    /// An internal one, if the two differ.
+    pub(super) fn check(&self, plan: &Plan, buffer: usize) -> Result<usize, Error> {
+        let (buffer, slot) = (&plan.nest.buffers[buffer], &plan.slots[buffer]);
+        let need = buffer.byte_len();
+        let found = match slot {
+            Slot::Parameter(k) => self.inputs.get(*k).map(|t| t.bytes().len()),
+            Slot::Constant(tensor) => Some(tensor.bytes().len()),
+            Slot::Kept(id) => {
+                let updated = self.updated(id).and_then(|k| self.outputs.get(k));
+                updated.or(self.kept.get(id)).map(|t| t.bytes().len())
+            }
+            Slot::Output(k) => self.outputs.get(*k).map(|t| t.bytes().len()),
+            Slot::Arena(offset) => {
+                let end = need.and_then(|n| n.checked_add(*offset));
+                need.filter(|_| end.is_some_and(|end| end <= self.arena.bytes().len()))
+            }
+            Slot::Absent => need,
+        };
+        match found {
+            Some(bytes) if found == need => Ok(bytes),
+            _ => Err(Error::internal(format!(
+                "buffer `{}` takes {need:?} bytes, found {found:?}",
+                buffer.name
+            ))),
+        }
+    }
+}
+
+/// A plan bound to memory, for one run.
+///
+/// Threads that share its steps may hold it for a moment longer than the run, but do nothing with it then.
+pub(crate) struct Launch {
+    pub(super) plan: Arc<Plan>,
+    /// The address of each buffer of the nest, and its length in bytes.
+    pub(super) buffers: Vec<(Pointer, usize)>,
+    /// The addresses of the buffers of all steps, step after step.
+    pub(super) arguments: Vec<Pointer>,
+    pub(super) arena: Pointer,
+    /// The first task of the step that met a fault.
+    pub(super) fault: Mutex<Option<(usize, Fault)>>,
+    /// Once true, the run ends soon.
+    pub(super) stop: Arc<AtomicBool>,
+    /// Whether a task has ended early for that.
+    pub(super) is_cut_short: AtomicBool,
+}
+
+impl Launch {
+    /// Binds `plan` to `memory`.
+    ///
+    /// # Errors
+    /// An internal one if a tensor does not fit its buffer.
+    pub(super) fn bind(
+        plan: &Arc<Plan>,
+        native: &Native,
+        memory: &mut Memory<'_>,
+    ) -> Result<Arc<Launch>, Error> {
+        let used = memory.launch.take().and_then(Arc::into_inner);
+        let used = used.filter(|launch| Arc::ptr_eq(&launch.plan, plan));
+        let mut launch = used.unwrap_or_else(|| Launch {
+            plan: plan.clone(),
+            buffers: Vec::new(),
+            arguments: Vec::new(),
+            arena: Pointer(std::ptr::null_mut()),
+            fault: Mutex::new(None),
+            stop: memory.stop.clone(),
+            is_cut_short: AtomicBool::new(false),
+        });
+        if !Arc::ptr_eq(&launch.stop, memory.stop) {
+            launch.stop = memory.stop.clone();
+        }
+        *launch.is_cut_short.get_mut() = false;
+        launch.buffers.clear();
+        launch.arguments.clear();
+        let arena = memory.arena.make_mut()?.as_mut_ptr();
+        launch.arena = Pointer(arena);
+        let read = |tensor: &Tensor| tensor.bytes().as_ptr().cast_mut();
+        for (buffer, slot) in plan.slots.iter().enumerate() {
+            let bytes = memory.check(plan, buffer)?;
+            let pointer = match slot {
+                Slot::Parameter(k) => read(&memory.inputs[*k]),
+                Slot::Constant(tensor) => read(tensor),
+                Slot::Kept(id) => match memory.updated(id) {
+                    Some(k) => memory.outputs[k].make_mut()?.as_mut_ptr(),
+                    None => read(&memory.kept[id]),
+                },
+                Slot::Output(k) => memory.outputs[*k].make_mut()?.as_mut_ptr(),
+                Slot::Arena(offset) => arena.wrapping_add(*offset),
+                Slot::Absent => std::ptr::null_mut(),
+            };
+            launch.buffers.push((Pointer(pointer), bytes));
+        }
+        for step in &native.steps {
+            let pointers = step.kernel.buffers.iter();
+            let pointers = pointers.map(|b| launch.buffers[b.0 as usize].0);
+            launch.arguments.extend(pointers);
+        }
+        Ok(Arc::new(launch))
+    }
+}
+
+/// Has `arena` be at least `bytes` bytes long.
+///
+/// # Errors
+/// If there is no memory for it.
+pub(crate) fn grow(arena: &mut Tensor, bytes: usize) -> Result<(), Error> {
+    if arena.bytes().len() < bytes {
+        *arena = Tensor::zeros(ElementType::U8, &[bytes])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Calls of layers that stand between segments: those with sub-graphs, and those that are evaluated as a whole.
+
+use crate::compile::plan::{NodeCall, Plan};
+use crate::run::values::Values;
+use crate::run::{KernelTime, Run};
+use crate::unit::Unit;
+use crate::{Error, Tensor};
+use std::time::Instant;
+use vinelift_graph::{self as graph, ControlError, NodeKind, Stop};
+use vinelift_ops::TensorType;
+use vinelift_tensor::ElementType;
+use vinelift_xml::BodyKind;
+
+impl Run<'_> {
+    /// Calls a node; its outputs are kept afterwards.
+    pub(super) fn call(
+        &mut self,
+        unit: &Unit,
+        call: &NodeCall,
+        plan: &Plan,
+        values: &mut Values<'_>,
+    ) -> Result<(), Error> {
+        let graph = &unit.interface.graph;
+        let node = graph.node(call.node);
+        let inputs = graph.inputs(call.node).into_iter();
+        let inputs = inputs.map(|tensor| values.get(tensor, plan, &self.texts));
+        let inputs: Vec<Tensor> = inputs.collect::<Result<_, _>>()?;
+        let start = Instant::now();
+        let outputs = match &node.kind {
+            NodeKind::Control(control) => {
+                let mut bodies = Bodies {
+                    run: self,
+                    unit,
+                    call,
+                };
+                let outputs = control.run(&inputs, &mut bodies);
+                outputs.map_err(|e| match e {
+                    ControlError::Body(e) => e,
+                    other => Error::Fault(format!("{}: {other}", node.label())),
+                })?
+            }
+            _ => {
+                let outputs = graph.evaluate(call.node, &inputs, Stop::when(self.stop));
+                outputs.map_err(|e| match e.problem.is_cancelled() {
+                    true => Error::Cancelled,
+                    false => Error::Fault(e.to_string()),
+                })?
+            }
+        };
+        if let Some(times) = self.times.as_deref_mut() {
+            times.push(KernelTime::of_call(&node.layer.name, start.elapsed()));
+        }
+        for ((tensor, ty), value) in call.outputs.iter().zip(outputs) {
+            let fits = ty.element == value.element_type() && ty.shape.contains(value.shape());
+            if !fits {
+                let text = format!("{}: inferred {ty}, found {value}", node.label());
+                return Err(Error::internal(text));
+            }
+            values.set(*tensor, value, &mut self.texts)?;
+        }
+        Ok(())
+    }
+}
+
+/// The sub-graphs of a node.
+struct Bodies<'a, 'b> {
+    run: &'a mut Run<'b>,
+    unit: &'a Unit,
+    call: &'a NodeCall,
+}
+
+impl graph::Body<Error> for Bodies<'_, '_> {
+    fn run(&mut self, kind: BodyKind, parameters: Vec<Tensor>) -> Result<Vec<Tensor>, Error> {
+        let body = self.unit.body(self.call.node, kind)?;
+        self.run.unit(body, parameters)
+    }
+
+    fn parameter(&self, parameter: usize) -> TensorType {
+        let body = self.unit.body(self.call.node, BodyKind::Body);
+        let declared = body.ok().and_then(|b| {
+            let graph = &b.interface.graph;
+            Some(graph.declared_type(*graph.parameters.get(parameter)?))
+        });
+        declared.unwrap_or(TensorType::new(ElementType::I64, [].as_slice().into()))
+    }
+
+    fn output(&self, output: usize) -> &TensorType {
+        &self.call.outputs[output].1
+    }
+}

@@ -1,0 +1,47 @@
+//! The times of a run.
+
+use crate::compile::step::Step;
+use std::time::Duration;
+
+/// The time that one kernel took in one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelTime {
+    /// The name of the tensor that it writes last.
+    pub name: String,
+    /// The layers in it.
+    pub layers: Vec<String>,
+    /// How long it ran.
+    pub time: Duration,
+    /// How it runs: which contraction kernel, or what else.
+    pub how: String,
+    /// The floating-point operations of a contraction, two for each multiply-add; 0 for others.
+    pub flops: u64,
+    /// The bytes of all tensors that it reads or writes, each once.
+    pub bytes: u64,
+}
+
+impl KernelTime {
+    /// Of a step of a plan.
+    pub(super) fn of_step(step: &Step, time: Duration) -> KernelTime {
+        KernelTime {
+            name: step.name().to_owned(),
+            layers: step.layers().map(str::to_owned).collect(),
+            time,
+            how: step.how(),
+            flops: step.flops(),
+            bytes: step.bytes(),
+        }
+    }
+
+    /// Of a layer that is called between kernels.
+    pub(super) fn of_call(layer: &str, time: Duration) -> KernelTime {
+        KernelTime {
+            name: layer.to_owned(),
+            layers: vec![layer.to_owned()],
+            time,
+            how: "called".to_owned(),
+            flops: 0,
+            bytes: 0,
+        }
+    }
+}
