@@ -11,7 +11,7 @@ use crate::steps::Step;
 use crate::unit::Unit;
 use rustc_hash::FxHashMap;
 use vinelift_graph::TensorId;
-use vinelift_nest::{Aliases, BufferId, Journal, Kernel, Nest, Stage, keep_journals, verify};
+use vinelift_nest::{Aliases, BufferId, Journal, Nest, Stage, SubNest, keep_journals, verify};
 use vinelift_tensor::Tensor;
 
 /// A variable whose memory can go on as that of the tensor which it is set to.
@@ -87,7 +87,7 @@ impl Carry {
 
     /// Whether a step is the copy that is left out.
     pub(crate) fn leaves_out(&self, step: &Step) -> bool {
-        let Kernel { nest, buffers } = &step.kernel;
+        let SubNest { nest, buffers } = &step.kernel;
         let is_to = |stage: &Stage| buffers[stage.target.0 as usize] == self.to;
         buffers.contains(&self.from) && nest.stages.iter().all(is_to)
     }

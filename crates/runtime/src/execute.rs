@@ -315,8 +315,8 @@ impl Call {
             // tensor (`keep_journals`). Temporaries of steps that run beside each other do not overlap in the arena
             // (`Native::place`), which nothing else uses. Steps run one after the other, but for a kernel that
             // follows the tasks of a contraction: it writes nothing that the contraction uses, and reads only
-            // results of tasks that are done (`Effects::may_follow`, `Reach::within`). Parts of one kernel lie apart
-            // (`Parts`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
+            // results of tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
+            // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker.
             unsafe {
                 native

@@ -1,11 +1,11 @@
 //! Kernels that follow a contraction task by task: they use what a task computed while it is in the cache.
 //!
 //! Their parts run while other tasks still read operands, so all that the two kernels may have in common is the
-//! results ([`Effects::may_follow`]), and a part uses only those of its own task ([`Reach`]).
+//! results ([`Effects::may_overlap`]), and a part uses only those of its own task ([`Footprint`]).
 
 use crate::product::Product;
 use std::ops::Range;
-use vinelift_nest::{Aliases, BufferId, Effects, Kernel, Parts, Reach};
+use vinelift_nest::{Aliases, BufferId, Effects, Footprint, ParallelChunks, SubNest};
 
 /// How the parts of a kernel follow the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -23,17 +23,17 @@ impl Follow {
     /// How the turns of `next` use what `first` computes, both of the same nest, if `next` can follow: if it
     /// uses the results in the order in which they are computed, and nothing else that `first` writes, and
     /// writes nothing that `first` uses.
-    pub(crate) fn reach(first: &Kernel, next: &Kernel, aliases: &Aliases) -> Option<Reach> {
+    pub(crate) fn reach(first: &SubNest, next: &SubNest, aliases: &Aliases) -> Option<Footprint> {
         let [stage] = first.nest.stages.as_slice() else {
             return None;
         };
         let results = first.buffers[stage.target.0 as usize];
         let position = next.buffers.iter().position(|b| *b == results)?;
         let [before, after] = [first, next].map(|kernel| Effects::of_kernel(kernel, aliases));
-        if !after.may_follow(&before, results, aliases) {
+        if !after.may_overlap(&before, results, aliases) {
             return None;
         }
-        Reach::of(&next.nest, BufferId(u32::try_from(position).ok()?))
+        Footprint::of(&next.nest, BufferId(u32::try_from(position).ok()?))
     }
 
     /// In how many tasks a contraction is best done whose results take so many bytes.
@@ -42,7 +42,11 @@ impl Follow {
     }
 
     /// For a kernel of these parts; nothing if there is nothing to win.
-    pub(crate) fn new(product: &Product, reach: Reach, parts: Parts) -> Option<Follow> {
+    pub(crate) fn new(
+        product: &Product,
+        reach: Footprint,
+        parts: ParallelChunks,
+    ) -> Option<Follow> {
         let regions = product.regions().filter(|regions| regions.len() > 1)?;
         let followers: Vec<_> = regions.iter().map(|r| reach.within(parts, r)).collect();
         let mut rest = Vec::new();

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
-use vinelift_nest::{Contraction, Kernel, Stride, Strided};
+use vinelift_nest::{Contraction, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
 /// A contraction that is ready to run.
@@ -52,7 +52,7 @@ impl Product {
     /// nanoseconds. `None` if there is no kernel for it.
     pub(crate) fn new(
         contraction: &Contraction,
-        step: &Kernel,
+        step: &SubNest,
         slots: &[Slot],
         threads: usize,
         follower: Option<u64>,

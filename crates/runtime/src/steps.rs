@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Code, Compiler, KernelText, Options};
 use vinelift_nest::{
-    Aliases, BufferId, Contraction, Kernel, Nest, Reach, Role, Stage, parallel, split,
+    Aliases, BufferId, Contraction, Footprint, Nest, Role, Stage, SubNest, compiler_threads,
+    kernel_ranges,
 };
 
 /// The kernels of a plan.
@@ -24,7 +25,7 @@ pub(crate) struct Native {
 /// One call of one kernel.
 pub(crate) struct Step {
     /// The stages, for messages and texts.
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: SubNest,
     pub(crate) work: Work,
     /// How often it runs, in turns with its neighbours of the same group.
     pub(crate) turns: Option<Turns>,
@@ -66,7 +67,7 @@ pub(crate) enum Work {
 /// What a step will call.
 enum Ready {
     /// A contraction kernel, and how the step after it uses what it computes.
-    Product(Box<Product>, Option<Reach>),
+    Product(Box<Product>, Option<Footprint>),
     /// The code of the kernel, or of another with the same canonical form.
     Code(Nest),
 }
@@ -161,10 +162,10 @@ pub(crate) fn compile(
         };
         (kernel, only)
     };
-    let kernels = split(nest, |stage| {
+    let kernels = kernel_ranges(nest, |stage| {
         apart(stage) || contraction(nest, stage).is_some()
     });
-    let kernels: Vec<(Kernel, Option<Contraction>)> = parallel::map(kernels, extract);
+    let kernels: Vec<(SubNest, Option<Contraction>)> = compiler_threads::map(kernels, extract);
     let ready = |k: usize| {
         go_on(stop)?;
         let (kernel, only) = &kernels[k];
@@ -183,11 +184,11 @@ pub(crate) fn compile(
         })
     };
     // Each by itself: to pack an operand may take much longer than all the rest.
-    let ready = parallel::map_apart((0..kernels.len()).collect(), || (), |(), k| ready(k));
+    let ready = compiler_threads::map_apart((0..kernels.len()).collect(), || (), |(), k| ready(k));
     let ready: Vec<Ready> = ready.into_iter().collect::<Result<_, Error>>()?;
     let mut functions: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut unique: Vec<&Nest> = Vec::new();
-    let mut works: Vec<(Work, Option<Reach>)> = Vec::with_capacity(kernels.len());
+    let mut works: Vec<(Work, Option<Footprint>)> = Vec::with_capacity(kernels.len());
     for (ready, (kernel, _)) in ready.into_iter().zip(&kernels) {
         works.push(match ready {
             Ready::Product(product, reach) => (Work::Product(product), reach),
@@ -210,7 +211,7 @@ pub(crate) fn compile(
     go_on(stop)?;
     let code = compiler.compile_until(&unique, options, stop)?;
     let mut steps: Vec<Step> = Vec::with_capacity(kernels.len());
-    let mut reaches: Vec<Option<Reach>> = vec![None];
+    let mut reaches: Vec<Option<Footprint>> = vec![None];
     for ((kernel, _), (mut work, reach)) in kernels.into_iter().zip(works) {
         if let Work::Code {
             function,
