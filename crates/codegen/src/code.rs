@@ -6,7 +6,7 @@ use cranelift_jit::JITModule;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use vinelift_nest::{Fault, Parts, SiteId};
+use vinelift_nest::{Fault, ParallelChunks, SiteId};
 
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
 pub struct Code {
@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     /// Bytes of machine code.
     pub(crate) size: usize,
     /// Into which parts it can be cut.
-    pub(crate) parts: Parts,
+    pub(crate) parts: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
     pub(crate) text: Option<KernelText>,
@@ -108,7 +108,7 @@ impl Code {
         }
     }
 
-    /// Runs a part of a kernel; see [`Parts`]. Parts that lie apart may run at the same time, with the
+    /// Runs a part of a kernel; see [`ParallelChunks`]. Chunks that lie apart may run at the same time, with the
     /// same buffers and scratch memory of their own. Some tens of milliseconds after `stop` has become true it ends, with
     /// [`Interrupt::Stopped`] if not all is done.
     ///
@@ -171,7 +171,7 @@ impl Code {
     /// # Panics
     ///
     /// If there is no such kernel.
-    pub fn parts(&self, kernel: usize) -> Parts {
+    pub fn parts(&self, kernel: usize) -> ParallelChunks {
         self.entries[kernel].parts
     }
 

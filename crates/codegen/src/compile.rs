@@ -19,7 +19,7 @@ use cranelift_module::{
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vinelift_nest::{Nest, Parts, Role, parallel};
+use vinelift_nest::{Nest, ParallelChunks, Role, compiler_threads};
 
 /// What to do besides compiling.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ impl Compiler {
         options: &Options,
         stop: &AtomicBool,
     ) -> Result<Code, CodegenError> {
-        let nests = parallel::map(kernels.iter().enumerate().collect(), prepare);
+        let nests = compiler_threads::map(kernels.iter().enumerate().collect(), prepare);
         let nests: Vec<Nest> = nests.into_iter().collect::<Result<_, _>>()?;
         let mut builder =
             JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
@@ -130,10 +130,10 @@ impl Compiler {
             options,
         };
         // The largest first, each by itself, so that no thread is left with one in the end.
-        let sizes = parallel::map(nests.iter().collect(), Nest::size);
+        let sizes = compiler_threads::map(nests.iter().collect(), Nest::size);
         let mut order: Vec<usize> = (0..nests.len()).collect();
         order.sort_by_key(|&kernel| Reverse(sizes[kernel]));
-        let compiled = parallel::map_apart(
+        let compiled = compiler_threads::map_apart(
             order,
             || (Context::new(), FunctionBuilderContext::new()),
             |(context, shared), kernel| match stop.load(Ordering::Relaxed) {
@@ -284,7 +284,7 @@ struct Compiled {
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
-    parts: Parts,
+    parts: ParallelChunks,
     scratch: usize,
     text: Option<KernelText>,
 }

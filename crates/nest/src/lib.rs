@@ -10,7 +10,7 @@
 //! by side ([`partial_folds`]), and sums of products of quantised values are sums of bytes
 //! ([`quantized_products`]). Fusion is substitution ([`fuse`]), and sums of
 //! products become stages of their own ([`contract`]), which a kernel made for them may run. Indices that are
-//! constant become tables of offsets ([`known_indices`]), and updates of memory that a failing run must leave as it
+//! constant become tables of offsets ([`constant_indices`]), and updates of memory that a failing run must leave as it
 //! was keep journals ([`keep_journals`]). What may be merged, shared or repeated follows from what stages read and
 //! write ([`Effects`]).
 //!
@@ -25,60 +25,25 @@
 //!   anything narrower. The formats with fewer bits (`f16`, `u4`, …) only store: a scalar of such a
 //!   type can be loaded, selected, cast and stored, nothing else.
 
-mod bound;
-pub mod build;
-mod contract;
-mod effects;
-mod fault;
-mod fuse;
-mod groups;
-mod interior;
+mod analysis;
+pub mod compiler_threads;
 mod interpret;
-mod journal;
-mod known;
-mod legalize;
-mod linear;
+mod ir;
 mod math;
-mod nest;
-mod pad;
-pub mod parallel;
-mod parse;
-mod partial;
-mod parts;
-mod print;
-mod quantized;
-mod range;
-mod reuse;
-mod rewrite;
-mod scalar;
-mod scan;
-mod schedule;
-mod simplify;
-mod skip;
-mod split;
-mod trim;
-mod verify;
+mod passes;
 
-pub use bound::{Bound, bound};
-pub use contract::{Coding, Contraction, Factor, Points, Stride, Strided, contract};
-pub use effects::{Aliases, Effects};
-pub use fault::{Fault, MAX_RANK};
-pub use fuse::{Kept, Reason, fuse};
-pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
-pub use journal::{Journal, keep_journals};
-pub use known::known_indices;
-pub use legalize::{legalize, legalize_with_halves};
-pub use nest::{
-    Axis, Buffer, BufferId, Layer, LayerId, Mode, Nest, Role, Site, SiteId, Stage, row_major,
+pub use analysis::{
+    Aliases, Coding, Contraction, Effects, Factor, Footprint, Interval, ParallelChunks, Points,
+    Ranges, Scan, Stride, Strided, ValueRange, VerifyError, kernel_ranges, value_ranges, verify,
 };
-pub use parse::{ParseError, parse};
-pub use partial::partial_folds;
-pub use parts::{Parts, Reach};
-pub use quantized::quantized_products;
-pub use range::{Interval, Ranges};
-pub use scalar::{AxisId, Binary, Const, Kind, Policy, Scalar, Unary, Wrap};
-pub use scan::Scan;
-pub use schedule::schedule;
-pub use simplify::simplify;
-pub use split::{Kernel, split};
-pub use verify::{VerifyError, verify};
+pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
+pub use ir::{
+    Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, Kind, Layer, LayerId, MAX_RANK, Mode,
+    Nest, ParseError, Policy, Role, Scalar, Site, SiteId, Stage, SubNest, Unary, Wrap, build,
+    parse, row_major,
+};
+pub use math::{legalize, legalize_with_halves};
+pub use passes::{
+    Journal, Kept, Reason, constant_indices, contract, fuse, keep_journals, partial_folds,
+    quantized_products, schedule, simplify,
+};

@@ -3,7 +3,7 @@
 use crate::error::ensure;
 use crate::{OpDef, OpError};
 use std::cell::Cell;
-use vinelift_nest::{Bound, Interval, MAX_RANK};
+use vinelift_nest::{Interval, MAX_RANK, ValueRange};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// An element type with what is known of the shape.
@@ -33,7 +33,7 @@ pub struct Infer<'a> {
     def: &'static OpDef,
     inputs: &'a [TensorType],
     values: &'a [Option<&'a Tensor>],
-    bounds: &'a [Option<Vec<Bound>>],
+    bounds: &'a [Option<Vec<ValueRange>>],
     /// A bit for each input whose value was asked for and is not known.
     missing: Cell<u64>,
 }
@@ -61,7 +61,7 @@ impl<'a> Infer<'a> {
     }
 
     /// The same with what is known of the elements of inputs whose values are not known.
-    pub fn with_bounds(self, bounds: &'a [Option<Vec<Bound>>]) -> Infer<'a> {
+    pub fn with_bounds(self, bounds: &'a [Option<Vec<ValueRange>>]) -> Infer<'a> {
         Infer { bounds, ..self }
     }
 

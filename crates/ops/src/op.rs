@@ -4,7 +4,7 @@ use crate::{Attributes, Evaluate, Infer, Lower, OpError, TensorType, elementwise
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
-use vinelift_nest::Bound;
+use vinelift_nest::ValueRange;
 use vinelift_tensor::Tensor;
 
 /// One operator instance: its attributes, and the two rules that give them meaning.
@@ -17,7 +17,7 @@ pub trait Op: Debug + Send + Sync {
 
     /// What is known of the elements of the only output from the types of the inputs alone: of those
     /// operators that turn shapes into values.
-    fn bounds(&self, _cx: &Infer<'_>) -> Option<Vec<Bound>> {
+    fn bounds(&self, _cx: &Infer<'_>) -> Option<Vec<ValueRange>> {
         None
     }
 

@@ -71,7 +71,7 @@ pub use run::KernelTime;
 pub use summary::{SubGraph, Summary};
 pub use vinelift_codegen::Vectors;
 pub use vinelift_kernels::{Peak, peak};
-pub use vinelift_nest::parallel as compiler_threads;
+pub use vinelift_nest::compiler_threads;
 pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};
 pub use vinelift_tensor::{
     Dim, Element, ElementType, FileError, PartialShape, Shape, Tensor, TensorError,

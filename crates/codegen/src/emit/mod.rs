@@ -5,7 +5,7 @@
 //!                                                             0 = done, 1 = fault, 2 = told to stop
 //! ```
 //!
-//! `begin..end` is the part to do, of a nest that can be cut ([`Parts`]); otherwise it is ignored. `scratch` is
+//! `begin..end` is the part to do, of a nest that can be cut ([`ParallelChunks`]); otherwise it is ignored. `scratch` is
 //! memory for what the call keeps meanwhile, of [`Emitted::scratch`] bytes.
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
@@ -60,7 +60,7 @@ use loops::{Loop, Turns};
 use panel::Panel;
 use rustc_hash::{FxHashMap, FxHashSet};
 use scalar::{Slot, Task};
-use vinelift_nest::{AxisId, Buffer, Interval, Nest, Parts, Ranges, Scalar};
+use vinelift_nest::{AxisId, Buffer, Interval, Nest, ParallelChunks, Ranges, Scalar};
 use vinelift_tensor::ElementType;
 
 /// Kernels beyond this are refused: compiling takes about a microsecond for each.
@@ -118,7 +118,7 @@ pub(crate) struct Emitted {
     /// The strips that the function calls.
     pub(crate) strips: Vec<Strip>,
     /// Into which parts it can be cut.
-    pub(crate) parts: Parts,
+    pub(crate) parts: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
 }
@@ -173,7 +173,7 @@ struct Emitter<'n, 'f> {
     /// Which loops of the current stage look whether to stop.
     looks: poll::Looks,
     /// Into which parts the nest can be cut.
-    parts: Parts,
+    parts: ParallelChunks,
     /// Where the part to do begins and ends.
     part: [Value; 2],
     /// Where scratch memory begins, and how much of it is used.
@@ -276,7 +276,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             flags,
             fault,
             looks: poll::Looks::default(),
-            parts: Parts::of(nest),
+            parts: ParallelChunks::of(nest),
             part,
             scratch,
             scratch_bytes: 0,

@@ -5,7 +5,7 @@
 use super::walk::{Mark, Mode, Walk};
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;
-use vinelift_nest::{Bound, BufferId, bound};
+use vinelift_nest::{BufferId, ValueRange, value_ranges};
 use vinelift_ops::{Infer, Op};
 use vinelift_tensor::{Tensor, element_count};
 
@@ -52,19 +52,19 @@ impl Walk<'_> {
             let position = kernel.buffers.iter().position(|b| *b == buffer)?;
             Some(BufferId(position as u32))
         };
-        let mut given: FxHashMap<BufferId, Vec<Bound>> = FxHashMap::default();
+        let mut given: FxHashMap<BufferId, Vec<ValueRange>> = FxHashMap::default();
         for tensor in inputs {
             let buffer = self.buffers.get(tensor).and_then(|b| inner(*b));
             let known = self.bounds.get(tensor).cloned();
             let known = known.or_else(|| exact(self.values.get(tensor)?));
             given.extend(buffer.zip(known));
         }
-        let Some(mut found) = bound(&kernel.nest, given, LIMIT) else {
+        let Some(mut found) = value_ranges(&kernel.nest, given, LIMIT) else {
             return;
         };
         for (tensor, buffer) in targets {
             if let Some(bounds) = inner(buffer).and_then(|b| found.remove(&b))
-                && bounds.iter().any(|b| *b != Bound::Unknown)
+                && bounds.iter().any(|b| *b != ValueRange::Unknown)
             {
                 self.bounds.insert(tensor, bounds);
             }
@@ -73,13 +73,18 @@ impl Walk<'_> {
 }
 
 /// The elements of a small tensor.
-fn exact(tensor: &Tensor) -> Option<Vec<Bound>> {
+fn exact(tensor: &Tensor) -> Option<Vec<ValueRange>> {
     if tensor.element_count() > LIMIT {
         return None;
     }
     if let Ok(values) = tensor.to_i64_vec() {
-        return Some(values.into_iter().map(Bound::exactly).collect());
+        return Some(values.into_iter().map(ValueRange::exactly).collect());
     }
     let values = tensor.to_f64_vec().ok()?;
-    Some(values.into_iter().map(|x| Bound::Float(x, x)).collect())
+    Some(
+        values
+            .into_iter()
+            .map(|x| ValueRange::Float(x, x))
+            .collect(),
+    )
 }

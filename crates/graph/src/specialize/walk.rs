@@ -9,7 +9,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vinelift_nest::{Bound, BufferId, LayerId, MAX_RANK, Nest, Role};
+use vinelift_nest::{BufferId, LayerId, MAX_RANK, Nest, Role, ValueRange};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count};
 
@@ -39,7 +39,7 @@ pub(super) struct Walk<'a> {
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
     /// What is known of the elements of small tensors that are not constant.
-    pub(super) bounds: FxHashMap<TensorId, Vec<Bound>>,
+    pub(super) bounds: FxHashMap<TensorId, Vec<ValueRange>>,
     /// Tensors whose contents can be had when the nest runs.
     pub(super) available: FxHashSet<TensorId>,
     pub(super) nest: Nest,
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let values: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
-        let bounds: Vec<Option<Vec<Bound>>> =
+        let bounds: Vec<Option<Vec<ValueRange>>> =
             inputs.iter().map(|t| self.bounds.get(t).cloned()).collect();
         let cx = Infer::new(def, &types, &values)?.with_bounds(&bounds);
         let results = op.infer(&cx)?;

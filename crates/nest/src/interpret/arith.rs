@@ -1,6 +1,6 @@
 //! The primitive functions, over values as bits in the low end of a `u64`.
 
-use crate::scalar::{Binary, Unary};
+use crate::ir::{Binary, Unary};
 use half::f16;
 use vinelift_tensor::ElementType::{self, *};
 

@@ -2,8 +2,7 @@
 
 use super::analyze::{Needed, check_nesting, set_levels, set_steps};
 use super::{InterpretError, arith};
-use crate::nest::{Axis, Mode, Nest, SiteId, Stage};
-use crate::scalar::{AxisId, Binary, Kind, Policy, Scalar, Unary};
+use crate::ir::{Axis, AxisId, Binary, Kind, Mode, Nest, Policy, Scalar, SiteId, Stage, Unary};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 

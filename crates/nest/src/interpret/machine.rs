@@ -4,7 +4,7 @@ use super::compile::{Id, Loop, Node, Op, Program};
 use super::memory::{MISSING, Memory};
 use super::rows::Rows;
 use super::{InterpretError, arith};
-use crate::fault::Fault;
+use crate::ir::Fault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_tensor::ElementType;
 

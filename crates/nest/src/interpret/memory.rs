@@ -1,8 +1,8 @@
 //! The buffers of a run: checked addressing, and elements as bits.
 
 use super::{BufferBytes, InterpretError};
-use crate::effects::Effects;
-use crate::nest::{Buffer, BufferId, Nest, Role};
+use crate::analysis::Effects;
+use crate::ir::{Buffer, BufferId, Nest, Role};
 use std::string::String;
 use std::sync::Arc;
 use vinelift_tensor::AlignedBytes;

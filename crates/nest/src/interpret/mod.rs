@@ -20,9 +20,8 @@ mod machine;
 mod memory;
 mod rows;
 
-use crate::fault::Fault;
-use crate::legalize::{legalize, legalize_with_halves};
-use crate::nest::Nest;
+use crate::ir::{Fault, Nest};
+use crate::math::{legalize, legalize_with_halves};
 use compile::Program;
 use machine::Machine;
 use memory::Memory;
@@ -121,7 +120,7 @@ pub fn interpret_until(
     let mut memory = Memory::new(&nest, buffers)?;
     let mut start = 0;
     while start < nest.stages.len() {
-        let end = nest.turns(start);
+        let end = nest.group_end(start);
         let stages = nest.stages[start..end].iter();
         let programs: Vec<Program> = stages
             .map(|stage| Program::new(&nest, stage))

@@ -227,9 +227,8 @@ mod tests {
     use super::*;
     use crate::build::{index, number};
     use crate::interpret::BufferBytes;
-    use crate::legalize::legalize_with_halves;
-    use crate::nest::{Buffer, Nest, Role, Site};
-    use crate::scalar::{Policy, Scalar};
+    use crate::ir::{Buffer, Nest, Policy, Role, Scalar, Site};
+    use crate::math::legalize_with_halves;
     use std::sync::atomic::AtomicBool;
     use vinelift_tensor::ElementType::{F16, F32, I8, I64};
 

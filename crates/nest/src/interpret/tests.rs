@@ -1,8 +1,9 @@
 use super::memory::{get, set};
 use super::*;
 use crate::build::*;
-use crate::nest::{Axis, BufferId, LayerId, Mode, Role, Site, Stage};
-use crate::scalar::{AxisId, Binary, Policy, Scalar, Unary};
+use crate::ir::{
+    Axis, AxisId, Binary, BufferId, LayerId, Mode, Policy, Role, Scalar, Site, Stage, Unary,
+};
 use vinelift_tensor::ElementType::{self, *};
 
 /// `f` of each tuple of values, which come and go as bits, one list for each input.
@@ -55,7 +56,7 @@ fn unpack(ty: ElementType, bytes: &[u8], count: usize) -> Vec<i64> {
 
 /// Runs a nest of integer buffers; returns the last one and the result.
 fn run(nest: &Nest, inputs: &[&[i64]]) -> (Vec<i64>, Result<(), InterpretError>) {
-    let size = |b: &crate::nest::Buffer| b.shape.iter().product::<usize>();
+    let size = |b: &crate::Buffer| b.shape.iter().product::<usize>();
     let mut memory: Vec<Vec<u8>> = nest
         .buffers
         .iter()

@@ -5,7 +5,7 @@
 //! `(-1)^s (mantissa / 2^m) 2^(1 - b)`. Decoding is exact; encoding rounds once, to nearest even.
 
 use crate::build::number;
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 use vinelift_tensor::ElementType::{self, *};
 
 /// What the codes of `nf4` mean: quantiles of a normal distribution (QLoRA, Dettmers et al. 2023).

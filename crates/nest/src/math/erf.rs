@@ -3,7 +3,7 @@
 use super::exponential::exp;
 use super::words::*;
 use crate::build::select;
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 
 /// `erf(x) = 2 / sqrt(π) · ∫ e^(-t^2) dt` from 0 to `x`:
 /// * `x + x P(x^2) / Q(x^2)` up to 0.84375,

@@ -4,7 +4,7 @@
 
 use super::words::*;
 use crate::build::{number, select};
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
 /// `e^x`

@@ -3,7 +3,7 @@
 use super::exponential::{exp_scaled, expm1, log1p};
 use super::words::*;
 use crate::build::select;
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 
 /// `sinh(x) = (t + t / (t + 1)) / 2` with `t = e^|x| - 1`, and `e^|x| / 2` where that is as exact.
 pub(super) fn sinh(x: &Scalar) -> Scalar {

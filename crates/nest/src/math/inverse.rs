@@ -2,7 +2,7 @@
 
 use super::words::*;
 use crate::build::select;
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 
 /// Inverse sine: `asin(x) = x + x R(x^2)` up to 1/2, above it `π/2 - 2 asin(sqrt((1 - x) / 2))`.
 pub(super) fn asin(x: &Scalar) -> Scalar {

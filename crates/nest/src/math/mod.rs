@@ -15,13 +15,15 @@ mod erf;
 mod exponential;
 mod hyperbolic;
 mod inverse;
+mod legalize;
 mod power;
 mod single;
 mod trigonometric;
 mod words;
 
-use crate::nest::{BufferId, Nest};
-use crate::scalar::{Binary, Kind, Scalar, Unary};
+pub use legalize::{legalize, legalize_with_halves};
+
+use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
 /// The definitions, and the tables that they have added to a nest.

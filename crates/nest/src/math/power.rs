@@ -3,7 +3,7 @@
 use super::exponential::{exp, log_of_normal};
 use super::words::*;
 use crate::build::{integer, number, select};
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
 /// `x^y` of `f64`, as C's `pow` at the edges.

@@ -4,7 +4,7 @@
 
 use super::words::{clamp, two_sum};
 use crate::build::{number, select};
-use crate::scalar::{Binary, Scalar};
+use crate::ir::{Binary, Scalar};
 use vinelift_tensor::ElementType::*;
 
 /// `e^x = 2^k e^r` with `x = k ln 2 + r` (Cody–Waite); the polynomial is that of Cephes.

@@ -1,7 +1,7 @@
 //! Against the functions of the standard library, or series where it has none, over all magnitudes.
 
 use crate::interpret::tests::map;
-use crate::scalar::{Binary, Scalar, Unary};
+use crate::ir::{Binary, Scalar, Unary};
 use vinelift_tensor::ElementType::*;
 
 /// `op` of all `xs`.

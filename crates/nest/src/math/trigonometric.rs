@@ -6,8 +6,7 @@
 
 use super::words::*;
 use crate::build::{index, select};
-use crate::nest::BufferId;
-use crate::scalar::{Binary, Scalar};
+use crate::ir::{Binary, BufferId, Scalar};
 use vinelift_tensor::ElementType::*;
 
 /// Sine; `table` are the [`TWO_OVER_PI`].

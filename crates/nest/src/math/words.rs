@@ -1,7 +1,7 @@
 //! Words for writing definitions, and the parts that several share. All in `f64`.
 
 use crate::build::{number, select};
-use crate::scalar::Scalar;
+use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
 /// An `f64` constant.

@@ -7,7 +7,7 @@ use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::{Bound, Interval};
+use vinelift_nest::{Interval, ValueRange};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static V1: OpDef = shape_of(&["opset1"], Build::Op(parse::<Plain>));
@@ -47,7 +47,7 @@ impl Op for Plain {
         .infer(cx)
     }
 
-    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<Bound>> {
+    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<ValueRange>> {
         bounds(cx)
     }
 
@@ -68,7 +68,7 @@ impl Op for ShapeOf {
         )])
     }
 
-    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<Bound>> {
+    fn bounds(&self, cx: &Infer<'_>) -> Option<Vec<ValueRange>> {
         bounds(cx)
     }
 
@@ -78,10 +78,10 @@ impl Op for ShapeOf {
 }
 
 /// The dims of `data`, as far as they are known.
-fn bounds(cx: &Infer<'_>) -> Option<Vec<Bound>> {
+fn bounds(cx: &Infer<'_>) -> Option<Vec<ValueRange>> {
     let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let bound = |d: &Dim| {
-        Bound::Integer(Interval {
+        ValueRange::Integer(Interval {
             low: number(d.min),
             high: d.max.map_or(i64::MAX, number),
         })

@@ -2,12 +2,12 @@
 
 use crate::compile::plan::Slot;
 use vinelift_kernels::{Code, Coding};
-use vinelift_nest::{Contraction, Factor, Kernel, Points, Stride, Strided};
+use vinelift_nest::{Contraction, Factor, Points, Stride, Strided, SubNest};
 use vinelift_tensor::{ElementType, Tensor};
 
 /// Finds the constants of a step.
 pub(crate) struct Constants<'a> {
-    pub(crate) step: &'a Kernel,
+    pub(crate) step: &'a SubNest,
     pub(crate) slots: &'a [Slot],
 }
 

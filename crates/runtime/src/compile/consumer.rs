@@ -1,12 +1,12 @@
 //! Producer–consumer fusion at run time: the kernel after a contraction uses the results of each of its tasks while
 //! they are in the cache.
 //!
-//! Parts of the consumer run while other tasks of the contraction still read operands, so all that the two kernels may
-//! have in common is the results ([`Effects::may_follow`]), and a part uses only those of its own task ([`Reach`]).
+//! ParallelChunks of the consumer run while other tasks of the contraction still read operands, so all that the two kernels may
+//! have in common is the results ([`Effects::may_overlap`]), and a part uses only those of its own task ([`Footprint`]).
 
 use crate::compile::contraction::PackedContraction;
 use std::ops::Range;
-use vinelift_nest::{Aliases, BufferId, Effects, Kernel, Parts, Reach};
+use vinelift_nest::{Aliases, BufferId, Effects, Footprint, ParallelChunks, SubNest};
 
 /// The parts of a kernel by the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -20,25 +20,29 @@ pub(crate) struct Consumer {
 /// The elements of `producer`'s results that each turn of `consumer`, the kernel after it in the same nest, uses. `None`
 /// if the two cannot be fused: if the consumer does not use the results in their order, uses anything else that the
 /// producer writes, or writes what the producer uses.
-pub(crate) fn reach(producer: &Kernel, consumer: &Kernel, aliases: &Aliases) -> Option<Reach> {
+pub(crate) fn reach(
+    producer: &SubNest,
+    consumer: &SubNest,
+    aliases: &Aliases,
+) -> Option<Footprint> {
     let [stage] = producer.nest.stages.as_slice() else {
         return None;
     };
     let results = producer.buffers[stage.target.0 as usize];
     let position = consumer.buffers.iter().position(|b| *b == results)?;
     let [before, after] = [producer, consumer].map(|kernel| Effects::of_kernel(kernel, aliases));
-    if !after.may_follow(&before, results, aliases) {
+    if !after.may_overlap(&before, results, aliases) {
         return None;
     }
-    Reach::of(&consumer.nest, BufferId(u32::try_from(position).ok()?))
+    Footprint::of(&consumer.nest, BufferId(u32::try_from(position).ok()?))
 }
 
 impl Consumer {
     /// Of a kernel of these parts; `None` if no task completes a part.
     pub(crate) fn new(
         producer: &PackedContraction,
-        reach: Reach,
-        parts: Parts,
+        reach: Footprint,
+        parts: ParallelChunks,
     ) -> Option<Consumer> {
         let regions = producer.regions().filter(|regions| regions.len() > 1)?;
         let of_tasks: Vec<_> = regions.iter().map(|r| reach.within(parts, r)).collect();

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
-use vinelift_nest::{Contraction, Kernel, Stride, Strided};
+use vinelift_nest::{Contraction, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
@@ -56,7 +56,7 @@ impl PackedContraction {
     /// kernel for the contraction.
     pub(crate) fn new(
         contraction: &Contraction,
-        step: &Kernel,
+        step: &SubNest,
         slots: &[Slot],
         threads: usize,
         consumer: Option<u64>,

@@ -10,7 +10,9 @@ use crate::compile::step::{Engine, Step, Turns};
 use crate::stop;
 use rustc_hash::FxHashMap;
 use vinelift_codegen::{Code, KernelText};
-use vinelift_nest::{Aliases, Contraction, Kernel, Nest, Reach, Stage, parallel, split};
+use vinelift_nest::{
+    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
+};
 
 /// The kernels of a plan.
 pub(crate) struct Native {
@@ -22,14 +24,14 @@ pub(crate) struct Native {
 
 /// A kernel before it has an engine.
 struct Candidate {
-    kernel: Kernel,
+    kernel: SubNest,
     contraction: Option<Contraction>,
 }
 
 /// The engine of a kernel before there is code.
 enum Choice {
     /// A contraction kernel, and how the kernel after it uses its results if the two are fused.
-    Contraction(Box<PackedContraction>, Option<Reach>),
+    Contraction(Box<PackedContraction>, Option<Footprint>),
     /// The code of the kernel, or of another with the same canonical form.
     Code(Nest),
 }
@@ -54,11 +56,11 @@ pub(crate) fn compile(
     };
     // Each by itself: packing one operand may take much longer than all the rest.
     let all = (0..candidates.len()).collect();
-    let choices = parallel::map_apart(all, || (), |(), k| choose(k)).into_iter();
+    let choices = compiler_threads::map_apart(all, || (), |(), k| choose(k)).into_iter();
     let choices: Vec<Choice> = choices.collect::<Result<_, Error>>()?;
     let mut numbers: FxHashMap<Nest, usize> = FxHashMap::default();
     let mut functions: Vec<&Nest> = Vec::new();
-    let mut engines: Vec<(Engine, Option<Reach>)> = Vec::with_capacity(candidates.len());
+    let mut engines: Vec<(Engine, Option<Footprint>)> = Vec::with_capacity(candidates.len());
     for (choice, candidate) in choices.into_iter().zip(&candidates) {
         engines.push(match choice {
             Choice::Contraction(contraction, reach) => (Engine::Contraction(contraction), reach),
@@ -99,10 +101,10 @@ fn candidates(nest: &Nest, contracts: bool, alone: &dyn Fn(&Stage) -> bool) -> V
             contraction,
         }
     };
-    let kernels = split(nest, |stage| {
+    let kernels = kernel_ranges(nest, |stage| {
         alone(stage) || contraction(nest, stage).is_some()
     });
-    parallel::map(kernels, extract)
+    compiler_threads::map(kernels, extract)
 }
 
 /// The engine of candidate `k`.
@@ -134,12 +136,12 @@ fn choose(
 /// The steps that call the engines, and for each how it uses the results of the one before it if the two are fused.
 fn steps(
     candidates: Vec<Candidate>,
-    engines: Vec<(Engine, Option<Reach>)>,
+    engines: Vec<(Engine, Option<Footprint>)>,
     code: &Code,
     threads: usize,
-) -> (Vec<Step>, Vec<Option<Reach>>) {
+) -> (Vec<Step>, Vec<Option<Footprint>>) {
     let mut steps: Vec<Step> = Vec::with_capacity(candidates.len());
-    let mut reaches: Vec<Option<Reach>> = vec![None];
+    let mut reaches: Vec<Option<Footprint>> = vec![None];
     for (candidate, (mut engine, reach)) in candidates.into_iter().zip(engines) {
         let kernel = candidate.kernel;
         let turns = kernel.nest.stages.first().and_then(|stage| {
@@ -184,7 +186,7 @@ fn steps(
 }
 
 impl Native {
-    fn new(code: Code, mut steps: Vec<Step>, reaches: Vec<Option<Reach>>) -> Native {
+    fn new(code: Code, mut steps: Vec<Step>, reaches: Vec<Option<Footprint>>) -> Native {
         for (number, reach) in reaches.into_iter().enumerate().skip(1) {
             let (Some(reach), Some(step)) = (reach, steps.get(number)) else {
                 continue;

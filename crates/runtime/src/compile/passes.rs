@@ -6,7 +6,7 @@ use crate::{Error, Level};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use vinelift_nest::{
-    BufferId, Kept, Nest, contract, fuse, known_indices, partial_folds, quantized_products,
+    BufferId, Kept, Nest, constant_indices, contract, fuse, partial_folds, quantized_products,
     schedule, verify,
 };
 
@@ -70,8 +70,8 @@ pub(crate) fn optimize(
         contract(&mut nest, &|buffer| constant(buffer).is_some());
         record("contracted", start, Vec::new(), &nest)?;
         let start = Instant::now();
-        known_indices(&mut nest, &constant);
-        record("known indices", start, Vec::new(), &nest)?;
+        constant_indices(&mut nest, &constant);
+        record("constant indices", start, Vec::new(), &nest)?;
         let start = Instant::now();
         schedule(&mut nest);
         record("scheduled", start, Vec::new(), &nest)?;

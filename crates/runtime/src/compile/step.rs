@@ -2,12 +2,12 @@
 
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
-use vinelift_nest::{BufferId, Kernel};
+use vinelift_nest::{BufferId, SubNest};
 
 /// A kernel, with how it is called.
 pub(crate) struct Step {
     /// The stages, for messages and texts.
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: SubNest,
     pub(crate) engine: Engine,
     /// How often it runs, in turns with its neighbours of the same group.
     pub(crate) turns: Option<Turns>,

@@ -7,7 +7,7 @@
 use crate::compile::plan::{Interface, Slot};
 use crate::compile::step::Step;
 use vinelift_graph::TensorId;
-use vinelift_nest::{Aliases, BufferId, Journal, Kernel, Nest, Stage, keep_journals, verify};
+use vinelift_nest::{Aliases, BufferId, Journal, Nest, Stage, SubNest, keep_journals, verify};
 
 /// A variable whose memory can become that of the tensor which it is set to.
 pub(crate) struct InPlaceUpdate {
@@ -116,7 +116,7 @@ impl Candidate {
         })
     }
 
-    fn is_copy(&self, Kernel { nest, buffers }: &Kernel) -> bool {
+    fn is_copy(&self, SubNest { nest, buffers }: &SubNest) -> bool {
         let is_to = |stage: &Stage| buffers[stage.target.0 as usize] == self.to;
         buffers.contains(&self.from) && nest.stages.iter().all(is_to)
     }

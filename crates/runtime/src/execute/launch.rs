@@ -143,8 +143,8 @@ impl Launch {
             // tensor (`keep_journals`). Temporaries of steps that run beside each other do not overlap in the arena
             // (`Native::place`), which nothing else uses. Steps run one after the other, but for a consumer that runs
             // with the tasks of a contraction: it writes nothing that the contraction uses, and reads only results of
-            // tasks that are done (`Effects::may_follow`, `Reach::within`). Parts of one kernel lie apart
-            // (`Parts`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
+            // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
+            // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker.
             unsafe {
                 native
@@ -179,7 +179,7 @@ impl Tasks for Launch {
                 let phase = (round.turn, round.phase);
                 // SAFETY: the buffers and the scratch memory are those that `part` argues for. The result overlaps no
                 // operand, as a contraction loads nothing that it writes (`Contraction::of`), and the consumer that
-                // runs with its tasks writes nothing that it uses (`Effects::may_follow`). The second phase is started
+                // runs with its tasks writes nothing that it uses (`Effects::may_overlap`). The second phase is started
                 // when the first has ended (`Launch::step`).
                 unsafe { contraction.task(place, scratch, phase, task, worker, &self.stop) };
                 // It does not say whether it was cut short: the results are used only if it surely was not.

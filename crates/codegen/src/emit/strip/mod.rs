@@ -411,7 +411,7 @@ impl<'n> Emitter<'n, '_> {
                         let steps = match pace.points {
                             1 => turns.from,
                             points => {
-                                // Parts begin where that leaves nothing.
+                                // Chunks begin where that leaves nothing.
                                 let points = self.index(points);
                                 self.builder.ins().udiv(turns.from, points)
                             }

@@ -1,0 +1,126 @@
+//! Factors of `f32` whose elements are stored as numbers of fewer bits, with a zero point and a scale.
+//!
+//! > `(f32(buffer[..]) - zero) · scale`
+//!
+//! So networks store their weights. Where these are constant, a kernel takes them as they are.
+
+use super::{Form, Strided, factor, strided_load};
+use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, free_axes};
+use vinelift_tensor::ElementType;
+
+/// What becomes of the numbers of a factor once they are `f32`. Of what type they are, the buffer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coding {
+    /// What is subtracted.
+    pub zero: Option<Points>,
+    /// What is multiplied with after that.
+    pub scale: Option<Points>,
+}
+
+/// A value for every point of the domain's axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Points {
+    /// The same for all: the bits of an `f32`.
+    Value(u32),
+    /// `f32` of what a tensor holds.
+    Tensor {
+        /// The tensor.
+        from: Strided,
+        /// How far it steps with each axis of the domain, in elements.
+        steps: Vec<usize>,
+    },
+}
+
+/// A factor before its axes are in order.
+pub(crate) struct CodedLoad<'a> {
+    pub(crate) numbers: &'a Scalar,
+    pub(crate) zero: Option<&'a Scalar>,
+    pub(crate) scale: Option<&'a Scalar>,
+}
+
+impl<'a> CodedLoad<'a> {
+    /// What `x` is, if it is coded.
+    pub(crate) fn of(x: &'a Scalar) -> Option<CodedLoad<'a>> {
+        if x.ty() != ElementType::F32 {
+            return None;
+        }
+        let (x, scale) = match x.kind() {
+            Kind::Binary(Binary::Mul, a, b) if is_points(b) => (a, Some(b)),
+            Kind::Binary(Binary::Mul, a, b) if is_points(a) => (b, Some(a)),
+            _ => (x, None),
+        };
+        let (x, zero) = match x.kind() {
+            Kind::Binary(Binary::Sub, a, b) if is_points(b) => (a, Some(b)),
+            _ => (x, None),
+        };
+        let numbers = converted(x)?;
+        Some(CodedLoad {
+            numbers,
+            zero,
+            scale,
+        })
+    }
+
+    /// The zero point and the scale.
+    pub(crate) fn points(&self) -> impl Iterator<Item = &'a Scalar> {
+        self.zero.into_iter().chain(self.scale)
+    }
+
+    /// The coding over a domain with these axes.
+    pub(crate) fn coding(&self, nest: &Nest, outer: &[AxisId]) -> Option<Coding> {
+        let points = |x: Option<&Scalar>| match x {
+            Some(x) => points(nest, x, outer).map(Some),
+            None => Some(None),
+        };
+        Some(Coding {
+            zero: points(self.zero)?,
+            scale: points(self.scale)?,
+        })
+    }
+}
+
+/// Whether `x` is coded, with zero points and scales that belong to axes of the domain that `other` does not
+/// have, so that a kernel can take it as it is.
+pub(crate) fn is_coded(nest: &Nest, x: &Scalar, other: &Scalar, outer: &[Axis]) -> bool {
+    let Some(coded) = CodedLoad::of(x) else {
+        return false;
+    };
+    let (own, others) = (free_axes(coded.numbers), free_axes(other));
+    let belongs = |axis: &AxisId| {
+        own.contains(axis) && !others.contains(axis) && outer.iter().any(|a| a.id == *axis)
+    };
+    strided_load(nest, coded.numbers).is_some()
+        && coded
+            .points()
+            .all(|points| free_axes(points).iter().all(belongs))
+        && factor(nest, x, outer).is_some()
+}
+
+/// Whether `x` may be a zero point or a scale: a value, or a load.
+fn is_points(x: &Scalar) -> bool {
+    let is_load = |x: &Scalar| matches!(x.kind(), Kind::Load { .. });
+    x.as_const().is_some() || is_load(x) || converted(x).is_some()
+}
+
+/// The load that `x` converts, of numbers that are exact as `f32`.
+fn converted(x: &Scalar) -> Option<&Scalar> {
+    use ElementType::{F16, F32, I8, U8};
+    match x.kind() {
+        Kind::Cast(load) if x.ty() == F32 && matches!(load.ty(), I8 | U8 | F16) => {
+            matches!(load.kind(), Kind::Load { .. }).then_some(load)
+        }
+        _ => None,
+    }
+}
+
+fn points(nest: &Nest, x: &Scalar, outer: &[AxisId]) -> Option<Points> {
+    if let Some(bits) = x.as_const() {
+        return Some(Points::Value(bits as u32));
+    }
+    let (from, form): (Strided, Form) = strided_load(nest, converted(x).unwrap_or(x))?;
+    let known = |axis: &AxisId| outer.contains(axis);
+    let steps = outer.iter().map(|axis| form.step(*axis)).collect();
+    form.axes()
+        .all(known)
+        .then_some(Points::Tensor { from, steps })
+}

@@ -1,0 +1,307 @@
+//! Contractions: stages that are sums of products over strided tensors.
+
+mod coded;
+
+pub(crate) use coded::{CodedLoad, is_coded};
+pub use coded::{Coding, Points};
+
+use crate::analysis::Linear;
+use crate::ir::{
+    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Scalar, Stage, row_major, visit,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U8};
+use vinelift_tensor::element_count;
+
+/// A stage that is a sum of products over strided tensors, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contraction {
+    /// Of the sums: `f32` or `f64`, which is then that of the factors, or `i32`. Then one factor is `u8`, and the
+    /// other `i8`.
+    pub ty: ElementType,
+    /// Where the sums go.
+    pub out: Strided,
+    /// The first factor.
+    pub left: Factor,
+    /// The second factor.
+    pub right: Factor,
+    /// The axes of the domain, outermost first, and then those summed over, in order.
+    pub axes: Vec<Stride>,
+    /// How many of the axes are the domain's.
+    pub outer: usize,
+    /// The outermost axis of the domain, if the stage takes turns; it is none of `axes`.
+    pub turn: Option<Stride>,
+}
+
+/// One factor of the products.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Where its elements are.
+    pub tensor: Strided,
+    /// What makes elements of what is there, if they are coded.
+    pub coding: Option<Coding>,
+}
+
+/// A tensor in a buffer, from an element on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The offset at the first point of all axes, in elements.
+    pub base: usize,
+}
+
+/// How far the tensors step with an axis, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stride {
+    /// Number of points.
+    pub extent: usize,
+    /// Of the first factor.
+    pub left: usize,
+    /// Of the second factor.
+    pub right: usize,
+    /// Of the sums; 0 for an axis that is summed over.
+    pub out: usize,
+}
+
+/// Fewer products than this are loops.
+const LEAST_PRODUCTS: usize = 1024;
+
+/// Fewer results than this from one row of an operand are loops.
+const LEAST_WIDTH: usize = 4;
+
+/// The sums of windows that slide over rows at least so long are loops, if their products share no more than
+/// what the window slides over, of so many products at most.
+const LEAST_ROW: usize = 3;
+const MOST_WINDOW: usize = 49;
+
+impl Contraction {
+    /// What `stage` computes, if it is a contraction that is worth a kernel.
+    pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
+        let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
+            return None;
+        };
+        let (left, right) = body.as_term()?;
+        let (turn, domain) = match (stage.group, stage.domain.split_first()) {
+            (Some(_), Some((turn, domain))) => (Some(turn), domain),
+            _ => (None, stage.domain.as_slice()),
+        };
+        let (left, left_form) = factor(nest, left, domain)?;
+        let (right, right_form) = factor(nest, right, domain)?;
+        let out_form = offset(nest, stage.target, &stage.at)?;
+        let reads_itself = stage.loads().contains(&stage.target);
+        if stage.mode != Mode::Set || reads_itself {
+            return None;
+        }
+        let stride = |axis: &Axis| Stride {
+            extent: axis.extent,
+            left: left_form.step(axis.id),
+            right: right_form.step(axis.id),
+            out: out_form.step(axis.id),
+        };
+        let contraction = Contraction {
+            ty: stage.value.ty(),
+            out: Strided {
+                buffer: stage.target,
+                base: out_form.base,
+            },
+            left,
+            right,
+            axes: domain.iter().chain(axes).map(stride).collect(),
+            outer: domain.len(),
+            turn: turn.map(stride),
+        };
+        let fits = contraction.is_injective() && contraction.codes_fit() && contraction.pays();
+        fits.then_some(contraction)
+    }
+
+    /// Whether no two points of the domain share an element of the result.
+    fn is_injective(&self) -> bool {
+        let outer = self.axes[..self.outer].iter().filter(|a| a.extent > 1);
+        let mut steps: Vec<(usize, usize)> = outer.map(|a| (a.out, a.extent)).collect();
+        steps.sort_unstable();
+        let mut reach = 0usize;
+        steps.into_iter().all(|(step, extent)| {
+            let apart = step > reach;
+            reach = reach.saturating_add(step.saturating_mul(extent - 1));
+            apart
+        })
+    }
+
+    /// Whether zero points and scales belong to axes of one factor alone.
+    fn codes_fit(&self) -> bool {
+        let fits = |factor: &Factor, own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
+            let coding = factor
+                .coding
+                .iter()
+                .flat_map(|c| c.zero.iter().chain(&c.scale));
+            coding.into_iter().all(|points| match points {
+                Points::Value(_) => true,
+                Points::Tensor { steps, .. } => steps.iter().zip(&self.axes).all(|(step, axis)| {
+                    *step == 0 || axis.extent == 1 || (own(axis) > 0 && other(axis) == 0)
+                }),
+            })
+        };
+        fits(&self.left, |a| a.left, |a| a.right) && fits(&self.right, |a| a.right, |a| a.left)
+    }
+
+    /// Whether a kernel has enough to do, and results that share what it loads.
+    fn pays(&self) -> bool {
+        let product = |mut extents: &mut dyn Iterator<Item = usize>| {
+            (&mut extents).fold(1usize, usize::saturating_mul)
+        };
+        let products = product(&mut self.axes.iter().map(|a| a.extent));
+        let outer = &self.axes[..self.outer];
+        let only = |own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
+            let axes = outer.iter().filter(|a| own(a) > 0 && other(a) == 0);
+            product(&mut axes.map(|a| a.extent))
+        };
+        let (m, n) = (only(|a| a.left, |a| a.right), only(|a| a.right, |a| a.left));
+        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH;
+        enough && !(m.min(n) == 1 && self.slides())
+    }
+
+    /// Whether it slides windows along long rows, as convolutions do that keep channels apart: loops over rows
+    /// have whole vectors without a copy, and each vector once for several rows.
+    fn slides(&self) -> bool {
+        let (outer, inner) = self.axes.split_at(self.outer);
+        let window: usize = inner.iter().map(|a| a.extent).product();
+        let Some(row) = outer.iter().rfind(|a| a.extent > 1) else {
+            return false;
+        };
+        let slides = |along: fn(&Stride) -> usize| {
+            let steps = |a: &&Stride| a.extent > 1 && along(a) > 0;
+            let mut taps = inner.iter().filter(steps);
+            let is_along = |tap: &Stride| {
+                let mut places = outer.iter().filter(steps);
+                places.any(|place| {
+                    (along(place) / along(tap)).clamp(1, 2) * along(tap) == along(place)
+                })
+            };
+            (1..=2).contains(&along(row)) && taps.all(is_along)
+        };
+        let long = row.out == 1 && row.extent >= LEAST_ROW && window <= MOST_WINDOW;
+        long && window > 1 && (slides(|a| a.left) || slides(|a| a.right))
+    }
+}
+
+/// An affine offset: a base, and what each axis adds.
+pub(crate) struct Form {
+    base: usize,
+    steps: FxHashMap<AxisId, usize>,
+}
+
+impl Form {
+    pub(crate) fn step(&self, axis: AxisId) -> usize {
+        self.steps.get(&axis).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn axes(&self) -> impl Iterator<Item = &AxisId> {
+        self.steps.keys()
+    }
+}
+
+/// The offset of `buffer[at]`, if it is affine and steps forward with every axis.
+pub(crate) fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
+    let shape = &nest.buf(buffer).shape;
+    element_count(shape).filter(|n| *n > 0)?;
+    let sum = Linear::of_access(at, &row_major(shape));
+    let mut steps = FxHashMap::default();
+    for (atom, k) in &sum.terms {
+        let Kind::Axis(id) = atom.kind() else {
+            return None;
+        };
+        steps.insert(*id, usize::try_from(*k).ok()?);
+    }
+    Some(Form {
+        base: usize::try_from(sum.constant).ok()?,
+        steps,
+    })
+}
+
+/// A factor, and how it steps: a load whose offset is affine, or one of coded numbers.
+pub(crate) fn factor(nest: &Nest, x: &Scalar, domain: &[Axis]) -> Option<(Factor, Form)> {
+    let x = byte(x).unwrap_or(x);
+    let coded = CodedLoad::of(x);
+    let (tensor, form) = strided_load(nest, coded.as_ref().map_or(x, |c| c.numbers))?;
+    let outer: Vec<AxisId> = domain.iter().map(|a| a.id).collect();
+    let coding = match coded {
+        Some(coded) => Some(coded.coding(nest, &outer)?),
+        None => None,
+    };
+    Some((Factor { tensor, coding }, form))
+}
+
+/// A load whose offset is affine.
+pub(crate) fn strided_load(nest: &Nest, x: &Scalar) -> Option<(Strided, Form)> {
+    let Kind::Load { buffer, at } = x.kind() else {
+        return None;
+    };
+    let form = offset(nest, *buffer, at)?;
+    let base = form.base;
+    let strided = Strided {
+        buffer: *buffer,
+        base,
+    };
+    Some((strided, form))
+}
+
+/// The number of 8 bits that `x` is as an `i32`.
+pub(crate) fn byte(x: &Scalar) -> Option<&Scalar> {
+    match x.kind() {
+        Kind::Cast(byte) if x.ty() == I32 && matches!(byte.ty(), U8 | I8) => Some(byte),
+        _ => None,
+    }
+}
+
+/// `x`, if it is a sum of products from zero over at least one point, of floats, or of one `u8` and one `i8`.
+pub(crate) fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
+    let Kind::Reduce {
+        op: Binary::Add,
+        axes,
+        init,
+        body,
+    } = x.kind()
+    else {
+        return None;
+    };
+    let (left, right) = body.as_term()?;
+    let is_known = match x.ty() {
+        F32 | F64 => true,
+        I32 => byte(left)
+            .zip(byte(right))
+            .is_some_and(|(left, right)| left.ty() != right.ty()),
+        _ => false,
+    };
+    let fits = is_known && init.as_const() == Some(0) && axes.iter().all(|a| a.extent > 0);
+    fits.then_some(x)
+}
+
+/// The sums of products in a stage's value that stand in no other fold, do not read what the stage
+/// writes, and can be computed whether they are needed or not.
+pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
+    let mut found: Vec<Scalar> = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![&stage.value];
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        match x.kind() {
+            Kind::Reduce { .. } => {
+                let mut fits = sum_of_products(x).is_some();
+                visit(x, &mut |y| match y.kind() {
+                    Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
+                    Kind::Wrap(w) => fits &= w.policy.zero,
+                    Kind::Reduce { .. } => fits &= y.address() == x.address(),
+                    _ => {}
+                });
+                if fits {
+                    found.push(x.clone());
+                }
+            }
+            _ => open.extend(x.children()),
+        }
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! Which elements of a buffer the chunks of a nest use.
+
+use crate::analysis::ParallelChunks;
+use crate::analysis::spans::{Span, widen};
+use crate::ir::{BufferId, Nest};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Which elements of a buffer the turns of a nest use: turn `k` some of those from `k·step + low` to
+/// `k·step + high`, in row-major order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    step: i64,
+    low: i64,
+    high: i64,
+}
+
+impl Footprint {
+    /// How the turns of `nest` use `buffer`, if they move along it.
+    pub fn of(nest: &Nest, buffer: BufferId) -> Option<Footprint> {
+        let parts = ParallelChunks::of(nest);
+        let extent = parts.extent;
+        let is_whole =
+            extent == 1 || parts.dim.is_some() || nest.stages.iter().any(|s| s.group.is_some());
+        let mut spans = FxHashMap::default();
+        spans.insert(buffer, Span::default());
+        (!is_whole).then(|| widen(nest, extent, &mut spans))??;
+        let (step, low, high) = spans[&buffer].known?;
+        Some(Footprint { step, low, high })
+    }
+
+    /// The largest part that uses no elements of the buffer but those of `region`; `parts` are those of the
+    /// nest.
+    pub fn within(self, parts: ParallelChunks, region: &Range<usize>) -> Option<Range<usize>> {
+        let Footprint { step, low, high } = self;
+        let ParallelChunks { extent, grain, .. } = parts;
+        let (start, end) = (
+            i64::try_from(region.start).ok()?,
+            i64::try_from(region.end).ok()?,
+        );
+        // The first turn with k·step + low ≥ start, and the first with k·step + high ≥ end.
+        let first = start
+            .checked_sub(low)?
+            .checked_add(step - 1)?
+            .div_euclid(step);
+        let last = end
+            .checked_sub(high)?
+            .checked_add(step - 1)?
+            .div_euclid(step);
+        let first = usize::try_from(first.max(0)).ok()?.next_multiple_of(grain);
+        let last = usize::try_from(last.max(0)).ok()?.min(extent);
+        let last = if last == extent {
+            last
+        } else {
+            last / grain * grain
+        };
+        let part = first..last;
+        (first < last && parts.allow(&part)).then_some(part)
+    }
+}

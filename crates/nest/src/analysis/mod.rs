@@ -1,0 +1,35 @@
+//! What follows from a nest, without changing it.
+//!
+//! An analysis knows the data ([`crate::ir`]) and other analyses, and no pass.
+
+mod contraction;
+mod cost;
+mod effects;
+mod footprint;
+mod interval;
+mod kernel_ranges;
+mod linear;
+mod parallel_chunks;
+mod quotients;
+mod ranges;
+mod scan;
+mod spans;
+mod value_ranges;
+mod verify;
+
+pub(crate) use contraction::{CodedLoad, byte, is_coded, offset, strided_load, sums};
+pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
+pub use effects::{Aliases, Effects};
+pub use footprint::Footprint;
+pub use interval::Interval;
+pub use kernel_ranges::kernel_ranges;
+pub(crate) use linear::{Linear, narrow};
+pub use parallel_chunks::ParallelChunks;
+pub(crate) use parallel_chunks::{dim_apart, may_collide};
+pub(crate) use quotients::{divide, flat_offset, remainder};
+pub use ranges::Ranges;
+pub(crate) use ranges::ranges_of;
+pub use scan::Scan;
+pub use value_ranges::{ValueRange, value_ranges};
+pub(crate) use verify::is_proven;
+pub use verify::{VerifyError, verify};

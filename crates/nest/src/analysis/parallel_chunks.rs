@@ -1,0 +1,397 @@
+//! Into which parts a nest can be cut that may run in any order, or at the same time.
+
+use crate::analysis::Effects;
+use crate::analysis::spans::{Span, widen};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_stage};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// A nest that does the same in one go and part by part.
+///
+/// Each stage's loop over the [axis](ParallelChunks::axis) that is shared out, mostly the outermost one, goes round
+/// `extent` times, or a multiple of that. A part is a range of `0..extent`: it does the turns of every stage
+/// that are its share, stage after stage. What different parts write lies apart, and no part reads what another
+/// writes; parts of any sizes cover the nest, in any order. At most one stage can fault, so the fault of the
+/// first part that has one is that of the whole nest if parts follow each other; if not, that is the fault of
+/// the whole nest, run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParallelChunks {
+    /// Turns that are shared out.
+    pub extent: usize,
+    /// A part begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
+    pub grain: usize,
+    /// The dim of the target that is shared out, where that of the outermost loops cannot be: its index at all
+    /// stages is an axis. A part is no run of the nest's points then.
+    pub dim: Option<usize>,
+}
+
+/// Points that a part of a loop should have at least, if nothing is inside that loop.
+const LEAST_POINTS: usize = 256;
+
+/// Points that a part of an inner loop should have at least: as many as make a line of the cache or more, which
+/// parts should not share.
+const LEAST_COLUMNS: usize = 16;
+
+impl ParallelChunks {
+    /// Of a nest that cannot be cut.
+    pub const WHOLE: ParallelChunks = ParallelChunks {
+        extent: 1,
+        grain: 1,
+        dim: None,
+    };
+
+    /// The largest parts that `nest` can be cut into; [`ParallelChunks::WHOLE`] if it cannot.
+    pub fn of(nest: &Nest) -> ParallelChunks {
+        if let [stage] = nest.stages.as_slice()
+            && stage.group.is_some()
+        {
+            // One after the other, as its turns come.
+            return ParallelChunks {
+                extent: stage.turns(),
+                ..ParallelChunks::WHOLE
+            };
+        }
+        cut(nest)
+            .or_else(|| cut_inside(nest))
+            .unwrap_or(ParallelChunks::WHOLE)
+    }
+
+    /// The axis of a stage whose turns are shared out.
+    pub fn axis(self, stage: &Stage) -> Option<Axis> {
+        let Some(dim) = self.dim else {
+            return stage.outermost();
+        };
+        let is_index = |axis: &&Axis| stage.at[dim].is_axis(axis.id);
+        stage.domain.iter().find(is_index).copied()
+    }
+
+    /// Into how many parts it can be cut, `count` at most.
+    pub fn count(self, count: usize) -> usize {
+        count.min(self.extent / self.grain).max(1)
+    }
+
+    /// The `k`-th of `count` parts that cover `0..extent`, of about the same length; `count` is one that
+    /// [`ParallelChunks::count`] gave.
+    pub fn range(self, k: usize, count: usize) -> Range<usize> {
+        let ParallelChunks { extent, grain, .. } = self;
+        let bound = |k: usize| match k == count {
+            true => extent,
+            // Not the other way round: the product may be too large.
+            false => (extent / grain * k / count) * grain,
+        };
+        bound(k)..bound(k + 1)
+    }
+
+    /// At most `count` ranges that cover `0..extent`, of about the same length.
+    pub fn ranges(self, count: usize) -> Vec<Range<usize>> {
+        let count = self.count(count);
+        (0..count).map(|k| self.range(k, count)).collect()
+    }
+
+    /// A part as smaller parts, one after the other; `count` of them would be about the whole. It stays one if a
+    /// dim is shared out: short runs of many rows take longer than they save.
+    pub fn pieces(self, part: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let count = if self.dim.is_some() { 1 } else { count };
+        let length = (self.extent / count.max(1)).next_multiple_of(self.grain);
+        let length = length.max(self.grain);
+        let mut start = part.start;
+        std::iter::from_fn(move || {
+            let left = part.end.checked_sub(start).filter(|left| *left > 0)?;
+            // What would be left may not be less than a part.
+            let length = if left < length + self.grain {
+                left
+            } else {
+                length
+            };
+            start += length;
+            Some(start - length..start)
+        })
+    }
+
+    /// Whether `part` is one that may be run.
+    pub fn allow(self, part: &Range<usize>) -> bool {
+        let whole = *part == (0..self.extent);
+        let starts = part.start.is_multiple_of(self.grain);
+        let ends = part.end == self.extent || part.end.is_multiple_of(self.grain);
+        whole || (starts && ends && part.end <= self.extent && part.len() >= self.grain)
+    }
+}
+
+/// Whether the turns of a stage's outermost loop may write the same element: it is reached through indices that
+/// depend on data, and the axis of that loop is not an index itself.
+pub(crate) fn may_collide(stage: &Stage) -> bool {
+    let is_index = |axis: Axis| stage.at.iter().any(|i| i.is_axis(axis.id));
+    stage.at.iter().any(|i| matches!(i.kind(), Kind::Wrap(_)))
+        && stage.outermost().is_some_and(|outer| !is_index(outer))
+}
+
+/// The dim of a stage's target whose turns write different elements where those of the outermost loop may write
+/// the same: its index is an axis, on which those that depend on data depend.
+pub(crate) fn dim_apart(stage: &Stage) -> Option<usize> {
+    let is_wrap = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(_));
+    let differs = |axis: &AxisId| {
+        stage
+            .at
+            .iter()
+            .filter(is_wrap)
+            .any(|i| free_axes(i).contains(axis))
+    };
+    stage.at.iter().rposition(|i| match i.kind() {
+        Kind::Axis(id) => differs(id),
+        _ => false,
+    })
+}
+
+/// ParallelChunks along a dim of the only target of a nest, for indices that differ along it.
+fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
+    let first = nest.stages.first()?;
+    let dim = nest.stages.iter().find(|stage| may_collide(stage));
+    let dim = dim.and_then(dim_apart);
+    // Another target may have fewer dims, or be indexed in another way.
+    if nest.stages.iter().any(|stage| stage.target != first.target) {
+        return None;
+    }
+    let extent = *nest.buf(first.target).shape.get(dim?)?;
+    let parts = ParallelChunks {
+        extent,
+        grain: LEAST_COLUMNS,
+        dim,
+    };
+    let fits = |stage: &Stage| {
+        let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
+        is_whole && stage.group.is_none() && stage.domain.iter().all(|axis| axis.extent > 0)
+    };
+    let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
+    let is_long = extent >= 2 * LEAST_COLUMNS;
+    let is_packed = nest.buf(first.target).ty.is_packed();
+    // A fault is looked for again in all parts, one after the other.
+    let repeats = Effects::of(&nest.stages).faults_again();
+    (is_one && is_long && !is_packed && repeats && nest.stages.iter().all(fits)).then_some(parts)
+}
+
+fn cut(nest: &Nest) -> Option<ParallelChunks> {
+    let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
+    let stages: Vec<&Stage> = nest.stages.iter().filter(runs).collect();
+    let outer: Vec<Axis> = stages
+        .iter()
+        .map(|s| s.outermost())
+        .collect::<Option<_>>()?;
+    let extent = outer.iter().map(|axis| axis.extent).min()?;
+    let mut grain = 1;
+    for (stage, axis) in stages.iter().zip(&outer) {
+        let turns = axis.extent / extent;
+        if !axis.extent.is_multiple_of(extent) {
+            return None;
+        }
+        if stage
+            .domain
+            .iter()
+            .all(|a| a.extent == 1 || a.id == axis.id)
+        {
+            grain = grain.max(LEAST_POINTS.div_ceil(turns));
+        }
+    }
+    if extent < 2 * grain || stages.iter().filter(|s| may_fault(s)).count() > 1 {
+        return None;
+    }
+    let mut spans: FxHashMap<BufferId, Span> = FxHashMap::default();
+    for stage in &stages {
+        if nest.buf(stage.target).ty.is_packed() {
+            return None;
+        }
+        spans.insert(stage.target, Span::default());
+    }
+    widen(nest, extent, &mut spans)?;
+    spans
+        .values()
+        .all(Span::is_apart)
+        .then_some(ParallelChunks {
+            extent,
+            grain,
+            dim: None,
+        })
+}
+
+/// Whether evaluating a stage can end the run with a fault.
+fn may_fault(stage: &Stage) -> bool {
+    let mut found = false;
+    visit_stage(stage, &mut |x| {
+        found |= matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero);
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Footprint;
+    use crate::build::*;
+    use crate::ir::{Binary, Mode, Policy, Role, Site};
+    use crate::schedule;
+    use vinelift_tensor::ElementType::{F32, I32, U4};
+
+    /// `y[i, wrap(indices[i, j])] += 1` after `y = x` of so many columns, or `y[wrap(indices[i, j]), j] += 1`.
+    fn scatter(rows: bool, columns: usize) -> Nest {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, columns], Role::Input);
+        let indices = nest.buffer("indices", I32, &[64, columns], Role::Input);
+        let y = nest.buffer("y", F32, &[64, columns], Role::Output);
+        let layer = nest.layer("s", "Scatter, opset1");
+        nest.define(vec![], y, |n, at| n.load(x, at.to_vec()));
+        let domain = nest.axes(&[64, columns]);
+        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let index = nest.load(indices, at.clone());
+        let input = "indices".to_owned();
+        let extent = if rows { columns } else { 64 };
+        let index = nest.wrap(
+            index,
+            extent,
+            Policy::WRAP,
+            Site { layer, input },
+            at.clone(),
+        );
+        let at = match rows {
+            true => vec![at[0].clone(), index],
+            false => vec![index, at[1].clone()],
+        };
+        nest.stages.push(Stage {
+            domain,
+            target: y,
+            at,
+            mode: Mode::Combine(Binary::Add),
+            value: number(1.0, F32),
+            layers: vec![],
+            group: None,
+        });
+        nest
+    }
+
+    #[test]
+    fn updates_are_shared_out_where_they_lie_apart() {
+        let whole = ParallelChunks {
+            extent: 64,
+            ..ParallelChunks::WHOLE
+        };
+        assert_eq!(ParallelChunks::of(&scatter(true, 32)), whole);
+        let mut scheduled = scatter(true, 32);
+        schedule(&mut scheduled);
+        assert_eq!(ParallelChunks::of(&scheduled), whole);
+        assert_eq!(
+            ParallelChunks::of(&scatter(false, 16)),
+            ParallelChunks::WHOLE
+        );
+    }
+
+    #[test]
+    fn updates_are_shared_out_by_columns_where_rows_may_be_the_same() {
+        let found = |updates: &Nest| ParallelChunks::of(updates).dim.is_some();
+        let scheduled = |mut nest: Nest| {
+            schedule(&mut nest);
+            nest
+        };
+        let updates = scatter(false, 32);
+        let parts = ParallelChunks {
+            extent: 32,
+            grain: LEAST_COLUMNS,
+            dim: Some(1),
+        };
+        assert_eq!(ParallelChunks::of(&updates), parts);
+        assert_eq!(ParallelChunks::of(&scheduled(updates.clone())), parts);
+        for stage in &updates.stages {
+            assert_eq!(parts.axis(stage), Some(stage.domain[1]));
+        }
+        let mut alone = updates.clone();
+        alone.stages.remove(0);
+        assert_eq!(ParallelChunks::of(&alone), parts);
+        // Rows of their own, too few columns, and what reads the rows of others.
+        assert!(!found(&scatter(true, 32)));
+        assert!(!found(&scatter(false, 31)));
+        let mut reads = updates.clone();
+        let target = reads.stages[0].target;
+        reads.stages[1].value = reads.load(target, vec![index(0), index(1)]);
+        assert_eq!(ParallelChunks::of(&reads), ParallelChunks::WHOLE);
+    }
+
+    /// The first stage may have a target of fewer dims than the one that is updated.
+    #[test]
+    fn several_targets_are_not_cut_along_a_dim_of_one() {
+        let mut nest = scatter(false, 64);
+        let sums = nest.buffer("sums", F32, &[64], Role::Temporary);
+        let zero = nest.stages[0].clone();
+        nest.define(vec![], sums, |_, _| number(0.0, F32));
+        nest.stages.rotate_right(1);
+        assert_ne!(nest.stages[0].target, zero.target);
+        assert_eq!(ParallelChunks::of(&nest), ParallelChunks::WHOLE);
+    }
+
+    #[test]
+    fn no_part_reads_what_another_writes() {
+        let shifted = |by: i64| {
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", F32, &[64, 300], Role::Input);
+            let t = nest.buffer("t", F32, &[65, 300], Role::Temporary);
+            let y = nest.buffer("y", F32, &[64, 300], Role::Output);
+            nest.define(vec![], t, |n, at| {
+                n.load(x, vec![at[0].min(index(63)), at[1].clone()])
+            });
+            nest.stages[0].domain[0].extent = 64;
+            nest.define(vec![], y, |n, at| {
+                n.load(t, vec![&at[0] + by, at[1].clone()])
+            });
+            ParallelChunks::of(&nest)
+        };
+        assert_eq!(shifted(0).extent, 64);
+        assert_eq!(shifted(1), ParallelChunks::WHOLE);
+    }
+
+    #[test]
+    fn a_part_follows_what_it_uses() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, 300], Role::Input);
+        let y = nest.buffer("y", F32, &[32, 300], Role::Output);
+        // Turn `k` uses rows `2k` and `2k + 1`.
+        nest.define(vec![], y, |n, at| {
+            let row = &at[0] * 2;
+            let next = &row + 1;
+            n.load(x, vec![row, at[1].clone()]) + n.load(x, vec![next, at[1].clone()])
+        });
+        let parts = ParallelChunks::of(&nest);
+        assert_eq!((parts.extent, parts.grain), (32, 1));
+        let reach = Footprint::of(&nest, x).unwrap();
+        let within = |rows: Range<usize>, more| {
+            reach.within(parts, &(rows.start * 300..rows.end * 300 + more))
+        };
+        assert_eq!(within(0..64, 0), Some(0..32));
+        assert_eq!(within(0..10, 0), Some(0..5));
+        assert_eq!(within(10..15, 299), Some(5..7));
+        assert_eq!(within(11..16, 0), Some(6..8));
+        assert_eq!(within(11..13, 0), None);
+        assert_eq!(within(12..13, 0), None);
+        // What is the same for all turns has no reach.
+        let z = nest.buffer("z", F32, &[300], Role::Input);
+        nest.define(vec![], y, |n, at| n.load(z, vec![at[1].clone()]));
+        assert_eq!(Footprint::of(&nest, z), None);
+    }
+
+    #[test]
+    fn short_loops_stay_whole_and_bytes_are_not_shared() {
+        let copy = |ty, count: usize| {
+            let mut nest = Nest::new();
+            let x = nest.buffer("x", ty, &[count], Role::Input);
+            let y = nest.buffer("y", ty, &[count], Role::Output);
+            nest.define(vec![], y, |n, at| n.load(x, at.to_vec()));
+            ParallelChunks::of(&nest)
+        };
+        assert_eq!(copy(F32, 511), ParallelChunks::WHOLE);
+        assert_eq!(copy(U4, 5120), ParallelChunks::WHOLE);
+        let parts = copy(F32, 1000);
+        assert_eq!((parts.extent, parts.grain), (1000, 256));
+        assert_eq!(parts.ranges(2), [0..256, 256..1000]);
+        assert_eq!(parts.ranges(1).first(), Some(&(0..1000)));
+        assert!(parts.ranges(9).iter().all(|part| parts.allow(part)));
+        let pieces: Vec<_> = parts.pieces(0..1000, 3).collect();
+        assert_eq!(pieces, [0..512, 512..1000]);
+        assert!(parts.pieces(256..1000, 99).all(|piece| parts.allow(&piece)));
+        assert!(!parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
+    }
+}

@@ -1,0 +1,145 @@
+//! Division of index arithmetic by constants: quotients and remainders in their simplest forms.
+
+use crate::analysis::{Linear, Ranges};
+use crate::ir::build::index;
+use crate::ir::{Binary, Kind, Scalar};
+
+/// `Σ at[d] · strides[d]`, simplified: the offset of an access in elements.
+pub(crate) fn flat_offset(at: &[Scalar], strides: &[usize], ranges: &mut Ranges) -> Scalar {
+    Linear::of_access(at, strides)
+        .recombined(ranges)
+        .into_scalar()
+}
+
+impl Linear {
+    /// `(x / c) · c + x % c = x`, wherever the two stand in the right proportion.
+    pub(crate) fn recombined(mut self, ranges: &mut Ranges) -> Linear {
+        let mut tried = 0;
+        while let Some((atom, k)) = self.terms.get(tried).cloned() {
+            tried += 1;
+            let Some((x, c)) = by_constant(&atom, Binary::Rem) else {
+                continue;
+            };
+            let quotient = divide(&x, c, ranges).unwrap_or_else(|| Linear::atom(&(&x / c)));
+            let joined = self.clone().plus(&Linear::atom(&atom), k.wrapping_neg());
+            let joined = joined
+                .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
+                .plus(&Linear::of(&x), k);
+            let (fewer, divisions) = (joined.terms.len() < self.terms.len(), joined.divisions());
+            // Where a quotient remains, less is known of how large the sum is.
+            let both_gone = divisions + 2 <= self.divisions();
+            if both_gone || (fewer && divisions <= self.divisions()) {
+                self = joined;
+                tried = 0;
+            }
+        }
+        self
+    }
+
+    /// How many of its terms are quotients or rests.
+    fn divisions(&self) -> usize {
+        let divides = |(atom, _): &&(Scalar, i64)| {
+            let found = by_constant(atom, Binary::Div).or_else(|| by_constant(atom, Binary::Rem));
+            found.is_some()
+        };
+        self.terms.iter().filter(divides).count()
+    }
+}
+
+/// `x / c` in a simpler form, if it has one; `c > 0`.
+pub(crate) fn divide(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> {
+    if c == 1 {
+        return Some(Linear::of(x));
+    }
+    if let Some((inner, d)) = by_constant(x, Binary::Div) {
+        // (y / d) / c = y / (d·c) for truncated division of any sign.
+        let product = d.checked_mul(c)?;
+        return Some(
+            divide(&inner, product, ranges).unwrap_or_else(|| Linear::atom(&(inner / product))),
+        );
+    }
+    let (quotient, rest) = split(x, c, ranges)?;
+    let range = ranges.of(&rest);
+    if range.high < c {
+        return Some(quotient);
+    }
+    let rest = match common_factor(&rest, c, ranges) {
+        // (g·m + r) / (g·d) = m / d
+        Some((g, m, _)) => {
+            divide(&m, c / g, ranges).unwrap_or_else(|| Linear::atom(&(m / (c / g))))
+        }
+        None if quotient == Linear::default() => return None,
+        None => Linear::atom(&(rest / c)),
+    };
+    Some(quotient.plus(&rest, 1))
+}
+
+/// `x % c` in a simpler form, if it has one; `c > 0`.
+pub(crate) fn remainder(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> {
+    if c == 1 {
+        return Some(Linear::default());
+    }
+    let (quotient, rest) = split(x, c, ranges)?;
+    let range = ranges.of(&rest);
+    if range.high < c {
+        return Some(Linear::of(&rest));
+    }
+    match common_factor(&rest, c, ranges) {
+        // (g·m + r) % (g·d) = g·(m % d) + r
+        Some((g, m, r)) => {
+            let d = c / g;
+            let m = remainder(&m, d, ranges).unwrap_or_else(|| Linear::atom(&m.rem(index(d))));
+            Some(Linear::of(&r).plus(&m, g))
+        }
+        None if quotient == Linear::default() => None,
+        None => Some(Linear::atom(&rest.rem(index(c)))),
+    }
+}
+
+/// `(g, m, r)` with `x = g·m + r`, `0 ≤ r < g`, `m ≥ 0`, and `g > 1` a divisor of `c`; the largest such `g`.
+fn common_factor(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<(i64, Scalar, Scalar)> {
+    let form = Linear::of(x);
+    let mut factors: Vec<i64> = form
+        .terms
+        .iter()
+        .map(|(_, k)| gcd(*k, c))
+        .filter(|g| *g > 1)
+        .collect();
+    factors.sort_unstable();
+    factors.dedup();
+    factors.into_iter().rev().find_map(|g| {
+        let (m, r) = form.split_by(g);
+        let (m, r) = (m.into_scalar(), r.into_scalar());
+        let (range_m, range_r) = (ranges.of(&m), ranges.of(&r));
+        (range_m.low >= 0 && range_r.low >= 0 && range_r.high < g).then_some((g, m, r))
+    })
+}
+
+/// `x = c · quotient + rest`, with `x ≥ 0` and `rest ≥ 0`, so that truncated division sees the two apart.
+fn split(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<(Linear, Scalar)> {
+    if ranges.of(x).low < 0 {
+        return None;
+    }
+    let (quotient, rest) = Linear::of(x).split_by(c);
+    let rest = rest.into_scalar();
+    let fits = ranges.of(&rest).low >= 0;
+    fits.then_some((quotient, rest))
+}
+
+/// `(x, c)` if `whole` is `x op c` with a constant `c > 0`.
+fn by_constant(whole: &Scalar, op: Binary) -> Option<(Scalar, i64)> {
+    match whole.kind() {
+        Kind::Binary(found, x, c) if *found == op => {
+            Some((x.clone(), c.as_index().filter(|c| *c > 0)?))
+        }
+        _ => None,
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
+}

@@ -1,0 +1,371 @@
+//! Interval arithmetic: the values that an index can take.
+
+use crate::analysis::interval::binary;
+use crate::analysis::{Interval, Linear};
+use crate::ir::{Axis, AxisId, Binary, Kind, Scalar, Stage, Unary, visit_folds};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType;
+
+/// What is known where an expression stands: the extents of the axes in scope, and what the
+/// conditions of the selects around it imply.
+#[derive(Default)]
+pub struct Ranges {
+    axes: FxHashMap<AxisId, usize>,
+    facts: Vec<(Scalar, Interval)>,
+    /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
+    memo: Vec<FxHashMap<usize, (Scalar, Interval)>>,
+    budget: usize,
+    /// Whether sums are being put in for sums, which is not done inside itself.
+    in_sum: bool,
+}
+
+/// Nodes looked at in one nest before everything counts as unknown: nested guards over shared
+/// expressions could otherwise take exponential time.
+const BUDGET: usize = 2_000_000;
+
+impl Ranges {
+    /// Nothing is in scope.
+    pub fn new() -> Ranges {
+        Ranges {
+            memo: vec![FxHashMap::default()],
+            budget: BUDGET,
+            ..Ranges::default()
+        }
+    }
+
+    /// The axes of a stage are in scope, and nothing else.
+    pub fn of_stage(stage: &Stage) -> Ranges {
+        let mut ranges = Ranges::new();
+        ranges.bind(&stage.domain);
+        ranges
+    }
+
+    /// Puts axes into scope. Ids are unique, so nothing needs to be taken out again.
+    pub fn bind(&mut self, axes: &[Axis]) {
+        self.axes.extend(axes.iter().map(|a| (a.id, a.extent)));
+    }
+
+    /// Evaluates `inner` knowing that `condition` is `holds`. Returns whether anything was learnt
+    /// together with the result.
+    pub fn assuming<T>(
+        &mut self,
+        condition: &Scalar,
+        holds: bool,
+        inner: impl FnOnce(&mut Ranges, bool) -> T,
+    ) -> T {
+        let known = self.facts.len();
+        self.learn(condition, holds);
+        let learnt = self.facts.len() > known;
+        if learnt {
+            self.memo.push(FxHashMap::default());
+        }
+        let result = inner(self, learnt);
+        if learnt {
+            self.memo.pop();
+            self.facts.truncate(known);
+        }
+        result
+    }
+
+    /// Evaluates `inner` knowing of no condition.
+    pub fn unconditionally<T>(&mut self, inner: impl FnOnce(&mut Ranges) -> T) -> T {
+        let facts = std::mem::take(&mut self.facts);
+        let memo = self.memo.split_off(1);
+        let result = inner(self);
+        self.memo.extend(memo);
+        self.facts = facts;
+        result
+    }
+
+    /// The values that `x`, of any integer type, can take as an `i64`.
+    pub fn of(&mut self, x: &Scalar) -> Interval {
+        if let Some(value) = x.as_index() {
+            return Interval::exactly(value);
+        }
+        if self.facts.is_empty() && matches!(x.kind(), Kind::Axis(_)) {
+            return self.structural(x);
+        }
+        if let Some((_, known)) = self.memo.last().and_then(|m| m.get(&x.address())) {
+            return *known;
+        }
+        if self.budget == 0 {
+            return Interval::FULL;
+        }
+        self.budget -= 1;
+        let mut range = self.structural(x).intersect(Interval::of_type(x.ty()));
+        for (fact, interval) in &self.facts {
+            if fact == x {
+                range = range.intersect(*interval);
+            }
+        }
+        if matches!(x.kind(), Kind::Binary(Binary::Add | Binary::Sub, ..)) {
+            range = range.intersect(self.by_facts(x));
+        }
+        if let Some(memo) = self.memo.last_mut() {
+            memo.insert(x.address(), (x.clone(), range));
+        }
+        range
+    }
+
+    /// The range of a sum in which what is known of other sums is put in: with `0 <= i - j < 3` known,
+    /// `4·i - 4·j + k` is `4·(i - j) + k`.
+    fn by_facts(&mut self, x: &Scalar) -> Interval {
+        if x.ty() != ElementType::I64 || self.facts.is_empty() || self.in_sum {
+            return Interval::FULL;
+        }
+        let is_sum = |(fact, _): &&(Scalar, Interval)| {
+            matches!(fact.kind(), Kind::Binary(Binary::Add | Binary::Sub, ..)) && fact != x
+        };
+        let sums: Vec<(Scalar, Interval)> = self.facts.iter().filter(is_sum).cloned().collect();
+        if sums.is_empty() {
+            return Interval::FULL;
+        }
+        self.in_sum = true;
+        let mut rest = Linear::of(x);
+        let mut total = Interval::exactly(0);
+        for (fact, interval) in sums {
+            let form = Linear::of(&fact);
+            let Some(times) = form.factor_in(&rest) else {
+                continue;
+            };
+            let same = self.facts.iter().filter(|(other, _)| *other == fact);
+            let known = same.fold(interval, |all, (_, i)| all.intersect(*i));
+            let known = self.structural(&fact).intersect(known);
+            let part = known.corners(Interval::exactly(times), |a, b| a * b);
+            total = binary(Binary::Add, total, part);
+            rest = rest.plus(&form, times.wrapping_neg());
+        }
+        for (atom, coefficient) in &rest.terms {
+            let range = self.of(atom);
+            let part = range.corners(Interval::exactly(*coefficient), |a, b| a * b);
+            total = binary(Binary::Add, total, part);
+        }
+        self.in_sum = false;
+        binary(Binary::Add, total, Interval::exactly(rest.constant))
+    }
+
+    fn structural(&mut self, x: &Scalar) -> Interval {
+        match x.kind() {
+            Kind::Axis(id) => match self.axes.get(id) {
+                Some(&extent) => Interval {
+                    low: 0,
+                    high: i64::try_from(extent).unwrap_or(i64::MAX) - 1,
+                },
+                None => Interval::FULL,
+            },
+            Kind::Const(c) if x.ty().is_unsigned_integer() && x.ty() != ElementType::U64 => {
+                Interval::exactly(c.0 as i64)
+            }
+            Kind::Cast(y)
+                if x.ty() == ElementType::I64
+                    && (y.ty().is_integer() || y.ty() == ElementType::Boolean) =>
+            {
+                if y.ty() == ElementType::U64 {
+                    Interval::FULL
+                } else {
+                    self.of(y)
+                }
+            }
+            Kind::Unary(Unary::Neg, y) if x.ty() == ElementType::I64 => {
+                let y = self.of(y);
+                Interval::from_wide(-i128::from(y.high), -i128::from(y.low))
+            }
+            Kind::Binary(op, a, b) if x.ty() == ElementType::I64 => {
+                let (a, b) = (self.of(a), self.of(b));
+                binary(*op, a, b)
+            }
+            Kind::Select(c, yes, no) => {
+                let a = self.assuming(c, true, |r, _| r.of(yes));
+                let b = self.assuming(c, false, |r, _| r.of(no));
+                a.union(b)
+            }
+            Kind::Wrap(w) => Interval {
+                low: 0,
+                high: i64::try_from(w.extent).unwrap_or(i64::MAX) - 1,
+            },
+            Kind::Reduce {
+                op: Binary::Add,
+                axes,
+                init,
+                body,
+            } if x.ty() == ElementType::I64 => {
+                self.bind(axes);
+                let points = axes
+                    .iter()
+                    .map(|a| a.extent as i128)
+                    .fold(1i128, i128::saturating_mul);
+                let (init, body) = (self.of(init), self.of(body));
+                let total = Interval::exactly(i64::try_from(points).unwrap_or(i64::MAX))
+                    .corners(body, i128::saturating_mul);
+                binary(Binary::Add, init, total)
+            }
+            _ => Interval::FULL,
+        }
+    }
+
+    fn learn(&mut self, condition: &Scalar, holds: bool) {
+        match condition.kind() {
+            Kind::Unary(Unary::Not, c) => self.learn(c, !holds),
+            Kind::Binary(Binary::And, a, b) if holds => {
+                self.learn(a, true);
+                self.learn(b, true);
+            }
+            Kind::Binary(Binary::Or, a, b) if !holds => {
+                self.learn(a, false);
+                self.learn(b, false);
+            }
+            Kind::Binary(op, a, b) if a.ty() == ElementType::I64 => {
+                use Binary::*;
+                let op = match (op, holds) {
+                    (Lt, true) | (Ge, false) => Lt,
+                    (Le, true) | (Gt, false) => Le,
+                    (Gt, true) | (Le, false) => Gt,
+                    (Ge, true) | (Lt, false) => Ge,
+                    (Eq, true) | (Ne, false) => Eq,
+                    _ => return,
+                };
+                let (ra, rb) = (self.of(a), self.of(b));
+                let below = |high: i64| Interval {
+                    low: i64::MIN,
+                    high,
+                };
+                let above = |low: i64| Interval {
+                    low,
+                    high: i64::MAX,
+                };
+                let (fa, fb) = match op {
+                    Lt => (
+                        below(rb.high.saturating_sub(1)),
+                        above(ra.low.saturating_add(1)),
+                    ),
+                    Le => (below(rb.high), above(ra.low)),
+                    Gt => (
+                        above(rb.low.saturating_add(1)),
+                        below(ra.high.saturating_sub(1)),
+                    ),
+                    Ge => (above(rb.low), below(ra.high)),
+                    _ => (rb, ra),
+                };
+                self.fact(a, fa);
+                self.fact(b, fb);
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&mut self, x: &Scalar, interval: Interval) {
+        let informative = interval.low > i64::MIN || interval.high < i64::MAX;
+        // What a load gives is no index by itself: facts about it would only cost time.
+        if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
+            self.facts.push((x.clone(), interval));
+            // Of `y + c` it follows for `y`, which may stand in other sums too.
+            if let Some((y, interval)) = self.term(x, interval) {
+                self.fact(&y, interval);
+            }
+        }
+    }
+
+    /// If `x` is `y + c`, `y - c` or `y · c`, and its own range shows that it does not wrap: `y`, and
+    /// where it lies if `x` lies in `interval`.
+    fn term(&mut self, x: &Scalar, interval: Interval) -> Option<(Scalar, Interval)> {
+        let Kind::Binary(op, a, b) = x.kind() else {
+            return None;
+        };
+        let (y, c) = match (a.as_index(), b.as_index()) {
+            (None, Some(c)) => (a, c),
+            (Some(c), None) if matches!(op, Binary::Add | Binary::Mul) => (b, c),
+            _ => return None,
+        };
+        let of_y = self.of(y);
+        let is_bounded = |i: Interval| i.low > i64::MIN && i.high < i64::MAX;
+        if !is_bounded(of_y) || !is_bounded(binary(*op, of_y, Interval::exactly(c))) {
+            return None;
+        }
+        let shifted = |by: i128| {
+            let wide = |x: i64| i128::from(x) + by;
+            let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            Interval {
+                low: narrow(wide(interval.low)),
+                high: narrow(wide(interval.high)),
+            }
+        };
+        match op {
+            Binary::Add => Some((y.clone(), shifted(-i128::from(c)))),
+            Binary::Sub => Some((y.clone(), shifted(c.into()))),
+            Binary::Mul if c > 0 => Some((
+                y.clone(),
+                Interval {
+                    low: -(-i128::from(interval.low)).div_euclid(c.into()) as i64,
+                    high: interval.high.div_euclid(c),
+                },
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// The ranges of all axes of a stage, those of folds included.
+pub(crate) fn ranges_of(stage: &Stage) -> Ranges {
+    let mut ranges = Ranges::of_stage(stage);
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            ranges.bind(axes);
+        }
+    });
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{index, inside, select};
+    use crate::ir::Nest;
+
+    fn axes<const N: usize>(extents: [usize; N]) -> (Ranges, [Scalar; N]) {
+        let mut nest = Nest::new();
+        let axes = extents.map(|n| nest.axis(n));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        (ranges, axes.map(|a| Scalar::axis(a.id)))
+    }
+
+    #[test]
+    fn follows_index_arithmetic() {
+        let (mut ranges, [i, j]) = axes([3, 5]);
+        let mut of = |x: Scalar| {
+            let r = ranges.of(&x);
+            (r.low, r.high)
+        };
+        let flat = &i * 5 + &j;
+        assert_eq!(of(flat.clone()), (0, 14));
+        assert_eq!(of(&flat / 5), (0, 2));
+        assert_eq!(of(flat.rem(index(4))), (0, 3));
+        assert_eq!(of(index(4) - &j), (0, 4));
+        assert_eq!(of((&i - 7).rem(index(3))), (-2, 0));
+        assert_eq!(of((&i - 1).max(index(0)).min(index(1))), (0, 1));
+        assert_eq!(of(&i * i64::MAX), (i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn a_guard_narrows_what_it_guards() {
+        let (mut ranges, [i, j]) = axes([6, 3]);
+        let x = &i * 2 + &j - 1;
+        assert!(!ranges.of(&x).is_index_of(8));
+        let guarded = select(inside(&x, 0, 8), x.clone(), index(0));
+        assert!(ranges.of(&guarded).is_index_of(8));
+        // Also in another sum.
+        let other = &i * 5 + &j - 1;
+        let in_sum = select((&j - 1).ge(index(0)), other.clone(), index(0));
+        assert_eq!(ranges.of(&in_sum), Interval { low: 0, high: 26 });
+        // And as a part of one.
+        let (a, b) = (&i - &j, &j + &j * 2);
+        let part = &i * 4 - &j * 4 + &b + 1;
+        let in_part = select(inside(&a, 0, 3), part, index(1));
+        assert_eq!(ranges.of(&in_part), Interval { low: 1, high: 15 });
+        let twice = select((&j * 2).gt(index(1)), &j + 4, index(5));
+        assert_eq!(ranges.of(&twice), Interval { low: 5, high: 6 });
+        let negative = select(x.lt(index(0)), &x + 8, x.min(index(7)));
+        assert!(ranges.of(&negative).is_index_of(8));
+        assert!(!ranges.of(&x).is_index_of(8));
+    }
+}

@@ -1,0 +1,35 @@
+//! The data: nests, stages, scalars and their text form.
+//!
+//! Nothing here knows of an analysis or a pass.
+
+mod axis;
+pub mod build;
+mod definition;
+mod fault;
+mod ids;
+mod nest;
+mod operators;
+mod parse;
+mod print;
+mod rewrite;
+mod scalar;
+mod stage;
+mod sub_nest;
+mod visit;
+
+pub use axis::{Axis, AxisId};
+pub(crate) use definition::Definition;
+pub use fault::{Fault, MAX_RANK};
+pub use ids::{BufferId, LayerId, SiteId};
+pub(crate) use nest::one_line;
+pub use nest::{Buffer, Layer, Nest, Role, Site, row_major};
+pub use operators::{Binary, Unary};
+pub use parse::{ParseError, parse};
+pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
+pub(crate) use rewrite::{rebound, replace_axes, rewrite, rewrite_stage, rewrite_those};
+pub use scalar::{Const, Kind, Policy, Scalar, Wrap};
+pub use stage::{Mode, Stage};
+pub use sub_nest::SubNest;
+pub(crate) use visit::{
+    free_axes, loaded, loaded_by, visit, visit_accesses, visit_folds, visit_stage, visit_those,
+};

@@ -1,0 +1,114 @@
+//! Walks over scalars that meet every distinct node once.
+
+use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage};
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// Calls `f` once for every distinct node of `x`, children first.
+pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
+    visit_those(x, |_| true, f);
+}
+
+/// As [`visit`], leaving out what is in nodes that are not `wanted`, and these. Without recursion, as chains may be of
+/// any length.
+pub(crate) fn visit_those(
+    x: &Scalar,
+    wanted: impl Fn(&Scalar) -> bool + Copy,
+    f: &mut impl FnMut(&Scalar),
+) {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![(x, false)];
+    while let Some((x, children_done)) = open.pop() {
+        if children_done {
+            f(x);
+            continue;
+        }
+        // What is not shared is met once.
+        if !wanted(x) || (x.is_shared() && !seen.insert(x.address())) {
+            continue;
+        }
+        open.push((x, true));
+        let below = open.len();
+        open.extend(x.children().map(|child| (child, false)));
+        open[below..].reverse();
+    }
+}
+
+/// Calls `f` once for every distinct node of each scalar of a stage.
+pub(crate) fn visit_stage(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
+    stage
+        .at
+        .iter()
+        .chain([&stage.value])
+        .for_each(|x| visit(x, f));
+}
+
+/// Calls `f` once for every distinct fold in each scalar of a stage, and for what they are in.
+pub(crate) fn visit_folds(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
+    for x in stage.at.iter().chain([&stage.value]) {
+        visit_those(x, Scalar::folds, f);
+    }
+}
+
+/// Calls `f` with the target of a stage and every buffer that it loads from, and where.
+pub(crate) fn visit_accesses(stage: &Stage, f: &mut impl FnMut(BufferId, &[Scalar])) {
+    f(stage.target, &stage.at);
+    for x in stage.at.iter().chain([&stage.value]) {
+        visit_those(x, Scalar::loads, &mut |x| {
+            if let Kind::Load { buffer, at } = x.kind() {
+                f(*buffer, at);
+            }
+        });
+    }
+}
+
+/// The buffers that a stage loads from, in the order met, each once.
+pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
+    loaded_by(stage.at.iter().chain([&stage.value]))
+}
+
+/// The buffers that scalars load from, in the order met, each once.
+pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Vec<BufferId> {
+    let mut buffers = Vec::new();
+    for x in scalars {
+        visit_those(x, Scalar::loads, &mut |x| {
+            if let Kind::Load { buffer, .. } = x.kind()
+                && !buffers.contains(buffer)
+            {
+                buffers.push(*buffer);
+            }
+        });
+    }
+    buffers
+}
+
+/// The axes that `x` depends on and does not bind.
+pub(crate) fn free_axes(x: &Scalar) -> FxHashSet<AxisId> {
+    let (mut free, mut bound) = (FxHashSet::default(), FxHashSet::default());
+    visit(x, &mut |x| match x.kind() {
+        Kind::Axis(id) => {
+            free.insert(*id);
+        }
+        Kind::Reduce { axes, .. } => bound.extend(axes.iter().map(|a| a.id)),
+        _ => {}
+    });
+    free.retain(|id| !bound.contains(id));
+    free
+}
+
+impl Stage {
+    /// The buffers that it loads from, in the order met, each once.
+    pub fn loads(&self) -> Vec<BufferId> {
+        loaded(self)
+    }
+}
+
+impl Nest {
+    /// The buffers that the stages of a range load from, each once.
+    pub fn read_in(&self, range: Range<usize>) -> Vec<BufferId> {
+        let mut buffers: Vec<BufferId> = self.stages[range].iter().flat_map(loaded).collect();
+        buffers.sort_unstable();
+        buffers.dedup();
+        buffers
+    }
+}

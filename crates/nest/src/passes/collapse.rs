@@ -1,0 +1,147 @@
+//! Neighbouring axes of a domain that become one.
+
+use crate::analysis::Linear;
+use crate::ir::{
+    Axis, AxisId, Kind, Mode, Scalar, Stage, Wrap, replace_axes, rewrite_those, visit, visit_stage,
+};
+use crate::passes::simplify::simplify_stage;
+use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType;
+
+/// Collapses neighbouring axes of a stage's domain wherever they can be.
+pub(crate) fn collapse_axes(stage: &mut Stage) {
+    while let Some((outer, inner)) = joinable(stage).or_else(|| too_short(stage)) {
+        join(stage, outer, inner);
+    }
+}
+
+/// The position of an axis of the domain whose inner neighbour can join it: in every linear form
+/// the two occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
+fn joinable(stage: &Stage) -> Option<(usize, usize)> {
+    let pairs = first_inner(stage)..stage.domain.len();
+    if pairs.is_empty() {
+        return None;
+    }
+    let forms = match stage.wraps() {
+        true => forms(&without_positions(stage)),
+        false => forms(stage),
+    };
+    pairs
+        .map(|inner| (inner - 1, inner))
+        .find(|&(outer, inner)| {
+            let (a, b) = (stage.domain[outer], stage.domain[inner]);
+            let Ok(extent) = i64::try_from(b.extent) else {
+                return false;
+            };
+            forms
+                .iter()
+                .all(|form| form.of(b.id).checked_mul(extent) == Some(form.of(a.id)))
+        })
+}
+
+/// The two innermost axes, if the inner is too short for vectors and the points have indices of their own
+/// that depend on data: where they go is not known anyway.
+fn too_short(stage: &Stage) -> Option<(usize, usize)> {
+    const SHORT: usize = 8;
+    let inner = stage.domain.len().checked_sub(1)?;
+    if inner < first_inner(stage) {
+        return None;
+    }
+    let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
+    let fits = (2..SHORT).contains(&b.extent) && a.extent > 1 && stage.mode == Mode::Set;
+    if !fits || !stage.wraps() {
+        return None;
+    }
+    let mut by_point = false;
+    visit_stage(stage, &mut |x| {
+        if let Kind::Wrap(w) = x.kind() {
+            let of_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == b.id);
+            visit(&w.index, &mut |x| by_point |= of_axis(x));
+        }
+    });
+    by_point.then_some((inner - 1, inner))
+}
+
+/// The first axis that may join the one around it: the turns that a stage takes with others stay an axis.
+fn first_inner(stage: &Stage) -> usize {
+    if stage.group.is_some() { 2 } else { 1 }
+}
+
+/// The stage without the positions of indices, which are computed only for messages.
+fn without_positions(stage: &Stage) -> Stage {
+    let mut stage = stage.clone();
+    rewrite_those(&mut stage, Scalar::wraps, &mut |x| match x.kind() {
+        Kind::Wrap(w) => Scalar::wrap(Wrap {
+            position: Vec::new(),
+            ..w.clone()
+        }),
+        _ => x,
+    });
+    stage
+}
+
+/// How often each axis is in a linear form, if it is.
+#[derive(PartialEq)]
+struct Weights(Vec<(AxisId, i64)>);
+
+impl Weights {
+    fn of(&self, axis: AxisId) -> i64 {
+        let known = self.0.iter().find(|(id, _)| *id == axis);
+        known.map_or(0, |(_, k)| *k)
+    }
+}
+
+/// The roots of index arithmetic, every place where a whole linear form is used: what is different of the
+/// axes in them.
+fn forms(stage: &Stage) -> Vec<Weights> {
+    let mut forms: Vec<Weights> = Vec::new();
+    let mut root = |x: &Scalar| {
+        if x.ty() != ElementType::I64 || x.as_const().is_some() {
+            return;
+        }
+        let weight = |(atom, k): &(Scalar, i64)| match atom.kind() {
+            Kind::Axis(id) => Some((*id, *k)),
+            _ => None,
+        };
+        let form = Weights(Linear::of(x).terms.iter().filter_map(weight).collect());
+        if !form.0.is_empty() && !forms.contains(&form) {
+            forms.push(form);
+        }
+    };
+    stage.at.iter().for_each(&mut root);
+    root(&stage.value);
+    visit_stage(stage, &mut |x| {
+        // Within one linear form the parts are no roots of their own.
+        if !matches!(x.kind(), Kind::Binary(..)) || x.ty() != ElementType::I64 {
+            x.children().for_each(&mut root);
+        } else {
+            for (atom, _) in Linear::of(x).terms {
+                if !matches!(atom.kind(), Kind::Axis(_)) {
+                    atom.children().for_each(&mut root);
+                }
+            }
+        }
+    });
+    forms
+}
+
+/// Replaces two axes by one that runs over both.
+fn join(stage: &mut Stage, outer: usize, inner: usize) {
+    let (a, b) = (stage.domain[outer], stage.domain[inner]);
+    // The outer of them goes on as the one.
+    let joined = Axis {
+        id: a.id,
+        extent: a.extent.saturating_mul(b.extent),
+    };
+    let (whole, extent) = (Scalar::axis(joined.id), b.extent.max(1) as i64);
+    // `n·(k / n) + k % n` recombines to `k` everywhere, which `step_together` has made sure of.
+    let by: FxHashMap<AxisId, Scalar> = [
+        (a.id, &whole / extent),
+        (b.id, whole.rem(crate::build::index(extent))),
+    ]
+    .into_iter()
+    .collect();
+    replace_axes(stage, &by);
+    stage.domain.splice(outer..=inner, [joined]);
+    simplify_stage(stage);
+}

@@ -1,0 +1,229 @@
+//! Contractions: sums of products as stages of their own, over operands that are strided tensors.
+//!
+//! > `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`, every offset affine in the axes
+//!
+//! MatMul, Convolution, Einsum and the gates of recurrent cells are recognised by the shape of the
+//! expression: a fold by [`Binary::Add`] over a [`Binary::Term`]. What else the stage computes stays
+//! behind as an epilogue that loads the sum. A factor that is not simply a load of affine indices (padding,
+//! a conversion, a slice of something computed) is stored first, once for each value that its index
+//! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
+//! it may give a stage that [`Contraction::of`] describes to a kernel made for that. Windows that slide along
+//! long rows with channels kept apart share too little for that: they stay folds, whose loops do several rows
+//! at once.
+
+mod inline_coded;
+#[cfg(test)]
+mod tests;
+
+use crate::analysis::{Contraction, byte, is_coded, is_proven, offset, strided_load, sums};
+use crate::ir::{
+    AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
+    replace_axes, rewrite_stage, visit,
+};
+use crate::passes::operand::Operand;
+use crate::passes::simplify::simplify_stage;
+use inline_coded::inline_coded;
+use rustc_hash::FxHashMap;
+
+/// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
+/// buffers the contents are known before the nest runs.
+pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
+    inline_coded(nest, is_constant);
+    let mut group_start = (None, 0);
+    for mut stage in std::mem::take(&mut nest.stages) {
+        if stage.group.is_none() || group_start.0 != stage.group {
+            group_start = (stage.group, nest.stages.len());
+        }
+        split_axes(nest, &mut stage);
+        let mut rest = Some(stage);
+        while let Some(stage) = rest.take() {
+            let extracted = sums(&stage)
+                .iter()
+                .find_map(|sum| extract(nest, &stage, sum, is_constant));
+            let Some(extracted) = extracted else {
+                nest.stages.push(stage);
+                break;
+            };
+            // What is stored for all turns is stored before the first.
+            let stored = extracted.stored.len();
+            nest.stages
+                .splice(group_start.1..group_start.1, extracted.stored);
+            group_start.1 += stored;
+            nest.stages.push(extracted.contraction);
+            rest = extracted.epilogue;
+        }
+    }
+}
+
+/// What has become of a stage.
+struct Extracted {
+    /// Those that store operands.
+    stored: Vec<Stage>,
+    contraction: Stage,
+    /// What is left of the stage, if it computes more than the sum.
+    epilogue: Option<Stage>,
+}
+
+/// A sum of products of `stage` on its own, if it is worth it.
+fn extract(
+    nest: &mut Nest,
+    stage: &Stage,
+    sum: &Scalar,
+    is_constant: &dyn Fn(BufferId) -> bool,
+) -> Option<Extracted> {
+    let (buffers, next_axis) = (nest.buffers.len(), nest.next_axis);
+    let extracted = try_extract(nest, stage, sum, is_constant).filter(|extracted| {
+        // A guard around the sum stays with the epilogue, and may be what proves the accesses in the sum.
+        let mut alone = extracted.stored.iter().chain([&extracted.contraction]);
+        alone.all(|stage| is_proven(nest, stage))
+    });
+    if extracted.is_none() {
+        nest.truncate_buffers(buffers);
+        nest.next_axis = next_axis;
+    }
+    extracted
+}
+
+/// As [`extract`]; leaves new buffers and axes behind where nothing comes of it.
+fn try_extract(
+    nest: &mut Nest,
+    stage: &Stage,
+    sum: &Scalar,
+    is_constant: &dyn Fn(BufferId) -> bool,
+) -> Option<Extracted> {
+    let Kind::Reduce { axes, body, .. } = sum.kind() else {
+        return None;
+    };
+    let (left, right) = body.as_term()?;
+    let free = free_axes(sum);
+    let mut outer = stage.domain.clone();
+    outer.retain(|a| free.contains(&a.id));
+    let turn = stage.domain.first().filter(|_| stage.group.is_some());
+    outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
+    let products = outer.iter().chain(axes).map(|a| a.extent);
+    let products = products.fold(1usize, usize::saturating_mul);
+    let mut stored = Vec::new();
+    let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
+        let whole = x;
+        let x = byte(x).unwrap_or(x);
+        let wide = |x: Scalar| x.cast(whole.ty());
+        if strided_load(nest, x).is_some() {
+            return Some(whole.clone());
+        }
+        let operand = Operand::of(x, other, &outer, axes);
+        // Each element should be used a few times; what is constant is stored before the first run.
+        let constant = loaded_by([x]).into_iter().all(is_constant);
+        if constant && is_coded(nest, x, other, &outer) {
+            return Some(x.clone());
+        }
+        let is_much = operand.elements().saturating_mul(2) > products;
+        let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
+        if in_turns || (!constant && is_much) {
+            return None;
+        }
+        let name = format!("{}.{side}", nest.buf(stage.target).name);
+        let (store, load) = operand.store(nest, &name, stage, x);
+        stored.push(store);
+        Some(wide(load))
+    };
+    let (left, right) = (
+        factor(nest, "left", left, right)?,
+        factor(nest, "right", right, left)?,
+    );
+    let term = Scalar::binary(Binary::Term, left, right);
+    let init = Scalar::constant(0, sum.ty());
+    let value = Scalar::reduce(Binary::Add, axes.clone(), init, term);
+    let is_whole = stage.value == *sum
+        && stage.mode == Mode::Set
+        && offset(nest, stage.target, &stage.at).is_some();
+    if is_whole {
+        let whole = Stage {
+            value,
+            ..stage.clone()
+        };
+        Contraction::of(nest, &whole)?;
+        return Some(Extracted {
+            stored,
+            contraction: whole,
+            epilogue: None,
+        });
+    }
+    let name = format!("{}.sum", nest.buf(stage.target).name);
+    let shape: Vec<usize> = outer.iter().map(|a| a.extent).collect();
+    let target = nest.buffer(&name, sum.ty(), &shape, Role::Temporary);
+    let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
+    let load = nest.load(target, at.clone());
+    let own = Stage {
+        domain: turn.copied().into_iter().chain(outer).collect(),
+        target,
+        at,
+        mode: Mode::Set,
+        value,
+        layers: stage.layers.clone(),
+        group: stage.group,
+    };
+    Contraction::of(nest, &own)?;
+    let contraction = with_fresh_domain(nest, own);
+    let mut epilogue = stage.clone();
+    rewrite_stage(&mut epilogue, &mut |x| match x == *sum {
+        true => load.clone(),
+        false => x,
+    });
+    Some(Extracted {
+        stored,
+        contraction,
+        epilogue: Some(epilogue),
+    })
+}
+
+/// The stage over axes of its own: those that it has stay with its epilogue.
+fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
+    let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    for axis in &mut stage.domain {
+        let fresh = nest.axis(axis.extent);
+        by_axis.insert(axis.id, Scalar::axis(fresh.id));
+        *axis = fresh;
+    }
+    replace_axes(&mut stage, &by_axis);
+    stage
+}
+
+/// Divides axes of the domain that a sum of products only knows by quotient and rest: output
+/// channels of a grouped convolution become groups, and channels in a group.
+fn split_axes(nest: &mut Nest, stage: &mut Stage) {
+    while let Some((position, c)) = divided_axis(stage) {
+        let axis = stage.domain[position];
+        let (outer, inner) = (nest.axis(axis.extent / c), nest.axis(c));
+        let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
+        replace_axes(stage, &[(axis.id, whole)].into_iter().collect());
+        stage.domain.splice(position..=position, [outer, inner]);
+        simplify_stage(stage);
+    }
+}
+
+/// An axis of the domain that a sum of products divides by a constant.
+fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
+    let mut found = None;
+    for sum in sums(stage) {
+        visit(&sum, &mut |x| {
+            let Kind::Binary(Binary::Div | Binary::Rem, a, c) = x.kind() else {
+                return;
+            };
+            let (Kind::Axis(id), Some(c)) = (a.kind(), c.as_index()) else {
+                return;
+            };
+            let position = stage.domain.iter().position(|axis| axis.id == *id);
+            let (Some(position), Ok(c)) = (position, usize::try_from(c)) else {
+                return;
+            };
+            if position == 0 && stage.group.is_some() {
+                return;
+            }
+            let extent = stage.domain[position].extent;
+            if c > 1 && c < extent && extent.is_multiple_of(c) {
+                found = Some((position, c));
+            }
+        });
+    }
+    found
+}

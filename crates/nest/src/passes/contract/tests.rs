@@ -1,0 +1,228 @@
+use super::*;
+use crate::analysis::Contraction;
+use crate::build::*;
+use crate::passes::fuse::fuse;
+use crate::passes::schedule::schedule;
+use crate::{Points, Strided, verify};
+use vinelift_tensor::ElementType::{F16, F32, I8};
+
+/// The text of the stages after the passes.
+fn contracted(nest: &mut Nest) -> Vec<String> {
+    verify(nest).unwrap();
+    fuse(nest);
+    contract(nest, &|b| b == BufferId(1));
+    verify(nest).unwrap();
+    nest.stage_texts()
+}
+
+fn product(
+    nest: &mut Nest,
+    extents: &[usize],
+    f: impl Fn(&mut Nest, &[Scalar]) -> Scalar,
+) -> Scalar {
+    let axes = nest.axes(extents);
+    let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+    let body = f(nest, &point);
+    Scalar::reduce(Binary::Add, axes, zero(body.ty()), body)
+}
+
+fn term(x: Scalar, y: Scalar) -> Scalar {
+    Scalar::binary(Binary::Term, x, y)
+}
+
+#[test]
+fn a_matrix_product_is_one_stage_and_its_bias_another() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[32, 16], Role::Input);
+    let w = nest.buffer("w", F32, &[8, 16], Role::Input);
+    let bias = nest.buffer("bias", F32, &[8], Role::Input);
+    let t = nest.buffer("t", F32, &[32, 8], Role::Temporary);
+    let y = nest.buffer("y", F32, &[32, 8], Role::Output);
+    nest.define(vec![], t, |n, at| {
+        product(n, &[16], |n, k| {
+            let x = n.load(x, vec![at[0].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![at[1].clone(), k[0].clone()]))
+        })
+    });
+    nest.define(vec![], y, |n, at| {
+        n.load(t, at.to_vec()) + n.load(bias, vec![at[1].clone()])
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<32, j<8: y.sum[i, j] = add[k<16; 0.0](term(x[i, k], w[j, k]))",
+            "for i<32, j<8: y[i, j] = (y.sum[i, j] + bias[j])",
+        ]
+    );
+    schedule(&mut nest);
+    let found = Contraction::of(&nest, &nest.stages[0]).unwrap();
+    let axes = found
+        .axes
+        .iter()
+        .map(|a| (a.extent, a.left, a.right, a.out));
+    let axes: Vec<_> = axes.collect();
+    assert_eq!(axes, [(32, 16, 0, 8), (8, 0, 16, 1), (16, 1, 1, 0)]);
+    assert_eq!(Contraction::of(&nest, &nest.stages[1]), None);
+}
+
+/// The padded input is stored over what `oh · 2 + kh` takes, not over all windows.
+#[test]
+fn a_padded_convolution_stores_its_padded_input() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 19], Role::Input);
+    let w = nest.buffer("w", F16, &[16, 4, 3], Role::Input);
+    let y = nest.buffer("y", F32, &[16, 10], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        product(n, &[4, 3], |n, k| {
+            let i = &at[1] * 2 + &k[1] - 1;
+            let x = n.load(x, vec![k[0].clone(), i.clone()]);
+            let w = n.load(w, vec![at[0].clone(), k[0].clone(), k[1].clone()]);
+            term(select(inside(&i, 0, 19), x, zero(F32)), w.cast(F32))
+        })
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<4, j<21: y.left[i, j] = select((((j - 1) >= 0) & ((j - 1) < 19)), x[i, (j - 1)], 0.0)",
+            "for i<16, j<10: y[i, j] = \
+             add[k<4, l<3; 0.0](term(y.left[k, ((j * 2) + l)], f32(w[i, k, l])))",
+        ]
+    );
+}
+
+/// Constant weights stay as they are coded, where zero points and scales are not summed over.
+#[test]
+fn coded_weights_stay_coded() {
+    let right = |scales: &[usize], by_column: bool| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[16, 32], Role::Input);
+        let w = nest.buffer("w", I8, &[32, 64], Role::Input);
+        let scale = nest.buffer("scale", F32, scales, Role::Input);
+        let y = nest.buffer("y", F32, &[16, 64], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[32], |n, k| {
+                let w = n.load(w, vec![k[0].clone(), at[1].clone()]);
+                let axis = if by_column { &at[1] } else { &k[0] };
+                let scale = n.load(scale, vec![axis.clone()]);
+                let x = n.load(x, vec![at[0].clone(), k[0].clone()]);
+                term(x, (w.cast(F32) - number(3.0, F32)) * scale)
+            })
+        });
+        verify(&nest).unwrap();
+        fuse(&mut nest);
+        contract(&mut nest, &|b| b == BufferId(1) || b == BufferId(2));
+        verify(&nest).unwrap();
+        schedule(&mut nest);
+        let last = nest.stages.last().unwrap().clone();
+        Contraction::of(&nest, &last).unwrap().right
+    };
+    let coded = right(&[64], true).coding.unwrap();
+    assert_eq!(coded.zero, Some(Points::Value(3.0f32.to_bits())));
+    let from = Strided {
+        buffer: BufferId(2),
+        base: 0,
+    };
+    let steps = vec![0, 1];
+    assert_eq!(coded.scale, Some(Points::Tensor { from, steps }));
+    assert_eq!(right(&[32], false).coding, None);
+}
+
+#[test]
+fn groups_become_an_axis() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2, 3, 48], Role::Input);
+    let w = nest.buffer("w", F32, &[2, 4, 3], Role::Input);
+    let y = nest.buffer("y", F32, &[8, 48], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        product(n, &[3], |n, k| {
+            let (group, own) = (&at[0] / 4, at[0].rem(index(4)));
+            let x = n.load(x, vec![group.clone(), k[0].clone(), at[1].clone()]);
+            term(x, n.load(w, vec![group, own, k[0].clone()]))
+        })
+    });
+    assert_eq!(contracted(&mut nest).len(), 1);
+    let found = Contraction::of(&nest, &nest.stages[0]).unwrap();
+    let axes = found
+        .axes
+        .iter()
+        .map(|a| (a.extent, a.left, a.right, a.out));
+    let axes: Vec<_> = axes.collect();
+    let want = [
+        (2, 144, 12, 192),
+        (4, 0, 3, 48),
+        (48, 1, 0, 1),
+        (3, 48, 1, 0),
+    ];
+    assert_eq!(axes, want);
+}
+
+/// What reads its own target, is small, or writes an element twice stays as it is.
+#[test]
+fn what_is_no_kernel_stays_a_loop() {
+    let stays = |domain: &[usize], depth: usize, at: fn(&[Scalar]) -> Scalar| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[64, 64], Role::Input);
+        let w = nest.buffer("w", F32, &[64, 64], Role::Input);
+        let y = nest.buffer("y", F32, &[4096], Role::Output);
+        let axes = nest.axes(domain);
+        let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+        let value = product(&mut nest, &[depth], |n, k| {
+            let x = n.load(x, vec![point[0].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![k[0].clone(), point[1].clone()]))
+        });
+        let stage = Stage {
+            domain: axes,
+            target: y,
+            at: vec![at(&point)],
+            mode: Mode::Set,
+            value,
+            layers: vec![],
+            group: None,
+        };
+        Contraction::of(&nest, &stage).is_none()
+    };
+    assert!(!stays(&[64, 64], 64, |at| &at[0] * 64 + &at[1]));
+    assert!(!stays(&[16, 64], 64, |at| &at[0] * 64 + &at[1]));
+    assert!(stays(&[4, 4], 16, |at| &at[0] * 64 + &at[1]));
+    assert!(stays(&[64, 64], 64, |at| &at[0] * 32 + &at[1]));
+    assert!(stays(&[64, 64], 64, |at| at[1].clone()));
+}
+
+#[test]
+fn a_sum_that_only_a_guard_keeps_inside_stays_under_it() {
+    // The sum of matrices before each: the product is read at `i - 1`, where there is one.
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 32, 16], Role::Input);
+    let w = nest.buffer("w", F32, &[4, 16, 8], Role::Input);
+    let t = nest.buffer("t", F32, &[4, 32, 8], Role::Temporary);
+    let y = nest.buffer("y", F32, &[4, 32, 8], Role::Output);
+    let sum = |n: &mut Nest, i: &Scalar, at: &[Scalar]| {
+        product(n, &[16], |n, k| {
+            let x = n.load(x, vec![i.clone(), at[1].clone(), k[0].clone()]);
+            term(x, n.load(w, vec![i.clone(), k[0].clone(), at[2].clone()]))
+        })
+    };
+    let before = |at: &[Scalar], value: Scalar| {
+        let is_first = Scalar::binary(Binary::Lt, at[0].clone(), index(1));
+        Scalar::select(is_first, zero(F32), value)
+    };
+    let mut guarded = nest.clone();
+    guarded.define(vec![], y, |n, at| {
+        let sum = sum(n, &(at[0].clone() - 1i64), at);
+        before(at, sum)
+    });
+    nest.define(vec![], t, |n, at| sum(n, &at[0], at));
+    nest.define(vec![], y, |n, at| {
+        let t = n.load(t, vec![at[0].clone() - 1i64, at[1].clone(), at[2].clone()]);
+        before(at, t)
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<4, j<32, k<8: t[i, j, k] = add[l<16; 0.0](term(x[i, j, l], w[i, l, k]))",
+            "for i<4, j<32, k<8: y[i, j, k] = select((i < 1), 0.0, t[(i - 1), j, k])",
+        ]
+    );
+    let stages = guarded.stage_texts();
+    assert_eq!(contracted(&mut guarded), stages);
+}

@@ -1,0 +1,146 @@
+//! Neighbouring dims of buffers that become one, so that an access is one offset.
+
+use crate::analysis::{Ranges, flat_offset, ranges_of};
+use crate::compiler_threads;
+use crate::ir::{BufferId, Kind, Nest, Scalar, rewrite_those, row_major, visit_accesses};
+use std::ops::Range;
+use vinelift_tensor::element_count;
+
+/// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
+/// there become offsets.
+pub(crate) fn flatten_buffers(nest: &mut Nest) {
+    let whole = |shape: &[usize]| DimGroups::of(shape, element_count(shape) != Some(0));
+    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| whole(&b.shape)).collect();
+    split_groups(nest, &mut groups, &|_, _| false);
+    flatten_dims(nest, &groups, &|_, _| None);
+}
+
+/// Takes groups apart where an access does not allow them: all accesses of a buffer change together, or none
+/// does. `fit` says which two data-dependent indices may
+/// become one, given the extents of their dims.
+pub(crate) fn split_groups(
+    nest: &Nest,
+    groups: &mut [DimGroups],
+    fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
+) {
+    for stage in &nest.stages {
+        let mut ranges = ranges_of(stage);
+        visit_accesses(stage, &mut |buffer, at| {
+            groups[buffer.0 as usize].split_groups(at, &nest.buf(buffer).shape, &mut ranges, fit);
+        });
+    }
+}
+
+/// The index in place of several that depend on data, given the extents of their dims.
+pub(crate) type One<'a> = dyn Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync + 'a;
+
+/// Makes one dim of every group.
+pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>) {
+    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
+    compiler_threads::for_each(&mut nest.stages, |stage| {
+        let mut ranges = ranges_of(stage);
+        let mut joined = |buffer: BufferId, at: &[Scalar]| {
+            groups[buffer.0 as usize].indices(at, &shapes[buffer.0 as usize], &mut ranges, one)
+        };
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } if groups[buffer.0 as usize].join_any() => {
+                Scalar::load(*buffer, joined(*buffer, at), x.ty())
+            }
+            _ => x,
+        });
+        if groups[stage.target.0 as usize].join_any() {
+            stage.at = joined(stage.target, &stage.at);
+        }
+    });
+    for (buffer, groups) in nest.buffers.iter_mut().zip(groups) {
+        if groups.join_any() {
+            let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
+            buffer.shape = dims.map(|n| n.unwrap_or(0)).collect();
+        }
+    }
+}
+
+/// Which dims of a buffer are put together.
+pub(crate) struct DimGroups {
+    /// Of each dim but the last, whether the next belongs to the same group.
+    joined: Vec<bool>,
+}
+
+impl DimGroups {
+    /// All dims of a shape in one group, or each in its own.
+    pub(crate) fn of(shape: &[usize], joined: bool) -> DimGroups {
+        DimGroups {
+            joined: vec![joined; shape.len().saturating_sub(1)],
+        }
+    }
+
+    /// Puts a dim and the next one into the same group.
+    pub(crate) fn join(&mut self, dim: usize) {
+        self.joined[dim] = true;
+    }
+
+    pub(crate) fn join_any(&self) -> bool {
+        self.joined.contains(&true)
+    }
+
+    /// The dims of each group.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut start = 0;
+        (1..=self.joined.len() + 1).filter_map(move |end| {
+            let open = self.joined.get(end - 1) == Some(&true);
+            (!open).then(|| std::mem::replace(&mut start, end)..end)
+        })
+    }
+
+    /// Those of more than one dim.
+    pub(crate) fn of_several(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.ranges().filter(|group| group.len() > 1)
+    }
+
+    fn split_groups(
+        &mut self,
+        at: &[Scalar],
+        shape: &[usize],
+        ranges: &mut Ranges,
+        fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
+    ) {
+        // A wrap must stay the whole index that it checks, and what is proven only by a guard on
+        // one index would not be proven of the sum.
+        let indices = at.iter().zip(shape);
+        let may = indices.map(|(i, &n)| !depends_on_data(i) && ranges.of(i).is_index_of(n));
+        let may: Vec<bool> = may.collect();
+        for (d, joined) in self.joined.iter_mut().enumerate() {
+            *joined &= may[d] && may[d + 1] || fit(&at[d..d + 2], &shape[d..d + 2]);
+        }
+        let groups: Vec<Range<usize>> = self.of_several().collect();
+        for group in groups.into_iter().filter(|g| may[g.start]) {
+            let shape = &shape[group.clone()];
+            let offset = flat_offset(&at[group.clone()], &row_major(shape), ranges);
+            let count = element_count(shape).unwrap_or(0);
+            if !ranges.of(&offset).is_index_of(count) {
+                self.joined[group.start..group.end - 1].fill(false);
+            }
+        }
+    }
+
+    fn indices(
+        &self,
+        at: &[Scalar],
+        shape: &[usize],
+        ranges: &mut Ranges,
+        one: &One<'_>,
+    ) -> Vec<Scalar> {
+        let of_group = |group: Range<usize>| {
+            let (at, shape) = (&at[group.clone()], &shape[group]);
+            match at {
+                [index] => index.clone(),
+                _ => one(at, shape).unwrap_or_else(|| flat_offset(at, &row_major(shape), ranges)),
+            }
+        };
+        self.ranges().map(of_group).collect()
+    }
+}
+
+fn depends_on_data(index: &Scalar) -> bool {
+    matches!(index.kind(), Kind::Wrap(_))
+}

@@ -1,0 +1,296 @@
+//! Fusion is substitution: a stage that sets its whole buffer is a definition, and its readers may
+//! take the value in place of the load.
+//!
+//! The one predicate is [`Reason`]: what keeps a definition from being put into its readers.
+//! 1. What is read once per element, or costs nothing (loads and linear index arithmetic), is inlined; the
+//!    rest is kept.
+//! 2. A reduction is never inlined under another one, nor where it would run more than once per
+//!    element.
+//! 3. A value that can end the run with an error is inlined only where every element is still
+//!    evaluated, so that fusion never hides an error.
+
+mod cost;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+use crate::compiler_threads;
+use crate::ir::{BufferId, Definition, Nest, Stage, loaded};
+use crate::passes::simplify::simplify_stage;
+use cost::{Cost, node_count};
+use rustc_hash::{FxHashMap, FxHashSet};
+use sites::{evaluated_axes, sites_of};
+use std::fmt;
+use vinelift_tensor::element_count;
+
+/// The most primitive nodes of a fused stage, roughly: past that, code grows faster than it gains, and
+/// whoever walks an expression recursively needs too much stack.
+const MAX_NODES: usize = 600;
+
+/// Places from which it is as if an expression folded over them.
+const MOST_PLACES: usize = 8;
+
+/// Why a definition stays a stage of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has no elements: what reads it fails, or reads zero, or does nothing, and needs its extents.
+    Empty,
+    /// Nothing reads it, but it may fail.
+    MayFail,
+    /// It may fail, and its reader does not evaluate every element unconditionally.
+    WouldHideErrors,
+    /// It is read `reads` times for `elements` elements and costs `cost`.
+    Recomputed {
+        /// Loads carried out by all readers together.
+        reads: usize,
+        /// Elements of the buffer.
+        elements: usize,
+        /// Arithmetic of one element, roughly in additions.
+        cost: usize,
+    },
+    /// It folds, and its reader would run it inside another fold or more than once.
+    ReduceInside,
+    /// It sums products, and is read where a kernel for that could not write: not along its dims, or outside
+    /// them where a guard says that nothing is read.
+    Scattered,
+    /// A buffer that it reads is written again before its reader runs.
+    Overwritten,
+    /// It is computed, and read at this many places for each point: vectors of it would become scalars.
+    Apart(usize),
+    /// The fused stage would have too many nodes.
+    TooLarge,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::MayFail => f.write_str("unread, but may fail"),
+            Reason::WouldHideErrors => f.write_str("may fail, and not every element is read"),
+            Reason::Recomputed {
+                reads,
+                elements,
+                cost,
+            } => write!(f, "{reads} reads of {elements} elements of cost {cost}"),
+            Reason::Scattered => {
+                f.write_str("a sum of products, not read along its dims and inside")
+            }
+            Reason::ReduceInside => f.write_str("a fold inside another"),
+            Reason::Overwritten => f.write_str("reads what is written again"),
+            Reason::Apart(places) => write!(f, "{places} places for each point"),
+            Reason::TooLarge => f.write_str("too large"),
+            Reason::Empty => f.write_str("empty"),
+        }
+    }
+}
+
+/// A definition that stayed, by the name of its buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Name of the buffer.
+    pub buffer: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Inlines every definition that [`Reason`] allows, drops stages that nothing needs, and simplifies
+/// what has changed. Tells what was kept and why.
+pub fn fuse(nest: &mut Nest) -> Vec<Kept> {
+    let mut fuse = Fuse::new(nest);
+    let mut kept = Vec::new();
+    for position in 0..fuse.stages.len() {
+        if let Err(reason) = fuse.definition(position) {
+            let target = fuse.stages[position].as_ref().map(|s| s.target);
+            kept.extend(target.map(|t| Kept {
+                buffer: fuse.nest.buf(t).name.clone(),
+                reason,
+            }));
+        }
+    }
+    let changed = std::mem::take(&mut fuse.changed);
+    let stages = std::mem::take(&mut fuse.stages);
+    let simplified = |(position, stage): (usize, Option<Stage>)| {
+        let mut stage = stage?;
+        if changed.contains(&position) {
+            simplify_stage(&mut stage);
+        }
+        Some(stage)
+    };
+    let stages = compiler_threads::map(stages.into_iter().enumerate().collect(), simplified);
+    nest.stages = stages.into_iter().flatten().collect();
+    kept
+}
+
+struct Fuse<'a> {
+    /// Without its stages, which are in `stages`.
+    nest: &'a mut Nest,
+    /// By position; `None` once inlined everywhere.
+    stages: Vec<Option<Stage>>,
+    changed: FxHashSet<usize>,
+    /// Positions of the stages that load and that write a buffer, ascending.
+    readers: FxHashMap<BufferId, Vec<usize>>,
+    writers: FxHashMap<BufferId, Vec<usize>>,
+    /// For each position, the last of the stages that take turns with the one there.
+    last_turns: Vec<usize>,
+}
+
+impl<'a> Fuse<'a> {
+    fn new(nest: &'a mut Nest) -> Fuse<'a> {
+        let mut readers: FxHashMap<BufferId, Vec<usize>> = FxHashMap::default();
+        let mut writers: FxHashMap<BufferId, Vec<usize>> = FxHashMap::default();
+        for (position, stage) in nest.stages.iter().enumerate() {
+            writers.entry(stage.target).or_default().push(position);
+            for buffer in loaded(stage) {
+                readers.entry(buffer).or_default().push(position);
+            }
+        }
+        let mut last_turns: Vec<usize> = Vec::with_capacity(nest.stages.len());
+        while last_turns.len() < nest.stages.len() {
+            let end = nest.group_end(last_turns.len());
+            last_turns.resize(end, end - 1);
+        }
+        let stages = std::mem::take(&mut nest.stages)
+            .into_iter()
+            .map(Some)
+            .collect();
+        Fuse {
+            nest,
+            stages,
+            changed: FxHashSet::default(),
+            readers,
+            writers,
+            last_turns,
+        }
+    }
+
+    /// Inlines the stage at `position` into all its readers if it is a definition and nothing speaks
+    /// against it. `Ok` also for stages that are no definitions, which nobody expects to go.
+    fn definition(&mut self, position: usize) -> Result<(), Reason> {
+        let Some(stage) = self.stages[position].clone() else {
+            return Ok(());
+        };
+        let target = stage.target;
+        if !self.is_definition(&stage) {
+            return Ok(());
+        }
+        let readers: Vec<usize> = self.readers.get(&target).cloned().unwrap_or_default();
+        let cost = Cost::of(&stage.value);
+        if readers.is_empty() {
+            if cost.may_fail {
+                return Err(Reason::MayFail);
+            }
+            self.remove(position);
+            return Ok(());
+        }
+        self.check(position, &stage, &readers, cost)?;
+        for &reader in &readers {
+            let Some(mut into) = self.stages[reader].take() else {
+                continue;
+            };
+            Definition::of(&stage).inline_into(self.nest, &mut into);
+            for layer in &stage.layers {
+                if !into.layers.contains(layer) {
+                    into.layers.push(*layer);
+                }
+            }
+            for buffer in loaded(&stage) {
+                let list = self.readers.entry(buffer).or_default();
+                if let Err(at) = list.binary_search(&reader) {
+                    list.insert(at, reader);
+                }
+            }
+            self.stages[reader] = Some(into);
+            self.changed.insert(reader);
+        }
+        self.remove(position);
+        Ok(())
+    }
+
+    /// Whether the stage is all that writes its buffer, sets every element of it, and does not read it.
+    fn is_definition(&self, stage: &Stage) -> bool {
+        stage.is_definition(self.nest)
+            && self
+                .writers
+                .get(&stage.target)
+                .is_some_and(|w| w.len() == 1)
+            && !loaded(stage).contains(&stage.target)
+    }
+
+    fn check(
+        &self,
+        position: usize,
+        stage: &Stage,
+        readers: &[usize],
+        cost: Cost,
+    ) -> Result<(), Reason> {
+        let last = readers.iter().map(|&reader| self.last_turns[reader]);
+        let last = last.max().unwrap_or(position);
+        for buffer in loaded(stage) {
+            let written = self.writers.get(&buffer).into_iter().flatten();
+            if written.into_iter().any(|&w| w > position && w <= last) {
+                return Err(Reason::Overwritten);
+            }
+        }
+        let buffer = self.nest.buf(stage.target);
+        let elements = element_count(&buffer.shape).unwrap_or(usize::MAX);
+        if elements == 0 {
+            return Err(Reason::Empty);
+        }
+        let mut reads = 0usize;
+        let mut sites = Vec::new();
+        for &reader in readers {
+            let Some(into) = &self.stages[reader] else {
+                continue;
+            };
+            sites.extend(sites_of(into, stage.target));
+            if node_count(into) + cost.nodes > MAX_NODES {
+                return Err(Reason::TooLarge);
+            }
+        }
+        let mut evaluated = None;
+        for site in &sites {
+            reads = reads.saturating_add(site.executions);
+            for (axis, index) in stage.domain.iter().zip(&site.at) {
+                if !Cost::of(index).may_fail {
+                    continue;
+                }
+                let evaluated = evaluated.get_or_insert_with(|| evaluated_axes(&stage.value));
+                if !evaluated.contains(&axis.id) {
+                    return Err(Reason::WouldHideErrors);
+                }
+            }
+        }
+        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.shape))) {
+            return Err(Reason::WouldHideErrors);
+        }
+        if cost.reduces
+            && (sites.len() != 1 || sites.iter().any(|s| s.in_reduce) || reads > elements)
+        {
+            return Err(Reason::ReduceInside);
+        }
+        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.shape)) {
+            return Err(Reason::Scattered);
+        }
+        if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {
+            return Err(Reason::Apart(sites.len()));
+        }
+        if cost.arithmetic > 0 && reads > elements {
+            return Err(Reason::Recomputed {
+                reads,
+                elements,
+                cost: cost.arithmetic,
+            });
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, position: usize) {
+        if let Some(stage) = self.stages[position].take() {
+            self.writers.remove(&stage.target);
+            for buffer in loaded(&stage) {
+                if let Some(list) = self.readers.get_mut(&buffer) {
+                    list.retain(|&r| r != position);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Where a stage loads a buffer, and how often.
+
+use crate::analysis::{Linear, Ranges, flat_offset};
+use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Scalar, Stage, row_major};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::element_count;
+
+/// One place where a stage loads a buffer.
+pub(super) struct Site {
+    pub(super) at: Vec<Scalar>,
+    /// All axes around it.
+    axes: Vec<Axis>,
+    /// How often it is carried out.
+    pub(super) executions: usize,
+    /// Whether a fold is around it.
+    pub(super) in_reduce: bool,
+    conditional: bool,
+}
+
+impl Site {
+    /// Whether every index is linear in the axes, or would be if an axis were divided in two, and lies within
+    /// its dim of `shape` whether or not the element there is needed.
+    pub(super) fn is_strided(&self, shape: &[usize]) -> bool {
+        let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
+        let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
+            Kind::Axis(_) => true,
+            Kind::Binary(Binary::Div | Binary::Rem, x, c) => match (x.kind(), c.as_index()) {
+                (Kind::Axis(id), Some(c @ 1..)) => {
+                    extent(*id).is_some_and(|n| n.is_multiple_of(c as usize))
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let linear = |i: &Scalar| Linear::of(i).terms.iter().all(is_linear);
+        let mut ranges = Ranges::new();
+        ranges.bind(&self.axes);
+        let mut inside = |(i, n): (&Scalar, &usize)| ranges.of(i).is_index_of(*n);
+        self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
+    }
+
+    /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
+    /// number over some of the axes.
+    pub(super) fn covers(&self, shape: &[usize]) -> bool {
+        if self.conditional || self.executions == 0 {
+            return false;
+        }
+        let mut ranges = Ranges::new();
+        ranges.bind(&self.axes);
+        let form = Linear::of(&flat_offset(&self.at, &row_major(shape), &mut ranges));
+        let digit = |(atom, k): &(Scalar, i64)| {
+            let Kind::Axis(id) = atom.kind() else {
+                return None;
+            };
+            let axis = self.axes.iter().find(|a| a.id == *id)?;
+            Some((usize::try_from(*k).ok()?, axis.extent))
+        };
+        let Some(mut digits) = form.terms.iter().map(digit).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        digits.sort_unstable();
+        let mut weight = 1usize;
+        for (k, extent) in digits {
+            if extent == 1 {
+                continue;
+            }
+            if k != weight {
+                return false;
+            }
+            weight = weight.saturating_mul(extent);
+        }
+        form.constant == 0 && Some(weight) == element_count(shape)
+    }
+}
+
+/// The axes that are certainly evaluated where `value` is.
+pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
+    fn go(x: &Scalar, done: &mut FxHashMap<usize, FxHashSet<AxisId>>) -> FxHashSet<AxisId> {
+        if let Some(known) = done.get(&x.address()) {
+            return known.clone();
+        }
+        let mut all = |parts: &[&Scalar]| -> FxHashSet<AxisId> {
+            parts.iter().flat_map(|part| go(part, done)).collect()
+        };
+        let reads_zero = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
+        let axes = match x.kind() {
+            Kind::Axis(id) => [*id].into_iter().collect(),
+            Kind::Select(c, yes, no) => {
+                let (yes, no) = (all(&[yes]), all(&[no]));
+                let mut axes = all(&[c]);
+                axes.extend(yes.intersection(&no));
+                axes
+            }
+            Kind::Reduce {
+                axes, init, body, ..
+            } => match axes.iter().all(|a| a.extent > 0) {
+                true => all(&[init, body]),
+                false => all(&[init]),
+            },
+            // What it gives when one index is out of range needs no other.
+            Kind::Load { at, .. } if at.iter().any(|i| reads_zero(&i)) => {
+                all(&at.iter().find(reads_zero).into_iter().collect::<Vec<_>>())
+            }
+            Kind::Wrap(w) => all(&[&w.index]),
+            _ => all(&x.children().collect::<Vec<_>>()),
+        };
+        done.insert(x.address(), axes.clone());
+        axes
+    }
+    go(value, &mut FxHashMap::default())
+}
+
+/// Every place in a stage that loads `buffer`.
+pub(super) fn sites_of(stage: &Stage, buffer: BufferId) -> Vec<Site> {
+    let mut finder = Finder {
+        buffer,
+        axes: stage.domain.clone(),
+        depth: stage.domain.len(),
+        sites: Vec::new(),
+        seen: FxHashSet::default(),
+    };
+    // A stage whose `at` may skip the write does not need its value there.
+    let skips = stage
+        .at
+        .iter()
+        .any(|i| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero));
+    for index in &stage.at {
+        finder.walk(index, false);
+    }
+    finder.walk(&stage.value, skips);
+    finder.sites
+}
+
+struct Finder {
+    buffer: BufferId,
+    axes: Vec<Axis>,
+    /// Number of axes of the stage itself.
+    depth: usize,
+    sites: Vec<Site>,
+    /// Nodes met, with the number of axes around them and whether under a condition.
+    seen: FxHashSet<(usize, usize, bool)>,
+}
+
+impl Finder {
+    fn walk(&mut self, x: &Scalar, conditional: bool) {
+        if !self
+            .seen
+            .insert((x.address(), self.axes.len(), conditional))
+        {
+            return;
+        }
+        match x.kind() {
+            Kind::Load { buffer, at } => {
+                if *buffer == self.buffer {
+                    self.site(at, conditional);
+                }
+                // A load that reads zero because of one index need not evaluate the others.
+                let skips = at
+                    .iter()
+                    .any(|i| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero));
+                at.iter().for_each(|i| self.walk(i, conditional || skips));
+            }
+            Kind::Select(c, yes, no) => {
+                self.walk(c, conditional);
+                self.walk(yes, true);
+                self.walk(no, true);
+            }
+            Kind::Reduce {
+                axes, init, body, ..
+            } => {
+                self.walk(init, conditional);
+                let outer = self.axes.len();
+                self.axes.extend_from_slice(axes);
+                self.walk(body, conditional);
+                self.axes.truncate(outer);
+            }
+            // The position is only evaluated for a message.
+            Kind::Wrap(w) => self.walk(&w.index, conditional),
+            _ => x.children().for_each(|child| self.walk(child, conditional)),
+        }
+    }
+
+    fn site(&mut self, at: &[Scalar], conditional: bool) {
+        let known = self
+            .sites
+            .iter()
+            .any(|s| s.at == at && s.axes == self.axes && s.conditional <= conditional);
+        if known {
+            return;
+        }
+        let executions = self
+            .axes
+            .iter()
+            .map(|a| a.extent)
+            .fold(1usize, usize::saturating_mul);
+        self.sites.push(Site {
+            at: at.to_vec(),
+            axes: self.axes.clone(),
+            executions,
+            in_reduce: self.axes.len() > self.depth,
+            conditional,
+        });
+    }
+}

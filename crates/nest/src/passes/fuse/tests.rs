@@ -1,0 +1,247 @@
+//! Fusion, stage by stage.
+
+use super::*;
+use crate::analysis::verify;
+use crate::build::*;
+use crate::ir::{Binary, Policy, Role, Scalar, Site};
+use vinelift_tensor::ElementType::{F32, I64};
+
+fn temporary(nest: &mut Nest, name: &str, shape: &[usize]) -> BufferId {
+    nest.buffer(name, F32, shape, Role::Temporary)
+}
+
+#[test]
+fn chains_layout_and_epilogues_become_one_stage() {
+    let mut nest = Nest::new();
+    let a = nest.buffer("a", F32, &[2, 3], Role::Input);
+    let b = nest.buffer("b", F32, &[3, 4], Role::Input);
+    let bias = nest.buffer("bias", F32, &[2], Role::Input);
+    let (t0, t1, t2) = (
+        temporary(&mut nest, "t0", &[2, 4]),
+        temporary(&mut nest, "t1", &[4, 2]),
+        temporary(&mut nest, "t2", &[4, 2]),
+    );
+    let out = nest.buffer("out", F32, &[4, 2], Role::Output);
+    nest.define(vec![], t0, |n, at| {
+        let axes = n.axes(&[3]);
+        let k = Scalar::axis(axes[0].id);
+        let body = n.load(a, vec![at[0].clone(), k.clone()]) * n.load(b, vec![k, at[1].clone()]);
+        Scalar::reduce(Binary::Add, axes, number(0.0, F32), body)
+    });
+    nest.define(vec![], t1, |n, at| {
+        n.load(t0, vec![at[1].clone(), at[0].clone()])
+    });
+    nest.define(vec![], t2, |n, at| {
+        n.load(t1, at.to_vec()) + n.load(bias, vec![at[1].clone()])
+    });
+    nest.define(vec![], out, |n, at| {
+        number(0.0, F32).max(n.load(t2, at.to_vec()))
+    });
+    assert_eq!(fuse(&mut nest), []);
+    assert_eq!(
+        nest.stage_texts(),
+        ["for i<4, j<2: out[i, j] = max(0.0, (add[k<3; 0.0]((a[j, k] * b[k, i])) + bias[j]))"]
+    );
+    verify(&nest).unwrap();
+}
+
+/// With axes by position instead of by identity, `k` would be captured here.
+#[test]
+fn a_fold_inlined_twice_has_axes_of_its_own() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2, 3], Role::Input);
+    let sum = temporary(&mut nest, "sum", &[2]);
+    let (p, q) = (
+        nest.buffer("p", F32, &[2], Role::Output),
+        nest.buffer("q", F32, &[2], Role::Output),
+    );
+    nest.define(vec![], sum, |n, at| {
+        let axes = n.axes(&[3]);
+        let body = n.load(x, vec![at[0].clone(), Scalar::axis(axes[0].id)]);
+        Scalar::reduce(Binary::Add, axes, number(0.0, F32), body)
+    });
+    nest.define(vec![], p, |n, at| n.load(sum, at.to_vec()));
+    nest.define(vec![], q, |n, at| n.load(sum, at.to_vec()));
+    assert_eq!(
+        fuse(&mut nest),
+        [Kept {
+            buffer: "sum".into(),
+            reason: Reason::ReduceInside
+        }]
+    );
+    nest.stages.truncate(2);
+    fuse(&mut nest);
+    assert_eq!(
+        nest.stage_texts(),
+        ["for i<2: p[i] = add[j<3; 0.0](x[i, j])"]
+    );
+    verify(&nest).unwrap();
+}
+
+#[test]
+fn what_costs_is_not_computed_twice() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4], Role::Input);
+    let e = temporary(&mut nest, "e", &[4]);
+    let out = nest.buffer("out", F32, &[3, 4], Role::Output);
+    nest.define(vec![], e, |n, at| n.load(x, at.to_vec()).exp());
+    nest.define(vec![], out, |n, at| n.load(e, vec![at[1].clone()]));
+    let reason = Reason::Recomputed {
+        reads: 12,
+        elements: 4,
+        cost: 20,
+    };
+    assert_eq!(
+        fuse(&mut nest),
+        [Kept {
+            buffer: "e".into(),
+            reason
+        }]
+    );
+}
+
+fn gather(nest: &mut Nest, target: BufferId, data: BufferId, indices: BufferId) {
+    let layer = nest.layer("g", "Gather, opset8");
+    nest.define(vec![layer], target, |n, at| {
+        let index = n.load(indices, at.to_vec());
+        let site = crate::Site {
+            layer,
+            input: "indices".into(),
+        };
+        let i = n.wrap(index, 9, Policy::WRAP, site, at.to_vec());
+        n.load(data, vec![i])
+    });
+}
+
+#[test]
+fn an_error_is_not_fused_away() {
+    let mut nest = Nest::new();
+    let data = nest.buffer("data", F32, &[9], Role::Input);
+    let indices = nest.buffer("indices", I64, &[6], Role::Input);
+    let (all, some) = (
+        temporary(&mut nest, "all", &[6]),
+        temporary(&mut nest, "some", &[6]),
+    );
+    let (p, q) = (
+        nest.buffer("p", F32, &[2, 3], Role::Output),
+        nest.buffer("q", F32, &[5], Role::Output),
+    );
+    gather(&mut nest, all, data, indices);
+    gather(&mut nest, some, data, indices);
+    nest.define(vec![], p, |n, at| {
+        n.load(all, vec![&at[0] * 3 + &at[1]]).exp()
+    });
+    nest.define(vec![], q, |n, at| n.load(some, at.to_vec()));
+    assert_eq!(
+        fuse(&mut nest),
+        [Kept {
+            buffer: "some".into(),
+            reason: Reason::WouldHideErrors
+        }]
+    );
+    let text = nest.stage_texts();
+    assert_eq!(
+        text[1],
+        "for i<2, j<3: p[i, j] = exp(data[wrap(indices[((i * 3) + j)], 9)])"
+    );
+}
+
+#[test]
+fn what_is_overwritten_is_read_before() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4], Role::Input);
+    let (a, b) = (
+        temporary(&mut nest, "a", &[4]),
+        temporary(&mut nest, "b", &[4]),
+    );
+    let out = nest.buffer("out", F32, &[4], Role::Output);
+    nest.define(vec![], a, |n, at| n.load(x, at.to_vec()));
+    nest.define(vec![], b, |n, at| n.load(a, at.to_vec()));
+    nest.define(vec![], a, |_, _| number(1.0, F32));
+    nest.define(vec![], out, |n, at| {
+        n.load(a, at.to_vec()) + n.load(b, at.to_vec())
+    });
+    assert_eq!(
+        fuse(&mut nest),
+        [Kept {
+            buffer: "b".into(),
+            reason: Reason::Overwritten
+        }]
+    );
+    assert_eq!(nest.stages.len(), 4);
+}
+
+#[test]
+fn an_index_that_reads_zero_reads_zero_of_what_is_computed() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 4], Role::Input);
+    let indices = nest.buffer("indices", I64, &[4], Role::Input);
+    let (powers, moved) = (
+        temporary(&mut nest, "powers", &[4, 4]),
+        temporary(&mut nest, "moved", &[4, 4]),
+    );
+    let (p, q) = (
+        nest.buffer("p", F32, &[4, 4], Role::Output),
+        nest.buffer("q", F32, &[4, 4], Role::Output),
+    );
+    let layer = nest.layer("g", "Gather, opset8");
+    let wrapped = |nest: &mut Nest, at: &[Scalar], extent| {
+        let site = Site {
+            layer,
+            input: "indices".into(),
+        };
+        let i = nest.load(indices, at[..1].to_vec());
+        nest.wrap(i, extent, Policy::WRAP_OR_ZERO, site, at[..1].to_vec())
+    };
+    nest.define(vec![], powers, |n, at| n.load(x, at.to_vec()).exp());
+    nest.define(vec![], p, |n, at| {
+        let i = wrapped(n, at, 4);
+        n.load(powers, vec![i, at[1].clone()])
+    });
+    nest.define(vec![], moved, |n, at| {
+        n.load(x, vec![at[1].clone(), at[0].clone()])
+    });
+    nest.define(vec![], q, |n, at| {
+        let i = wrapped(n, at, 4);
+        n.load(moved, vec![i, at[1].clone()])
+    });
+    fuse(&mut nest);
+    verify(&nest).unwrap();
+    let inside = "((select((indices[i] < 0), (indices[i] + 4), indices[i]) >= 0) & \
+                  (select((indices[i] < 0), (indices[i] + 4), indices[i]) < 4))";
+    assert_eq!(
+        nest.stage_texts(),
+        [
+            format!(
+                "for i<4, j<4: p[i, j] = select({inside}, \
+                 exp(x[select((indices[i] < 0), (indices[i] + 4), indices[i]), j]), 0.0)"
+            ),
+            "for i<4, j<4: q[i, j] = x[j, wrap?(indices[i], 4)]".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_check_stays_where_its_index_is_not_needed() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[3], Role::Input);
+    let indices = nest.buffer("indices", I64, &[2], Role::Input);
+    let wide = temporary(&mut nest, "wide", &[5, 3]);
+    let y = nest.buffer("y", F32, &[2, 3], Role::Output);
+    let layer = nest.layer("g", "GatherND, opset8");
+    nest.define(vec![], wide, |n, at| n.load(x, at[1..].to_vec()));
+    nest.define(vec![], y, |n, at| {
+        let site = Site {
+            layer,
+            input: "indices".into(),
+        };
+        let i = n.load(indices, at[..1].to_vec());
+        let i = n.wrap(i, 5, Policy::WRAP, site, at[..1].to_vec());
+        n.load(wide, vec![i, at[1].clone()])
+    });
+    let kept = Kept {
+        buffer: "wide".into(),
+        reason: Reason::WouldHideErrors,
+    };
+    assert_eq!(fuse(&mut nest), [kept]);
+}

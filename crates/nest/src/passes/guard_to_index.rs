@@ -1,0 +1,130 @@
+//! Guards of loads that read zero anyway where their index is out of range: the guard becomes part of the
+//! index.
+//!
+//! ```text
+//! select(c, x[wrap?(i, n), j], 0)  =  x[wrap?(select(c, i, least), n), j]
+//! ```
+//!
+//! Then the load is evaluated at every point, and can be done for many at once, wherever `c` does not depend
+//! on `j`. A gather of what has been gathered becomes such a select.
+
+use crate::analysis::{Ranges, ranges_of};
+use crate::build::{integer, select};
+use crate::ir::{Buffer, Kind, Scalar, Stage, Wrap, rewrite_those, visit};
+use vinelift_tensor::ElementType::{I32, I64};
+
+/// Does that throughout a stage.
+pub(crate) fn move_guards_to_indices(buffers: &[Buffer], stage: &mut Stage) {
+    if !stage.wraps() {
+        return;
+    }
+    let mut ranges = ranges_of(stage);
+    rewrite_those(stage, Scalar::wraps, &mut |x| match x.kind() {
+        Kind::Select(c, yes, no) if no.as_const() == Some(0) => {
+            guarded(buffers, &mut ranges, c, yes).unwrap_or(x)
+        }
+        _ => x,
+    });
+}
+
+/// `select(c, yes, 0)` as a load, if `yes` is one that can read zero instead.
+fn guarded(buffers: &[Buffer], ranges: &mut Ranges, c: &Scalar, yes: &Scalar) -> Option<Scalar> {
+    let Kind::Load { buffer, at } = yes.kind() else {
+        return None;
+    };
+    let skips = |i: &Scalar| match i.kind() {
+        Kind::Wrap(w) if w.policy.zero => Some(w.clone()),
+        _ => None,
+    };
+    let (place, wrap) = at
+        .iter()
+        .enumerate()
+        .find_map(|(d, i)| Some((d, skips(i)?)))?;
+    // Below zero even if it counts from the end.
+    let least = match wrap.index.ty() {
+        I32 if wrap.extent <= 1 << 31 => i64::from(i32::MIN),
+        I64 => i64::MIN,
+        _ => return None,
+    };
+    // The other indices must be harmless without the guard.
+    let shape = &buffers[buffer.0 as usize].shape;
+    let mut others = at
+        .iter()
+        .zip(shape)
+        .enumerate()
+        .filter(|(d, _)| *d != place);
+    let harmless = others.all(|(_, (i, &n))| {
+        let mut plain = true;
+        visit(i, &mut |x| {
+            let reads = matches!(
+                x.kind(),
+                Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
+            );
+            plain &= !reads;
+        });
+        plain && ranges.of(i).is_index_of(n)
+    });
+    if !harmless {
+        return None;
+    }
+    let least = integer(least, wrap.index.ty());
+    let index = select(c.clone(), wrap.index.clone(), least);
+    let mut at = at.clone();
+    at[place] = Scalar::wrap(Wrap { index, ..wrap });
+    Some(Scalar::load(*buffer, at, yes.ty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::{inside, zero};
+    use crate::ir::{Nest, Policy, Role, Site};
+    use vinelift_tensor::ElementType::F32;
+
+    fn skipped(column: impl Fn(&[Scalar]) -> Scalar) -> String {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[9, 4], Role::Input);
+        let k = nest.buffer("k", I64, &[5], Role::Input);
+        let y = nest.buffer("y", F32, &[7, 4], Role::Output);
+        let layer = nest.layer("g", "Gather, opset8");
+        nest.define(vec![layer], y, |n, at| {
+            let site = Site {
+                layer,
+                input: "indices".into(),
+            };
+            let guard = inside(&at[0], 1, 4);
+            let found = n.load(k, vec![&at[0] - 1]);
+            let policy = Policy {
+                negative: true,
+                zero: true,
+            };
+            let row = n.wrap(found, 9, policy, site, vec![at[0].clone()]);
+            let read = n.load(x, vec![row, column(at)]);
+            select(guard, read, zero(F32))
+        });
+        let mut stage = nest.stages[0].clone();
+        move_guards_to_indices(&nest.buffers, &mut stage);
+        let text = nest.display_stage(&stage).to_string();
+        nest.stages = vec![stage];
+        verify(&nest).unwrap();
+        text
+    }
+
+    #[test]
+    fn the_guard_becomes_part_of_the_index() {
+        let expected =
+            "x[wrap?(select(((i >= 1) & (i < 4)), k[(i - 1)], -9223372036854775808), 9 in";
+        let text = skipped(|at| at[1].clone());
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn what_needs_the_guard_keeps_it() {
+        let text = skipped(|at| at[0].clone());
+        assert!(
+            text.contains("= select(((i >= 1) & (i < 4)), x[wrap?(k[(i - 1)]"),
+            "{text}"
+        );
+    }
+}

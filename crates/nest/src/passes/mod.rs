@@ -1,0 +1,49 @@
+//! Passes: rewrites of a nest that keep its meaning.
+//!
+//! In the order in which a plan runs them:
+//!
+//! | pass | module | rewrites |
+//! |---|---|---|
+//! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values → sums of products of bytes |
+//! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
+//! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
+//! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
+//! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
+//! | [`schedule()`], which consists of | `schedule` | |
+//! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
+//! | … simplify | `simplify` | index arithmetic and conditions → their simplest form |
+//! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
+//! | … loop peeling | `peel` | a domain → its interior without guards, and its borders |
+//! | … trimming | `trim_folds` | a fold → the points at which its guard holds |
+//! | … padding | `pad_windows` | windows over a guarded operand → windows over a padded copy |
+//! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
+//! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
+//! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
+//!
+//! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
+
+mod collapse;
+mod constant_indices;
+mod contract;
+mod flatten;
+mod fuse;
+mod guard_to_index;
+mod in_place;
+mod journal;
+mod operand;
+mod pad_windows;
+mod partial_folds;
+mod peel;
+mod quantized_products;
+mod schedule;
+mod simplify;
+mod trim_folds;
+
+pub use constant_indices::constant_indices;
+pub use contract::contract;
+pub use fuse::{Kept, Reason, fuse};
+pub use journal::{Journal, keep_journals};
+pub use partial_folds::partial_folds;
+pub use quantized_products::quantized_products;
+pub use schedule::schedule;
+pub use simplify::simplify;

@@ -1,0 +1,217 @@
+//! A factor that is no plain load: stored as a tensor over what its index arithmetic takes.
+//!
+//! The index arithmetic of a padded convolution knows `oh` and `kh` only as `oh · stride + kh - pad`. So
+//! the tensor needs one dim for that sum, not two: the padded input, and not every window of it.
+
+use crate::analysis::Linear;
+use crate::ir::{Axis, AxisId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes};
+use crate::passes::simplify::simplify_stage;
+use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::ElementType;
+
+/// The dims of a tensor that holds all values of a factor.
+pub(crate) struct Operand {
+    dims: Vec<Core>,
+}
+
+/// `Σ coefficient · axis`, without a constant.
+#[derive(Clone, PartialEq)]
+struct Core {
+    terms: Vec<(Axis, i64)>,
+}
+
+impl Operand {
+    /// For the factor `x` of a product with `other`, over axes of the domain (`outer`) and axes summed over
+    /// (`inner`).
+    pub(crate) fn of(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
+        let axes: FxHashMap<AxisId, Axis> = outer.iter().chain(inner).map(|a| (a.id, *a)).collect();
+        let mut dims: Vec<Core> = Vec::new();
+        collect(x, &axes, &mut dims, &mut FxHashSet::default());
+        let mut used = FxHashSet::default();
+        let apart = dims
+            .iter()
+            .flat_map(|core| &core.terms)
+            .all(|(axis, _)| used.insert(axis.id));
+        if !apart {
+            let free = free_axes(x);
+            let known = outer.iter().chain(inner).filter(|a| free.contains(&a.id));
+            dims = known.map(|axis| Core::axis(*axis)).collect();
+        }
+        // First what both factors have, as batches do. Then, if the sums lie along an axis of this factor,
+        // axes that are only summed over and the domain's in its order, so that vectors of sums need vectors of
+        // the factor; otherwise axes of the domain alone, those only summed over, and what slides.
+        let both = free_axes(other);
+        let innermost = outer.iter().rfind(|a| a.extent > 1).map(|a| a.id);
+        let has_innermost = |core: &Core| core.terms.iter().any(|(a, _)| Some(a.id) == innermost);
+        let along = dims.iter().any(has_innermost);
+        let position = |core: &Core| {
+            let of = |a: &Axis| outer.iter().position(|o| o.id == a.id);
+            let last = core.terms.iter().filter_map(|(a, _)| of(a)).max();
+            let kind = match (last, core.terms.as_slice()) {
+                (Some(_), [(axis, _)]) if both.contains(&axis.id) => 0,
+                (Some(_), [_]) if !along => 1,
+                (None, _) => 2,
+                (Some(_), _) => 3,
+            };
+            (kind, last)
+        };
+        dims.sort_by_key(position);
+        Operand { dims }
+    }
+
+    pub(crate) fn elements(&self) -> usize {
+        let extents = self.dims.iter().map(Core::extent);
+        extents.fold(1usize, usize::saturating_mul)
+    }
+
+    /// The stage that stores `x` in a new buffer, and the load that stands for `x`.
+    pub(crate) fn store(
+        &self,
+        nest: &mut Nest,
+        name: &str,
+        stage: &Stage,
+        x: &Scalar,
+    ) -> (Stage, Scalar) {
+        let shape: Vec<usize> = self.dims.iter().map(Core::extent).collect();
+        let target = nest.buffer(name, x.ty(), &shape, Role::Temporary);
+        let domain = nest.axes(&shape);
+        let places: Vec<Scalar> = self
+            .dims
+            .iter()
+            .zip(&domain)
+            .map(|(core, axis)| Scalar::axis(axis.id) + core.low())
+            .collect();
+        let value = self.substitute(x, &places, &mut FxHashMap::default());
+        let load = nest.load(target, self.dims.iter().map(Core::index).collect());
+        let at = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let mut stored = Stage {
+            domain,
+            target,
+            at,
+            mode: Mode::Set,
+            value,
+            layers: stage.layers.clone(),
+            group: None,
+        };
+        simplify_stage(&mut stored);
+        (stored, load)
+    }
+
+    /// `x` with `places` for the dims.
+    fn substitute(
+        &self,
+        x: &Scalar,
+        places: &[Scalar],
+        memo: &mut FxHashMap<usize, Scalar>,
+    ) -> Scalar {
+        if let Some(done) = memo.get(&x.address()) {
+            return done.clone();
+        }
+        let done = match self.place(x, places) {
+            Some(place) => place,
+            None => x.with_children(|child| self.substitute(child, places, memo)),
+        };
+        memo.insert(x.address(), done.clone());
+        done
+    }
+
+    /// What stands for index arithmetic that is one of the dims and a constant.
+    fn place(&self, x: &Scalar, places: &[Scalar]) -> Option<Scalar> {
+        let (terms, constant) = affine(x)?;
+        let is_dim = |core: &Core| {
+            let (known, _) = core.terms.first()?;
+            let (_, k) = terms.iter().find(|(id, _)| *id == known.id)?;
+            let times = k / core.terms.first()?.1;
+            let fits = core.terms.len() == terms.len()
+                && core
+                    .terms
+                    .iter()
+                    .all(|(a, c)| terms.iter().any(|(id, k)| *id == a.id && *k == c * times));
+            fits.then_some(times)
+        };
+        self.dims.iter().zip(places).find_map(|(core, place)| {
+            let times = is_dim(core)?;
+            Some(place.clone() * times + constant)
+        })
+    }
+}
+
+impl Core {
+    fn axis(axis: Axis) -> Core {
+        Core {
+            terms: vec![(axis, 1)],
+        }
+    }
+
+    fn low(&self) -> i64 {
+        let reach = |(a, k): &(Axis, i64)| k.min(&0).saturating_mul(last(a));
+        self.terms.iter().map(reach).fold(0, i64::saturating_add)
+    }
+
+    fn extent(&self) -> usize {
+        let reach = |(a, k): &(Axis, i64)| k.unsigned_abs() as usize * last(a) as usize;
+        let reach = self.terms.iter().map(reach).fold(0, usize::saturating_add);
+        reach.saturating_add(1)
+    }
+
+    /// The index into the dim.
+    fn index(&self) -> Scalar {
+        let terms = self.terms.iter().map(|(a, k)| match k {
+            1 => Scalar::axis(a.id),
+            k => Scalar::axis(a.id) * *k,
+        });
+        let sum = terms.reduce(|sum, term| sum + term);
+        let sum = sum.unwrap_or_else(|| crate::build::index(0));
+        match self.low() {
+            0 => sum,
+            low => sum - low,
+        }
+    }
+}
+
+fn last(axis: &Axis) -> i64 {
+    i64::try_from(axis.extent).map_or(i64::MAX / 2, |n| n.max(1) - 1)
+}
+
+/// Index arithmetic as axes with their coefficients and a constant.
+fn affine(x: &Scalar) -> Option<(Vec<(AxisId, i64)>, i64)> {
+    if x.ty() != ElementType::I64 {
+        return None;
+    }
+    let form = Linear::of(x);
+    let axis = |(atom, k): &(Scalar, i64)| match atom.kind() {
+        Kind::Axis(id) => Some((*id, *k)),
+        _ => None,
+    };
+    let terms: Option<Vec<_>> = form.terms.iter().map(axis).collect();
+    Some((terms.filter(|t| !t.is_empty())?, form.constant))
+}
+
+/// The dims that the index arithmetic in `x` knows.
+fn collect(
+    x: &Scalar,
+    axes: &FxHashMap<AxisId, Axis>,
+    dims: &mut Vec<Core>,
+    seen: &mut FxHashSet<usize>,
+) {
+    if !seen.insert(x.address()) {
+        return;
+    }
+    let Some((terms, _)) = affine(x) else {
+        x.children().for_each(|c| collect(c, axes, dims, seen));
+        return;
+    };
+    let terms: Option<Vec<(Axis, i64)>> = terms
+        .into_iter()
+        .map(|(id, k)| Some((*axes.get(&id)?, k)))
+        .collect();
+    let Some(mut terms) = terms else { return };
+    terms.sort_by_key(|(a, _)| a.id);
+    if let [(axis, _)] = terms[..] {
+        terms = vec![(axis, 1)];
+    }
+    let core = Core { terms };
+    if !dims.contains(&core) {
+        dims.push(core);
+    }
+}

@@ -1,0 +1,166 @@
+//! Folds over windows that reach beyond what they read: read from a copy with the borders filled in.
+//!
+//! > `y[i] = max_k select(0 <= i + k - 2 < n, x[i + k - 2], -inf)` is `max_k t[i + k]`, where
+//! > `t[j] = select(0 <= j - 2 < n, x[j - 2], -inf)`
+//!
+//! The columns near the edges of an image are no vectors. Where there are so many of them that the copy is
+//! less work, rows are whole with it. Sums of products always read one.
+
+use crate::build::zero;
+use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, rewrite_stage, visit_folds};
+use crate::passes::operand::Operand;
+use rustc_hash::FxHashSet;
+
+/// The stage that stores the copy, and the one that reads it, if that pays. `inside` is the box of the domain
+/// in which all guards hold.
+pub(crate) fn padded(
+    nest: &mut Nest,
+    stage: &Stage,
+    inside: &[(i64, i64)],
+) -> Option<(Stage, Stage)> {
+    let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
+    let columns = stage.domain[innermost];
+    let (low, high) = inside.get(innermost)?;
+    let borders = columns.extent - usize::try_from((high - low).max(0)).ok()?;
+    let mut folds = Vec::new();
+    visit_folds(stage, &mut |x| {
+        if matches!(x.kind(), Kind::Reduce { .. }) {
+            folds.push(x.clone());
+        }
+    });
+    let [fold] = &folds[..] else { return None };
+    let Kind::Reduce { axes, body, .. } = fold.kind() else {
+        return None;
+    };
+    // What is read with guards, and what it is multiplied by.
+    let is_guarded = |x: &Scalar| matches!(x.kind(), Kind::Select(..));
+    let (body, factor) = match body.as_term() {
+        Some((a, b)) if is_guarded(a) => (a, Some(b)),
+        Some((a, b)) if is_guarded(b) => (b, Some(a)),
+        _ if is_guarded(body) => (body, None),
+        _ => return None,
+    };
+    if computes_with(stage, columns.id, body) {
+        return None;
+    }
+    let others = stage.domain.iter().filter(|a| a.id != columns.id);
+    let extents = others.chain(axes).map(|a| a.extent);
+    let one_by_one = extents.fold(borders, usize::saturating_mul);
+    let other = factor.cloned().unwrap_or_else(|| zero(body.ty()));
+    let operand = Operand::of(body, &other, &stage.domain, axes);
+    // A point by itself takes about as long as a vector of the copy. Points of products cannot be left out: whole
+    // rows at the edges would have guards.
+    if factor.is_none() && one_by_one < operand.elements() / 10 {
+        return None;
+    }
+    let name = format!("{}.padded", nest.buf(stage.target).name);
+    let (stored, load) = operand.store(nest, &name, stage, body);
+    let mut whole = stage.clone();
+    rewrite_stage(&mut whole, &mut |x| match x == *body {
+        true => load.clone(),
+        false => x,
+    });
+    Some((stored, whole))
+}
+
+/// Whether an axis is part of a stage's value outside of `body` and of indices.
+fn computes_with(stage: &Stage, axis: AxisId, body: &Scalar) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![&stage.value];
+    while let Some(x) = open.pop() {
+        match x.kind() {
+            Kind::Axis(id) if *id == axis => return true,
+            Kind::Load { .. } => {}
+            _ if x.address() != body.address() && seen.insert(x.address()) => {
+                open.extend(x.children());
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::*;
+    use crate::ir::{Binary, Role};
+    use crate::passes::schedule::schedule;
+    use vinelift_tensor::ElementType::F32;
+
+    /// `y[i, j] = max_{k, l} x[i + k - pad, j + l - pad]`
+    fn window(extent: usize, kernel: usize) -> Vec<String> {
+        let mut nest = Nest::new();
+        let pad = (kernel / 2) as i64;
+        let x = nest.buffer("x", F32, &[extent, extent], Role::Input);
+        let y = nest.buffer("y", F32, &[extent, extent], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[kernel, kernel]);
+            let place = |d: usize| &at[d] + Scalar::axis(axes[d].id) - pad;
+            let (i, j) = (place(0), place(1));
+            let n_ = extent as i64;
+            let guard = inside(&i, 0, n_) & inside(&j, 0, n_);
+            let body = select(guard, n.load(x, vec![i, j]), lowest(F32));
+            Scalar::reduce(Binary::Max, axes, lowest(F32), body)
+        });
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn a_large_window_reads_a_copy() {
+        let stages = window(20, 5);
+        let last = stages.last().unwrap();
+        assert_eq!(
+            last,
+            "for i<20, j<20: y[((i * 20) + j)] = max[k<5, l<5; -inf](y.padded[((((i * 24) + (k * 24)) + j) + l)])"
+        );
+        // The middle of the copy is a copy of rows.
+        let middle = "for i<20, j<20: y.padded[(((i * 24) + j) + 50)] = x[((i * 20) + j)]";
+        assert!(stages.iter().any(|s| s == middle), "{stages:#?}");
+        // Even if no point has its whole window inside.
+        let last = window(6, 13).pop().unwrap();
+        assert!(
+            last.starts_with("for i<6, j<6: y") && last.contains("padded"),
+            "{last}"
+        );
+    }
+
+    /// `y[c, i, j] = Σ_{k, l} x[c, i + k - 1, j + l - 1] · w[c, k, l]`
+    #[test]
+    fn a_sum_of_products_does_as_well() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[2, 20, 20], Role::Input);
+        let w = nest.buffer("w", F32, &[2, 3, 3], Role::Input);
+        let y = nest.buffer("y", F32, &[2, 20, 20], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[3, 3]);
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let (i, j) = (&at[1] + tap(0) - 1, &at[2] + tap(1) - 1);
+            let guard = inside(&i, 0, 20) & inside(&j, 0, 20);
+            let x = select(guard, n.load(x, vec![at[0].clone(), i, j]), zero(F32));
+            let w = n.load(w, vec![at[0].clone(), tap(0), tap(1)]);
+            Scalar::reduce(
+                Binary::Add,
+                axes,
+                zero(F32),
+                Scalar::binary(Binary::Term, x, w),
+            )
+        });
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let last = nest.display_stage(nest.stages.last().unwrap()).to_string();
+        assert_eq!(
+            last,
+            "for i<2, j<20, k<20: y[(((i * 400) + (j * 20)) + k)] = add[l<3, m<3; 0.0](term(y.padded[(((((i * 484) + (j * 22)) + (l * 22)) + k) + m)], w[(((i * 9) + (l * 3)) + m)]))"
+        );
+    }
+
+    #[test]
+    fn a_small_one_does_not() {
+        let stages = window(300, 3);
+        assert!(!stages.iter().any(|s| s.contains("padded")), "{stages:#?}");
+    }
+}

@@ -1,0 +1,184 @@
+use super::*;
+use crate::build::*;
+use crate::interpret::BufferBytes;
+use crate::{fuse, interpret, schedule};
+use vinelift_tensor::ElementType::F32;
+
+/// `y[i] = op_{k, l} x[i, k, l]`
+fn rows(op: Binary, shape: [usize; 3]) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &shape, Role::Input);
+    let y = nest.buffer("y", F32, &shape[..1], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&shape[1..]);
+        let point = [
+            at[0].clone(),
+            Scalar::axis(axes[0].id),
+            Scalar::axis(axes[1].id),
+        ];
+        let init = match op {
+            Binary::Max => lowest(F32),
+            _ => zero(F32),
+        };
+        Scalar::reduce(op, axes, init, n.load(x, point.to_vec()))
+    });
+    nest
+}
+
+/// The output of a nest of one input and one output.
+fn run(nest: &Nest, x: &[f32]) -> Vec<f32> {
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let size = |b: &crate::Buffer| 4 * b.shape.iter().product::<usize>();
+    let mut memory: Vec<Vec<u8>> = nest.buffers[1..].iter().map(|b| vec![0; size(b)]).collect();
+    let mut buffers = vec![BufferBytes::Read(&bytes)];
+    buffers.extend(memory.iter_mut().map(|m| BufferBytes::Write(m)));
+    interpret(nest, &mut buffers).unwrap();
+    let words = memory[0].chunks_exact(4);
+    words
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_short_row_has_eight_parts() {
+    let mut nest = rows(Binary::Add, [3, 1, 27]);
+    partial_folds(&mut nest);
+    verify(&nest).unwrap();
+    let tree = "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + y.lanes[i, 6])) \
+                + ((y.lanes[i, 1] + y.lanes[i, 5]) + (y.lanes[i, 3] + y.lanes[i, 7])))";
+    assert_eq!(
+        nest.stage_texts(),
+        [
+            "for i<3, j<8: y.lanes[i, j] = add[k<3; 0.0](x[i, 0, ((k * 8) + j)])".to_owned(),
+            format!("for i<3: y[i] = add[j<3; {tree}](x[i, 0, (j + 24)])"),
+        ]
+    );
+}
+
+/// Axes that are one in memory are folded as one, and stay affine.
+#[test]
+fn a_long_row_has_sixty_four_parts() {
+    let mut nest = rows(Binary::Max, [3, 20, 15]);
+    partial_folds(&mut nest);
+    fuse(&mut nest);
+    schedule(&mut nest);
+    verify(&nest).unwrap();
+    let stages = nest.stage_texts();
+    assert_eq!(
+        stages[0],
+        "for i<3, j<64: y.lanes[((i * 64) + j)] = max[k<4; -inf](x[(((i * 300) + (k * 64)) + j)])"
+    );
+    assert_eq!(
+        stages[1],
+        "for i<3, j<16: y.folded[((i * 16) + j)] = max[k<2; \
+         max(max(y.lanes[((i * 64) + j)], y.lanes[(((i * 64) + j) + 32)]), \
+         max(y.lanes[(((i * 64) + j) + 16)], y.lanes[(((i * 64) + j) + 48)]))]\
+         (x[((((i * 300) + (k * 16)) + j) + 256)])"
+    );
+    assert!(
+        stages[2].ends_with("(x[(((i * 300) + j) + 288)])"),
+        "{}",
+        stages[2]
+    );
+}
+
+/// The definition in the module's documentation, written out.
+#[test]
+fn every_point_is_taken_in_once() {
+    for points in [23usize, 24, 47, 96, 255, 256, 300, 321, 1000] {
+        let x: Vec<f32> = (0..2 * points).map(|k| (k as f32 * 0.7).sin()).collect();
+        let mut nest = rows(Binary::Add, [2, 1, points]);
+        let plain = nest.clone();
+        partial_folds(&mut nest);
+        verify(&nest).unwrap();
+        assert_eq!(nest == plain, points < 24);
+        let found = run(&nest, &x);
+        for (row, found) in x.chunks_exact(points).zip(found) {
+            let lanes = match points {
+                0..24 => 0,
+                24..96 => 8,
+                96..256 => 16,
+                _ => 64,
+            };
+            let whole = row.len().checked_div(lanes).unwrap_or(0) * lanes;
+            let mut t = vec![0f32; lanes];
+            for (k, x) in row[..whole].iter().enumerate() {
+                t[k % lanes] += x;
+            }
+            let mut rest = &row[whole..];
+            while t.len() > 1 {
+                if t.len() == 16 && lanes == 64 {
+                    while rest.len() >= 16 {
+                        let (now, later) = rest.split_at(16);
+                        t.iter_mut().zip(now).for_each(|(t, x)| *t += x);
+                        rest = later;
+                    }
+                }
+                let half = t.len() / 2;
+                t = (0..half).map(|l| t[l] + t[l + half]).collect();
+            }
+            let sum = t.first().copied().unwrap_or(0.0);
+            let want = rest.iter().fold(sum, |sum, x| sum + x);
+            assert_eq!(found.to_bits(), want.to_bits(), "{points} points");
+        }
+    }
+}
+
+#[test]
+fn other_folds_stay_as_they_are() {
+    let unchanged = |nest: Nest| {
+        let mut divided = nest.clone();
+        partial_folds(&mut divided);
+        assert_eq!(divided, nest);
+    };
+    let with = |body: &dyn Fn(&mut Nest, crate::BufferId, &Scalar, Scalar) -> Scalar| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[128, 128], Role::Input);
+        let y = nest.buffer("y", F32, &[64], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let k = n.axis(64);
+            let body = body(n, x, &at[0], Scalar::axis(k.id));
+            Scalar::reduce(Binary::Add, vec![k], zero(F32), body)
+        });
+        nest
+    };
+    // Down a column, along a window that slides, every second, and a sum of products.
+    unchanged(with(&|n, x, i, k| n.load(x, vec![k, i.clone()])));
+    unchanged(with(&|n, x, i, k| n.load(x, vec![index(0), i + k])));
+    unchanged(with(&|n, x, i, k| n.load(x, vec![i.clone(), k * 2])));
+    unchanged(with(&|n, x, i, k| {
+        let x = n.load(x, vec![i.clone(), k]);
+        Scalar::binary(Binary::Term, x.clone(), x)
+    }));
+    // A value that is made of the axis.
+    unchanged(with(&|n, x, i, k| {
+        n.load(x, vec![i.clone(), k.clone()]) + k.cast(F32)
+    }));
+    // One that is read through a transposition, which fusion takes away.
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[64, 8], Role::Input);
+    let t = nest.buffer("t", F32, &[8, 64], Role::Temporary);
+    let y = nest.buffer("y", F32, &[8], Role::Output);
+    nest.define(vec![], t, |n, at| {
+        n.load(x, vec![at[1].clone(), at[0].clone()])
+    });
+    nest.define(vec![], y, |n, at| {
+        let k = n.axis(64);
+        let body = n.load(t, vec![at[0].clone(), Scalar::axis(k.id)]);
+        Scalar::reduce(Binary::Add, vec![k], zero(F32), body)
+    });
+    unchanged(nest);
+}
+
+#[test]
+fn what_a_fold_starts_from_is_taken_in_once() {
+    let mut nest = rows(Binary::Add, [1, 1, 64]);
+    let value = nest.stages[0].value.clone();
+    let Kind::Reduce { op, axes, body, .. } = value.kind() else {
+        panic!("not a fold");
+    };
+    nest.stages[0].value = Scalar::reduce(*op, axes.clone(), number(5.0, F32), body.clone());
+    partial_folds(&mut nest);
+    verify(&nest).unwrap();
+    assert_eq!(run(&nest, &[1.0; 64]), [69.0]);
+}

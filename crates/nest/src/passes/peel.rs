@@ -1,0 +1,222 @@
+//! Guards that hold in the middle of a domain and fail only near its edges: the middle is done apart,
+//! without them.
+//!
+//! A stage whose selects ask whether `k·a + …` lies in bounds becomes one stage for the box in which
+//! all of them hold, whatever the folds' axes are, and one for each border around it. The boxes cover
+//! the domain, each point once, so the same values are written.
+
+use crate::analysis;
+use crate::analysis::{Linear, Scan, verify};
+use crate::ir::{
+    Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage,
+    visit_folds, visit_stage,
+};
+use crate::passes::pad_windows::padded;
+use crate::passes::simplify::simplify_stage;
+use crate::passes::trim_folds::trim_folds;
+use rustc_hash::FxHashMap;
+
+/// Splits every stage where that pays.
+pub(crate) fn peel_borders(nest: &mut Nest) {
+    for stage in std::mem::take(&mut nest.stages) {
+        let (first, next_axis) = (nest.stages.len(), nest.next_axis);
+        let buffers = nest.buffers.len();
+        append(nest, stage.clone());
+        // Where a guard is gone, what it was needed for may have become harder to prove.
+        let is_proven = |nest: &Nest| verify(&nest.extract(first..nest.stages.len()).nest).is_ok();
+        if nest.stages[first..] != *std::slice::from_ref(&stage) && !is_proven(nest) {
+            nest.stages.truncate(first);
+            nest.stages.push(stage);
+            nest.truncate_buffers(buffers);
+            nest.next_axis = next_axis;
+        }
+    }
+}
+
+/// Appends a stage, its borders apart.
+fn append(nest: &mut Nest, mut stage: Stage) {
+    trim_folds(nest, &mut stage);
+    let Some(inside) = interior(nest, &stage) else {
+        nest.stages.push(stage);
+        return;
+    };
+    if let Some((copy, whole)) = padded(nest, &stage, &inside) {
+        append(nest, copy);
+        append(nest, whole);
+        return;
+    }
+    // A border is worth a stage of its own if it is small or, around whole rows, a fill.
+    let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
+    let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
+    let mut middle = stage.domain.iter().zip(&inside).enumerate();
+    let is_small = |(d, (axis, (low, high))): (usize, (&Axis, &(i64, i64)))| {
+        high - low < axis.extent as i64 / 2 && !(is_fill(d) && low < high)
+    };
+    if middle.any(is_small) {
+        nest.stages.push(stage);
+        return;
+    }
+    let (mut borders, middle) = split(nest, &stage, &inside);
+    // What others go on from must have been written before.
+    if borders.iter().any(|b| loaded(b).contains(&b.target)) {
+        nest.stages.push(stage);
+        return;
+    }
+    for border in borders.drain(..) {
+        append(nest, border);
+    }
+    append(nest, middle);
+}
+
+/// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
+/// say so.
+fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
+    let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
+    let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
+    for axis in &stage.domain {
+        let extent = i64::try_from(axis.extent).ok().filter(|n| *n > 0)?;
+        bounds.insert(axis.id, (0, extent));
+    }
+    let mut order_matters = stage.mode != Mode::Set || stage.group.is_some();
+    let scan = match loaded(stage).contains(&stage.target) {
+        true => Some(Scan::of(nest, stage)?),
+        false => None,
+    };
+    let mut conditions = Vec::new();
+    visit_stage(stage, &mut |x| match x.kind() {
+        Kind::Wrap(_) => order_matters = true,
+        Kind::Select(condition, ..) => conditions.push(condition.clone()),
+        Kind::Reduce { axes, .. } => {
+            for axis in axes {
+                extents.insert(axis.id, axis.extent as i64);
+            }
+        }
+        _ => {}
+    });
+    if order_matters || conditions.is_empty() {
+        return None;
+    }
+    while let Some(condition) = conditions.pop() {
+        match condition.kind() {
+            Kind::Binary(Binary::And, a, b) => conditions.extend([a.clone(), b.clone()]),
+            Kind::Binary(op, a, b) if a.ty() == vinelift_tensor::ElementType::I64 => {
+                narrow(*op, a, b, &mut bounds, &extents);
+            }
+            _ => {}
+        }
+    }
+    let mut inside = Vec::new();
+    let mut narrower = false;
+    for axis in &stage.domain {
+        let (low, high) = bounds[&axis.id];
+        let is_whole = high - low == axis.extent as i64;
+        // What the first points have written is there before the others go on from it.
+        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent as i64;
+        if !is_whole && scan.as_ref().is_some_and(|scan| !is_rest(scan)) {
+            return None;
+        }
+        narrower |= !is_whole;
+        inside.push((low, high));
+    }
+    narrower.then_some(inside)
+}
+
+/// Takes in that `a op b` must hold, if it says something about one axis of the domain.
+fn narrow(
+    op: Binary,
+    a: &Scalar,
+    b: &Scalar,
+    bounds: &mut FxHashMap<AxisId, (i64, i64)>,
+    extents: &FxHashMap<AxisId, i64>,
+) -> Option<()> {
+    let form = Linear::of_comparison(op, a, b)?;
+    let mut least = form.constant;
+    let mut along = None;
+    for (atom, factor) in &form.terms {
+        let Kind::Axis(id) = atom.kind() else {
+            return None;
+        };
+        match extents.get(id) {
+            Some(extent) if *factor < 0 => {
+                least = least.checked_add(factor.checked_mul(extent - 1)?)?;
+            }
+            Some(_) => {}
+            None if along.is_none() => along = Some((*id, *factor)),
+            None => return None,
+        }
+    }
+    let (id, factor) = along?;
+    analysis::narrow(factor, least, bounds.get_mut(&id)?)
+}
+
+/// The borders of a stage, and its middle.
+fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, Stage) {
+    let mut rest: Vec<(i64, i64)> = stage
+        .domain
+        .iter()
+        .map(|axis| (0, axis.extent as i64))
+        .collect();
+    let mut borders = Vec::new();
+    for (d, &(low, high)) in inside.iter().enumerate() {
+        for (from, to) in [(rest[d].0, low), (high, rest[d].1)] {
+            let mut of = |points: (i64, i64)| {
+                let mut around = rest.clone();
+                around[d] = points;
+                borders.push(within(nest, stage, &around));
+            };
+            // Of a single point it is known which points of a fold are left out.
+            match to - from <= FEW && folds_with_guards(stage) {
+                true => (from..to).for_each(|k| of((k, k + 1))),
+                false if from < to => of((from, to)),
+                false => {}
+            }
+        }
+        rest[d] = (low, high);
+    }
+    (borders, within(nest, stage, &rest))
+}
+
+/// Points of a border that are done one by one.
+const FEW: i64 = 3;
+
+fn folds_with_guards(stage: &Stage) -> bool {
+    let mut found = false;
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { body, .. } = x.kind() {
+            found |= matches!(body.kind(), Kind::Select(..));
+        }
+    });
+    found
+}
+
+/// The stage over a part of its domain, with axes of its own.
+fn within(nest: &mut Nest, stage: &Stage, part: &[(i64, i64)]) -> Stage {
+    let mut new_axes: FxHashMap<AxisId, Axis> = FxHashMap::default();
+    let mut values: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    let mut domain = Vec::new();
+    for (axis, (from, to)) in stage.domain.iter().zip(part) {
+        let new = nest.axis((to - from) as usize);
+        values.insert(axis.id, Scalar::axis(new.id) + *from);
+        domain.push(new);
+    }
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            for axis in axes {
+                let new = new_axes
+                    .entry(axis.id)
+                    .or_insert_with(|| nest.axis(axis.extent));
+                values.insert(axis.id, Scalar::axis(new.id));
+            }
+        }
+    });
+    let mut stage = Stage {
+        domain,
+        ..stage.clone()
+    };
+    rewrite_stage(&mut stage, &mut |x| match x.kind() {
+        Kind::Axis(id) => values.get(id).cloned().unwrap_or(x),
+        _ => rebound(x, &new_axes),
+    });
+    simplify_stage(&mut stage);
+    stage
+}

@@ -1,0 +1,137 @@
+//! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
+
+use crate::build::{integer, number, select};
+use crate::ir::{Binary, Kind, Scalar, Stage, Unary};
+use vinelift_tensor::ElementType;
+
+/// The values of a stage, all of which are `(code - zero) · scale` for a `code` in `0..=steps`, up to the
+/// rounding of an `f32`, or NaN where `x` is.
+#[derive(Clone)]
+pub(super) struct Grid {
+    /// What was rounded to the grid.
+    pub(super) x: Scalar,
+    /// Which code that has.
+    code: Code,
+    pub(super) zero: i64,
+    pub(super) scale: f64,
+}
+
+#[derive(Clone)]
+struct Code {
+    /// `round(..)` of what lies between the ends.
+    inner: Scalar,
+    low: f64,
+    high: f64,
+    steps: i64,
+}
+
+/// How far from an integer a zero point may be, as a part of the largest value: less than values are rounded.
+const ROUNDING: f64 = 1.0 / (1 << 22) as f64;
+
+impl Grid {
+    /// What a stage computes, if that is on a grid: with constants `low < high` and `n`
+    ///
+    /// > `x > high ? top : (x <= low ? bottom : round((x - low) / (high - low) · n) / n · (top - bottom) + bottom)`
+    pub(super) fn of(stage: &Stage) -> Option<Grid> {
+        if stage.value.ty() != ElementType::F32 || !matches!(stage.value.kind(), Kind::Select(..)) {
+            return None;
+        }
+        let (above, top, below) = as_select(&stage.value)?;
+        let (at_most, bottom, between) = as_select(below)?;
+        let (x, high) = as_binary(Binary::Gt, above)?;
+        let (same, low) = as_binary(Binary::Le, at_most)?;
+        let (top, bottom, high, low) = (float(top)?, float(bottom)?, float(high)?, float(low)?);
+        let (scaled, offset) = as_binary(Binary::Add, between)?;
+        let (part, range) = as_binary(Binary::Mul, scaled)?;
+        let (inner, steps) = as_binary(Binary::Div, part)?;
+        let Kind::Unary(Unary::Round, rounded) = inner.kind() else {
+            return None;
+        };
+        let (relative, times) = as_binary(Binary::Mul, rounded)?;
+        let (moved, width) = as_binary(Binary::Div, relative)?;
+        let (again, start) = as_binary(Binary::Sub, moved)?;
+        let (range, steps) = (float(range)?, float(steps)?);
+        let is_grid = same == x
+            && again == x
+            && float(offset)? == bottom
+            && float(start)? == low
+            && float(times)? == steps
+            && float(width)? == f64::from(high as f32 - low as f32);
+        let fits = is_grid
+            && low < high
+            && (1.0..=255.0).contains(&steps)
+            && range == f64::from(top as f32 - bottom as f32)
+            && top != bottom;
+        if !fits {
+            return None;
+        }
+        let scale = (top - bottom) / steps;
+        let zero = -bottom / scale;
+        let is_integer =
+            (zero - zero.round()).abs() * scale.abs() <= ROUNDING * top.abs().max(bottom.abs());
+        (is_integer && zero.abs() <= 512.0).then(|| Grid {
+            x: x.clone(),
+            code: Code {
+                inner: inner.clone(),
+                low,
+                high,
+                steps: steps as i64,
+            },
+            zero: zero.round() as i64,
+            scale,
+        })
+    }
+
+    /// The code as a `u8`, or less `less` as an `i8`. Anything where `x` is NaN.
+    pub(super) fn code(&self, ty: ElementType, less: i64) -> Scalar {
+        let Code {
+            inner,
+            low,
+            high,
+            steps,
+        } = &self.code;
+        let float = |x: f64| number(x, ElementType::F32);
+        let between = match less {
+            0 => inner.clone(),
+            _ => inner.clone() - float(less as f64),
+        };
+        let above = select(
+            self.x.le(float(*low)),
+            integer(-less, ty),
+            between.cast(ElementType::I32).cast(ty),
+        );
+        select(self.x.gt(float(*high)), integer(steps - less, ty), above)
+    }
+}
+
+fn as_select(x: &Scalar) -> Option<(&Scalar, &Scalar, &Scalar)> {
+    match x.kind() {
+        Kind::Select(condition, yes, no) => Some((condition, yes, no)),
+        _ => None,
+    }
+}
+
+fn as_binary(op: Binary, x: &Scalar) -> Option<(&Scalar, &Scalar)> {
+    match x.kind() {
+        Kind::Binary(found, a, b) if *found == op => Some((a, b)),
+        _ => None,
+    }
+}
+
+/// A finite constant, or what is worked out of such.
+fn float(x: &Scalar) -> Option<f64> {
+    let value = match x.kind() {
+        Kind::Const(bits) => f32::from_bits(bits.0 as u32),
+        Kind::Binary(op, a, b) => {
+            let (a, b) = (float(a)? as f32, float(b)? as f32);
+            match op {
+                Binary::Sub => a - b,
+                Binary::Min => a.min(b),
+                Binary::Max => a.max(b),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    value.is_finite().then_some(f64::from(value))
+}

@@ -1,0 +1,126 @@
+use super::*;
+use crate::analysis::verify;
+use crate::build::*;
+use crate::{BufferBytes, Contraction, contract, fuse, interpret, schedule};
+
+/// `FakeQuantize` of `x` to 256 values from `low` to `high`, as its lowering writes it.
+fn quantized(x: Scalar, low: f64, high: f64) -> Scalar {
+    let c = |v: f64| number(v, F32);
+    let (il, ih, ol, oh, steps) = (c(low), c(high), c(low), c(high), c(255.0));
+    let step = ((&x - il.clone()) / (ih.clone() - il.clone()) * &steps).round();
+    let inner = step / steps * (oh.clone() - ol.clone()) + ol.clone();
+    let below = select(x.le(il.min(ih.clone())), ol, inner);
+    select(x.gt(il.max(ih)), oh, below)
+}
+
+/// `y[i, j] = Σ_k q(x[i, k]) · (f32(w[k, j]) · scale[j])`
+fn weighted(low: f64, high: f64) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[16, 64], Role::Input);
+    let w = nest.buffer("w", I8, &[64, 32], Role::Input);
+    let scale = nest.buffer("scale", F32, &[1, 32], Role::Input);
+    let q = nest.buffer("q", F32, &[16, 64], Role::Temporary);
+    let f = nest.buffer("f", F32, &[64, 32], Role::Temporary);
+    let s = nest.buffer("s", F32, &[64, 32], Role::Temporary);
+    let y = nest.buffer("y", F32, &[16, 32], Role::Output);
+    nest.define(vec![], q, |n, at| {
+        quantized(n.load(x, at.to_vec()), low, high)
+    });
+    nest.define(vec![], f, |n, at| n.load(w, at.to_vec()).cast(F32));
+    nest.define(vec![], s, |n, at| {
+        n.load(f, at.to_vec()) * n.load(scale, vec![index(0), at[1].clone()])
+    });
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[64]);
+        let k = Scalar::axis(axes[0].id);
+        let left = n.load(q, vec![at[0].clone(), k.clone()]);
+        let right = n.load(s, vec![k, at[1].clone()]);
+        let term = Scalar::binary(Binary::Term, left, right);
+        Scalar::reduce(Binary::Add, axes, zero(F32), term)
+    });
+    nest
+}
+
+#[test]
+fn activations_and_weights_are_bytes() {
+    let mut nest = weighted(-0.5, 2.05);
+    quantized_products(&mut nest);
+    verify(&nest).unwrap();
+    assert_eq!(
+        nest.stage_texts()[3..],
+        [
+            "for i<16, j<64: q.u8[i, j] = select((x[i, j] > 2.05), 255u8, select((x[i, j] <= -0.5), 0u8, \
+             u8(i32(round((((x[i, j] - -0.5) / (2.05 - -0.5)) * 255.0))))))",
+            "for i<32: y.right.total[i] = add[j<64; 0i32](i32(w[j, i]))",
+            "for i<16: y.left.nan[i] = add[j<64; 0.0](select((x[i, j] != x[i, j]), nan(0x7fc00000), 0.0))",
+            "for i<16, j<32: y[i, j] = ((f32((add[k<64; 0i32](term(i32(q.u8[i, k]), i32(w[k, j]))) \
+             - (y.right.total[j] * 50i32))) * (scale[0, j] * 0.01)) + y.left.nan[i])",
+        ]
+    );
+    fuse(&mut nest);
+    contract(&mut nest, &|b| b == BufferId(1));
+    schedule(&mut nest);
+    verify(&nest).unwrap();
+    let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
+    let found = found.next().unwrap();
+    assert_eq!(found.ty, I32);
+    let types = [found.left, found.right].map(|f| nest.buf(f.tensor.buffer).ty);
+    assert_eq!(types, [U8, I8]);
+}
+
+/// A range whose zero point is no integer, or which is turned round, stays as it is.
+#[test]
+fn what_has_no_integer_zero_point_stays() {
+    for (low, high) in [(-0.503, 2.05), (1.0, -1.0), (1.0, 1.0)] {
+        let mut nest = weighted(low, high);
+        quantized_products(&mut nest);
+        assert_eq!(nest.stage_texts().len(), 4, "{low} {high}");
+    }
+}
+
+/// The sums are those of the quantised values, nearer than `f32` arithmetic gets; NaN comes through.
+#[test]
+fn sums_of_bytes_are_those_of_their_values() {
+    let mut random = 1u32;
+    let mut next = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        random >> 16
+    };
+    // Not near the middle between two values, where rounding decides.
+    let mut near = || (next() % 320) as f32 - 80.0 + (next() % 7) as f32 / 20.0;
+    let mut x: Vec<f32> = (0..16 * 64).map(|_| near() * 0.01).collect();
+    (x[3], x[70], x[130]) = (f32::INFINITY, f32::NEG_INFINITY, f32::NAN);
+    let w: Vec<i8> = (0..64 * 32).map(|_| next() as i8).collect();
+    let scale: Vec<f32> = (0..32).map(|_| next() as f32 / 1e5 + 0.01).collect();
+    let mut nest = weighted(-0.5, 2.05);
+    quantized_products(&mut nest);
+    let bytes = |x: &[f32]| -> Vec<u8> { x.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let inputs = [
+        bytes(&x),
+        w.iter().map(|w| *w as u8).collect(),
+        bytes(&scale),
+    ];
+    let size = |b: &crate::Buffer| b.ty.byte_len(b.shape.iter().product()).unwrap();
+    let mut memory: Vec<Vec<u8>> = nest.buffers[3..].iter().map(|b| vec![0; size(b)]).collect();
+    let mut buffers: Vec<BufferBytes<'_>> = inputs.iter().map(|b| BufferBytes::Read(b)).collect();
+    buffers.extend(memory.iter_mut().map(|m| BufferBytes::Write(m)));
+    interpret(&nest, &mut buffers).unwrap();
+    let y = memory[3]
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    for (at, y) in y.enumerate() {
+        let (i, j) = (at / 32, at % 32);
+        let value = |x: f32| {
+            let x = f64::from(x).clamp(-0.5, 2.05);
+            (((x + 0.5) / 2.55 * 255.0).round_ties_even() - 50.0) * 0.01
+        };
+        let products =
+            (0..64).map(|k| value(x[i * 64 + k]) * f64::from(w[k * 32 + j]) * f64::from(scale[j]));
+        let (sum, all) = products.fold((0.0, 0.0), |(sum, all), p| (sum + p, all + p.abs()));
+        if i == 2 {
+            assert!(y.is_nan());
+        } else {
+            assert!((f64::from(y) - sum).abs() <= 3e-7 * all, "{at}: {y} {sum}");
+        }
+    }
+}

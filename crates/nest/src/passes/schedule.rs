@@ -1,0 +1,109 @@
+//! Schedules: how a stage runs, decided apart from what it computes.
+//!
+//! * What guards a load that can read zero becomes part of its index.
+//! * The middle of a domain is done apart from its borders, without the guards that only these need, and
+//!   folds leave out the points that their guards do. Large windows, and all with weights, read a copy with its
+//!   borders filled in.
+//! * What is copied and not used any more is changed in place.
+//! * Neighbouring dims that no data-dependent index reaches become one: accesses there are offsets.
+//! * Neighbouring axes that only ever step together become one; a contiguous copy of any rank ends up
+//!   as a single loop. So does an inner axis too short for vectors with the one around it, where the
+//!   indices of the points depend on data.
+
+use crate::compiler_threads;
+use crate::ir::Nest;
+use crate::passes::collapse::collapse_axes;
+use crate::passes::flatten::flatten_buffers;
+use crate::passes::guard_to_index::move_guards_to_indices;
+use crate::passes::in_place::reuse_in_place;
+use crate::passes::peel::peel_borders;
+use crate::passes::simplify::simplify_stage;
+
+/// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
+pub fn schedule(nest: &mut Nest) {
+    reuse_in_place(nest);
+    let Nest {
+        buffers, stages, ..
+    } = nest;
+    compiler_threads::for_each(stages, |stage| {
+        simplify_stage(stage);
+        move_guards_to_indices(buffers, stage);
+    });
+    peel_borders(nest);
+    flatten_buffers(nest);
+    compiler_threads::for_each(&mut nest.stages, |stage| {
+        collapse_axes(stage);
+        simplify_stage(stage);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::*;
+    use crate::ir::{Role, Scalar};
+    use vinelift_tensor::ElementType::F32;
+
+    fn scheduled(nest: &mut Nest) -> Vec<String> {
+        schedule(nest);
+        verify(nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn a_contiguous_map_is_one_loop() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[2, 3, 4], Role::Input);
+        let y = nest.buffer("y", F32, &[6, 4], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            n.load(x, vec![&at[0] / 3, at[0].rem(index(3)), at[1].clone()])
+                .exp()
+        });
+        assert_eq!(scheduled(&mut nest), ["for i<24: y[i] = exp(x[i])"]);
+    }
+
+    #[test]
+    fn the_middle_has_no_guards() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[80], Role::Input);
+        let y = nest.buffer("y", F32, &[80], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let k = n.axis(3);
+            let i = &at[0] + Scalar::axis(k.id) - 1;
+            let guard = inside(&i, 0, 80);
+            let body = select(guard, n.load(x, vec![i]), zero(F32));
+            Scalar::reduce(crate::Binary::Add, vec![k], zero(F32), body)
+        });
+        assert_eq!(
+            scheduled(&mut nest),
+            [
+                "for i<1: y[0] = add[j<2; 0.0](x[j])",
+                "for i<1: y[79] = add[j<2; 0.0](x[(j + 78)])",
+                "for i<78: y[(i + 1)] = add[j<3; 0.0](x[(i + j)])",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_steps_together_joins() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[4, 2, 3], Role::Input);
+        let y = nest.buffer("y", F32, &[2, 3, 4], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            n.load(x, vec![at[2].clone(), at[0].clone(), at[1].clone()])
+        });
+        assert_eq!(
+            scheduled(&mut nest),
+            ["for i<6, j<4: y[((i * 4) + j)] = x[((j * 6) + i)]"]
+        );
+        let mut nest = Nest::new();
+        let bias = nest.buffer("bias", F32, &[3], Role::Input);
+        let y = nest.buffer("y", F32, &[2, 3], Role::Output);
+        nest.define(vec![], y, |n, at| n.load(bias, vec![at[1].clone()]));
+        assert_eq!(
+            scheduled(&mut nest),
+            ["for i<2, j<3: y[((i * 3) + j)] = bias[j]"]
+        );
+    }
+}

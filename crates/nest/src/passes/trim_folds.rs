@@ -1,0 +1,154 @@
+//! Folds without the points that a guard leaves out: `max[k<3; -inf](select(k - 1 >= 0, x[k - 1], -inf))` is
+//! `max[k<2; -inf](x[k])`.
+//!
+//! Where the guard does not hold, what is taken in must change nothing. That is so for 0 in a sum that starts
+//! from it. With `max` from the lowest number, and `min` from the highest, it only turns NaN into that number,
+//! which the next point does as well; so it is taken in once more at the end, if the last points are left out.
+
+use crate::analysis;
+use crate::analysis::Linear;
+use crate::ir::{
+    Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, rewrite, rewrite_stage, visit_folds,
+};
+use crate::passes::simplify::simplify_stage;
+use rustc_hash::FxHashMap;
+
+/// Leaves out what the guards of a stage's folds leave out.
+pub(crate) fn trim_folds(nest: &mut Nest, stage: &mut Stage) {
+    let mut trimmed: Vec<(Scalar, Scalar)> = Vec::new();
+    visit_folds(stage, &mut |x| {
+        trimmed.extend(trim(nest, x).map(|fold| (x.clone(), fold)));
+    });
+    for (whole, fold) in &trimmed {
+        rewrite_stage(stage, &mut |x| match x == *whole {
+            true => fold.clone(),
+            false => x,
+        });
+    }
+    if !trimmed.is_empty() {
+        simplify_stage(stage);
+    }
+}
+
+/// The fold over fewer points, if there are any that it can do without.
+fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
+    let Kind::Reduce {
+        op,
+        axes,
+        init,
+        body,
+    } = fold.kind()
+    else {
+        return None;
+    };
+    let Kind::Select(condition, _, no) = body.kind() else {
+        return None;
+    };
+    let neutral = match op {
+        Binary::Add => crate::build::zero(fold.ty()),
+        Binary::Max => crate::build::lowest(fold.ty()),
+        Binary::Min => crate::build::highest(fold.ty()),
+        _ => return None,
+    };
+    if *no != neutral || *init != neutral || body.folds() {
+        return None;
+    }
+    let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
+    for axis in axes {
+        bounds.push((0, i64::try_from(axis.extent).ok()?));
+    }
+    let mut open = vec![condition];
+    while let Some(condition) = open.pop() {
+        match condition.kind() {
+            Kind::Binary(Binary::And, a, b) => open.extend([a, b]),
+            Kind::Binary(op, a, b) if a.ty() == vinelift_tensor::ElementType::I64 => {
+                narrow(*op, a, b, axes, &mut bounds);
+            }
+            _ => {}
+        }
+    }
+    let whole =
+        |(axis, (low, high)): (&Axis, &(i64, i64))| *low == 0 && *high == axis.extent as i64;
+    let is_empty = bounds.iter().any(|(low, high)| low >= high);
+    if is_empty || axes.iter().zip(&bounds).all(whole) {
+        return None;
+    }
+    let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    let mut fewer = Vec::with_capacity(axes.len());
+    let mut ends_early = false;
+    for (axis, (low, high)) in axes.iter().zip(bounds) {
+        let new = nest.axis((high - low) as usize);
+        by_axis.insert(axis.id, Scalar::axis(new.id) + low);
+        fewer.push(new);
+        ends_early |= high < axis.extent as i64;
+    }
+    let body = rewrite(body, &mut |x| match x.kind() {
+        Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
+        _ => x,
+    });
+    let fold = Scalar::reduce(*op, fewer, init.clone(), body);
+    Some(match ends_early && *op != Binary::Add {
+        true => Scalar::binary(*op, fold, no.clone()),
+        false => fold,
+    })
+}
+
+/// Takes in that `a op b` must hold, if it says something about one of the axes alone.
+fn narrow(
+    op: Binary,
+    a: &Scalar,
+    b: &Scalar,
+    axes: &[Axis],
+    bounds: &mut [(i64, i64)],
+) -> Option<()> {
+    let form = Linear::of_comparison(op, a, b)?;
+    let [(atom, factor)] = &form.terms[..] else {
+        return None;
+    };
+    let Kind::Axis(id) = atom.kind() else {
+        return None;
+    };
+    let position = axes.iter().position(|axis| axis.id == *id)?;
+    analysis::narrow(*factor, form.constant, &mut bounds[position])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::*;
+    use crate::ir::Role;
+    use vinelift_tensor::ElementType::F32;
+
+    fn trimmed(op: Binary, neutral: Scalar, shift: i64) -> String {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[3], Role::Input);
+        let y = nest.buffer("y", F32, &[1], Role::Output);
+        nest.define(vec![], y, |n, _| {
+            let k = n.axis(3);
+            let i = Scalar::axis(k.id) + shift;
+            let body = select(inside(&i, 0, 3), n.load(x, vec![i]), neutral.clone());
+            Scalar::reduce(op, vec![k], neutral, body)
+        });
+        let mut stage = nest.stages.remove(0);
+        trim_folds(&mut nest, &mut stage);
+        nest.stages.push(stage);
+        verify(&nest).unwrap();
+        nest.display_stage(&nest.stages[0]).to_string()
+    }
+
+    #[test]
+    fn what_a_guard_leaves_out_is_no_point() {
+        let text = trimmed(Binary::Max, lowest(F32), -1);
+        assert_eq!(text, "for i<1: y[0] = max[j<2; -inf](x[j])");
+        let text = trimmed(Binary::Max, lowest(F32), 1);
+        assert_eq!(
+            text,
+            "for i<1: y[0] = max(max[j<2; -inf](x[(j + 1)]), -inf)"
+        );
+        let text = trimmed(Binary::Add, zero(F32), 1);
+        assert_eq!(text, "for i<1: y[0] = add[j<2; 0.0](x[(j + 1)])");
+        let text = trimmed(Binary::Add, number(1.0, F32), 1);
+        assert!(text.contains("select"), "{text}");
+    }
+}
