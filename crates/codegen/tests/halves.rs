@@ -3,7 +3,7 @@
 mod common;
 
 use common::{bytes, output, random, reference, run, same, site};
-use vinelift_nest::{Binary, Nest, Policy, Role, Scalar, build::*};
+use vinelift_nest::{Binary, Mode, Nest, Policy, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{F16, F32, I32};
 
 const ROWS: usize = 48;
@@ -116,4 +116,25 @@ fn faults_are_those_of_the_interpreter() {
     let (_, expected) = reference(&nest, &inputs);
     assert!(expected.is_err());
     assert_eq!(run(&nest, &inputs).1, expected);
+}
+
+/// Rows added where indices say: threads share the columns, so that no loop may go through several rows, and `f16` is
+/// converted by the definition.
+#[test]
+fn columns_of_rows_that_indices_choose() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F16, &[ROWS, COLUMNS], Role::Input);
+    let indices = nest.buffer("indices", I32, &[ROWS, COLUMNS], Role::Input);
+    let y = nest.buffer("y", F32, &[ROWS, COLUMNS], Role::Output);
+    let site = site(&mut nest);
+    nest.define(vec![], y, |n, at| n.load(x, at.to_vec()).cast(F32));
+    nest.define(vec![], y, |n, at| n.load(x, at.to_vec()).cast(F32));
+    let at = nest.stages[1].at.clone();
+    let row = nest.load(indices, at.clone());
+    let row = nest.wrap(row, ROWS, Policy::WRAP, site, at);
+    nest.stages[1].at[0] = row;
+    nest.stages[1].mode = Mode::Combine(Binary::Add);
+    let inputs = inputs();
+    let expected = reference(&nest, &inputs).0.pop().unwrap();
+    assert!(same(F32, &output(&nest, &inputs), &expected), "{nest}");
 }

@@ -134,6 +134,10 @@ impl<'n> Emitter<'n, '_> {
     /// instructions for them.
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
+        if self.parts.dim.is_some() {
+            // No strip goes through several loops.
+            return None;
+        }
         self.know(halves);
         let first = first_inner(stage);
         if first >= many.len() {
