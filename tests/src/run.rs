@@ -109,6 +109,11 @@ impl Run {
         Ok(())
     }
 
+    /// Whether `error`, which says why there is no nest, is the one with which the run must end.
+    pub fn refuses(&self, error: String) -> Result<(), String> {
+        self.steps[0].compare(Err(error), self.close)
+    }
+
     /// The text of the nest that the model has for these inputs.
     pub fn nest(&self, core: &Core, path: &Path) -> Result<String, String> {
         let text = |e: vinelift::Error| e.to_string();

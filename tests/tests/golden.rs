@@ -26,10 +26,16 @@ fn main() {
         let nest = path.with_extension("nest");
         trials.push(Trial::test(format!("{name} nest"), move || {
             let (core, run, model) = load(&path)?;
-            // A model that is refused has no nest.
             match run.nest(&core, &model) {
                 Ok(text) => Ok(compare_golden(&nest, &text)?),
-                Err(_) => Ok(()),
+                // A model that is refused has no nest.
+                Err(error) => {
+                    run.refuses(error)?;
+                    match nest.exists() {
+                        true => Err(format!("{} is of a refused model", nest.display()).into()),
+                        false => Ok(()),
+                    }
+                }
             }
         }));
     }

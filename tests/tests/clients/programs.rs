@@ -1,11 +1,6 @@
-//! Programs that were made for OpenVINO use the C library in its place.
-//!
-//! Each is a Cargo project of its own, since it is built of what others have published; its folder is
-//! below the target folder, so that it is built once. Where the registry of packages cannot be reached,
-//! these tests are skipped, and say so.
+//! The clients, and how they are built and run.
 
-#![cfg(target_os = "linux")]
-
+use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vinelift_tests::{c_library, cargo, repository, succeed};
@@ -16,9 +11,43 @@ const CHECKOUT: &str = "VINELIFT_OPENVINO_RS";
 const OPENVINO: &str = "openvino = { version = \"=0.11.1\", features = [\"runtime-linking\"] }";
 const WASI_NN: &str = "wasmtime-wasi-nn = { version = \"=48.0.8\", default-features = false, features = [\"openvino\"] }";
 
+/// Runs all clients for which there is all that they need.
+pub(crate) fn main() {
+    let arguments = Arguments::from_args();
+    let mut skipped = Vec::new();
+    let mut trials = Vec::new();
+    let mut trial = |name: &str, place: Result<PathBuf, String>, test: fn(&Path)| {
+        if let Err(why) = &place {
+            skipped.push(format!("skipped {name}: {why}"));
+        }
+        let is_skipped = place.is_err();
+        let run = move || {
+            test(&place?);
+            Ok(())
+        };
+        trials.push(Trial::test(name, run).with_ignored_flag(is_skipped));
+    };
+    if !arguments.list {
+        let openvino = project("openvino_client", OPENVINO);
+        trial("the_crate_openvino", openvino, the_crate_openvino);
+        let wasi_nn = project("wasi_nn_client", WASI_NN);
+        trial("wasi_nn_of_wasmtime", wasi_nn, wasi_nn_of_wasmtime);
+        let checkout = std::env::var_os(CHECKOUT).map(PathBuf::from);
+        let checkout = checkout.ok_or_else(|| format!("{CHECKOUT} is not set"));
+        let name = "integration_tests_of_the_crate_openvino";
+        trial(name, checkout, integration_tests_of_the_crate_openvino);
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    skipped.iter().for_each(|line| eprintln!("{line}"));
+    conclusion.exit();
+}
+
 /// The folder of the client `name`: the project of the program `tests/clients/<name>.rs`, with everything
-/// downloaded that it needs. `None`, and a line that says so, where that is out of reach.
-fn project(name: &str, dependency: &str) -> Option<PathBuf> {
+/// downloaded that it needs.
+///
+/// # Errors
+/// If that is out of reach.
+fn project(name: &str, dependency: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = repository().join("tests/clients").join(name);
     let source = source.with_extension("rs").canonicalize().unwrap();
@@ -31,7 +60,7 @@ fn project(name: &str, dependency: &str) -> Option<PathBuf> {
     std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
     let fetch = in_project(&folder).arg("fetch").output().unwrap();
     if fetch.status.success() {
-        return Some(folder);
+        return Ok(folder);
     }
     let why = String::from_utf8_lossy(&fetch.stderr);
     let out_of_reach = ["download", "network", "resolve host", "connect", "offline"];
@@ -39,8 +68,7 @@ fn project(name: &str, dependency: &str) -> Option<PathBuf> {
         out_of_reach.iter().any(|text| why.contains(text)),
         "{name}: {why}"
     );
-    eprintln!("skipped: the registry of packages is out of reach: {why}");
-    None
+    Err(format!("the registry of packages is out of reach: {why}"))
 }
 
 /// `cargo` for the project in `folder`, with nothing of what runs this test.
@@ -92,25 +120,21 @@ fn run(name: &str, folder: &Path, variable: &str, value: &Path) {
     assert!(printed.contains("all is well"), "{printed}");
 }
 
-#[test]
-fn the_crate_openvino() {
-    let Some(folder) = project("openvino_client", OPENVINO) else {
-        return;
-    };
+fn the_crate_openvino(folder: &Path) {
     run(
         "openvino_client",
-        &folder,
+        folder,
         "LD_LIBRARY_PATH",
         library_folder(),
     );
     let installed = installed();
     run(
         "openvino_client",
-        &folder,
+        folder,
         "OPENVINO_INSTALL_DIR",
         installed.path(),
     );
-    own_tests(&folder);
+    own_tests(folder);
 }
 
 /// The tests in the package of the crate itself, of functions and of documentation. One is left out: it
@@ -146,17 +170,12 @@ fn own_tests(folder: &Path) {
     assert!(passed >= 27, "{passed} tests passed:\n{printed}");
 }
 
-#[test]
-fn integration_tests_of_the_crate_openvino() {
-    let Some(checkout) = std::env::var_os(CHECKOUT).map(PathBuf::from) else {
-        eprintln!("skipped: {CHECKOUT} is not set");
-        return;
-    };
+fn integration_tests_of_the_crate_openvino(checkout: &Path) {
     let fixtures = checkout.join("crates/openvino/tests/fixtures");
     stand_in(&fixtures, "alexnet", &[1, 3, 227, 227]);
     stand_in(&fixtures, "mobilenet", &[1, 3, 224, 224]);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openvino_rs");
-    let mut tests = in_project(&checkout);
+    let mut tests = in_project(checkout);
     tests.env("CARGO_TARGET_DIR", target);
     tests.env("LD_LIBRARY_PATH", library_folder());
     tests.args([
@@ -207,14 +226,11 @@ fn stand_in(fixtures: &Path, name: &str, shape: &[usize]) {
     std::fs::write(path.with_extension("bin"), [0; 4]).unwrap();
 }
 
-#[test]
-fn wasi_nn_of_wasmtime() {
-    if let Some(folder) = project("wasi_nn_client", WASI_NN) {
-        run(
-            "wasi_nn_client",
-            &folder,
-            "LD_LIBRARY_PATH",
-            library_folder(),
-        );
-    }
+fn wasi_nn_of_wasmtime(folder: &Path) {
+    run(
+        "wasi_nn_client",
+        folder,
+        "LD_LIBRARY_PATH",
+        library_folder(),
+    );
 }
