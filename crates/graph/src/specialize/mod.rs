@@ -10,6 +10,7 @@ mod bounds;
 mod budget;
 mod calls;
 mod fold;
+mod sub_graphs;
 mod variables;
 mod walk;
 

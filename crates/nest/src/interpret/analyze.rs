@@ -2,7 +2,7 @@
 //! they are evaluated.
 
 use super::InterpretError;
-use super::compile::{Id, Node, Op, malformed};
+use super::program::{Id, Node, Op, malformed};
 
 /// How deep reductions may nest.
 const MAX_NESTING: usize = 64;

@@ -1,6 +1,6 @@
 //! From a layer's port maps and back edges, which speak of ids, to positions.
 
-use super::{Branch, Collect, Control, Feed, Repeat, Slices};
+use crate::control::{Branch, Collect, Control, Feed, Repeat, Slices};
 use crate::error::Problem;
 use crate::model::Model;
 use std::sync::Arc;

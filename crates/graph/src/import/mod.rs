@@ -1,5 +1,7 @@
 //! From the structs of a file to a [`Model`].
 
+mod control;
+
 use crate::control::Control;
 use crate::error::{Error, LayerError, Problem};
 use crate::legacy;
