@@ -7,6 +7,7 @@ use crate::geometry::{Columns, shape, width};
 use crate::simd::Number;
 use crate::tile::Engine;
 use crate::{Contraction, Dim, Element, Isa, Refused};
+use vinelift_tensor::is_injective;
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
 /// exchanged if `out` is contiguous along the left one's dims, offsets of all points in tables, and
@@ -400,21 +401,18 @@ fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
 /// No two points have the same place in `out`: each dim steps over all the smaller ones.
 fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
     let Contraction { batch, m, n, .. } = contraction;
-    let mut dims: Vec<&Dim> = [batch, m, n].into_iter().flatten().collect();
-    if dims.iter().any(|dim| dim.extent == 0) {
+    let dims = || [batch, m, n].into_iter().flatten();
+    if dims().any(|dim| dim.extent == 0) {
         return Ok(());
     }
-    dims.retain(|dim| dim.extent > 1);
-    dims.sort_by_key(|dim| dim.out);
+    if !is_injective(dims().map(|dim| (dim.out, dim.extent))) {
+        return Err(Refused::Overlap);
+    }
     let mut reach = 0usize;
-    for dim in dims {
-        if dim.out <= reach {
-            return Err(Refused::Overlap);
-        }
-        let length = (dim.extent - 1)
-            .checked_mul(dim.out)
-            .ok_or(Refused::TooLarge)?;
-        reach = reach.checked_add(length).ok_or(Refused::TooLarge)?;
+    for dim in dims() {
+        let length = (dim.extent - 1).checked_mul(dim.out);
+        let sum = length.and_then(|length| reach.checked_add(length));
+        reach = sum.ok_or(Refused::TooLarge)?;
     }
     Ok(())
 }

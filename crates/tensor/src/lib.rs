@@ -33,6 +33,6 @@ pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, write_npy};
-pub use shape::{Dim, PartialShape, Shape, element_count};
+pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};
 pub use storage::{AlignedBytes, Memory};
 pub use tensor::{Element, Tensor};

@@ -16,6 +16,24 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
     (count <= isize::MAX as usize).then_some(count)
 }
 
+/// Whether the offsets `Σ_d i_d · stride_d` over all `0 <= i_d < extent_d` differ from each other, by a sufficient
+/// rule: in ascending order, each stride is more than the largest offset that the smaller ones reach together.
+/// `axes` are pairs of stride and extent.
+pub fn is_injective(axes: impl IntoIterator<Item = (usize, usize)>) -> bool {
+    let mut axes: Vec<(usize, usize)> = axes.into_iter().collect();
+    if axes.iter().any(|(_, extent)| *extent == 0) {
+        return true;
+    }
+    axes.retain(|(_, extent)| *extent > 1);
+    axes.sort_unstable();
+    let mut reach = 0usize;
+    axes.into_iter().all(|(stride, extent)| {
+        let apart = stride > reach;
+        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+        apart
+    })
+}
+
 /// One dimension of a partial shape: the interval `min..=max`, open above if `max` is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dim {
@@ -248,6 +266,17 @@ impl fmt::Display for PartialShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strides_keep_elements_apart() {
+        // Row-major, column-major and padded matrices.
+        assert!(is_injective([(3, 2), (1, 3)]) && is_injective([(1, 2), (2, 3)]));
+        assert!(is_injective([(8, 2), (1, 3)]));
+        // Two rows share an element, or all; one row and none share nothing.
+        assert!(!is_injective([(2, 2), (1, 3)]) && !is_injective([(0, 2), (1, 3)]));
+        assert!(is_injective([(0, 1), (1, 3)]) && is_injective([(0, 0), (1, 3)]));
+        assert!(!is_injective([(usize::MAX, 3), (usize::MAX, 3)]));
+    }
 
     #[test]
     fn counts_do_not_wrap() {

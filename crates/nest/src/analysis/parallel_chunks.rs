@@ -216,7 +216,7 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
 fn may_fault(stage: &Stage) -> bool {
     let mut found = false;
     visit_stage(stage, &mut |x| {
-        found |= matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero);
+        found |= x.may_fault();
     });
     found
 }

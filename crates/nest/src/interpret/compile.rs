@@ -143,7 +143,7 @@ impl<'n> Flattener<'n> {
     fn node(&mut self, scalar: &Scalar, loops: Box<[Loop]>) -> Result<Id, InterpretError> {
         let ty = scalar.ty();
         let indexes = matches!(scalar.kind(), Kind::Load { .. });
-        if !indexes && scalar.children().any(reads_zero) {
+        if !indexes && scalar.children().any(Scalar::reads_zero) {
             return Err(malformed(
                 "a wrap that reads zero is no index of a load or store",
             ));
@@ -259,10 +259,6 @@ impl<'n> Flattener<'n> {
             _ => false,
         }
     }
-}
-
-fn reads_zero(scalar: &Scalar) -> bool {
-    matches!(scalar.kind(), Kind::Wrap(w) if w.policy.zero)
 }
 
 fn check_fold(op: Binary, ty: ElementType) -> Result<(), InterpretError> {

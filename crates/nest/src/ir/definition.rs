@@ -76,7 +76,7 @@ impl<'a> Definition<'a> {
         let Kind::Load { at, .. } = self.value.kind() else {
             return false;
         };
-        let is_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == axis);
+        let is_axis = |x: &Scalar| x.is_axis(axis);
         let mut uses = 0;
         for index in at.iter().filter(|x| !is_axis(x)) {
             visit(index, &mut |x| uses += usize::from(is_axis(x)));

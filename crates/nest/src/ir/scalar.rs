@@ -235,6 +235,16 @@ impl Scalar {
         matches!(self.kind(), Kind::Axis(id) if *id == axis)
     }
 
+    /// Whether it is a data-dependent index that reads 0, and writes nothing, where it is out of range.
+    pub fn reads_zero(&self) -> bool {
+        matches!(self.kind(), Kind::Wrap(w) if w.policy.zero)
+    }
+
+    /// Whether it is a data-dependent index that ends the run where it is out of range.
+    pub fn may_fault(&self) -> bool {
+        matches!(self.kind(), Kind::Wrap(w) if !w.policy.zero)
+    }
+
     /// Identity for memo tables that live no longer than this scalar does.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

@@ -79,7 +79,7 @@ fn points(domain: &[Axis]) -> usize {
 fn is_plain(stage: &Stage) -> bool {
     let mut zero = false;
     visit_stage(stage, &mut |x| {
-        zero |= matches!(x.kind(), Kind::Wrap(wrap) if wrap.policy.zero);
+        zero |= x.reads_zero();
     });
     !zero && stage.group.is_none() && !stage.at.iter().any(Scalar::folds)
 }

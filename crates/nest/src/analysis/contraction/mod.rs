@@ -11,7 +11,7 @@ use crate::ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U8};
-use vinelift_tensor::element_count;
+use vinelift_tensor::{element_count, is_injective};
 
 /// A stage that is a sum of products over strided tensors, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,15 +117,8 @@ impl Contraction {
 
     /// Whether no two points of the domain share an element of the result.
     fn is_injective(&self) -> bool {
-        let outer = self.axes[..self.outer].iter().filter(|a| a.extent > 1);
-        let mut steps: Vec<(usize, usize)> = outer.map(|a| (a.out, a.extent)).collect();
-        steps.sort_unstable();
-        let mut reach = 0usize;
-        steps.into_iter().all(|(step, extent)| {
-            let apart = step > reach;
-            reach = reach.saturating_add(step.saturating_mul(extent - 1));
-            apart
-        })
+        let outer = &self.axes[..self.outer];
+        is_injective(outer.iter().map(|axis| (axis.out, axis.extent)))
     }
 
     /// Whether zero points and scales belong to axes of one factor alone.
@@ -292,7 +285,7 @@ pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
                 let mut fits = sum_of_products(x).is_some();
                 visit(x, &mut |y| match y.kind() {
                     Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
-                    Kind::Wrap(w) => fits &= w.policy.zero,
+                    Kind::Wrap(_) => fits &= !y.may_fault(),
                     Kind::Reduce { .. } => fits &= y.address() == x.address(),
                     _ => {}
                 });

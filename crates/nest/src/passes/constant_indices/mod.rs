@@ -168,7 +168,7 @@ fn table<'a>(
 fn steps(place: &Linear, axes: &[Axis]) -> Option<Vec<i64>> {
     let mut steps = vec![0; axes.len()];
     for (atom, step) in &place.terms {
-        let is = |axis: &Axis| matches!(atom.kind(), Kind::Axis(id) if *id == axis.id);
+        let is = |axis: &Axis| atom.is_axis(axis.id);
         steps[axes.iter().position(is)?] = *step;
     }
     Some(steps)
