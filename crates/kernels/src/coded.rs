@@ -16,11 +16,11 @@ use crate::{Element, Kernel};
 /// How the elements of an operand of `f32` are stored, before it is packed.
 #[derive(Clone, Debug)]
 pub struct Coding {
-    /// What they are.
+    /// The type of the codes.
     pub code: Code,
-    /// What is subtracted from each: one for each point of the operand's `m` or `n`, or none.
+    /// The zero points, which are subtracted: one for each point of the operand's `m` or `n`, or none.
     pub zero: Option<Vec<f32>>,
-    /// What each is multiplied with after that.
+    /// The scales, which the differences are multiplied by.
     pub scale: Option<Vec<f32>>,
 }
 
@@ -45,7 +45,7 @@ impl Code {
     }
 }
 
-/// What it takes to make elements of a packed operand.
+/// The codes of a packed operand, with the zero points and scales that make elements of them.
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
@@ -80,10 +80,10 @@ impl Coded {
     }
 }
 
-/// Up to so many tiles each make elements of the same numbers; more would take longer than reading elements.
+/// Up to this many tiles each make elements of the same numbers; more would take longer than reading elements.
 const FEW_PANELS: usize = 3;
 
-/// From so many vectors of columns on it does not count what tasks need to make elements of their rows.
+/// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
 const MANY_VECTORS: usize = 16;
 
 /// The most lanes of a vector of `f32`, which are read at once even where fewer count.

@@ -364,7 +364,7 @@ impl<T: Number> Run<'_, T> {
         }
     }
 
-    /// What tile number `number` of a panel has fetched: its part of the `following` panel, so that memory is asked
+    /// The lines that tile `number` of a panel prefetches: its part of the `following` panel, so that memory is asked
     /// evenly.
     fn next(
         &self,
@@ -430,7 +430,7 @@ impl<T: Number> Run<'_, T> {
     }
 }
 
-/// What a task is at: a block of rows and of `k` of one batch.
+/// The block that a task works on: a block of rows and of `k` of one batch.
 struct At<T> {
     /// The sides, where the batch starts in them, and in `out`.
     rows: *const u8,

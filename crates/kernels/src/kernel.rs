@@ -290,7 +290,7 @@ impl Kernel {
     }
 }
 
-/// What the registers of an engine are enough for.
+/// The tile sizes that the registers of an engine have room for.
 struct Registers {
     /// The lanes of a vector.
     lanes: usize,
@@ -331,7 +331,7 @@ fn innermost(axes: &Axes<2>) -> Option<usize> {
 fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
     /// Sums that are shorter are not worth it.
     const LONG: usize = 64;
-    /// What a `k` of a column takes to be packed, as a part of the multiply-adds of a vector.
+    /// The cost of packing one `k` of a column, in multiply-adds of a vector.
     const PACKING: usize = 4;
     let vectors = |rows: usize, columns: usize| rows.saturating_mul(columns.div_ceil(lanes));
     let k = k

@@ -1,4 +1,4 @@
-//! What loop nests cannot do at full speed: contractions, by SIMD micro-kernels.
+//! Contractions by SIMD micro-kernels, which loop nests cannot do at full speed.
 //!
 //! > `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`
 //!

@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-/// What a task computes: ranges of the batch, of the rows, and of the column panels.
+/// The share of a task: ranges of the batch, of the rows, and of the column panels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) batch: Range<usize>,
@@ -413,7 +413,7 @@ impl Plan {
         (self.worker_rows * self.element).next_multiple_of(LINE)
     }
 
-    /// What runs do, in a few words: instructions, tile, and how each operand is read.
+    /// A description of the runs in a few words: instructions, tile, and how each operand is read.
     pub fn name(&self) -> &str {
         &self.name
     }

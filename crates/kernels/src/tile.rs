@@ -26,7 +26,7 @@ pub(crate) struct Vector {
     pub(crate) elements: u8,
 }
 
-/// What a tile works on.
+/// The operands of a tile.
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<T> {
     /// How many steps of `k`.
@@ -80,11 +80,11 @@ pub(crate) const LINE: usize = 64;
 /// # Safety
 /// The machine has the instructions it is made of; the tile has as many rows and vectors as the
 /// micro-kernel is for; everything that [`Tile`] says is read may be read, and `out` may be read and
-/// written where the vectors and rows say. `Full` tiles read all lanes of plain vectors, the others
+/// written where the vectors and rows say. `PLAIN` tiles read all lanes of their vectors, `EDGE` tiles
 /// only the first `load`.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
-/// What one instruction set offers for one type of sums. `packed[n - 1][h - 1]` and
+/// The micro-kernels of one instruction set for one type of sums. `packed[n - 1][h - 1]` and
 /// `plain[n - 1][h - 1]` are the micro-kernels of `n` vectors and `h` rows, `edge[h - 1]` those of one
 /// plain vector of which only `load` lanes may be read. Words are always packed.
 pub(crate) struct Engine<T: Number> {
@@ -440,7 +440,7 @@ macro_rules! engine {
     };
 }
 
-/// Defines the [`Engine`] of an instruction set for bytes, of which a step takes so many `k`.
+/// Defines the [`Engine`] of an instruction set for bytes, of which a step takes `group` consecutive `k`.
 macro_rules! byte_engine {
     ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
         mod $module {

@@ -132,7 +132,7 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     };
     let left: Vec<T::Left> = (0..left).map(|_| T::left(value())).collect();
     let right: Vec<T::Right> = (0..right).map(|_| T::right(value())).collect();
-    // What is between the elements of `out` stays as it is.
+    // The bytes between the elements of `out` stay as they are.
     let before = T::sum(123.5);
     let mut expected = vec![before; out];
     naive::<T>(&contraction, &left, &right, &mut expected);
@@ -450,7 +450,7 @@ fn tasks_run_at_the_same_time() {
     assert!(plan.tasks() >= 4 && plan.packing_tasks() > 1, "{plan:?}");
     let mut result = vec![0f32; out];
     let mut shared = vec![0u8; plan.shared_bytes()];
-    /// What the tasks of a run share.
+    /// The memory that the tasks of a run share.
     #[derive(Clone, Copy)]
     struct Shared<'a>(Buffers<'a>);
     // SAFETY: tasks write disjoint parts of the memory.

@@ -4,7 +4,7 @@ use crate::{ElementType, PartialShape, Shape};
 use std::io;
 use std::path::PathBuf;
 
-/// What keeps a tensor from being made, or from being read in the way asked for.
+/// Why a tensor cannot be made, or not be read in the way asked for.
 ///
 /// All of these are the fault of whoever supplied the tensor's type, shape or bytes, except
 /// [`OutOfMemory`](TensorError::OutOfMemory), which is nobody's.
@@ -67,7 +67,7 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is not in the format that the element type calls for.
@@ -94,12 +94,12 @@ pub enum FileError {
     /// The bytes in the file do not make a tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// What the file says, with its name.
+    /// An error in a file, with the file's name.
     #[error("`{path}`: {source}")]
     In {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The error.
         source: Box<FileError>,
     },
 }

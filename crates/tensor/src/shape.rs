@@ -120,7 +120,7 @@ impl Dim {
             (_, Some(1)) => Some(self),
             (Some(n), _) => other.contains_or_one(n).then_some(Dim::fixed(n)),
             (_, Some(n)) => self.contains_or_one(n).then_some(Dim::fixed(n)),
-            // What is larger than 1 in one is the same or 1 in the other.
+            // Two dims that are both larger than 1 must be equal.
             _ if self.min > 1 && other.min > 1 => self.intersect(other),
             _ if self.min > 1 => Some(self),
             _ if other.min > 1 => Some(other),
@@ -154,7 +154,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// What is known of a shape: a rank with a [`Dim`] each, or nothing at all.
+/// A shape as far as it is known: a rank with a [`Dim`] each, or nothing at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartialShape(Option<Vec<Dim>>);
 
@@ -201,7 +201,7 @@ impl PartialShape {
         })
     }
 
-    /// What both allow, `None` if that is nothing.
+    /// The shapes that both allow, `None` if there are none.
     pub fn intersect(&self, other: &PartialShape) -> Option<PartialShape> {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Some(if self.0.is_some() {
@@ -217,7 +217,8 @@ impl PartialShape {
         dims.map(PartialShape::ranked)
     }
 
-    /// What holds all shapes that either allows: dim by dim, or nothing known where the ranks differ.
+    /// The least partial shape that holds all shapes that either allows: dim by dim, of unknown rank where the ranks
+    /// differ.
     pub fn hull(&self, other: &PartialShape) -> PartialShape {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) if a.len() == b.len() => {

@@ -81,7 +81,7 @@ pub(crate) enum Feed {
     Iteration,
 }
 
-/// What an output of a loop is.
+/// The results of the body that an output of a loop is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Collect {
     /// This result of the last iteration.

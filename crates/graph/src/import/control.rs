@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vinelift_xml::{self as xml, BodyKind, MappedPort};
 
 impl Control {
-    /// What the layer's port maps say of its bodies; `None` if it is no layer that runs sub-graphs.
+    /// How the layer's port maps connect its bodies; `None` if it is no layer that runs sub-graphs.
     pub(crate) fn import(
         layer: &xml::Layer,
         bodies: &[(BodyKind, Arc<Model>)],

@@ -4,10 +4,10 @@ use crate::analysis::{Linear, Ranges, flat_offset};
 use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, row_major, visit_stage};
 use vinelift_tensor::is_injective;
 
-/// What a stage reads of its own target: what the point before along one axis has written.
+/// How a stage reads its own target: each point reads the element that the point before it along one axis has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// That axis.
+    /// The axis of the recurrence.
     pub axis: Axis,
     /// Elements from a point to the next along it.
     pub step: i64,
@@ -58,7 +58,7 @@ impl Scan {
 
 /// An offset that is linear in the axes of a domain.
 struct Steps {
-    /// What each axis adds.
+    /// The step of each axis.
     axes: Vec<i64>,
     constant: i64,
 }

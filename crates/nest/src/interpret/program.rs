@@ -17,10 +17,10 @@ pub(super) struct Program {
     pub(super) ty: ElementType,
     pub(super) combine: Option<Binary>,
     pub(super) at: Box<[Id]>,
-    /// What to evaluate for the indices, in order.
+    /// The nodes to evaluate for the indices, in order.
     pub(super) at_steps: Box<[Id]>,
     pub(super) value: Id,
-    /// What to evaluate for the value, in order.
+    /// The nodes to evaluate for the value, in order.
     pub(super) value_steps: Box<[Id]>,
 }
 

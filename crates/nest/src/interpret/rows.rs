@@ -17,7 +17,7 @@ const LEAST_POINTS: usize = 8;
 /// A longer row is done in blocks, whose values stay in the cache.
 const BLOCK: usize = 256;
 
-/// What is done for each row of a stage.
+/// A stage whose nodes are evaluated for a row of points at a time.
 pub(super) struct RowEvaluation<'p> {
     program: &'p Program,
     /// The innermost axes, which are one axis in all that depends on them.
@@ -232,7 +232,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use vinelift_tensor::ElementType::{F16, F32, I8, I64};
 
-    /// What a stage writes into its only output: in rows, if it can be done so, and point by point.
+    /// The bytes that a stage writes into its only output: in rows, if it can be done so, and point by point.
     fn results(nest: &Nest) -> [Option<Vec<u8>>; 2] {
         let nest = legalize_with_halves(nest).unwrap_or_else(|| nest.clone());
         let program = crate::interpret::compile::compile(&nest, &nest.stages[0]).unwrap();

@@ -24,7 +24,7 @@ struct Node {
     loads: bool,
 }
 
-/// What a scalar is.
+/// The operation of a scalar, with its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A constant, by its bits.
@@ -76,7 +76,7 @@ pub struct Wrap {
     pub index: Scalar,
     /// The dim's extent.
     pub extent: usize,
-    /// What happens out of range.
+    /// The rule for an index out of range.
     pub policy: Policy,
     /// Whose index this is.
     pub site: SiteId,
@@ -205,7 +205,7 @@ impl Scalar {
         Scalar::new(Kind::Wrap(wrap), ElementType::I64)
     }
 
-    /// What it is.
+    /// The operation, with its operands.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
@@ -377,7 +377,7 @@ impl Kind {
     }
 }
 
-/// What `f` makes of each, in order, if it changes any.
+/// The results of `f` for each scalar, in order; `None` if it changes none.
 fn changed<const N: usize>(
     all: [&Scalar; N],
     f: &mut impl FnMut(&Scalar) -> Scalar,

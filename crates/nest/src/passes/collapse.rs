@@ -1,4 +1,6 @@
-//! Neighbouring axes of a domain that become one.
+//! Collapse: neighbouring axes of a domain are merged into one loop.
+//!
+//! > `for i<m, j<n: y[i·n + j] = x[i·n + j]` becomes `for k<m·n: y[k] = x[k]`
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -129,7 +131,7 @@ fn join(stage: &mut Stage, outer: usize, inner: usize) {
         extent: a.extent.saturating_mul(b.extent),
     };
     let (whole, extent) = (Scalar::axis(joined.id), b.extent.max(1) as i64);
-    // `n·(k / n) + k % n` recombines to `k` everywhere, which `step_together` has made sure of.
+    // `n·(k / n) + k % n` recombines to `k` everywhere, as `joinable` has checked.
     let by: FxHashMap<AxisId, Scalar> = [
         (a.id, &whole / extent),
         (b.id, whole.rem(crate::build::index(extent))),

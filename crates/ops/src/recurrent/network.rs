@@ -1,10 +1,10 @@
-//! What the attributes of a cell or a sequence of cells say.
+//! The attributes of a cell or a sequence of cells.
 
 use super::activation::Activations;
 use super::formulas::Cell;
 use serde::Deserialize;
 
-/// What the attributes of a cell or sequence say.
+/// The attributes of a cell or sequence.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) cell: Cell,

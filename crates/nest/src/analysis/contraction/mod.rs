@@ -38,7 +38,7 @@ pub struct Contraction {
 pub struct Factor {
     /// Where its elements are.
     pub tensor: Strided,
-    /// What makes elements of what is there, if they are coded.
+    /// The coding of the elements; `None` if they are stored as they are.
     pub coding: Option<Coding>,
 }
 
@@ -64,19 +64,21 @@ pub struct Stride {
     pub out: usize,
 }
 
-/// Fewer products than this are loops.
+/// A sum of products is no contraction if the extents of all axes multiply to less than this: loops are as fast.
 const LEAST_PRODUCTS: usize = 1024;
 
-/// Fewer results than this from one row of an operand are loops.
+/// A sum of products is no contraction if neither `m` nor `n` is at least this: a tile would hold fewer results.
 const LEAST_WIDTH: usize = 4;
 
-/// The sums of windows that slide over rows at least so long are loops, if their products share no more than
-/// what the window slides over, of so many products at most.
+/// A contraction whose results share only the operand that a window slides over (`min(m, n) = 1`) stays a fold,
+/// which loops vectorise along the row, if the row has at least this many points …
 const LEAST_ROW: usize = 3;
+
+/// … and the window at most this many.
 const MOST_WINDOW: usize = 49;
 
 impl Contraction {
-    /// What `stage` computes, if it is a contraction that is worth a kernel.
+    /// The contraction that `stage` is, if it is one that is worth a kernel.
     pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
         let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
             return None;

@@ -99,7 +99,7 @@ fn drop_unused(nest: &mut Nest, first: usize) {
     }
 }
 
-/// What a wrap gives at all points of the axes that its index depends on, and the number of a point.
+/// The values of a wrap at all points of the axes that its index depends on, and the number of a point.
 fn table<'a>(
     nest: &Nest,
     wrap: &Wrap,

@@ -96,7 +96,7 @@ pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
                 true => all(&[init, body]),
                 false => all(&[init]),
             },
-            // What it gives when one index is out of range needs no other.
+            // Where one index is out of range, the load reads 0 and needs no other index.
             Kind::Load { at, .. } if at.iter().any(Scalar::reads_zero) => all(&at
                 .iter()
                 .find(|i| i.reads_zero())
