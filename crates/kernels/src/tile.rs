@@ -118,7 +118,7 @@ const LEAST_FETCHING: usize = 4;
 
 /// How all micro-kernels of an engine load and store the sums of tiles whose vectors are not all whole, `h` by
 /// `n` vectors. These are functions of their own, so that there is one copy for all tiles.
-pub(crate) struct Parts<S: Simd> {
+pub(crate) struct EdgeFunctions<S: Simd> {
     /// [`load_sums`].
     pub(crate) load: unsafe fn(&Tile<S::T>, *mut S::V, usize, usize),
     /// [`store_sums`].
@@ -132,7 +132,7 @@ pub(crate) struct Parts<S: Simd> {
 #[inline(always)]
 pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
     tile: &Tile<S::T>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
 ) {
     // SAFETY: by the contract of `TileFn` all that is read here may be.
     unsafe {
@@ -181,7 +181,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
 #[inline(always)]
 pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const CODE: u8>(
     tile: &Tile<f32>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
 ) {
     let size = if CODE == F16 { 2 } else { 1 };
     let mut packed: *const u8 = tile.columns.cast();
@@ -222,7 +222,7 @@ pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const 
 #[inline(always)]
 unsafe fn sums<S: Simd, const H: usize, const N: usize>(
     tile: &Tile<S::T>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
     mut columns: impl FnMut(usize) -> [S::V; N],
 ) {
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
@@ -504,10 +504,10 @@ macro_rules! coded_tiles {
     };
 }
 
-/// The [`Parts`] of an engine.
+/// The [`EdgeFunctions`] of an engine.
 macro_rules! parts {
     ($simd:ty, $feature:meta) => {
-        const PARTS: tile::Parts<$simd> = tile::Parts {
+        const PARTS: tile::EdgeFunctions<$simd> = tile::EdgeFunctions {
             load: load_sums,
             store: store_sums,
         };

@@ -16,8 +16,8 @@ use vinelift_tensor::ElementType;
 
 /// A contraction that is ready to run.
 pub(crate) struct Product {
-    kernel: kernels::Kernel,
-    plan: kernels::Plan,
+    kernel: kernels::PreparedContraction,
+    plan: kernels::TaskPartition,
     out: Strided,
     left: Operand,
     right: Operand,
@@ -77,7 +77,7 @@ impl Product {
         let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
         // Tiles that decode have vectors along the operand they decode anyway.
         let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
-        let kernel = kernels::Kernel::with_packed(&problem, packed).ok()?;
+        let kernel = kernels::PreparedContraction::with_packed(&problem, packed).ok()?;
         let left = match left {
             Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
             Some((bytes, None)) => Some(kernel.pack_left(bytes)?),
