@@ -1,4 +1,4 @@
-//! What can be wrong with a model.
+//! Errors of a model.
 
 use std::fmt::{self, Display, Formatter};
 use vinelift_nest::Layer;
@@ -6,7 +6,7 @@ use vinelift_ops::OpError;
 use vinelift_tensor::TensorError;
 use vinelift_xml::BodyKind;
 
-/// What is wrong with a model.
+/// The errors of a model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file's fault: the version of the format is none that is read.
@@ -32,17 +32,17 @@ pub enum Error {
     Internal(String),
 }
 
-/// What is wrong with one layer.
+/// The error of one layer.
 #[derive(Debug, thiserror::Error)]
 #[error("{layer}: {problem}")]
 pub struct LayerError {
     /// The layer.
     pub layer: Layer,
-    /// What is wrong with it.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong with a layer.
+/// Why a layer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Its type and version are none that are known.
@@ -60,12 +60,12 @@ pub enum Problem {
     /// Its ports, edges or shapes are wrong.
     #[error("{0}")]
     Graph(String),
-    /// What is wrong in one of its sub-graphs.
+    /// An error in one of its sub-graphs.
     #[error("in its {}: {error}", .kind.element())]
     Body {
         /// Which.
         kind: BodyKind,
-        /// What.
+        /// The error.
         error: Box<Error>,
     },
 }

@@ -29,7 +29,7 @@ pub(crate) fn convert(model: &mut Model, pre_process: Option<&xml::Element>) -> 
             model.redirect(&uses, converted);
         }
     }
-    // What cannot be inferred is reported when the model is compiled.
+    // Types that cannot be inferred are reported when the model is compiled.
     let Ok(types) = infer(model) else {
         return Ok(());
     };

@@ -35,13 +35,13 @@ pub struct Model {
 pub struct Node {
     /// The layer as the file has it, without its bodies.
     pub layer: xml::Layer,
-    /// What it means.
+    /// Its meaning.
     pub kind: NodeKind,
     /// Its sub-graphs.
     pub bodies: Vec<(xml::BodyKind, Arc<Model>)>,
 }
 
-/// What a layer means.
+/// The meaning of a layer.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     /// An input of the model.
@@ -57,9 +57,9 @@ pub enum NodeKind {
         /// The instance, with its attributes.
         op: Instance,
     },
-    /// What a variable holds when a run starts.
+    /// The value of a variable when a run starts.
     ReadValue(VariableAttributes),
-    /// What a variable holds when a run has ended.
+    /// The value of a variable when a run has ended.
     Assign(VariableAttributes),
     /// It runs sub-graphs.
     Control(Control),

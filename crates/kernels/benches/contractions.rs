@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vinelift_kernels::{Code, Coding, Contraction, Dim, Element, Form, Isa, Kernel, Operand, peak};
+use vinelift_kernels::{
+    Code, Coding, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction, peak,
+};
 
 /// `[batch, m, k] · [batch, k, n]`.
 fn matrices(batch: usize, m: usize, n: usize, k: usize) -> Contraction {
@@ -218,7 +220,7 @@ fn contractions(criterion: &mut Criterion) {
             if !isa.available() || isa == Isa::Portable && Isa::best() != Isa::Portable {
                 continue;
             }
-            let kernel = Kernel::with_isa(&contraction, isa).expect("a contraction");
+            let kernel = PreparedContraction::with_isa(&contraction, isa).expect("a contraction");
             let [left, right, mut out] = kernel.elements().map(|count| vec![0u8; count * 4]);
             let (packed_left, packed_right) = (
                 kernel.pack_left(&left).unwrap(),

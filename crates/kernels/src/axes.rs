@@ -88,7 +88,7 @@ impl<const N: usize> Axes<N> {
     pub(crate) fn at(&self, mut point: usize) -> [usize; N] {
         let mut offsets = [0; N];
         for (number, axis) in self.axes.iter().enumerate().rev() {
-            // What is left is the outermost one's: no division, which takes as long as a small tile.
+            // The rest belongs to the outermost axis: this saves a division, which takes as long as a small tile.
             let step = if number == 0 {
                 point
             } else {

@@ -6,21 +6,21 @@
 
 use std::ops::Range;
 
-use crate::geometry::{Panel, parts};
-use crate::kernel::Side;
+use crate::geometry::{ColumnPanel, parts};
 use crate::packed::Packed;
+use crate::prepared::Side;
 use crate::run::elements;
 use crate::simd::Simd;
-use crate::{Element, Kernel};
+use crate::{Element, PreparedContraction};
 
 /// How the elements of an operand of `f32` are stored, before it is packed.
 #[derive(Clone, Debug)]
 pub struct Coding {
-    /// What they are.
+    /// The type of the codes.
     pub code: Code,
-    /// What is subtracted from each: one for each point of the operand's `m` or `n`, or none.
+    /// The zero points, which are subtracted: one for each point of the operand's `m` or `n`, or none.
     pub zero: Option<Vec<f32>>,
-    /// What each is multiplied with after that.
+    /// The scales, which the differences are multiplied by.
     pub scale: Option<Vec<f32>>,
 }
 
@@ -45,7 +45,7 @@ impl Code {
     }
 }
 
-/// What it takes to make elements of a packed operand.
+/// The codes of a packed operand, with the zero points and scales that make elements of them.
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
@@ -80,17 +80,17 @@ impl Coded {
     }
 }
 
-/// Up to so many tiles each make elements of the same numbers; more would take longer than reading elements.
+/// Up to this many tiles each make elements of the same numbers; more would take longer than reading elements.
 const FEW_PANELS: usize = 3;
 
-/// From so many vectors of columns on it does not count what tasks need to make elements of their rows.
+/// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
 const MANY_VECTORS: usize = 16;
 
 /// The most lanes of a vector of `f32`, which are read at once even where fewer count.
 const MOST_LANES: usize = 16;
 
-impl Kernel {
-    /// As [`pack_left`](Kernel::pack_left), of coded elements: either as they are, or as `f32` where tasks would
+impl PreparedContraction {
+    /// As [`pack_left`](PreparedContraction::pack_left), of coded elements: either as they are, or as `f32` where tasks would
     /// make elements too often. `None` if that is not for this kernel.
     ///
     /// # Panics
@@ -99,7 +99,7 @@ impl Kernel {
         self.pack_coded(left, coding, self.exchanged)
     }
 
-    /// As [`pack_left_coded`](Kernel::pack_left_coded), of the right operand.
+    /// As [`pack_left_coded`](PreparedContraction::pack_left_coded), of the right operand.
     ///
     /// # Panics
     /// as there.
@@ -193,7 +193,7 @@ impl Kernel {
     /// The panels of one batch of a packed operand.
     fn panels(&self, columns: bool) -> Vec<PackedPanel> {
         if columns {
-            let of = |panel: &Panel| {
+            let of = |panel: &ColumnPanel| {
                 let first = panel.first_column as usize;
                 PackedPanel {
                     points: first..first + panel.columns as usize,

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Kernel;
+use crate::PreparedContraction;
 use crate::coded::{Coded, Decode};
-use crate::geometry::Panel;
-use crate::plan::{Part, Plan, Rows, Source};
+use crate::geometry::ColumnPanel;
+use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
 use crate::simd::Number;
 use crate::tile::{Engine, LINE, Next, Tile, TileFn};
 
@@ -18,9 +18,9 @@ const FETCH_MOST: usize = 256 << 10;
 
 /// A task of the second phase.
 pub(crate) struct Run<'a, T: Number> {
-    pub(crate) kernel: &'a Kernel,
-    pub(crate) plan: &'a Plan,
-    pub(crate) part: &'a Part,
+    pub(crate) kernel: &'a PreparedContraction,
+    pub(crate) plan: &'a TaskPartition,
+    pub(crate) part: &'a TaskShare,
     pub(crate) engine: &'static Engine<T>,
     /// How the sides are coded, if they are.
     pub(crate) row_code: Option<&'a Coded>,
@@ -35,7 +35,7 @@ impl<T: Number> Run<'_, T> {
     /// a plain column side, `readable` elements follow.
     ///
     /// # Safety
-    /// as [`Kernel::run_task`].
+    /// as [`PreparedContraction::run_task`].
     pub(crate) unsafe fn batch(
         &self,
         rows: *const u8,
@@ -113,7 +113,7 @@ impl<T: Number> Run<'_, T> {
     /// Makes the rows of a block that the task has memory for.
     ///
     /// # Safety
-    /// as [`Kernel::run_task`].
+    /// as [`PreparedContraction::run_task`].
     unsafe fn make_rows(&self, at: &At<T>) {
         for tile in self.tiles(at.block.clone()) {
             // SAFETY: the caller's.
@@ -135,14 +135,14 @@ impl<T: Number> Run<'_, T> {
     /// `k`, maybe.
     ///
     /// # Safety
-    /// as [`Kernel::run_task`].
+    /// as [`PreparedContraction::run_task`].
     #[inline(never)]
     unsafe fn panel(
         &self,
         at: &At<T>,
-        first: &Panel,
-        panel: &Panel,
-        following: Option<(&Panel, usize)>,
+        first: &ColumnPanel,
+        panel: &ColumnPanel,
+        following: Option<(&ColumnPanel, usize)>,
     ) {
         let Run {
             kernel,
@@ -177,7 +177,7 @@ impl<T: Number> Run<'_, T> {
             whole: panel.whole,
             fresh: at.k == 0,
         };
-        if plan.columns == Source::Plain {
+        if plan.columns == ColumnSource::Plain {
             tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
         }
         let coded = self.column_code.zip(self.coded_tiles(panel));
@@ -201,7 +201,9 @@ impl<T: Number> Run<'_, T> {
                         coded[h - 1](&tile);
                         tile.columns = self.own_columns;
                     }
-                    _ if plan.columns == Source::Plain => self.plain_tile(at, panel, &tile, h),
+                    _ if plan.columns == ColumnSource::Plain => {
+                        self.plain_tile(at, panel, &tile, h)
+                    }
                     _ => engine.packed[n - 1][h - 1](&tile),
                 }
             }
@@ -241,7 +243,7 @@ impl<T: Number> Run<'_, T> {
         &self,
         code: &Coded,
         columns: *const u8,
-        panels: &[Panel],
+        panels: &[ColumnPanel],
         k: usize,
         count: usize,
     ) {
@@ -278,7 +280,7 @@ impl<T: Number> Run<'_, T> {
     }
 
     /// The tiles that take a panel's columns as numbers, if they do.
-    fn coded_tiles(&self, panel: &Panel) -> Option<&'static [TileFn<T>]> {
+    fn coded_tiles(&self, panel: &ColumnPanel) -> Option<&'static [TileFn<T>]> {
         let code = self.column_code.filter(|_| self.in_tiles())?;
         let tables = self.engine.coded.get(code.code as usize)?;
         tables.get(panel.vectors as usize - 1).copied()
@@ -302,15 +304,15 @@ impl<T: Number> Run<'_, T> {
     fn rows(&self, at: &At<T>, tile: &Range<usize>) -> (*const T, usize) {
         let rows = at.rows.cast::<T>();
         match self.plan.rows {
-            Rows::Own | Rows::Coded => {
+            RowSource::Own | RowSource::Coded => {
                 let place = (tile.start - at.block.start) * at.count;
                 (self.own_rows.wrapping_add(place).cast_const(), tile.len())
             }
-            Rows::Direct { step } => {
+            RowSource::Direct { step } => {
                 let row = self.kernel.rows.points[tile.start] as usize;
                 (rows.wrapping_add(row + at.k * step), step)
             }
-            Rows::Packed => {
+            RowSource::Packed => {
                 // The panel may start before the tile.
                 let (start, height) = self.kernel.row_panel(tile.start);
                 let place = start * self.kernel.k + at.k * height + (tile.start - start);
@@ -324,26 +326,26 @@ impl<T: Number> Run<'_, T> {
     fn columns(
         &self,
         columns: *const u8,
-        first: &Panel,
-        panel: &Panel,
+        first: &ColumnPanel,
+        panel: &ColumnPanel,
         k: usize,
         count: usize,
     ) -> *const T {
         let place = |panel, count| self.kernel.packed_place(panel, count);
         match self.plan.columns {
-            Source::Plain => columns.cast(),
-            Source::Packed | Source::Shared => {
+            ColumnSource::Plain => columns.cast(),
+            ColumnSource::Packed | ColumnSource::Shared => {
                 let width = panel.vectors as usize * self.kernel.lanes;
                 let place = place(panel, self.kernel.k) + k * width;
                 columns.cast::<T>().wrapping_add(place)
             }
-            Source::Coded if self.in_tiles() => {
+            ColumnSource::Coded if self.in_tiles() => {
                 let width = panel.vectors as usize * self.kernel.lanes;
                 let place = place(panel, self.kernel.k) + k * width;
                 let size = self.column_code.map_or(1, |code| code.code.bytes());
                 columns.wrapping_add(place * size).cast()
             }
-            Source::Own | Source::Coded => self
+            ColumnSource::Own | ColumnSource::Coded => self
                 .own_columns
                 .wrapping_add(place(panel, count) - place(first, count))
                 .cast_const(),
@@ -354,23 +356,23 @@ impl<T: Number> Run<'_, T> {
     fn rows_ahead(&self) -> usize {
         let Run { kernel, plan, .. } = self;
         match (plan.rows, kernel.height * kernel.k) {
-            (Rows::Packed, next)
+            (RowSource::Packed, next)
                 if plan.k_block < kernel.k || next <= FETCH_MOST / size_of::<T>() =>
             {
                 next
             }
-            (Rows::Packed, _) => FETCH_BYTES / size_of::<T>(),
+            (RowSource::Packed, _) => FETCH_BYTES / size_of::<T>(),
             _ => 0,
         }
     }
 
-    /// What tile number `number` of a panel has fetched: its part of the `following` panel, so that memory is asked
+    /// The lines that tile `number` of a panel prefetches: its part of the `following` panel, so that memory is asked
     /// evenly.
     fn next(
         &self,
         at: &At<T>,
-        panel: &Panel,
-        following: Option<(&Panel, usize)>,
+        panel: &ColumnPanel,
+        following: Option<(&ColumnPanel, usize)>,
         columns: *const T,
         number: usize,
     ) -> Next<T> {
@@ -406,8 +408,8 @@ impl<T: Number> Run<'_, T> {
     /// Computes a tile of plain columns.
     ///
     /// # Safety
-    /// as [`Kernel::run_task`].
-    unsafe fn plain_tile(&self, at: &At<T>, panel: &Panel, tile: &Tile<T>, h: usize) {
+    /// as [`PreparedContraction::run_task`].
+    unsafe fn plain_tile(&self, at: &At<T>, panel: &ColumnPanel, tile: &Tile<T>, h: usize) {
         let Run { kernel, engine, .. } = self;
         let n = panel.vectors as usize;
         let last = kernel.columns_last(at.k + at.count);
@@ -430,7 +432,7 @@ impl<T: Number> Run<'_, T> {
     }
 }
 
-/// What a task is at: a block of rows and of `k` of one batch.
+/// The block that a task works on: a block of rows and of `k` of one batch.
 struct At<T> {
     /// The sides, where the batch starts in them, and in `out`.
     rows: *const u8,

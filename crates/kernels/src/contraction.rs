@@ -1,4 +1,4 @@
-//! What a contraction is: element type and dims, as plain data.
+//! Contractions as plain data: element type and dims.
 
 /// `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`
 ///

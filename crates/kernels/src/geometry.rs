@@ -5,14 +5,14 @@ use crate::tile::Vector;
 
 /// The columns as vectors, and the vectors as panels.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnVectors {
     pub(crate) vectors: Box<[Vector]>,
-    pub(crate) panels: Box<[Panel]>,
+    pub(crate) panels: Box<[ColumnPanel]>,
 }
 
 /// The vectors that one tile takes at a time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Panel {
+pub(crate) struct ColumnPanel {
     pub(crate) first_vector: u32,
     pub(crate) vectors: u32,
     pub(crate) first_column: u32,
@@ -23,10 +23,10 @@ pub(crate) struct Panel {
     pub(crate) whole: bool,
 }
 
-impl Columns {
+impl ColumnVectors {
     /// Vectors of consecutive columns, for packed panels, and whether each is contiguous in `out`.
     /// Where not, a vector's `to` is the number of its first column.
-    pub(crate) fn packed(out: &[u32], lanes: usize, most: usize) -> (Columns, bool) {
+    pub(crate) fn packed(out: &[u32], lanes: usize, most: usize) -> (ColumnVectors, bool) {
         let contiguous = out.chunks(lanes).all(|chunk| {
             chunk
                 .iter()
@@ -48,7 +48,10 @@ impl Columns {
                 elements: chunk.len() as u8,
             })
             .collect();
-        (Columns::new(vectors, lanes, most, contiguous), contiguous)
+        (
+            ColumnVectors::new(vectors, lanes, most, contiguous),
+            contiguous,
+        )
     }
 
     /// Vectors that can be loaded from the operand as it is: those columns whose elements lie close
@@ -58,7 +61,7 @@ impl Columns {
         out: &[u32],
         lanes: usize,
         most: impl Fn(usize) -> usize,
-    ) -> Columns {
+    ) -> ColumnVectors {
         let mut vectors = Vec::new();
         each_run(
             from,
@@ -67,10 +70,10 @@ impl Columns {
             |vector| vectors.push(vector),
         );
         let most = most(vectors.len());
-        Columns::new(vectors, lanes, most, true)
+        ColumnVectors::new(vectors, lanes, most, true)
     }
 
-    fn new(vectors: Vec<Vector>, lanes: usize, most: usize, contiguous: bool) -> Columns {
+    fn new(vectors: Vec<Vector>, lanes: usize, most: usize, contiguous: bool) -> ColumnVectors {
         let mut panels = Vec::new();
         let (mut first_vector, mut first_column) = (0, 0);
         for vectors_of in parts(vectors.len(), vectors.len().div_ceil(most)) {
@@ -79,7 +82,7 @@ impl Columns {
                 .iter()
                 .map(|vector| vector.elements as usize)
                 .sum::<usize>();
-            panels.push(Panel {
+            panels.push(ColumnPanel {
                 first_vector,
                 vectors: of.len() as u32,
                 first_column,
@@ -94,7 +97,7 @@ impl Columns {
             first_vector += of.len() as u32;
             first_column += columns as u32;
         }
-        Columns {
+        ColumnVectors {
             vectors: vectors.into(),
             panels: panels.into(),
         }
@@ -190,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_vector_that_does_not_fit_out_is_scattered() {
-        let (columns, contiguous) = Columns::packed(&[0, 1, 2, 3, 8, 9], 4, 2);
+        let (columns, contiguous) = ColumnVectors::packed(&[0, 1, 2, 3, 8, 9], 4, 2);
         assert!(contiguous && !columns.panels[0].whole);
-        let (columns, contiguous) = Columns::packed(&[0, 2, 4, 6, 8], 4, 2);
+        let (columns, contiguous) = ColumnVectors::packed(&[0, 2, 4, 6, 8], 4, 2);
         assert!(!contiguous);
         assert_eq!(columns.vectors[1].to, 4);
     }

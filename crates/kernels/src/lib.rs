@@ -1,10 +1,10 @@
-//! What loop nests cannot do at full speed: contractions, by SIMD micro-kernels.
+//! Contractions by SIMD micro-kernels, which loop nests cannot do at full speed.
 //!
 //! > `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`
 //!
 //! where each of `b`, `m`, `n` and `k` stands for any number of dims with any strides
 //! ([`Contraction`]): products of matrices, convolutions and their like, without a copy of the
-//! operands beforehand. A [`Kernel`] is a contraction prepared for the machine, a [`Plan`] says how
+//! operands beforehand. A [`PreparedContraction`] is a contraction prepared for the machine, a [`TaskPartition`] says how
 //! its runs are divided into tasks that the caller's threads run.
 //!
 //! Invariants:
@@ -13,7 +13,7 @@
 //!   from what is in `out`. So the bits are the same for any instruction set, tile, number of tasks
 //!   and thread, and whether an operand was packed or not. (The payload of a NaN is not specified.) Sums of
 //!   products of bytes are exact in any order.
-//! * Nothing is read or written outside the operands. A [`Kernel`] knows the largest offset it can
+//! * Nothing is read or written outside the operands. A [`PreparedContraction`] knows the largest offset it can
 //!   reach, every run checks the operands against it, and lanes beyond are masked.
 //! * A run allocates nothing: the plan says how much scratch memory it wants.
 //! * This is the only crate with CPU intrinsics; of ours it depends on `vinelift-tensor` alone, for memory.
@@ -67,22 +67,22 @@ mod coded;
 mod compute;
 mod contraction;
 mod geometry;
-mod kernel;
 mod memory;
 mod pack;
 mod packed;
+mod partition;
 mod peak;
-mod plan;
 mod prepack;
+mod prepared;
 mod run;
 mod simd;
 mod tile;
 
 pub use coded::{Code, Coding};
 pub use contraction::{Contraction, Dim, Element, Refused};
-pub use kernel::Kernel;
 pub use packed::Packed;
+pub use partition::{Form, TaskPartition};
 pub use peak::{Peak, peak};
-pub use plan::{Form, Plan};
+pub use prepared::PreparedContraction;
 pub use run::{Buffers, Operand};
 pub use simd::Isa;

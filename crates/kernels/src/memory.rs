@@ -13,7 +13,8 @@ pub(crate) enum Memory {
     Part(Arc<MmapRaw>, Range<usize>),
 }
 
-/// What has its place in a block: less is not worth it, and more has large pages by itself.
+/// The sizes that are placed in a shared block: smaller ones are not worth it, and larger ones have large pages by
+/// themselves.
 const SHARED: Range<usize> = 128 << 10..4 << 20;
 
 /// The bytes of a block.
@@ -92,14 +93,14 @@ mod tests {
             let mut memory = Memory::zeroed(bytes).unwrap();
             assert_eq!(memory.len(), bytes);
             assert_eq!(memory.as_ptr().addr() % 64, 0);
-            // SAFETY: so many bytes belong to it.
+            // SAFETY: `Memory::zeroed` has allocated this many bytes, and `memory` is borrowed by nobody else.
             let bytes = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr(), bytes) };
             assert!(bytes.iter().all(|byte| *byte == 0));
             bytes.fill(all.len() as u8 + 1);
             all.push(memory);
         }
         for (k, memory) in all.iter().enumerate() {
-            // SAFETY: as above.
+            // SAFETY: `Memory::zeroed` has allocated `len` bytes and set them, and nobody writes them meanwhile.
             let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), memory.len()) };
             assert!(bytes.iter().all(|byte| *byte == k as u8 + 1));
         }

@@ -4,7 +4,7 @@ use crate::Form;
 use crate::coded::Coded;
 use crate::memory::Memory;
 
-/// An operand laid out as the micro-kernels of one [`Kernel`](crate::Kernel) read it.
+/// An operand laid out as the micro-kernels of one [`PreparedContraction`](crate::PreparedContraction) read it.
 pub struct Packed {
     memory: Memory,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! What the machine could do at best.
+//! The machine's peak, measured.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::Isa;
 use crate::simd::Number;
 use crate::tile::CHAINS;
 
-/// What one thread of this machine could do at best.
+/// The peak of one thread of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Peak {
     /// Floating-point operations in a second on `f32`, two for each multiply-add.

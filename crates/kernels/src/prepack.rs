@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-use crate::geometry::{Panel, parts};
-use crate::kernel::Side;
+use crate::geometry::{ColumnPanel, parts};
 use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
+use crate::prepared::Side;
 use crate::run::elements;
 use crate::simd::Number;
 use crate::tile::Engine;
-use crate::{Element, Kernel};
+use crate::{Element, PreparedContraction};
 
-impl Kernel {
+impl PreparedContraction {
     /// Packs a left operand that is the same in many runs. The original is not needed afterwards. `None` if there is no
     /// memory for it.
     ///
     /// # Panics
-    /// if it has fewer elements than [`elements`](Kernel::elements) says.
+    /// if it has fewer elements than [`elements`](PreparedContraction::elements) says.
     pub fn pack_left(&self, left: &[u8]) -> Option<Packed> {
         self.pack_side(left, self.exchanged)
     }
@@ -25,7 +25,7 @@ impl Kernel {
     /// memory for it.
     ///
     /// # Panics
-    /// if it has fewer elements than [`elements`](Kernel::elements) says.
+    /// if it has fewer elements than [`elements`](PreparedContraction::elements) says.
     pub fn pack_right(&self, right: &[u8]) -> Option<Packed> {
         self.pack_side(right, !self.exchanged)
     }
@@ -69,7 +69,7 @@ impl Kernel {
     }
 
     /// Where a panel starts within packed columns of `count` lines.
-    pub(crate) fn packed_place(&self, panel: &Panel, count: usize) -> usize {
+    pub(crate) fn packed_place(&self, panel: &ColumnPanel, count: usize) -> usize {
         panel.first_vector as usize * self.lanes * count
     }
 
@@ -82,7 +82,7 @@ impl Kernel {
         engine: &Engine<T>,
         from: *const T::Item,
         to: *mut T,
-        panels: &[Panel],
+        panels: &[ColumnPanel],
         k: usize,
         count: usize,
     ) {
@@ -92,8 +92,9 @@ impl Kernel {
             // Full panels of the same width are packed together, so that lines are read further.
             let width = panel.vectors as usize * self.lanes;
             let stride = width * count;
-            let same =
-                |other: &&Panel| other.vectors == panel.vectors && other.columns as usize == width;
+            let same = |other: &&ColumnPanel| {
+                other.vectors == panel.vectors && other.columns as usize == width
+            };
             let most = match stride < (u32::MAX as usize) / MOST_POINTS {
                 true => MOST_POINTS / width,
                 false => 1,

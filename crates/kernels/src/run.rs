@@ -4,9 +4,9 @@ use crate::coded::Coded;
 use crate::compute::Run;
 use crate::geometry::part_start;
 use crate::packed::Packed;
-use crate::plan::{Form, LINE, Plan, Rows, Source};
+use crate::partition::{ColumnSource, Form, LINE, RowSource, TaskPartition};
 use crate::simd::Number;
-use crate::{Element, Kernel};
+use crate::{Element, PreparedContraction};
 use std::sync::atomic::AtomicBool;
 
 /// An operand of a run.
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 pub enum Operand<'a> {
     /// The elements where the strides of the contraction say. They need no alignment.
     Plain(&'a [u8]),
-    /// The elements as [`Kernel::pack_left`] or the like of the same kernel laid them out.
+    /// The elements as [`PreparedContraction::pack_left`] or the like of the same kernel laid them out.
     Packed(&'a Packed),
 }
 
@@ -29,13 +29,13 @@ pub struct Buffers<'a> {
     pub out: *mut u8,
     /// How many bytes of it there are.
     pub out_bytes: usize,
-    /// [`Plan::shared_bytes`] bytes of any content.
+    /// [`TaskPartition::shared_bytes`] bytes of any content.
     pub shared: *mut u8,
     /// Once this is true, tasks end soon, whatever is done by then.
     pub stop: &'a AtomicBool,
 }
 
-impl Kernel {
+impl PreparedContraction {
     /// Runs a task of the first phase.
     ///
     /// # Panics
@@ -43,9 +43,9 @@ impl Kernel {
     /// kernel's.
     ///
     /// # Safety
-    /// `buffers.shared` points to [`Plan::shared_bytes`] bytes that
+    /// `buffers.shared` points to [`TaskPartition::shared_bytes`] bytes that
     /// may be written, and which nothing but tasks of this run uses meanwhile.
-    pub unsafe fn run_packing_task(&self, plan: &Plan, task: usize, buffers: &Buffers) {
+    pub unsafe fn run_packing_task(&self, plan: &TaskPartition, task: usize, buffers: &Buffers) {
         match self.element {
             // SAFETY: the caller's.
             Element::F32 => unsafe { self.packing_task::<f32>(plan, task, buffers) },
@@ -69,8 +69,14 @@ impl Kernel {
     /// `buffers.out` points to `out_bytes` bytes that may be read and
     /// written, outside of the operands, and nothing else uses the elements that the task writes
     /// meanwhile; `buffers.shared` is what the first phase wrote; `worker` points to
-    /// [`Plan::worker_bytes`] bytes that may be written and which nothing else uses meanwhile.
-    pub unsafe fn run_task(&self, plan: &Plan, task: usize, buffers: &Buffers, worker: *mut u8) {
+    /// [`TaskPartition::worker_bytes`] bytes that may be written and which nothing else uses meanwhile.
+    pub unsafe fn run_task(
+        &self,
+        plan: &TaskPartition,
+        task: usize,
+        buffers: &Buffers,
+        worker: *mut u8,
+    ) {
         match self.element {
             // SAFETY: the caller's.
             Element::F32 => unsafe { self.task::<f32>(plan, task, buffers, worker) },
@@ -90,7 +96,7 @@ impl Kernel {
     /// is for, or the plan is not one of this kernel.
     pub fn run(
         &self,
-        plan: &Plan,
+        plan: &TaskPartition,
         left: Operand,
         right: Operand,
         out: &mut [u8],
@@ -121,8 +127,8 @@ impl Kernel {
     }
 
     /// # Safety
-    /// as [`run_packing_task`](Kernel::run_packing_task).
-    unsafe fn packing_task<T: Number>(&self, plan: &Plan, task: usize, buffers: &Buffers) {
+    /// as [`run_packing_task`](PreparedContraction::run_packing_task).
+    unsafe fn packing_task<T: Number>(&self, plan: &TaskPartition, task: usize, buffers: &Buffers) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         assert!(task < plan.packing, "no such task");
         let (from, _) = self.columns_operand::<T>(plan, buffers);
@@ -167,7 +173,7 @@ impl Kernel {
     /// The column side, and how it is coded.
     fn columns_operand<'a, T: Number>(
         &self,
-        plan: &Plan,
+        plan: &TaskPartition,
         buffers: &Buffers<'a>,
     ) -> (*const u8, Option<&'a Coded>) {
         let operand = if self.exchanged {
@@ -176,9 +182,9 @@ impl Kernel {
             buffers.right
         };
         let form = match plan.columns {
-            Source::Packed => Form::Packed,
-            Source::Coded => Form::Coded,
-            Source::Plain | Source::Shared | Source::Own => Form::Plain,
+            ColumnSource::Packed => Form::Packed,
+            ColumnSource::Coded => Form::Coded,
+            ColumnSource::Plain | ColumnSource::Shared | ColumnSource::Own => Form::Plain,
         };
         self.operand::<T>(operand, form, true)
     }
@@ -186,7 +192,7 @@ impl Kernel {
     /// The row side, and how it is coded.
     fn rows_operand<'a, T: Number>(
         &self,
-        plan: &Plan,
+        plan: &TaskPartition,
         buffers: &Buffers<'a>,
     ) -> (*const u8, Option<&'a Coded>) {
         let operand = if self.exchanged {
@@ -195,9 +201,9 @@ impl Kernel {
             buffers.left
         };
         let form = match plan.rows {
-            Rows::Packed => Form::Packed,
-            Rows::Coded => Form::Coded,
-            Rows::Own | Rows::Direct { .. } => Form::Plain,
+            RowSource::Packed => Form::Packed,
+            RowSource::Coded => Form::Coded,
+            RowSource::Own | RowSource::Direct { .. } => Form::Plain,
         };
         self.operand::<T>(operand, form, false)
     }
@@ -228,8 +234,14 @@ impl Kernel {
     }
 
     /// # Safety
-    /// as [`run_task`](Kernel::run_task).
-    unsafe fn task<T: Number>(&self, plan: &Plan, task: usize, buffers: &Buffers, worker: *mut u8) {
+    /// as [`run_task`](PreparedContraction::run_task).
+    unsafe fn task<T: Number>(
+        &self,
+        plan: &TaskPartition,
+        task: usize,
+        buffers: &Buffers,
+        worker: *mut u8,
+    ) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let part = &plan.parts[task];
         let bytes = self.out_needed * size_of::<T>();
@@ -240,7 +252,7 @@ impl Kernel {
         );
         let (rows, row_code) = self.rows_operand::<T>(plan, buffers);
         let (columns, column_code) = match plan.columns {
-            Source::Shared => (aligned(buffers.shared).cast_const(), None),
+            ColumnSource::Shared => (aligned(buffers.shared).cast_const(), None),
             _ => self.columns_operand::<T>(plan, buffers),
         };
         let worker = aligned(worker);
@@ -261,14 +273,16 @@ impl Kernel {
             // Pointers are only followed where `k` is not empty; then the operands have all elements
             // that these offsets lead to.
             let rows = rows.wrapping_add(match plan.rows {
-                Rows::Packed | Rows::Coded => row_copy * self.packed_rows() * packed(row_code),
-                Rows::Direct { .. } | Rows::Own => row * size_of::<T::Item>(),
+                RowSource::Packed | RowSource::Coded => {
+                    row_copy * self.packed_rows() * packed(row_code)
+                }
+                RowSource::Direct { .. } | RowSource::Own => row * size_of::<T::Item>(),
             });
             let columns = columns.wrapping_add(match plan.columns {
-                Source::Packed | Source::Shared | Source::Coded => {
+                ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {
                     column_copy * self.packed_columns() * packed(column_code)
                 }
-                Source::Plain | Source::Own => column * size_of::<T::Item>(),
+                ColumnSource::Plain | ColumnSource::Own => column * size_of::<T::Item>(),
             });
             // SAFETY: the operands were checked to have all elements, and `out` too; the caller
             // promises the rest.

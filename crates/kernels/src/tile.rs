@@ -26,7 +26,7 @@ pub(crate) struct Vector {
     pub(crate) elements: u8,
 }
 
-/// What a tile works on.
+/// The operands of a tile.
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<T> {
     /// How many steps of `k`.
@@ -80,11 +80,11 @@ pub(crate) const LINE: usize = 64;
 /// # Safety
 /// The machine has the instructions it is made of; the tile has as many rows and vectors as the
 /// micro-kernel is for; everything that [`Tile`] says is read may be read, and `out` may be read and
-/// written where the vectors and rows say. `Full` tiles read all lanes of plain vectors, the others
+/// written where the vectors and rows say. `PLAIN` tiles read all lanes of their vectors, `EDGE` tiles
 /// only the first `load`.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
-/// What one instruction set offers for one type of sums. `packed[n - 1][h - 1]` and
+/// The micro-kernels of one instruction set for one type of sums. `packed[n - 1][h - 1]` and
 /// `plain[n - 1][h - 1]` are the micro-kernels of `n` vectors and `h` rows, `edge[h - 1]` those of one
 /// plain vector of which only `load` lanes may be read. Words are always packed.
 pub(crate) struct Engine<T: Number> {
@@ -118,7 +118,7 @@ const LEAST_FETCHING: usize = 4;
 
 /// How all micro-kernels of an engine load and store the sums of tiles whose vectors are not all whole, `h` by
 /// `n` vectors. These are functions of their own, so that there is one copy for all tiles.
-pub(crate) struct Parts<S: Simd> {
+pub(crate) struct EdgeFunctions<S: Simd> {
     /// [`load_sums`].
     pub(crate) load: unsafe fn(&Tile<S::T>, *mut S::V, usize, usize),
     /// [`store_sums`].
@@ -132,7 +132,7 @@ pub(crate) struct Parts<S: Simd> {
 #[inline(always)]
 pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
     tile: &Tile<S::T>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
 ) {
     // SAFETY: by the contract of `TileFn` all that is read here may be.
     unsafe {
@@ -181,7 +181,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
 #[inline(always)]
 pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const CODE: u8>(
     tile: &Tile<f32>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
 ) {
     let size = if CODE == F16 { 2 } else { 1 };
     let mut packed: *const u8 = tile.columns.cast();
@@ -222,7 +222,7 @@ pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const 
 #[inline(always)]
 unsafe fn sums<S: Simd, const H: usize, const N: usize>(
     tile: &Tile<S::T>,
-    parts: Parts<S>,
+    parts: EdgeFunctions<S>,
     mut columns: impl FnMut(usize) -> [S::V; N],
 ) {
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
@@ -440,7 +440,7 @@ macro_rules! engine {
     };
 }
 
-/// Defines the [`Engine`] of an instruction set for bytes, of which a step takes so many `k`.
+/// Defines the [`Engine`] of an instruction set for bytes, of which a step takes `group` consecutive `k`.
 macro_rules! byte_engine {
     ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
         mod $module {
@@ -504,10 +504,10 @@ macro_rules! coded_tiles {
     };
 }
 
-/// The [`Parts`] of an engine.
+/// The [`EdgeFunctions`] of an engine.
 macro_rules! parts {
     ($simd:ty, $feature:meta) => {
-        const PARTS: tile::Parts<$simd> = tile::Parts {
+        const PARTS: tile::EdgeFunctions<$simd> = tile::EdgeFunctions {
             load: load_sums,
             store: store_sums,
         };

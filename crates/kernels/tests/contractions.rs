@@ -6,7 +6,8 @@ use problems::{any_contraction, convolution, depthwise, lengths, matrices, point
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{
-    Buffers, Code, Coding, Contraction, Element, Form, Isa, Kernel, Operand, Plan, Refused,
+    Buffers, Code, Coding, Contraction, Element, Form, Isa, Operand, PreparedContraction, Refused,
+    TaskPartition,
 };
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -132,14 +133,14 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     };
     let left: Vec<T::Left> = (0..left).map(|_| T::left(value())).collect();
     let right: Vec<T::Right> = (0..right).map(|_| T::right(value())).collect();
-    // What is between the elements of `out` stays as it is.
+    // The bytes between the elements of `out` stay as they are.
     let before = T::sum(123.5);
     let mut expected = vec![before; out];
     naive::<T>(&contraction, &left, &right, &mut expected);
     let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
     let isas = isas.into_iter().filter(|isa| isa.available());
-    let kernels = isas.map(|isa| Kernel::with_isa(&contraction, isa));
-    for kernel in kernels.chain([Kernel::with_packed(&contraction, [true; 2])]) {
+    let kernels = isas.map(|isa| PreparedContraction::with_isa(&contraction, isa));
+    for kernel in kernels.chain([PreparedContraction::with_packed(&contraction, [true; 2])]) {
         let kernel = kernel.unwrap();
         assert!(
             kernel
@@ -188,7 +189,13 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
 }
 
 /// Where tasks have regions, these follow each other, cover `out`, and are what the tasks write.
-fn check_regions(kernel: &Kernel, plan: &Plan, left: Operand, right: Operand, bytes: usize) {
+fn check_regions(
+    kernel: &PreparedContraction,
+    plan: &TaskPartition,
+    left: Operand,
+    right: Operand,
+    bytes: usize,
+) {
     let regions: Option<Vec<_>> = (0..plan.tasks()).map(|task| plan.region(task)).collect();
     let Some(regions) = regions.filter(|regions| regions.len() > 1) else {
         return;
@@ -291,7 +298,7 @@ fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
             .into_iter()
             .filter(|isa| isa.available())
         {
-            let kernel = Kernel::with_isa(contraction, isa).unwrap();
+            let kernel = PreparedContraction::with_isa(contraction, isa).unwrap();
             let packed = match of_left {
                 true => kernel.pack_left_coded(&coded, &coding),
                 false => kernel.pack_right_coded(&coded, &coding),
@@ -377,7 +384,7 @@ fn few_points_of_one_operand() {
     }
     let columns = matrices(1, 100, 3, 80, [false; 3]);
     let scattered = |packed| {
-        let kernel = Kernel::with_packed(&columns, packed).unwrap();
+        let kernel = PreparedContraction::with_packed(&columns, packed).unwrap();
         let plan = kernel.plan(Form::Packed, Form::Plain, 1);
         plan.name().contains("scattered")
     };
@@ -397,7 +404,7 @@ fn what_is_no_contraction_is_refused() {
     let refused = |change: fn(&mut Contraction)| {
         let mut contraction = good.clone();
         change(&mut contraction);
-        Kernel::new(&contraction).unwrap_err()
+        PreparedContraction::new(&contraction).unwrap_err()
     };
     assert_eq!(
         refused(|c| c.m[0].right = 1),
@@ -425,7 +432,7 @@ fn what_is_no_contraction_is_refused() {
 #[test]
 #[should_panic(expected = "an operand has 56 bytes of 60")]
 fn an_operand_that_is_too_small_is_not_read() {
-    let kernel = Kernel::new(&matrices(1, 3, 4, 5, [false; 3])).unwrap();
+    let kernel = PreparedContraction::new(&matrices(1, 3, 4, 5, [false; 3])).unwrap();
     let plan = kernel.plan(Form::Plain, Form::Plain, 1);
     let (left, right) = (Operand::Plain(&[0; 56]), Operand::Plain(&[0; 80]));
     kernel.run(
@@ -445,12 +452,12 @@ fn tasks_run_at_the_same_time() {
     let right: Vec<f32> = (0..right).map(|at| (at % 89) as f32 / 40.0 - 1.0).collect();
     let mut expected = vec![0.0; out];
     naive::<f32>(&contraction, &left, &right, &mut expected);
-    let kernel = Kernel::new(&contraction).unwrap();
+    let kernel = PreparedContraction::new(&contraction).unwrap();
     let plan = kernel.plan(Form::Plain, Form::Plain, 7);
     assert!(plan.tasks() >= 4 && plan.packing_tasks() > 1, "{plan:?}");
     let mut result = vec![0f32; out];
     let mut shared = vec![0u8; plan.shared_bytes()];
-    /// What the tasks of a run share.
+    /// The memory that the tasks of a run share.
     #[derive(Clone, Copy)]
     struct Shared<'a>(Buffers<'a>);
     // SAFETY: tasks write disjoint parts of the memory.

@@ -4,7 +4,7 @@
 #![cfg(unix)]
 
 use memmap2::{MmapMut, MmapOptions};
-use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Kernel, Operand};
+use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};
 
 /// Memory of which the last byte is the last of a page, with a page after it that is not there.
 struct Guarded {
@@ -49,7 +49,7 @@ fn run(contraction: &Contraction) {
             if !isa.available() {
                 continue;
             }
-            let kernel = Kernel::with_isa(&contraction, isa).unwrap();
+            let kernel = PreparedContraction::with_isa(&contraction, isa).unwrap();
             let [left, right, out] = kernel.elements();
             let operand = |count: usize| Guarded::new(count * element.operand_bytes());
             let (left, right) = (operand(left), operand(right));

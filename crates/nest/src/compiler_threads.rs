@@ -36,7 +36,7 @@ pub fn count() -> usize {
     pool().map_or(1, ThreadPool::current_num_threads)
 }
 
-/// What `f` makes of the items, in their order.
+/// The results of `f` for the items, in their order.
 pub fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
     match pool_for(items.len()) {
         Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
@@ -45,7 +45,7 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Send + Sync) ->
 }
 
 /// As [`map`], for items that differ much in how long they take: the first are begun first, each by itself.
-/// What `init` makes is used for one item after the other.
+/// A thread calls `init` once and hands the result to `f` for one item after the other.
 pub fn map_apart<T: Send, S, R: Send>(
     items: Vec<T>,
     init: impl Fn() -> S + Send + Sync,

@@ -3,16 +3,19 @@
 //! > A nest is a list of stages. A stage means: for every point of `domain`, in row-major order,
 //! > `target[at] (op)= value`.
 //!
-//! Every operator family is a choice of `at` and `value`: a layout operator is a [`Kind::Load`]
-//! through an index map, a gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a
-//! stage whose `at` is one, a reduction a [`Kind::Reduce`]. Stages may take turns along their outermost
-//! axis ([`Stage::group`]): the parts of a recurrent step do. Long folds along memory are partial folds that run side
-//! by side ([`partial_folds`]), and sums of products of quantised values are sums of bytes
-//! ([`quantized_products`]). Fusion is substitution ([`fuse`]), and sums of
-//! products become stages of their own ([`contract`]), which a kernel made for them may run. Indices that are
-//! constant become tables of offsets ([`constant_indices`]), and updates of memory that a failing run must leave as it
-//! was keep journals ([`keep_journals`]). What may be merged, shared or repeated follows from what stages read and
-//! write ([`Effects`]).
+//! Every operator family is a choice of `at` and `value`: a layout operator is a [`Kind::Load`] through an index map, a
+//! gather a load whose index is a [`Kind::Wrap`] of another load, a scatter a stage whose `at` is one, a reduction a
+//! [`Kind::Reduce`]. The stages of a recurrent step take turns along their outermost axis ([`Stage::group`]).
+//!
+//! | folder | holds | knows |
+//! |---|---|---|
+//! | `ir` | nests, stages, scalars; the builder, walks and rewrites; text, printed and parsed | nothing above |
+//! | `analysis` | ranges, linear forms, effects, chunks, contractions, the verifier | `ir` |
+//! | `math` | functions as polynomials over scalars, [`legalize()`] | `ir` |
+//! | `interpret` | the reference semantics | `ir`, `math`, effects |
+//! | `passes` | rewrites that keep the meaning, in their order | `ir`, `analysis` |
+//!
+//! The terms are listed in [`glossary`].
 //!
 //! Invariants:
 //! * a nest is pure data: it can be printed, parsed, verified and interpreted without a code
@@ -22,11 +25,12 @@
 //!   axes, by the guard of a [`Kind::Select`] around it, or because it is checked at run time by a
 //!   [`Kind::Wrap`]. Nothing may run a nest that has not passed;
 //! * arithmetic is exact in its type: integers wrap, 64-bit integers and `f64` are never computed in
-//!   anything narrower. The formats with fewer bits (`f16`, `u4`, …) only store: a scalar of such a
-//!   type can be loaded, selected, cast and stored, nothing else.
+//!   anything narrower. The formats with fewer bits (`f16`, `u4`, …) only store: a scalar of one of these
+//!   types can be loaded, selected, cast and stored, nothing else.
 
 mod analysis;
 pub mod compiler_threads;
+pub mod glossary;
 mod interpret;
 mod ir;
 mod math;

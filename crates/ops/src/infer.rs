@@ -1,4 +1,4 @@
-//! What `infer` sees: input types, partial shapes, and the values that are known.
+//! The context of `infer`: input types, partial shapes, and the values that are known.
 
 use crate::error::ensure;
 use crate::{OpDef, OpError};
@@ -183,7 +183,7 @@ impl<'a> Infer<'a> {
         Ok(Some(values[0]))
     }
 
-    /// What is known of the elements of input `name`, of an integer type, each as an interval: exact where
+    /// The ranges of the elements of input `name`, of an integer type: exact where
     /// its value is known. Unlike [`Infer::integers`] this does not ask for the value.
     pub fn intervals(&self, name: &str) -> Option<Vec<Interval>> {
         let i = self.def.signature.position(name);

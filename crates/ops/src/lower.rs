@@ -1,4 +1,4 @@
-//! What `lower` sees: static shapes, known values, and a nest to append to.
+//! The context of `lower`: static shapes, known values, and a nest to append to.
 
 use crate::OpDef;
 use vinelift_nest::{
@@ -6,10 +6,10 @@ use vinelift_nest::{
 };
 use vinelift_tensor::{ElementType, Tensor};
 
-/// What the user wants of data-dependent indices that are out of range.
+/// The user's choice for data-dependent indices that are out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IndexPolicy {
-    /// What each operator's specification says.
+    /// The rule of each operator's specification.
     #[default]
     Spec,
     /// An error, everywhere.

@@ -1,4 +1,4 @@
-//! What an operator is.
+//! Operators and their declarations.
 
 use crate::{Attributes, Evaluate, Infer, Lower, OpError, TensorType, elementwise, reduction};
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ pub trait Op: Debug + Send + Sync {
     /// be asked for here ([`Infer::constant`]), even where the output shape does not depend on it.
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
 
-    /// What is known of the elements of the only output from the types of the inputs alone: of those
+    /// The ranges of the elements of the only output, from the types of the inputs alone: of those
     /// operators that turn shapes into values.
     fn bounds(&self, _cx: &Infer<'_>) -> Option<Vec<ValueRange>> {
         None

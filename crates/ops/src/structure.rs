@@ -18,9 +18,9 @@ pub(crate) static IF: OpDef = structure("If", &["opset8"], &["condition"]);
 pub(crate) static LOOP: OpDef = structure("Loop", &["opset5"], &["trip_count", "condition"]);
 /// A sub-graph, run for each slice of its inputs.
 pub(crate) static TENSOR_ITERATOR: OpDef = structure("TensorIterator", &["opset1"], &[]);
-/// What a variable holds when a run starts.
+/// The value of a variable when a run starts.
 pub(crate) static READ_VALUE: OpDef = structure("ReadValue", &["opset3", "opset6"], &["init"]);
-/// What a variable holds when a run has ended.
+/// The value of a variable when a run has ended.
 pub(crate) static ASSIGN: OpDef = structure("Assign", &["opset3", "opset6"], &["value"]);
 
 const fn structure(
@@ -37,7 +37,7 @@ const fn structure(
     }
 }
 
-/// What a `Parameter` declares.
+/// The attributes of a `Parameter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterAttributes {
     /// The shapes that it takes.
@@ -179,7 +179,7 @@ fn partial_shape(name: &'static str, text: &str) -> Result<PartialShape, AttrErr
     }
 }
 
-/// What works on shapes takes its time for each two dims, so there may not be any number of them.
+/// Shape inference takes time for each pair of dims, so the number of dims is limited.
 fn check_rank(name: &'static str, rank: usize) -> Result<(), AttrError> {
     if rank <= MAX_RANK {
         return Ok(());

@@ -105,7 +105,7 @@ pub(crate) fn run_all(
     }
 }
 
-/// What `def` infers where the types may be partial and `None` is no known value: the outputs, then
+/// The types that `def` infers where the types may be partial and `None` is no known value: the outputs, then
 /// the positions of the inputs whose values it lacks.
 pub(crate) fn infer(
     def: &'static OpDef,

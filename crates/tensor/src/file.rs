@@ -6,53 +6,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{
-    ElementType, PartialShape, Tensor, TensorError, read_json, read_npy, write_json, write_npy,
+    ElementType, FileError, PartialShape, Tensor, read_json, read_npy, write_json, write_npy,
 };
-
-/// Why a file gives no tensor, or a tensor no file.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The operating system cannot read or write the file.
-    #[error("cannot access `{path}`: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The file is not in the format that the element type calls for.
-    #[error("{0}")]
-    Format(String),
-    /// The file holds elements of another type than the model's.
-    #[error("expected elements of type {expected}, which is stored as {storage}, found {found}")]
-    ElementType {
-        /// The type that the model has.
-        expected: ElementType,
-        /// How a file holds that type.
-        storage: &'static str,
-        /// How this file holds its elements.
-        found: String,
-    },
-    /// The file holds a tensor of another shape than the model's.
-    #[error("expected shape {expected}, found {found:?}")]
-    Shape {
-        /// The shape that the model has.
-        expected: PartialShape,
-        /// The shape in the file.
-        found: Vec<u64>,
-    },
-    /// The bytes in the file do not make a tensor.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
-    /// What the file says, with its name.
-    #[error("`{path}`: {source}")]
-    In {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong in it.
-        source: Box<FileError>,
-    },
-}
 
 impl Tensor {
     /// Reads a file that holds a tensor of this type and shape: `.json` for strings, else `.npy`.

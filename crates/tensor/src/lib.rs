@@ -16,6 +16,7 @@
 compile_error!("tensors are kept as the little-endian bytes of the files they come from");
 
 mod element;
+mod error;
 mod file;
 pub mod float8;
 mod json;
@@ -29,9 +30,9 @@ mod tensor;
 mod view;
 
 pub use element::{ElementType, UnknownElementType};
-pub use file::FileError;
+pub use error::{FileError, TensorError};
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, write_npy};
-pub use shape::{Dim, PartialShape, Shape, element_count};
+pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};
 pub use storage::{AlignedBytes, Memory};
-pub use tensor::{Element, Tensor, TensorError};
+pub use tensor::{Element, Tensor};

@@ -12,7 +12,7 @@ use crate::ElementType;
 
 /// The bits of element `k`, which has at most 8 of them, in the low bits of the result.
 ///
-/// What they stand for depends on the type: `i4` is two's complement ([`sign_extend_i4`]), and the
+/// The type says which number a code stands for: `i4` is two's complement ([`sign_extend_i4`]), and the
 /// floats are decoded by [`float8::decode`](crate::float8::decode).
 ///
 /// # Panics

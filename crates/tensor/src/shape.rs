@@ -16,6 +16,24 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
     (count <= isize::MAX as usize).then_some(count)
 }
 
+/// Whether the offsets `Σ_d i_d · stride_d` over all `0 <= i_d < extent_d` differ from each other, by a sufficient
+/// rule: in ascending order, each stride is more than the largest offset that the smaller ones reach together.
+/// `axes` are pairs of stride and extent.
+pub fn is_injective(axes: impl IntoIterator<Item = (usize, usize)>) -> bool {
+    let mut axes: Vec<(usize, usize)> = axes.into_iter().collect();
+    if axes.iter().any(|(_, extent)| *extent == 0) {
+        return true;
+    }
+    axes.retain(|(_, extent)| *extent > 1);
+    axes.sort_unstable();
+    let mut reach = 0usize;
+    axes.into_iter().all(|(stride, extent)| {
+        let apart = stride > reach;
+        reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+        apart
+    })
+}
+
 /// One dimension of a partial shape: the interval `min..=max`, open above if `max` is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dim {
@@ -102,7 +120,7 @@ impl Dim {
             (_, Some(1)) => Some(self),
             (Some(n), _) => other.contains_or_one(n).then_some(Dim::fixed(n)),
             (_, Some(n)) => self.contains_or_one(n).then_some(Dim::fixed(n)),
-            // What is larger than 1 in one is the same or 1 in the other.
+            // Two dims that are both larger than 1 must be equal.
             _ if self.min > 1 && other.min > 1 => self.intersect(other),
             _ if self.min > 1 => Some(self),
             _ if other.min > 1 => Some(other),
@@ -136,7 +154,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// What is known of a shape: a rank with a [`Dim`] each, or nothing at all.
+/// A shape as far as it is known: a rank with a [`Dim`] each, or nothing at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartialShape(Option<Vec<Dim>>);
 
@@ -183,7 +201,7 @@ impl PartialShape {
         })
     }
 
-    /// What both allow, `None` if that is nothing.
+    /// The shapes that both allow, `None` if there are none.
     pub fn intersect(&self, other: &PartialShape) -> Option<PartialShape> {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Some(if self.0.is_some() {
@@ -199,7 +217,8 @@ impl PartialShape {
         dims.map(PartialShape::ranked)
     }
 
-    /// What holds all shapes that either allows: dim by dim, or nothing known where the ranks differ.
+    /// The least partial shape that holds all shapes that either allows: dim by dim, of unknown rank where the ranks
+    /// differ.
     pub fn hull(&self, other: &PartialShape) -> PartialShape {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) if a.len() == b.len() => {
@@ -248,6 +267,17 @@ impl fmt::Display for PartialShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strides_keep_elements_apart() {
+        // Row-major, column-major and padded matrices.
+        assert!(is_injective([(3, 2), (1, 3)]) && is_injective([(1, 2), (2, 3)]));
+        assert!(is_injective([(8, 2), (1, 3)]));
+        // Two rows share an element, or all; one row and none share nothing.
+        assert!(!is_injective([(2, 2), (1, 3)]) && !is_injective([(0, 2), (1, 3)]));
+        assert!(is_injective([(0, 1), (1, 3)]) && is_injective([(0, 0), (1, 3)]));
+        assert!(!is_injective([(usize::MAX, 3), (usize::MAX, 3)]));
+    }
 
     #[test]
     fn counts_do_not_wrap() {

@@ -45,7 +45,7 @@ struct Line([u8; LINE]);
 
 const LINE: usize = 64;
 
-/// From so many bytes on, memory comes from the system, in large pages if it has them: to get small ones takes
+/// From this many bytes on, memory comes from the system, in large pages if it has them: to get small ones takes
 /// longer than to fill them.
 const PAGES: usize = 1 << 20;
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use half::{bf16, f16};
 
 use crate::storage::{AlignedBytes, Memory, Storage};
-use crate::{ElementType, Shape, element_count, memory};
+use crate::{ElementType, Shape, TensorError, element_count, memory};
 
 /// An array of elements in row-major order, in the packing of the IR format.
 ///
@@ -18,61 +18,6 @@ pub struct Tensor {
     element_type: ElementType,
     shape: Shape,
     storage: Storage,
-}
-
-/// What keeps a tensor from being made, or from being read in the way asked for.
-///
-/// All of these are the fault of whoever supplied the tensor's type, shape or bytes, except
-/// [`OutOfMemory`](TensorError::OutOfMemory), which is nobody's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorError {
-    /// The number of elements or bytes does not fit an `isize`.
-    #[error("{element_type}{shape:?} is too large")]
-    TooLarge {
-        /// The element type asked for.
-        element_type: ElementType,
-        /// The shape asked for.
-        shape: Shape,
-    },
-    /// The memory cannot be had.
-    #[error("out of memory: cannot allocate {bytes} bytes")]
-    OutOfMemory {
-        /// How many were asked for.
-        bytes: usize,
-    },
-    /// There are more or fewer bytes than type and shape need.
-    #[error("{element_type}{shape:?} needs {expected} bytes, found {found}")]
-    ByteLength {
-        /// The element type asked for.
-        element_type: ElementType,
-        /// The shape asked for.
-        shape: Shape,
-        /// How many bytes they need.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// There are more or fewer elements than the shape needs.
-    #[error("shape {shape:?} needs {expected} elements, found {found}")]
-    ElementCount {
-        /// The shape asked for.
-        shape: Shape,
-        /// How many elements it needs.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// The elements are of another type than asked for.
-    #[error("expected elements of type {expected}, found {found}")]
-    ElementType {
-        /// A type, or a description of several.
-        expected: &'static str,
-        /// The tensor's type.
-        found: ElementType,
-    },
-    /// The serialised form of a string tensor is broken.
-    #[error("encoded strings: {0}")]
-    EncodedStrings(String),
 }
 
 /// A Rust type that is an element type of tensors.

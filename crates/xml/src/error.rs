@@ -1,4 +1,4 @@
-//! What may be wrong with the files.
+//! Errors in the files.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum Error {
         line: usize,
         /// Counted from 1, in characters.
         column: usize,
-        /// What is wrong there.
+        /// The message.
         message: String,
     },
     /// The text is longer than [`MAX_TEXT`](crate::MAX_TEXT).
@@ -39,21 +39,21 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// What is wrong in a file, with its name.
+    /// An error in a file, with the file's name.
     #[error("{}:{}{source}", .path.display(), .source.gap())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The error.
         source: Box<Error>,
     },
 }
 
 impl Error {
-    /// What stands between the name of a file and the error: nothing before a line number.
+    /// The text between the name of a file and the error: empty before a line number.
     fn gap(&self) -> &'static str {
         match self {
             Error::Document { .. } => "",
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// What is wrong at a byte of the text, before that is turned into line and column.
+/// An error at a byte of the text, before that is turned into line and column.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) offset: usize,

@@ -91,7 +91,7 @@ fn net(item: Item) -> Result<Document, Fault> {
     })
 }
 
-/// What `<net>` and `<body>` have in common.
+/// The common part of `<net>` and `<body>`.
 fn body(item: Item) -> Result<Body, Fault> {
     let (mut layers, mut edges, mut rt_info) = (None, None, None);
     for child in item.children() {
@@ -227,7 +227,7 @@ fn owned_attributes(item: Item) -> Vec<(String, String)> {
     item.attributes().iter().map(owned).collect()
 }
 
-/// What `read` makes of each child of that name.
+/// The result of `read` for each child of that name.
 fn each<T>(
     item: Item,
     name: &str,

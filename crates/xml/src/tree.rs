@@ -343,7 +343,7 @@ fn check_declaration(start: usize, declaration: &BytesDecl) -> Result<(), Fault>
     }
 }
 
-/// What is wrong with an entity. The library's own text would give a position in the value.
+/// The error in an entity. The library's own text would give a position in the value.
 fn escape_message(error: &quick_xml::Error) -> String {
     match error {
         quick_xml::Error::Escape(EscapeError::UnrecognizedEntity(_, name)) => unknown_entity(name),

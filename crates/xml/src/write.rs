@@ -8,7 +8,7 @@ use crate::tree::{is_name, is_name_char};
 
 /// The text of an `.xml` file, laid out as OpenVINO lays it out.
 ///
-/// What XML or the format cannot express is lost: NUL becomes U+FFFD, a character that no name of a
+/// Characters that XML or the format cannot express are lost: NUL becomes U+FFFD, a character that no name of a
 /// tag or attribute may have becomes `_`, an attribute given twice is refused when it is read, and
 /// in a list of tensor names an empty name is dropped and one that ends in `\` runs into the next.
 pub fn write(document: &Document) -> String {

@@ -10,10 +10,7 @@
 //! out; an output that no iteration has given is the start value of what it is carried to, or empty
 //! along the axis, or else an error. A loop that nothing bounds ends in an error after 2^31 iterations.
 
-pub(crate) use infer::Inputs;
-mod infer;
 mod parts;
-mod ports;
 mod run;
 
 pub use run::{Body, ControlError};
@@ -37,27 +34,43 @@ pub enum Control {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// For each parameter of the body, the input that it gets.
-    feeds: Vec<usize>,
+    pub(crate) feeds: Vec<usize>,
     /// For each output, the result of the body that it is.
-    outputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
 }
 
 /// How a body hangs in its loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// Whether the first two inputs are the most iterations and the condition of the first.
-    counted: bool,
+    pub(crate) counted: bool,
     /// For each parameter of the body, where its value comes from.
-    feeds: Vec<Feed>,
+    pub(crate) feeds: Vec<Feed>,
     /// For each output, what it is.
-    outputs: Vec<Collect>,
+    pub(crate) outputs: Vec<Collect>,
     /// The result that says whether there is another iteration.
-    condition: Option<usize>,
+    pub(crate) condition: Option<usize>,
+}
+
+impl Repeat {
+    /// The inputs that are sliced.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = (usize, &Slices)> {
+        self.feeds.iter().filter_map(|feed| match feed {
+            Feed::Slice(i, slices) => Some((*i, slices)),
+            _ => None,
+        })
+    }
+
+    /// The parameter that a result is carried to.
+    pub(crate) fn carried(&self, from: usize) -> Option<usize> {
+        let to = |f: &Feed| matches!(f, Feed::Carried { result, .. } if *result == from);
+        self.feeds.iter().position(to)
+    }
 }
 
 /// Where the value of a body's parameter comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Feed {
+pub(crate) enum Feed {
     /// This input, in every iteration.
     Whole(usize),
     /// A slice of this input.
@@ -68,9 +81,9 @@ enum Feed {
     Iteration,
 }
 
-/// What an output of a loop is.
+/// The results of the body that an output of a loop is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Collect {
+pub(crate) enum Collect {
     /// This result of the last iteration.
     Last(usize),
     /// This result of all iterations, side by side.
@@ -79,17 +92,17 @@ enum Collect {
 
 /// How a tensor is divided along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slices {
-    axis: i64,
-    start: i64,
-    end: i64,
-    stride: i64,
-    part: usize,
+pub(crate) struct Slices {
+    pub(crate) axis: i64,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) stride: i64,
+    pub(crate) part: usize,
 }
 
 impl Slices {
     /// The axis counted from the front, if the rank has it.
-    fn axis(&self, rank: usize) -> Option<usize> {
+    pub(crate) fn axis(&self, rank: usize) -> Option<usize> {
         let rank = i64::try_from(rank).ok()?;
         let axis = if self.axis < 0 {
             self.axis + rank
@@ -100,7 +113,7 @@ impl Slices {
     }
 
     /// How many slices a dim of `extent` has.
-    fn count(&self, extent: usize) -> usize {
+    pub(crate) fn count(&self, extent: usize) -> usize {
         let (low, high) = self.range(extent);
         let length = high.saturating_sub(low);
         match length.checked_sub(self.part) {
@@ -110,7 +123,7 @@ impl Slices {
     }
 
     /// Where slice `i` of a dim of `extent` starts.
-    fn offset(&self, i: usize, extent: usize) -> usize {
+    pub(crate) fn offset(&self, i: usize, extent: usize) -> usize {
         let (low, high) = self.range(extent);
         let steps = i * self.stride.unsigned_abs() as usize;
         if self.stride > 0 {
@@ -121,7 +134,7 @@ impl Slices {
     }
 
     /// The elements of a dim of `extent` from the first to after the last.
-    fn range(&self, extent: usize) -> (usize, usize) {
+    pub(crate) fn range(&self, extent: usize) -> (usize, usize) {
         let n = i64::try_from(extent).unwrap_or(i64::MAX);
         let from_front = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
         let (a, b) = (from_front(self.start), from_front(self.end));

@@ -1,4 +1,4 @@
-//! What a node that runs sub-graphs does when it runs.
+//! Running nodes that have sub-graphs.
 
 use super::parts::{concat, part};
 use super::{Branch, Collect, Control, Feed, Repeat};
@@ -25,7 +25,7 @@ pub trait Body<E> {
 /// Why a node that runs sub-graphs cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError<E> {
-    /// What its body says.
+    /// The body's error.
     #[error(transparent)]
     Body(E),
     /// The data's fault: slices or iterations that do not fit.

@@ -1,4 +1,4 @@
-//! What may be spent on constants while compiling.
+//! Limits on the work that constant folding may do.
 //!
 //! A value that is not computed while compiling is computed when the model runs, as any other, and is
 //! the same. So that shapes which follow from small values are found in any case, those are always
@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_secs(1);
 /// The bytes of all values of a model together.
 const BYTES: usize = 1 << 28;
 
-/// What is left to spend on a model, and on its sub-graphs with it.
+/// The work that is left for a model and its sub-graphs together.
 pub(crate) struct Budget<'a> {
     stop: Stop<'a>,
     time: Cell<Duration>,
@@ -83,7 +83,7 @@ impl<'a> Budget<'a> {
     }
 }
 
-/// What a function has to do at least, in elements of its inputs and outputs. An output whose extents
+/// The least work of a function, in elements of its inputs and outputs. An output whose extents
 /// depend on the contents of the inputs is made of those.
 pub(crate) fn work(inputs: &[Tensor], outputs: &[TensorType]) -> usize {
     let count = |ty: &TensorType| match ty.shape.to_static() {

@@ -2,8 +2,9 @@
 //! sub-graphs.
 
 use super::budget::work;
+use super::sub_graphs::Inputs;
 use super::walk::{Ports, Walk};
-use crate::control::{Control, Inputs};
+use crate::control::Control;
 use crate::error::{LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use petgraph::graph::NodeIndex;

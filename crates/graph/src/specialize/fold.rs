@@ -1,4 +1,4 @@
-//! What constants turn into while compiling.
+//! Constant folding.
 
 use super::walk::{Mark, Walk};
 use crate::error::Problem;

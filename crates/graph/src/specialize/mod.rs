@@ -10,6 +10,7 @@ mod bounds;
 mod budget;
 mod calls;
 mod fold;
+mod sub_graphs;
 mod variables;
 mod walk;
 
@@ -50,7 +51,7 @@ impl Types {
     }
 }
 
-/// What earlier segments of a run have found.
+/// The results of earlier segments of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Tensors that are computed and kept, with their types; among them what variables hold.
@@ -109,10 +110,10 @@ pub fn infer_until(model: &Model, stop: Stop<'_>) -> Result<Types, Error> {
     Ok(types)
 }
 
-/// What can be said of the results of a body.
+/// The types and constants among the results of a body.
 pub(crate) struct BodyTypes {
     pub(crate) results: Vec<TensorType>,
-    /// Those that are constant.
+    /// The values of those that are constant.
     pub(crate) values: Vec<Option<Tensor>>,
 }
 
@@ -155,16 +156,16 @@ pub(crate) fn infer_body(
     Ok(BodyTypes { results, values })
 }
 
-/// What a model is specialised to.
+/// The types and values that a model is specialised to.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
     /// The shapes of the parameters.
     pub shapes: &'a [Shape],
-    /// What earlier segments have found.
+    /// The results of earlier segments.
     pub known: &'a Known,
-    /// What [`infer`] has found for the model: what it has folded is not folded again.
+    /// The results of [`infer`] for the model: constants that it has folded are not folded again.
     pub inferred: Option<&'a Types>,
-    /// What happens to indices that are out of range.
+    /// The rule for indices that are out of range.
     pub policy: IndexPolicy,
     /// Whether the model is a body, whose parameters take the shapes that they are given.
     pub is_body: bool,
@@ -188,7 +189,7 @@ pub fn specialize(
     };
     let budget = Budget::new(given.stop);
     let mut walk = Walk::new(model, &inputs, given.known, mode, &budget, strings);
-    // What is folded depends on no parameter, but on what happens to indices that are out of range.
+    // Folded constants depend on no parameter, but on the rule for indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
     let live = live(model, given.known);

@@ -13,7 +13,7 @@ use vinelift_nest::{BufferId, LayerId, MAX_RANK, Nest, Role, ValueRange};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count};
 
-/// What a walk is for.
+/// The purpose of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The types of a model as it declares its parameters and variables.
@@ -27,18 +27,18 @@ pub(super) enum Mode {
 /// One walk over the nodes of a model.
 pub(super) struct Walk<'a> {
     pub(super) model: &'a Model,
-    /// What the parameters get.
+    /// The types or values of the parameters.
     given: &'a [TensorType],
     pub(super) known: &'a Known,
     pub(super) mode: Mode,
     pub(super) strings: &'a mut Strings,
     pub(super) types: Types,
     pub(super) budget: &'a Budget<'a>,
-    /// What was found before for the same model: its values need not be found again.
+    /// The results of an earlier walk over the same model, whose values need not be found again.
     pub(super) inferred: Option<&'a Types>,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
-    /// What is known of the elements of small tensors that are not constant.
+    /// The ranges of the elements of small tensors that are not constant.
     pub(super) bounds: FxHashMap<TensorId, Vec<ValueRange>>,
     /// Tensors whose contents can be had when the nest runs.
     pub(super) available: FxHashSet<TensorId>,
@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
         verdict == Verdict::Compute
     }
 
-    /// What a node reads and gives; `None` if there is nothing left to do for it.
+    /// The inputs and outputs of a node; `None` if there is nothing left to do for it.
     pub(super) fn ports(&self, node: NodeIndex) -> Option<Ports> {
         let count = self.model.node(node).layer.outputs.len();
         let outputs: Vec<TensorId> = (0..count).map(|output| TensorId { node, output }).collect();
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let inputs = self.model.inputs(node);
-        // What feeds it may be wrong: then that is reported itself.
+        // A source of it may be wrong: the source's own error is reported then.
         let types: Option<Vec<_>> = inputs.iter().map(|t| self.types.get(*t).cloned()).collect();
         let values = inputs.iter().map(|t| self.values.get(t).cloned());
         Some(Ports {
@@ -434,7 +434,7 @@ fn check(ty: &TensorType) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a node reads and gives.
+/// The inputs and outputs of a node.
 pub(super) struct Ports {
     pub(super) inputs: Vec<TensorId>,
     pub(super) outputs: Vec<TensorId>,

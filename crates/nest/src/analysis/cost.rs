@@ -35,7 +35,7 @@ impl Nest {
         }
     }
 
-    /// What it takes more to reach an element of a buffer through an index that depends on data, if neighbours
+    /// The extra work, in tenths of a nanosecond, of an access whose index depends on data, if neighbours
     /// have indices of their own: the larger the buffer, the farther away it is.
     fn scattered(&self, stage: &Stage, buffer: BufferId, at: &[Scalar]) -> usize {
         let inner = stage.domain.iter().rfind(|axis| axis.extent > 1);

@@ -1,4 +1,4 @@
-//! What stages read and write, and what follows from that: which of them may be merged, run beside each other,
+//! Effects: the buffers that stages read and write, and which stages therefore may be merged, run beside each other,
 //! or be repeated.
 //!
 //! A pass or a runtime that moves, shares or repeats work asks here, and a comment on safety cites the answer:
@@ -16,7 +16,7 @@
 
 use crate::ir::{BufferId, Mode, Stage, SubNest, loaded};
 
-/// What some stages read and write, as whole buffers.
+/// The buffers that some stages read and write, as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Buffers that are loaded from, each once.
@@ -52,12 +52,12 @@ impl Aliases {
 }
 
 impl Effects {
-    /// Those of one stage.
+    /// The effects of one stage.
     pub fn of_stage(stage: &Stage) -> Effects {
         Effects::of([stage])
     }
 
-    /// Those of several stages together.
+    /// The effects of several stages together.
     pub fn of<'s>(stages: impl IntoIterator<Item = &'s Stage>) -> Effects {
         let mut all = Effects::default();
         for stage in stages {
@@ -72,7 +72,7 @@ impl Effects {
         all
     }
 
-    /// Those of a kernel, by the buffers of the nest that it was taken from; aliases are one buffer.
+    /// The effects of a kernel, by the buffers of the nest that it was taken from; aliases are one buffer.
     pub fn of_kernel(kernel: &SubNest, aliases: &Aliases) -> Effects {
         let Effects {
             loads,

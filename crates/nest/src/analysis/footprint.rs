@@ -1,4 +1,4 @@
-//! Which elements of a buffer the chunks of a nest use.
+//! Footprints: the elements of a buffer that each parallel chunk of a nest uses.
 
 use crate::analysis::ParallelChunks;
 use crate::analysis::spans::{Span, widen};
@@ -6,8 +6,8 @@ use crate::ir::{BufferId, Nest};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Which elements of a buffer the turns of a nest use: turn `k` some of those from `k·step + low` to
-/// `k·step + high`, in row-major order.
+/// Turn `k` of a nest uses only elements of a buffer with offsets in `k·step + low ..= k·step + high`, in row-major
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     step: i64,

@@ -1,4 +1,4 @@
-//! Kernels: runs of stages that become one native function.
+//! Kernels: the ranges of stages that become one native function each.
 
 use crate::analysis::{dim_apart, may_collide};
 use crate::ir::{Nest, Stage};

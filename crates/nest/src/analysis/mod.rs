@@ -1,4 +1,4 @@
-//! What follows from a nest, without changing it.
+//! Analyses: facts about a nest, which they do not change.
 //!
 //! An analysis knows the data ([`crate::ir`]) and other analyses, and no pass.
 

@@ -1,4 +1,4 @@
-//! Into which parts a nest can be cut that may run in any order, or at the same time.
+//! Parallel chunks: ranges of a nest's outermost loop that may run in any order, or at the same time.
 
 use crate::analysis::Effects;
 use crate::analysis::spans::{Span, widen};
@@ -6,30 +6,29 @@ use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, vi
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A nest that does the same in one go and part by part.
+/// How a nest is divided into chunks that run in any order with the results of one run of the whole.
 ///
-/// Each stage's loop over the [axis](ParallelChunks::axis) that is shared out, mostly the outermost one, goes round
-/// `extent` times, or a multiple of that. A part is a range of `0..extent`: it does the turns of every stage
-/// that are its share, stage after stage. What different parts write lies apart, and no part reads what another
-/// writes; parts of any sizes cover the nest, in any order. At most one stage can fault, so the fault of the
-/// first part that has one is that of the whole nest if parts follow each other; if not, that is the fault of
-/// the whole nest, run again.
+/// The loops of all stages over the shared [axis](ParallelChunks::axis), mostly the outermost one, have `extent`
+/// turns, or a multiple of it. A chunk is a range of `0..extent`; it runs its share of each stage's turns, stage after
+/// stage. Different chunks write different elements, and none reads an element that another writes; chunks of any
+/// sizes that cover `0..extent` compute the nest. At most one stage can fault: if chunks run one after the other, the
+/// first fault is the nest's; if not, the nest runs again to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelChunks {
     /// Turns that are shared out.
     pub extent: usize,
-    /// A part begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
+    /// A chunk begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
     pub grain: usize,
-    /// The dim of the target that is shared out, where that of the outermost loops cannot be: its index at all
-    /// stages is an axis. A part is no run of the nest's points then.
+    /// The dim of the target that is divided, where the outermost loops cannot be: in all stages, its index is an
+    /// axis. The points of a chunk do not follow each other then.
     pub dim: Option<usize>,
 }
 
-/// Points that a part of a loop should have at least, if nothing is inside that loop.
+/// The least points of a chunk of a loop that has no loop inside.
 const LEAST_POINTS: usize = 256;
 
-/// Points that a part of an inner loop should have at least: as many as make a line of the cache or more, which
-/// parts should not share.
+/// The least points of a chunk of an inner loop: they fill a line of the cache or more, so that chunks do not share
+/// lines.
 const LEAST_COLUMNS: usize = 16;
 
 impl ParallelChunks {
@@ -97,7 +96,7 @@ impl ParallelChunks {
         let mut start = part.start;
         std::iter::from_fn(move || {
             let left = part.end.checked_sub(start).filter(|left| *left > 0)?;
-            // What would be left may not be less than a part.
+            // The rest may not be shorter than `grain`.
             let length = if left < length + self.grain {
                 left
             } else {
@@ -216,7 +215,7 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
 fn may_fault(stage: &Stage) -> bool {
     let mut found = false;
     visit_stage(stage, &mut |x| {
-        found |= matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero);
+        found |= x.may_fault();
     });
     found
 }
@@ -230,7 +229,7 @@ mod tests {
     use crate::schedule;
     use vinelift_tensor::ElementType::{F32, I32, U4};
 
-    /// `y[i, wrap(indices[i, j])] += 1` after `y = x` of so many columns, or `y[wrap(indices[i, j]), j] += 1`.
+    /// `y[i, wrap(indices[i, j])] += 1` after `y = x` of `columns` columns, or `y[wrap(indices[i, j]), j] += 1`.
     fn scatter(rows: bool, columns: usize) -> Nest {
         let mut nest = Nest::new();
         let x = nest.buffer("x", F32, &[64, columns], Role::Input);
@@ -367,7 +366,7 @@ mod tests {
         assert_eq!(within(11..16, 0), Some(6..8));
         assert_eq!(within(11..13, 0), None);
         assert_eq!(within(12..13, 0), None);
-        // What is the same for all turns has no reach.
+        // A buffer that all turns use alike has no footprint.
         let z = nest.buffer("z", F32, &[300], Role::Input);
         nest.define(vec![], y, |n, at| n.load(z, vec![at[1].clone()]));
         assert_eq!(Footprint::of(&nest, z), None);

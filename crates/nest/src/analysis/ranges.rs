@@ -6,7 +6,7 @@ use crate::ir::{Axis, AxisId, Binary, Kind, Scalar, Stage, Unary, visit_folds};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
-/// What is known where an expression stands: the extents of the axes in scope, and what the
+/// The facts that hold where an expression stands: the extents of the axes in scope, and what the
 /// conditions of the selects around it imply.
 #[derive(Default)]
 pub struct Ranges {
@@ -255,7 +255,7 @@ impl Ranges {
 
     fn fact(&mut self, x: &Scalar, interval: Interval) {
         let informative = interval.low > i64::MIN || interval.high < i64::MAX;
-        // What a load gives is no index by itself: facts about it would only cost time.
+        // A loaded value is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
             self.facts.push((x.clone(), interval));
             // Of `y + c` it follows for `y`, which may stand in other sums too.

@@ -2,11 +2,12 @@
 
 use crate::analysis::{Linear, Ranges, flat_offset};
 use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, row_major, visit_stage};
+use vinelift_tensor::is_injective;
 
-/// What a stage reads of its own target: what the point before along one axis has written.
+/// How a stage reads its own target: each point reads the element that the point before it along one axis has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// That axis.
+    /// The axis of the recurrence.
     pub axis: Axis,
     /// Elements from a point to the next along it.
     pub step: i64,
@@ -41,20 +42,12 @@ impl Scan {
         let step = back.filter(|_| fits)?.checked_neg()?;
         let along = |k: &usize| store.axes[*k] == step && stage.domain[*k].extent > 1;
         let position = (0..stage.domain.len()).rev().find(along)?;
-        let mut widths: Vec<(u64, u64)> = Vec::new();
-        for (k, (axis, step)) in stage.domain.iter().zip(&store.axes).enumerate() {
-            // The element before the first is read too.
-            let more = if k == position { 0 } else { 1 };
-            let times = (axis.extent as u64).saturating_sub(more);
-            widths.push((step.unsigned_abs(), times));
-        }
-        widths.sort_unstable();
-        let mut reach = 0u64;
-        let is_apart = widths.into_iter().all(|(step, times)| {
-            let apart = step > reach || times == 0;
-            reach = reach.saturating_add(step.saturating_mul(times));
-            apart
-        });
+        let axes = stage.domain.iter().zip(&store.axes).enumerate();
+        let is_apart = is_injective(axes.map(|(k, (axis, step))| {
+            // Along the axis itself, the element before the first is read too.
+            let extent = axis.extent.saturating_add(usize::from(k == position));
+            (step.unsigned_abs() as usize, extent)
+        }));
         Some(Scan {
             axis: stage.domain[position],
             step,
@@ -65,7 +58,7 @@ impl Scan {
 
 /// An offset that is linear in the axes of a domain.
 struct Steps {
-    /// What each axis adds.
+    /// The step of each axis.
     axes: Vec<i64>,
     constant: i64,
 }

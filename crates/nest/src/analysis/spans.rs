@@ -1,4 +1,4 @@
-//! Where the turns of loops access buffers.
+//! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
 use crate::analysis::{Interval, Linear, Ranges, flat_offset};
 use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage, row_major, visit_stage};

@@ -1,4 +1,4 @@
-//! What can be said of the elements of tensors whose contents are not known: bounds.
+//! Value range analysis: intervals that hold the elements of tensors whose contents are not known.
 //!
 //! A nest is evaluated as the interpreter does it, over bounds in place of numbers. This is for the few
 //! integers that shapes are computed from; what it does not follow is [`ValueRange::Unknown`].
@@ -13,7 +13,7 @@ use crate::ir::{
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
-/// What is known of one element.
+/// The values that one element may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueRange {
     /// An integer or boolean in an interval.
@@ -92,7 +92,7 @@ impl ValueRange {
             ValueRange::Integer(i) => {
                 let all = Interval::of_type(ty);
                 let fits = i.low >= all.low && i.high <= all.high;
-                // What is not bounded stays so in narrower types: extents are taken to fit.
+                // An open bound stays open in narrower types: extents are taken to fit.
                 let open = Interval {
                     low: i.low.max(all.low),
                     high: if i.high == i64::MAX { all.high } else { i.high },
@@ -165,7 +165,7 @@ impl Machine<'_> {
         Some(Some(position))
     }
 
-    /// What is known of `x`; `None` if the budget is spent.
+    /// The range of `x`; `None` if the budget is spent.
     fn of(&mut self, x: &Scalar) -> Option<ValueRange> {
         self.budget = self.budget.checked_sub(1)?;
         let ty = x.ty();

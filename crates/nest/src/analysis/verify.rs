@@ -31,7 +31,7 @@ use vinelift_tensor::ElementType;
 pub struct VerifyError {
     /// Index of the stage.
     pub stage: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -148,7 +148,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What does not depend on guards, of `x` and everything in it; notes what is proven without them.
+    /// Checks the structure and types of `x` and everything in it, which depend on no guards; notes the nodes that
+    /// are proven without guards.
     fn structure(&mut self, x: &Scalar, ranges: &mut Ranges) {
         if !self.seen.insert(x.address()) {
             return;
@@ -203,7 +204,7 @@ impl<'a> Check<'a> {
 
     /// The accesses in `x` that need the guards around them.
     fn guarded(&mut self, ranges: &mut Ranges, x: &Scalar) {
-        // What was looked at knowing less need not be looked at again.
+        // A node that was proven under fewer facts need not be looked at again.
         let known = self.guarded.iter().any(|set| set.contains(&x.address()));
         if known || self.proven.contains(&x.address()) || self.budget == 0 {
             return;
@@ -385,7 +386,7 @@ fn outside(buffer: &Buffer, at: &[Scalar], ranges: &mut Ranges) -> Option<usize>
     })
 }
 
-/// What is evaluated for an access: its indices, and in place of a wrap, which may stand there
+/// The scalars that are evaluated for an access: its indices, and in place of a wrap, which may stand there
 /// whatever its policy is, what it checks and its position.
 fn parts(at: &[Scalar]) -> impl Iterator<Item = &Scalar> {
     at.iter().flat_map(|index| match index.kind() {

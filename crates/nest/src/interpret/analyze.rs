@@ -1,8 +1,8 @@
-//! What is known of a program's nodes before it runs: when their values hold, and in which order
+//! Facts about a program's nodes before it runs: when their values hold, and in which order
 //! they are evaluated.
 
 use super::InterpretError;
-use super::compile::{Id, Node, Op, malformed};
+use super::program::{Id, Node, Op, malformed};
 
 /// How deep reductions may nest.
 const MAX_NESTING: usize = 64;
@@ -43,7 +43,7 @@ pub(super) fn set_levels(nodes: &mut [Node], axes: usize, target: usize, domain:
         }
         let top = own.iter().rposition(|&word| word != 0);
         let level = top.map_or(0, |w| w * 64 + 64 - own[w].leading_zeros() as usize);
-        // What is given is always valid.
+        // Given values are always valid.
         nodes[n].level = if matches!(nodes[n].op, Op::Given(_)) {
             0
         } else {

@@ -1,156 +1,58 @@
-//! A stage as a flat list of nodes, each after those it needs.
+//! Flattens a stage into its program.
 
 use super::analyze::{Needed, check_nesting, set_levels, set_steps};
+use super::program::{Id, Loop, Node, Op, Program, malformed};
 use super::{InterpretError, arith};
-use crate::ir::{Axis, AxisId, Binary, Kind, Mode, Nest, Policy, Scalar, SiteId, Stage, Unary};
+use crate::ir::{Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
-/// Index of a node.
-pub(super) type Id = u32;
-
-/// A stage, ready to run.
-pub(super) struct Program {
-    pub(super) nodes: Vec<Node>,
-    /// One more than the number of axes.
-    pub(super) levels: usize,
-    pub(super) domain: Box<[Loop]>,
-    pub(super) target: usize,
-    pub(super) ty: ElementType,
-    pub(super) combine: Option<Binary>,
-    pub(super) at: Box<[Id]>,
-    /// What to evaluate for the indices, in order.
-    pub(super) at_steps: Box<[Id]>,
-    pub(super) value: Id,
-    /// What to evaluate for the value, in order.
-    pub(super) value_steps: Box<[Id]>,
-}
-
-pub(super) struct Node {
-    pub(super) op: Op,
-    /// Its value holds until the axis of this level (1 is the outermost of the domain), or one
-    /// further out, steps. Level 0 holds throughout the stage.
-    pub(super) level: u32,
-    /// Evaluating it and all it depends on cannot be observed.
-    pub(super) pure: bool,
-}
-
-pub(super) enum Op {
-    /// An axis or a constant, whose value is set and not computed.
-    Given(u64),
-    Load {
-        buffer: usize,
-        at: Box<[Id]>,
-    },
-    Unary(Unary, ElementType, Id),
-    Binary(Binary, ElementType, Id, Id),
-    /// A sum, and the factors of its term.
-    Sum(ElementType, [Id; 3]),
-    Cast {
-        from: ElementType,
-        to: ElementType,
-        x: Id,
-    },
-    Select(Id, Id, Id),
-    Reduce {
-        op: Binary,
-        ty: ElementType,
-        axes: Box<[Loop]>,
-        init: Id,
-        body: Id,
-        /// The factors, if the body is a term.
-        term: Option<(Id, Id)>,
-        steps: Box<[Id]>,
-    },
-    Wrap {
-        index: Id,
-        ty: ElementType,
-        extent: usize,
-        policy: Policy,
-        site: SiteId,
-        position: Box<[Id]>,
-    },
-}
-
-/// An axis that steps.
-pub(super) struct Loop {
-    pub(super) node: Id,
-    pub(super) level: usize,
-    pub(super) extent: usize,
-}
-
-impl Program {
-    pub(super) fn new(nest: &Nest, stage: &Stage) -> Result<Program, InterpretError> {
-        let target = nest.buffers.get(stage.target.0 as usize);
-        let target = target.ok_or_else(|| malformed("a stage writes no buffer of the nest"))?;
-        if stage.at.len() != target.shape.len() || stage.value.ty() != target.ty {
-            return Err(malformed(format!(
-                "a stage does not fit its target `{}`",
-                target.name
-            )));
-        }
-        let combine = match stage.mode {
-            Mode::Set => None,
-            Mode::Combine(op) => Some(op),
-        };
-        if let Some(op) = combine {
-            check_fold(op, target.ty)?;
-        }
-        let mut flat = Flattener::new(nest);
-        let domain = flat.bind(&stage.domain)?;
-        for root in stage.at.iter().chain([&stage.value]) {
-            flat.visit(root)?;
-        }
-        let at: Box<[Id]> = stage.at.iter().map(|index| flat.id(index)).collect();
-        let value = flat.id(&stage.value);
-        let target = stage.target.0 as usize;
-        let levels = flat.axes + 1;
-        let mut nodes = flat.nodes;
-        set_levels(&mut nodes, levels - 1, target, domain.len());
-        check_nesting(&nodes)?;
-        set_steps(&mut nodes);
-        let mut needed = Needed::new(nodes.len());
-        Ok(Program {
-            at_steps: needed.steps(&nodes, &at),
-            value_steps: needed.steps(&nodes, &[value]),
-            nodes,
-            levels,
-            domain,
-            target,
-            ty: stage.value.ty(),
-            combine,
-            at,
-            value,
-        })
+/// The program of a stage.
+///
+/// # Errors
+/// If the stage is one that [`verify`](crate::verify) would refuse.
+pub(super) fn compile(nest: &Nest, stage: &Stage) -> Result<Program, InterpretError> {
+    let target = nest.buffers.get(stage.target.0 as usize);
+    let target = target.ok_or_else(|| malformed("a stage writes no buffer of the nest"))?;
+    if stage.at.len() != target.shape.len() || stage.value.ty() != target.ty {
+        return Err(malformed(format!(
+            "a stage does not fit its target `{}`",
+            target.name
+        )));
     }
-
-    /// Whether the value of a node, of which none is given, depends on some of the innermost axes of the domain.
-    pub(super) fn varies(&self, n: Id, inner: &[Loop]) -> bool {
-        let level = self.nodes[n as usize].level as usize;
-        inner.first().is_some_and(|axis| level >= axis.level)
+    let combine = match stage.mode {
+        Mode::Set => None,
+        Mode::Combine(op) => Some(op),
+    };
+    if let Some(op) = combine {
+        check_fold(op, target.ty)?;
     }
-}
-
-impl Op {
-    /// Calls `f` with all that has to be known before the node itself can be.
-    pub(super) fn for_each_needed(&self, nodes: &[Node], mut f: impl FnMut(Id)) {
-        match self {
-            Op::Given(_) => {}
-            Op::Load { at, .. } => at.iter().copied().for_each(f),
-            Op::Unary(_, _, x) | Op::Cast { x, .. } | Op::Wrap { index: x, .. } => f(*x),
-            Op::Binary(_, _, x, y) => [*x, *y].into_iter().for_each(f),
-            Op::Sum(_, operands) => operands.iter().copied().for_each(f),
-            Op::Select(condition, yes, no) => {
-                f(*condition);
-                // A side that cannot fail is a blend.
-                [*yes, *no]
-                    .into_iter()
-                    .filter(|&side| nodes[side as usize].pure)
-                    .for_each(f);
-            }
-            Op::Reduce { init, .. } => f(*init),
-        }
+    let mut flat = Flattener::new(nest);
+    let domain = flat.bind(&stage.domain)?;
+    for root in stage.at.iter().chain([&stage.value]) {
+        flat.visit(root)?;
     }
+    let at: Box<[Id]> = stage.at.iter().map(|index| flat.id(index)).collect();
+    let value = flat.id(&stage.value);
+    let target = stage.target.0 as usize;
+    let levels = flat.axes + 1;
+    let mut nodes = flat.nodes;
+    set_levels(&mut nodes, levels - 1, target, domain.len());
+    check_nesting(&nodes)?;
+    set_steps(&mut nodes);
+    let mut needed = Needed::new(nodes.len());
+    Ok(Program {
+        at_steps: needed.steps(&nodes, &at),
+        value_steps: needed.steps(&nodes, &[value]),
+        nodes,
+        levels,
+        domain,
+        target,
+        ty: stage.value.ty(),
+        combine,
+        at,
+        value,
+    })
 }
 
 /// Puts the sub-expressions of scalars into a list, shared ones once.
@@ -241,7 +143,7 @@ impl<'n> Flattener<'n> {
     fn node(&mut self, scalar: &Scalar, loops: Box<[Loop]>) -> Result<Id, InterpretError> {
         let ty = scalar.ty();
         let indexes = matches!(scalar.kind(), Kind::Load { .. });
-        if !indexes && scalar.children().any(reads_zero) {
+        if !indexes && scalar.children().any(Scalar::reads_zero) {
             return Err(malformed(
                 "a wrap that reads zero is no index of a load or store",
             ));
@@ -359,10 +261,6 @@ impl<'n> Flattener<'n> {
     }
 }
 
-fn reads_zero(scalar: &Scalar) -> bool {
-    matches!(scalar.kind(), Kind::Wrap(w) if w.policy.zero)
-}
-
 fn check_fold(op: Binary, ty: ElementType) -> Result<(), InterpretError> {
     match arith::has_binary(op, ty) && (!op.is_comparison() || ty == ElementType::Boolean) {
         true => Ok(()),
@@ -374,9 +272,4 @@ fn check_fold(op: Binary, ty: ElementType) -> Result<(), InterpretError> {
 fn castable(ty: ElementType) -> bool {
     use ElementType::*;
     ty.is_integer() || matches!(ty, Boolean | F32 | F64)
-}
-
-/// An error of the nest.
-pub(super) fn malformed(what: impl Into<String>) -> InterpretError {
-    InterpretError::Malformed(what.into())
 }

@@ -1,8 +1,7 @@
 //! Runs the program of a stage.
 
-use super::compile::{Id, Loop, Node, Op, Program};
 use super::memory::{MISSING, Memory};
-use super::rows::Rows;
+use super::program::{Id, Loop, Node, Op, Program};
 use super::{InterpretError, arith};
 use crate::ir::Fault;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,13 +63,6 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(InterpretError::Stopped),
             false => Ok(()),
-        }
-    }
-
-    pub(super) fn run(self) -> Result<(), InterpretError> {
-        match Rows::of(self.program, self.memory) {
-            Some(rows) => rows.run(self),
-            None => self.run_points(),
         }
     }
 

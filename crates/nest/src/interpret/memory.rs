@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vinelift_tensor::AlignedBytes;
 use vinelift_tensor::ElementType::{self, *};
 
-/// What a wrap gives for an index out of range that reads zero. No extent reaches so far.
+/// The value of a wrap that reads zero and is out of range. No extent is as large.
 pub(super) const MISSING: u64 = i64::MIN as u64;
 
 /// The buffers of a nest and their bytes.

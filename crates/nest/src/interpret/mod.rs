@@ -18,13 +18,16 @@ mod arith;
 mod compile;
 mod machine;
 mod memory;
+mod program;
 mod rows;
 
 use crate::ir::{Fault, Nest};
 use crate::math::{legalize, legalize_with_halves};
-use compile::Program;
+use compile::compile;
 use machine::Machine;
 use memory::Memory;
+use program::Program;
+use rows::RowEvaluation;
 use std::sync::atomic::AtomicBool;
 
 /// The bytes behind a buffer of a nest.
@@ -123,10 +126,17 @@ pub fn interpret_until(
         let end = nest.group_end(start);
         let stages = nest.stages[start..end].iter();
         let programs: Vec<Program> = stages
-            .map(|stage| Program::new(&nest, stage))
+            .map(|stage| compile(&nest, stage))
             .collect::<Result<_, _>>()?;
         match programs.as_slice() {
-            [program] => Machine::new(program, &mut memory, stop).run()?,
+            [program] => {
+                let rows = RowEvaluation::of(program, &memory);
+                let machine = Machine::new(program, &mut memory, stop);
+                match rows {
+                    Some(rows) => rows.run(machine)?,
+                    None => machine.run_points()?,
+                }
+            }
             programs => {
                 for turn in 0..nest.stages[start].turns() {
                     for program in programs {

@@ -6,9 +6,9 @@
 
 use super::InterpretError;
 use super::arith;
-use super::compile::{Id, Loop, Op, Program, malformed};
 use super::machine::Machine;
 use super::memory::{Line, Memory};
+use super::program::{Id, Loop, Op, Program, malformed};
 use vinelift_tensor::ElementType;
 
 /// A shorter row is done point by point.
@@ -17,8 +17,8 @@ const LEAST_POINTS: usize = 8;
 /// A longer row is done in blocks, whose values stay in the cache.
 const BLOCK: usize = 256;
 
-/// What is done for each row of a stage.
-pub(super) struct Rows<'p> {
+/// A stage whose nodes are evaluated for a row of points at a time.
+pub(super) struct RowEvaluation<'p> {
     program: &'p Program,
     /// The innermost axes, which are one axis in all that depends on them.
     lanes: &'p [Loop],
@@ -30,10 +30,10 @@ pub(super) struct Rows<'p> {
     places: Vec<Option<usize>>,
 }
 
-impl<'p> Rows<'p> {
+impl<'p> RowEvaluation<'p> {
     /// For a stage in which nothing but loads of elements at equal steps and arithmetic depends on the innermost
     /// axes: on as many as can be one.
-    pub(super) fn of(program: &'p Program, memory: &Memory<'_>) -> Option<Rows<'p>> {
+    pub(super) fn of(program: &'p Program, memory: &Memory<'_>) -> Option<RowEvaluation<'p>> {
         // Axes and constants: an index that is out of range may mean that nothing is written.
         let is_given = |&n: &Id| matches!(program.nodes[n as usize].op, Op::Given(_));
         let points = program.domain.iter().map(|axis| axis.extent);
@@ -41,11 +41,11 @@ impl<'p> Rows<'p> {
         if points < LEAST_POINTS || program.combine.is_some() || !program.at.iter().all(is_given) {
             return None;
         }
-        (0..program.domain.len()).find_map(|first| Rows::along(program, memory, first))
+        (0..program.domain.len()).find_map(|first| RowEvaluation::along(program, memory, first))
     }
 
     /// If the axes of the domain from `first` on can be one.
-    fn along(program: &'p Program, memory: &Memory<'_>, first: usize) -> Option<Rows<'p>> {
+    fn along(program: &'p Program, memory: &Memory<'_>, first: usize) -> Option<RowEvaluation<'p>> {
         let lanes = &program.domain[first..];
         let points = lanes.iter().map(|axis| axis.extent);
         let points = points.fold(1, usize::saturating_mul);
@@ -95,7 +95,7 @@ impl<'p> Rows<'p> {
             places[n as usize] = Some(steps.len());
             steps.push(n);
         }
-        Some(Rows {
+        Some(RowEvaluation {
             program,
             lanes,
             points,
@@ -232,10 +232,10 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use vinelift_tensor::ElementType::{F16, F32, I8, I64};
 
-    /// What a stage writes into its only output: in rows, if it can be done so, and point by point.
+    /// The bytes that a stage writes into its only output: in rows, if it can be done so, and point by point.
     fn results(nest: &Nest) -> [Option<Vec<u8>>; 2] {
         let nest = legalize_with_halves(nest).unwrap_or_else(|| nest.clone());
-        let program = Program::new(&nest, &nest.stages[0]).unwrap();
+        let program = crate::interpret::compile::compile(&nest, &nest.stages[0]).unwrap();
         [true, false].map(|in_rows| {
             let bytes = |b: &Buffer| -> Vec<u8> {
                 let count = b.ty.byte_len(b.shape.iter().product()).unwrap();
@@ -251,7 +251,7 @@ mod tests {
                 buffers.iter().map(|b| BufferBytes::Read(b)).collect();
             handed.push(BufferBytes::Write(&mut result));
             let mut memory = Memory::new(&nest, &mut handed).unwrap();
-            let rows = in_rows.then(|| Rows::of(&program, &memory));
+            let rows = in_rows.then(|| RowEvaluation::of(&program, &memory));
             let never = AtomicBool::new(false);
             let machine = Machine::new(&program, &mut memory, &never);
             match rows {

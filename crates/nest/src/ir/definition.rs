@@ -15,7 +15,7 @@ pub(crate) struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
-    /// That of a stage which is one.
+    /// The definition that a stage makes ([`Stage::is_definition`]).
     pub(crate) fn of(stage: &'a Stage) -> Definition<'a> {
         Definition {
             target: stage.target,
@@ -33,7 +33,7 @@ impl<'a> Definition<'a> {
         });
     }
 
-    /// What stands in place of a load at `at`.
+    /// The value with `at` in place of the axes: it replaces a load `target[at]`.
     pub(crate) fn instantiate(&self, nest: &mut Nest, at: &[Scalar]) -> Scalar {
         let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
         let mut inside: Option<Scalar> = None;
@@ -76,7 +76,7 @@ impl<'a> Definition<'a> {
         let Kind::Load { at, .. } = self.value.kind() else {
             return false;
         };
-        let is_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == axis);
+        let is_axis = |x: &Scalar| x.is_axis(axis);
         let mut uses = 0;
         for index in at.iter().filter(|x| !is_axis(x)) {
             visit(index, &mut |x| uses += usize::from(is_axis(x)));

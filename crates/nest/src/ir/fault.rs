@@ -1,4 +1,4 @@
-//! What a nest reports when a data-dependent index is out of range.
+//! Faults: the report of a data-dependent index that is out of range.
 
 use crate::ir::{Nest, SiteId};
 

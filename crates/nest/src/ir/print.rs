@@ -187,7 +187,7 @@ impl<'a> Printer<'a> {
             Mode::Combine(op) => write!(f, " {}= ", binary_name(op))?,
         }
         match tree_size(&stage.value, &mut FxHashMap::default()) {
-            // What is shared is written out wherever it is used.
+            // Shared scalars are written out wherever they are used.
             size if size > MOST_TERMS => write!(f, "… {size} terms …"),
             _ => self.scalar(f, &stage.value),
         }

@@ -47,7 +47,7 @@ fn walk(
     if !wanted(x) {
         return x.clone();
     }
-    // What is not shared is met once.
+    // A walk meets a node that is not shared only once: no memo is needed.
     let shared = x.is_shared();
     if shared && let Some((_, done)) = memo.get(&x.address()) {
         return done.clone();

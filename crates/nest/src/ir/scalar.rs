@@ -24,7 +24,7 @@ struct Node {
     loads: bool,
 }
 
-/// What a scalar is.
+/// The operation of a scalar, with its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A constant, by its bits.
@@ -76,7 +76,7 @@ pub struct Wrap {
     pub index: Scalar,
     /// The dim's extent.
     pub extent: usize,
-    /// What happens out of range.
+    /// The rule for an index out of range.
     pub policy: Policy,
     /// Whose index this is.
     pub site: SiteId,
@@ -205,7 +205,7 @@ impl Scalar {
         Scalar::new(Kind::Wrap(wrap), ElementType::I64)
     }
 
-    /// What it is.
+    /// The operation, with its operands.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
@@ -233,6 +233,16 @@ impl Scalar {
     /// Whether it is the value of this axis.
     pub fn is_axis(&self, axis: AxisId) -> bool {
         matches!(self.kind(), Kind::Axis(id) if *id == axis)
+    }
+
+    /// Whether it is a data-dependent index that reads 0, and writes nothing, where it is out of range.
+    pub fn reads_zero(&self) -> bool {
+        matches!(self.kind(), Kind::Wrap(w) if w.policy.zero)
+    }
+
+    /// Whether it is a data-dependent index that ends the run where it is out of range.
+    pub fn may_fault(&self) -> bool {
+        matches!(self.kind(), Kind::Wrap(w) if !w.policy.zero)
     }
 
     /// Identity for memo tables that live no longer than this scalar does.
@@ -367,7 +377,7 @@ impl Kind {
     }
 }
 
-/// What `f` makes of each, in order, if it changes any.
+/// The results of `f` for each scalar, in order; `None` if it changes none.
 fn changed<const N: usize>(
     all: [&Scalar; N],
     f: &mut impl FnMut(&Scalar) -> Scalar,

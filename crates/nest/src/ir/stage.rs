@@ -52,6 +52,11 @@ impl Stage {
         dims && axes.next().is_none()
     }
 
+    /// The position of the first axis that is the stage's own: stages that take turns share the outermost one.
+    pub fn first_inner(&self) -> usize {
+        usize::from(self.group.is_some())
+    }
+
     /// Its outermost loop of more than one point, if it has any.
     pub(crate) fn outermost(&self) -> Option<Axis> {
         self.domain.iter().find(|axis| axis.extent > 1).copied()

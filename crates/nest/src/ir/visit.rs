@@ -23,7 +23,7 @@ pub(crate) fn visit_those(
             f(x);
             continue;
         }
-        // What is not shared is met once.
+        // A walk meets a node that is not shared only once: no record is needed.
         if !wanted(x) || (x.is_shared() && !seen.insert(x.address())) {
             continue;
         }

@@ -8,7 +8,7 @@ use crate::build::number;
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::{self, *};
 
-/// What the codes of `nf4` mean: quantiles of a normal distribution (QLoRA, Dettmers et al. 2023).
+/// The values of the codes of `nf4`: quantiles of a normal distribution (QLoRA, Dettmers et al. 2023).
 pub(super) const NF4_VALUES: [f32; 16] = [
     -1.0,
     -0.6961928009986877,
@@ -101,7 +101,7 @@ pub(super) fn encode(x: Scalar, to: ElementType) -> Scalar {
 
 /// An `f32` that rounds to every storage format as the number itself does.
 ///
-/// What is no `f32` becomes its neighbour with an odd mantissa ("round to odd"): such a number is
+/// A number that is no `f32` becomes its neighbour with an odd mantissa ("round to odd"): such a number is
 /// no midpoint of a format with at least two bits less, and stays on its side of every midpoint.
 pub(super) fn narrow_to_f32(x: Scalar) -> Scalar {
     let x = match x.ty() {
@@ -139,7 +139,7 @@ struct Format {
     top: Top,
 }
 
-/// What the largest codes of a format mean.
+/// The meaning of a format's largest codes.
 enum Top {
     /// Infinity, and NaNs above it.
     Infinity,

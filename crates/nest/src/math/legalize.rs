@@ -1,6 +1,6 @@
 //! Rewrites a nest so that only primitive scalars remain.
 //!
-//! What remains is what code generators and the interpreter know:
+//! After it, a nest holds only operations that code generators and the interpreter know:
 //! * [`Unary`](crate::Unary) functions that are
 //!   [primitive](crate::Unary::is_primitive), and [`Binary`] ones but [`Binary::Pow`];
 //! * casts among integers of any width, boolean, `f32` and `f64`;

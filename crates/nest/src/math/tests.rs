@@ -217,7 +217,7 @@ fn floats_are_within_a_unit_everywhere() {
     }
 }
 
-/// What comes from `f64` is rounded correctly but for ties that `f64` cannot tell.
+/// Functions that are evaluated in `f64` round correctly, but for ties that `f64` cannot tell.
 fn bound_f32(op: Unary) -> f64 {
     match op {
         Unary::Exp | Unary::Log | Unary::Log1p => 4.0,

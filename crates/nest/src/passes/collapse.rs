@@ -1,4 +1,6 @@
-//! Neighbouring axes of a domain that become one.
+//! Collapse: neighbouring axes of a domain are merged into one loop.
+//!
+//! > `for i<m, j<n: y[i·n + j] = x[i·n + j]` becomes `for k<m·n: y[k] = x[k]`
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -18,7 +20,7 @@ pub(crate) fn collapse_axes(stage: &mut Stage) {
 /// The position of an axis of the domain whose inner neighbour can join it: in every linear form
 /// the two occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
 fn joinable(stage: &Stage) -> Option<(usize, usize)> {
-    let pairs = first_inner(stage)..stage.domain.len();
+    let pairs = stage.first_inner() + 1..stage.domain.len();
     if pairs.is_empty() {
         return None;
     }
@@ -44,7 +46,7 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
 fn too_short(stage: &Stage) -> Option<(usize, usize)> {
     const SHORT: usize = 8;
     let inner = stage.domain.len().checked_sub(1)?;
-    if inner < first_inner(stage) {
+    if inner <= stage.first_inner() {
         return None;
     }
     let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
@@ -55,16 +57,11 @@ fn too_short(stage: &Stage) -> Option<(usize, usize)> {
     let mut by_point = false;
     visit_stage(stage, &mut |x| {
         if let Kind::Wrap(w) = x.kind() {
-            let of_axis = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if *id == b.id);
+            let of_axis = |x: &Scalar| x.is_axis(b.id);
             visit(&w.index, &mut |x| by_point |= of_axis(x));
         }
     });
     by_point.then_some((inner - 1, inner))
-}
-
-/// The first axis that may join the one around it: the turns that a stage takes with others stay an axis.
-fn first_inner(stage: &Stage) -> usize {
-    if stage.group.is_some() { 2 } else { 1 }
 }
 
 /// The stage without the positions of indices, which are computed only for messages.
@@ -134,7 +131,7 @@ fn join(stage: &mut Stage, outer: usize, inner: usize) {
         extent: a.extent.saturating_mul(b.extent),
     };
     let (whole, extent) = (Scalar::axis(joined.id), b.extent.max(1) as i64);
-    // `n·(k / n) + k % n` recombines to `k` everywhere, which `step_together` has made sure of.
+    // `n·(k / n) + k % n` recombines to `k` everywhere, as `joinable` has checked.
     let by: FxHashMap<AxisId, Scalar> = [
         (a.id, &whole / extent),
         (b.id, whole.rem(crate::build::index(extent))),

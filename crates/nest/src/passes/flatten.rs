@@ -1,4 +1,6 @@
-//! Neighbouring dims of buffers that become one, so that an access is one offset.
+//! Flatten: neighbouring dims of a buffer are merged into one, so that an access is one offset.
+//!
+//! > `x[i, j]` of `x: [m, n]` becomes `x[i·n + j]` of `x: [m·n]`
 
 use crate::analysis::{Ranges, flat_offset, ranges_of};
 use crate::compiler_threads;
@@ -92,7 +94,7 @@ impl DimGroups {
         })
     }
 
-    /// Those of more than one dim.
+    /// The groups of more than one dim.
     pub(crate) fn of_several(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.ranges().filter(|group| group.len() > 1)
     }

@@ -1,12 +1,11 @@
-//! Guards of loads that read zero anyway where their index is out of range: the guard becomes part of the
-//! index.
+//! Guard to index: the guard of a load that reads zero out of range becomes part of the load's index.
 //!
 //! ```text
 //! select(c, x[wrap?(i, n), j], 0)  =  x[wrap?(select(c, i, least), n), j]
 //! ```
 //!
-//! Then the load is evaluated at every point, and can be done for many at once, wherever `c` does not depend
-//! on `j`. A gather of what has been gathered becomes such a select.
+//! where `least` is out of range. Then the load is evaluated at every point, so that vector loops can run along `j`
+//! wherever `c` does not depend on `j`. Fusing a gather into a gather makes selects of this form.
 
 use crate::analysis::{Ranges, ranges_of};
 use crate::build::{integer, select};

@@ -1,8 +1,8 @@
-//! Buffers that go on as others: a copy of what nobody uses any more is no copy.
+//! In-place: a copy of a temporary that dies is removed.
 //!
-//! An operator that changes some elements starts with a copy of its operand. If the operand is a
-//! temporary that nothing uses afterwards, whoever computes it may as well write the copy, which is then
-//! changed in place.
+//! An operator that changes some elements starts with a copy of its operand. If the operand is a temporary that
+//! no later stage uses, the stages that compute it write the target of the copy instead, and the operator changes
+//! that in place.
 
 use crate::analysis::Effects;
 use crate::ir::{BufferId, Kind, Mode, Nest, Role, Scalar, Stage, rewrite_those};

@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::I64;
 use vinelift_tensor::element_count;
 
-/// What an update was about to change: two outputs of the nest, with an element for each point of the update.
+/// The elements that an update overwrites, and their offsets: two outputs of the nest, with an element for each
+/// point of the update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
     /// The elements.
@@ -21,7 +22,7 @@ pub struct Journal {
     pub places: BufferId,
 }
 
-/// An update of fewer than one element in so many is worth it; a copy of the whole is faster than others.
+/// A journal is kept if the updates write at most `1 / ONE_IN` of the elements; otherwise a copy of the whole is faster.
 const ONE_IN: usize = 16;
 
 /// If the nest makes `to` from a copy of all of `from`, and updates only few of its elements: keeps a journal of
@@ -79,7 +80,7 @@ fn points(domain: &[Axis]) -> usize {
 fn is_plain(stage: &Stage) -> bool {
     let mut zero = false;
     visit_stage(stage, &mut |x| {
-        zero |= matches!(x.kind(), Kind::Wrap(wrap) if wrap.policy.zero);
+        zero |= x.reads_zero();
     });
     !zero && stage.group.is_none() && !stage.at.iter().any(Scalar::folds)
 }
@@ -123,7 +124,7 @@ mod tests {
     use crate::ir::{Binary, LayerId, Policy, Site};
     use vinelift_tensor::ElementType::F32;
 
-    /// `new = held; new[wrap(indices[i]), j] += updates[i, j]`, for so many rows of updates.
+    /// `new = held; new[wrap(indices[i]), j] += updates[i, j]`, with `rows` rows of updates.
     fn nest(rows: usize, policy: Policy) -> Nest {
         let mut nest = Nest::new();
         let layer = nest.layer("s", "ScatterNDUpdate, opset15");

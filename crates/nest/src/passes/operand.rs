@@ -1,7 +1,7 @@
-//! A factor that is no plain load: stored as a tensor over what its index arithmetic takes.
+//! Operands: a factor or a guarded input, stored as a tensor over the values that its index arithmetic takes.
 //!
-//! The index arithmetic of a padded convolution knows `oh` and `kh` only as `oh · stride + kh - pad`. So
-//! the tensor needs one dim for that sum, not two: the padded input, and not every window of it.
+//! The index arithmetic of a padded convolution uses `oh` and `kh` only as `oh · stride + kh - pad`. So the tensor
+//! has one dim for that sum, not two: it is the padded input, and not every window of it.
 
 use crate::analysis::Linear;
 use crate::ir::{Axis, AxisId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes};
@@ -115,7 +115,7 @@ impl Operand {
         done
     }
 
-    /// What stands for index arithmetic that is one of the dims and a constant.
+    /// The index that replaces `x`, if `x` is a multiple of one of the dims, and a constant.
     fn place(&self, x: &Scalar, places: &[Scalar]) -> Option<Scalar> {
         let (terms, constant) = affine(x)?;
         let is_dim = |core: &Core| {

@@ -1,10 +1,11 @@
-//! Folds over windows that reach beyond what they read: read from a copy with the borders filled in.
+//! Padding: a fold over a window that reaches beyond its operand reads a copy with the borders filled in.
 //!
 //! > `y[i] = max_k select(0 <= i + k - 2 < n, x[i + k - 2], -inf)` is `max_k t[i + k]`, where
 //! > `t[j] = select(0 <= j - 2 < n, x[j - 2], -inf)`
 //!
-//! The columns near the edges of an image are no vectors. Where there are so many of them that the copy is
-//! less work, rows are whole with it. Sums of products always read one.
+//! Without the copy, vectors cover only the interior of a row, and the columns at its borders are computed one by
+//! one. With it they cover whole rows. A stage reads a copy where storing the copy is less work than those columns;
+//! sums of products always do.
 
 use crate::build::zero;
 use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, rewrite_stage, visit_folds};
@@ -32,7 +33,7 @@ pub(crate) fn padded(
     let Kind::Reduce { axes, body, .. } = fold.kind() else {
         return None;
     };
-    // What is read with guards, and what it is multiplied by.
+    // The operand that is read with guards, and its factor.
     let is_guarded = |x: &Scalar| matches!(x.kind(), Kind::Select(..));
     let (body, factor) = match body.as_term() {
         Some((a, b)) if is_guarded(a) => (a, Some(b)),

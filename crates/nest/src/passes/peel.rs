@@ -1,9 +1,8 @@
-//! Guards that hold in the middle of a domain and fail only near its edges: the middle is done apart,
-//! without them.
+//! Loop peeling: the interior of a domain, where all guards hold, runs apart from the borders, without the guards.
 //!
-//! A stage whose selects ask whether `k·a + …` lies in bounds becomes one stage for the box in which
-//! all of them hold, whatever the folds' axes are, and one for each border around it. The boxes cover
-//! the domain, each point once, so the same values are written.
+//! Where the selects of a stage ask whether `k·a + …` lies in bounds, the stage becomes one stage for the box in
+//! which all of these conditions hold, whatever the axes of folds are, and one for each border around the box. The
+//! boxes cover the domain and share no point, so each element is written once, with the same value.
 
 use crate::analysis;
 use crate::analysis::{Linear, Scan, verify};
@@ -57,7 +56,7 @@ fn append(nest: &mut Nest, mut stage: Stage) {
         return;
     }
     let (mut borders, middle) = split(nest, &stage, &inside);
-    // What others go on from must have been written before.
+    // A border that reads its own target would read elements that the interior has not written yet.
     if borders.iter().any(|b| loaded(b).contains(&b.target)) {
         nest.stages.push(stage);
         return;
@@ -110,7 +109,7 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     for axis in &stage.domain {
         let (low, high) = bounds[&axis.id];
         let is_whole = high - low == axis.extent as i64;
-        // What the first points have written is there before the others go on from it.
+        // A recurrence reads the point before: its first points may be peeled, as they run first.
         let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent as i64;
         if !is_whole && scan.as_ref().is_some_and(|scan| !is_rest(scan)) {
             return None;

@@ -1,14 +1,14 @@
-//! Schedules: how a stage runs, decided apart from what it computes.
+//! The schedule: how a stage runs, decided apart from the values that it computes.
 //!
-//! * What guards a load that can read zero becomes part of its index.
-//! * The middle of a domain is done apart from its borders, without the guards that only these need, and
-//!   folds leave out the points that their guards do. Large windows, and all with weights, read a copy with its
-//!   borders filled in.
-//! * What is copied and not used any more is changed in place.
-//! * Neighbouring dims that no data-dependent index reaches become one: accesses there are offsets.
-//! * Neighbouring axes that only ever step together become one; a contiguous copy of any rank ends up
-//!   as a single loop. So does an inner axis too short for vectors with the one around it, where the
-//!   indices of the points depend on data.
+//! 1. `in_place` removes copies of temporaries that die.
+//! 2. `guard_to_index` moves the guard of a load that may read zero into the load's index.
+//! 3. `peel` separates the interior of a domain, which needs no guards, from its borders; `trim_folds` removes the
+//!    points of folds at which a guard fails; `pad_windows` stores a padded copy of the operand of large windows, and
+//!    of all windows that are multiplied by weights.
+//! 4. `flatten` merges neighbouring dims of buffers that no data-dependent index reaches: an access is one offset.
+//! 5. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
+//!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
+//!    points have data-dependent indices of their own.
 
 use crate::compiler_threads;
 use crate::ir::Nest;

@@ -55,7 +55,7 @@ impl Simplify {
                 self.node(inner)
             }
         };
-        // What may end the run with an error must stay, whatever its value is.
+        // A wrap that may fault must stay, whatever its value is.
         let done = if x.wraps() && &done != x && checks(x) != checks(&done) {
             self.same(x)
         } else {
@@ -98,7 +98,7 @@ impl Simplify {
         done
     }
 
-    /// What `inner` makes where no guard is known.
+    /// The result of `inner` where no guard is known.
     fn unguarded(&mut self, inner: impl FnOnce(&mut Self) -> Scalar) -> Scalar {
         let guarded = self.memo.split_off(1);
         let mut ranges = std::mem::take(&mut self.ranges);
@@ -119,7 +119,7 @@ impl Simplify {
     }
 
     fn select(&mut self, x: &Scalar, c: &Scalar, yes: &Scalar, no: &Scalar) -> Scalar {
-        // What guards an access in a fold must stay what that access says: folds know of no guards.
+        // A guard of an access in a fold must keep the form of that access: folds know of no guards.
         let c = match yes.folds() || no.folds() {
             true => self.unguarded(|pass| pass.scalar(c)),
             false => self.scalar(c),

@@ -1,9 +1,11 @@
-//! Folds without the points that a guard leaves out: `max[k<3; -inf](select(k - 1 >= 0, x[k - 1], -inf))` is
-//! `max[k<2; -inf](x[k])`.
+//! Trimming: a fold loses the points at which its guard fails.
 //!
-//! Where the guard does not hold, what is taken in must change nothing. That is so for 0 in a sum that starts
-//! from it. With `max` from the lowest number, and `min` from the highest, it only turns NaN into that number,
-//! which the next point does as well; so it is taken in once more at the end, if the last points are left out.
+//! > `max[k<3; -inf](select(k - 1 >= 0, x[k - 1], -inf))` is `max[k<2; -inf](x[k])`
+//!
+//! Where the guard fails, the fold takes in a neutral element, which must change nothing. `0` changes nothing in a
+//! sum that starts from `0`. The lowest number in a `max` that starts from it, and the highest in a `min`, only turn
+//! NaN into themselves, which the next point does as well; so the fold takes the neutral element in once more at
+//! the end, if the last points are trimmed.
 
 use crate::analysis;
 use crate::analysis::Linear;

@@ -28,7 +28,7 @@ struct Einsum {
     equation: String,
 }
 
-/// What one dim is called.
+/// The label of one dim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Label {
     Letter(char),

@@ -281,7 +281,7 @@ mod tests {
         close(&out, &[cut, [0.1, 0.2, 0.3, 0.4].repeat(3)].concat());
     }
 
-    /// What OpenVINO 2026.4.1 gives on its CPU.
+    /// Results of OpenVINO 2026.4.1 on its CPU.
     #[test]
     fn fixed_sizes() {
         let fixed = [("fixed_size", "8, 16"), ("density", "2, 1")];
@@ -299,7 +299,7 @@ mod tests {
         close(&run(&V8, &once, &sizes()), &[0.0, 0.0, 0.25, 0.25]);
     }
 
-    /// What OpenVINO 2026.4.1 gives on its CPU.
+    /// Results of OpenVINO 2026.4.1 on its CPU.
     #[test]
     fn in_image_heights() {
         let attributes = [

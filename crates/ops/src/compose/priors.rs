@@ -23,7 +23,7 @@ pub(super) struct Priors {
     pub(super) offset: f32,
     pub(super) step: [f32; 2],
     pub(super) image: [f32; 2],
-    /// Those of each cell.
+    /// The prior boxes of each cell.
     pub(super) boxes: Vec<Prior>,
     /// Whether all coordinates are brought within 0 and 1.
     pub(super) clip: bool,

@@ -148,7 +148,7 @@ impl ScaledDotProductAttention {
         given && !self.causal
     }
 
-    /// What is added to the score at `at`.
+    /// The mask's addend for the score at `at`.
     fn bias(&self, cx: &Lower<'_>, at: &[Scalar], wide: ElementType) -> Option<Scalar> {
         let (shown, hidden) = (zero(wide), lowest(wide));
         if self.causal {

@@ -37,7 +37,7 @@ pub(crate) struct Broadcast {
 pub(crate) enum Alignment {
     /// The last ones.
     Last,
-    /// Those from an axis on, unless the input has the shape of the output.
+    /// The dims from an axis on, unless the input has the shape of the output.
     From(usize),
 }
 

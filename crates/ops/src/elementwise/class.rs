@@ -24,7 +24,7 @@ pub(crate) enum Class {
 /// The element type of the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
-    /// That of the inputs.
+    /// The type of the inputs.
     Same,
     /// `boolean`.
     Boolean,

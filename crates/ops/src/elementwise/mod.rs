@@ -1,6 +1,6 @@
 //! Operators that give one output element from the input elements at the same place.
 //!
-//! Those without attributes of their own are rows of a table: a name, the element types they take,
+//! Operators without attributes of their own are rows of a table: a name, the element types they take,
 //! and a formula over scalars. The others are files that share `infer` and `lower`.
 //!
 //! Arithmetic is done in the type that [`ElementType::compute`] gives, and rounded or wrapped to the
@@ -36,7 +36,7 @@ use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_tensor::ElementType;
 
-/// What a row of the table adds to its name.
+/// The columns of the table beside the name.
 pub struct Row {
     class: Class,
     result: Output,

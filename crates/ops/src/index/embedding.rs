@@ -1,4 +1,4 @@
-//! What the embedding bags share: rows of a table, looked up by `indices` and summed by bag.
+//! The common part of the embedding bags: rows of a table, looked up by `indices` and summed by bag.
 //!
 //! `out[b, j..] = Σ per_sample_weights[i] * emb_table[indices[i], j..]` over the positions `i` in bag
 //! `b`; the mean divides by their number, of integers truncated. A bag without positions gives row
@@ -12,7 +12,7 @@ use vinelift_nest::build::{index, inside, select, zero};
 use vinelift_nest::{Binary, BufferId, Mode, Policy, Scalar};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
-/// What becomes of the rows in a bag.
+/// The reduction over the rows in a bag.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reduction {

@@ -49,7 +49,7 @@ struct OneHot {
     negative_indices_mode: Negative,
 }
 
-/// What a negative index means.
+/// The meaning of a negative index.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Negative {

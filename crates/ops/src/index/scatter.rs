@@ -1,4 +1,4 @@
-//! What the scatter operators share: a copy of the data into which updates are folded.
+//! The common part of the scatter operators: a copy of the data into which updates are folded.
 
 use crate::Lower;
 use vinelift_nest::build::{boolean, highest, index, integer, lowest, number, select, zero};

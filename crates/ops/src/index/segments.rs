@@ -1,4 +1,4 @@
-//! What the segment operators share: positions sorted into segments by `segment_ids`.
+//! The common part of the segment operators: positions sorted into segments by `segment_ids`.
 
 use crate::error::ensure;
 use crate::{Infer, Lower, OpError};

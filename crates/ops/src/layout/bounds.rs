@@ -3,7 +3,7 @@
 use vinelift_nest::{Scalar, build::index};
 use vinelift_tensor::Dim;
 
-/// What a slice asks of a dim, before the dim's extent is known.
+/// A slice of a dim, before the dim's extent is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// The first index; negative counts from the end. Where the dim begins if `None`.

@@ -92,7 +92,7 @@ mod tests {
         i32s(shape, &(0..n as i32).collect::<Vec<_>>())
     }
 
-    /// What OpenVINO 2026.4.1 gives on its CPU.
+    /// Results of OpenVINO 2026.4.1 on its CPU.
     #[test]
     fn order() {
         let out = run(&DEF, &[("stride", "2")], &[counting(&[1, 4, 2, 2])]);

@@ -130,7 +130,7 @@ impl Reshape {
                 };
             }
         }
-        // What one dim may be follows from the others, if those are exact.
+        // The extent of one dim follows from the others, if those are exact.
         let open = positions(&dims, |_, d| d.get().is_none());
         let count = |shape: PartialShape| element_count(&shape.to_static()?);
         let exact = dims.iter().copied().filter(|d| d.get().is_some());

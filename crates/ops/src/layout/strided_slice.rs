@@ -42,7 +42,7 @@ struct StridedSlice {
     ellipsis_mask: Vec<i64>,
 }
 
-/// What becomes of a dim of the data, or comes new; in order.
+/// The use of a dim of the data, or a new dim; in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// A dim stays.
@@ -162,7 +162,7 @@ impl StridedSlice {
         Ok(PartialShape::ranked(dims))
     }
 
-    /// What becomes of the dims, for `count` positions of `begin`.
+    /// The uses of the dims, for `count` positions of `begin`.
     fn parts(&self, rank: usize, count: usize) -> Result<Vec<Part>, OpError> {
         let mut before = Vec::new();
         let mut after = None;

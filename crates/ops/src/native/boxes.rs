@@ -101,7 +101,7 @@ pub(super) struct Threshold<R> {
     pub(super) iou: R,
     /// Whether exactly that is allowed.
     pub(super) equal: bool,
-    /// What the threshold is multiplied by after each box that is kept, while it is above a half.
+    /// The factor of the threshold after each box that is kept, while it is above a half.
     pub(super) eta: R,
 }
 

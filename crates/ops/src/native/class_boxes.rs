@@ -1,4 +1,4 @@
-//! What the operators share that select boxes of several classes and give them out themselves:
+//! The common part of the operators that select boxes of several classes and return the boxes:
 //! `selected_outputs`, rows of class, score and box; `selected_indices`; and `selected_num`, how many
 //! there are of each image.
 

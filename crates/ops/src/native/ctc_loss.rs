@@ -212,7 +212,7 @@ fn unmerged(
     blank: usize,
     stop: Stop<'_>,
 ) -> Result<f64, OpError> {
-    // Of the paths that have written so many labels.
+    // `sums[s]`: the logarithm of the probability of all paths that have written `s` labels.
     let mut sums = filled(target.len() + 1, f64::NEG_INFINITY)?;
     sums[0] = 0.0;
     for step in scores.chunks_exact(classes) {

@@ -61,7 +61,7 @@ impl<R: Real> Decay<R> {
         Ok(selected)
     }
 
-    /// What a score is multiplied by, unless the box is left out.
+    /// The factor of a score; `None` if the box is left out.
     fn factor(&self, iou: R) -> Option<R> {
         if self.cut.is_some_and(|cut| iou >= cut) {
             return None;

@@ -225,7 +225,7 @@ impl DetectionOutput {
         i64::try_from(class).is_ok_and(|class| class == self.background_label_id)
     }
 
-    /// What is kept of an image, by class and then by score.
+    /// The boxes kept of an image, by class and then by score.
     fn of_image<R: Real>(
         &self,
         classes: usize,

@@ -1,4 +1,4 @@
-//! What a native operator sees when it runs.
+//! The context of a native operator's run.
 
 use crate::{OpDef, OpError, Stop, TensorType};
 use half::{bf16, f16};

@@ -243,7 +243,7 @@ pub(super) fn infer(cx: &Infer<'_>, complex: bool) -> Result<Inferred, OpError> 
     })
 }
 
-/// What [`infer`] finds.
+/// The results of [`infer`].
 pub(super) struct Inferred {
     dims: Option<Vec<Dim>>,
     axes: Option<Vec<Axis>>,

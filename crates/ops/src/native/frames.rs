@@ -1,4 +1,4 @@
-//! What `STFT` and `ISTFT` share: frames of a signal, and the window that belongs to them.
+//! The common part of `STFT` and `ISTFT`: frames of a signal, and the window that belongs to them.
 
 use super::checks::index_type;
 use crate::error::ensure;

@@ -233,7 +233,7 @@ impl<R: Real> Maps<R> {
         })
     }
 
-    /// What is proposed for image `b`, in the order of the anchors: by place, then by anchor.
+    /// The proposals for image `b`, in the order of the anchors: by place, then by anchor.
     fn proposals(
         &self,
         b: usize,
@@ -297,7 +297,7 @@ fn check_maps<const N: usize, const M: usize>(
     Ok(())
 }
 
-/// What all these dims may be, if anything.
+/// The dim that fits all of these, if there is one.
 fn common(dims: &[Dim]) -> Option<Dim> {
     dims.iter().try_fold(Dim::ANY, |a, b| a.intersect(*b))
 }

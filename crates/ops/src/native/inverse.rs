@@ -73,7 +73,7 @@ fn inverse(a: &mut [f64], n: usize, stop: Stop<'_>) -> Result<Vec<f64>, OpError>
     for k in 0..n {
         out[k * n + k] = 1.0;
     }
-    // What is done to the rows of `a` is done to those of `out` at once.
+    // Each operation on rows of `a` is done to the same rows of `out` at once.
     for k in 0..n {
         stop.go_on()?;
         let mut pivot = k;

@@ -189,7 +189,7 @@ impl MulticlassNms {
         limits.tensors(cx.input("boxes").element_type(), images)
     }
 
-    /// Those selected of the `count` boxes of a class.
+    /// The boxes selected of the `count` boxes of a class.
     fn of_class<R: Real>(
         &self,
         class: usize,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use vinelift_tensor::Dim;
 use vinelift_tensor::memory::room_for;
 
-/// What the offsets of a box mean.
+/// The meaning of the offsets of a box.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) enum Code {
     /// They move the corners.
@@ -20,7 +20,7 @@ pub(super) enum Code {
     CenterSize,
 }
 
-/// What the attributes say of the shapes.
+/// The attributes that shapes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The number of classes, if it is an attribute.

@@ -299,7 +299,7 @@ impl<R: Real> Maps<R> {
         })
     }
 
-    /// What is proposed for image `b`: by place, then by anchor.
+    /// The proposals for image `b`: by place, then by anchor.
     fn proposals(
         &self,
         b: usize,

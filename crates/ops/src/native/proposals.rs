@@ -1,4 +1,4 @@
-//! What the operators share that propose boxes from anchors: boxes with scores, the best of which are
+//! The common part of the operators that propose boxes from anchors: boxes with scores, the best of which are
 //! kept.
 
 use super::boxes::{Rect, Threshold, best_first, greedy};

@@ -1,4 +1,4 @@
-//! What the operators share that select boxes for each class of each image: their inputs, and outputs
+//! The common part of the operators that select boxes for each class of each image: their inputs, and outputs
 //! that name the selected ones.
 
 use super::evaluate::{floats, integers};

@@ -1,4 +1,4 @@
-//! What a cell computes in one step, from the input `x`, the state `H'` (and `C'`) before it, and
+//! The formulas of one step of a cell, from the input `x`, the state `H'` (and `C'`) before it, and
 //! `x_k = W_k · x + b_k`, `p_k = R_k · H'` for each gate `k`:
 //! ```text
 //! RNN   H = f(x + p)
@@ -42,7 +42,7 @@ pub(super) enum Part {
     Hidden,
 }
 
-/// What formulas are about: one element of the hidden state in one step.
+/// The context of a formula: one element of the hidden state in one step.
 pub(super) trait Frame {
     /// `x_k`
     fn input(&self, gate: usize) -> Scalar;

@@ -13,6 +13,7 @@ pub(crate) mod gru_sequence;
 pub(crate) mod lstm_cell;
 pub(crate) mod lstm_sequence;
 mod network;
+mod operator;
 pub(crate) mod rnn_cell;
 pub(crate) mod rnn_sequence;
 mod sequence;

@@ -1,12 +1,10 @@
-//! A cell or a sequence of cells as an operator.
+//! The attributes of a cell or a sequence of cells.
 
 use super::activation::Activations;
 use super::formulas::Cell;
-use super::{sequence, shapes, step};
-use crate::{Infer, Lower, Op, OpError, TensorType};
 use serde::Deserialize;
 
-/// What the attributes of a cell or sequence say.
+/// The attributes of a cell or sequence.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) cell: Cell,
@@ -34,19 +32,6 @@ impl Direction {
         match self {
             Direction::Bidirectional => 2,
             _ => 1,
-        }
-    }
-}
-
-impl Op for Network {
-    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        shapes::infer(self, cx)
-    }
-
-    fn lower(&self, cx: &mut Lower<'_>) {
-        match self.direction {
-            None => step::lower(self, cx),
-            Some(direction) => sequence::lower(self, direction, cx),
         }
     }
 }

@@ -245,7 +245,7 @@ impl At<'_, '_> {
         self.h + extent(gate * self.run.network.hidden_size)
     }
 
-    /// What a buffer over all steps holds `more` steps later.
+    /// The element of a buffer over all steps, `more` steps later.
     fn state(&self, states: BufferId, more: i64) -> Scalar {
         let step = match more {
             0 => self.step.clone(),

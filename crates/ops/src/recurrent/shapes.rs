@@ -70,7 +70,7 @@ pub(super) fn infer(network: &Network, cx: &Infer<'_>) -> Result<Vec<TensorType>
     Ok(outputs.into_iter().map(typed).collect())
 }
 
-/// What is known of the dims of input `name`, which must fit `want`.
+/// The dims of input `name` as far as they are known; they must fit `want`.
 fn meet(cx: &Infer<'_>, name: &'static str, want: Vec<Dim>) -> Result<Vec<Dim>, OpError> {
     let want = PartialShape::ranked(want);
     let found = cx.shape(name);

@@ -5,7 +5,7 @@ use vinelift_nest::build::{boolean, highest, integer, lowest, number, zero};
 use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{ElementType, element_count};
 
-/// What is folded, and how.
+/// The fold of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Fold {
     /// `Σ x`

@@ -22,7 +22,7 @@ pub(crate) use fold::lowest_finite;
 use serde::Deserialize;
 use vinelift_tensor::{Dim, PartialShape};
 
-/// What a row of the table adds to its name.
+/// The columns of the table beside the name.
 pub struct Row {
     class: Class,
     fold: Fold,

@@ -1,4 +1,4 @@
-//! What operators on regions have in common: feature maps `data` `[N, C, H, W]`, and `rois`, a row of
+//! The common part of operators on regions: feature maps `data` `[N, C, H, W]`, and `rois`, a row of
 //! numbers for each region.
 
 use super::sample::bounded;

@@ -136,7 +136,7 @@ fn group(
     (channel, vec![group, own])
 }
 
-/// What the shape of the filters says, with one group if there are none.
+/// The parts of the shape of the filters, with one group if there are none.
 pub(super) struct Channels {
     pub(super) groups: Dim,
     pub(super) second: Dim,

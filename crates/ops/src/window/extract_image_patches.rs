@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(out, i32s(&[1, 8, 2, 2], &want));
     }
 
-    /// What OpenVINO 2026.4.1 infers.
+    /// Shapes that OpenVINO 2026.4.1 infers.
     #[test]
     fn patches_that_do_not_fit() {
         let of = |sizes, strides, shape: &[usize]| {

@@ -14,8 +14,8 @@ use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct PackedContraction {
-    kernel: kernels::Kernel,
-    plan: kernels::Plan,
+    kernel: kernels::PreparedContraction,
+    plan: kernels::TaskPartition,
     out: Strided,
     left: Operand,
     right: Operand,
@@ -81,7 +81,7 @@ impl PackedContraction {
         let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
         // Tiles that decode have vectors along the operand they decode anyway.
         let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
-        let kernel = kernels::Kernel::with_packed(&problem, packed).ok()?;
+        let kernel = kernels::PreparedContraction::with_packed(&problem, packed).ok()?;
         let left = match left {
             Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
             Some((bytes, None)) => Some(kernel.pack_left(bytes)?),
@@ -264,11 +264,11 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
 /// How the kernel is cut into tasks for `workers` threads. `consumed`: the bytes of the results, if a consumer uses those
 /// of each task while they are in the cache.
 fn plan(
-    kernel: &kernels::Kernel,
+    kernel: &kernels::PreparedContraction,
     packed: [&Option<Packed>; 2],
     workers: usize,
     consumed: Option<usize>,
-) -> kernels::Plan {
+) -> kernels::TaskPartition {
     let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, Packed::form));
     let plan = |tasks| kernel.plan(left, right, tasks);
     let tasks = if workers == 1 {

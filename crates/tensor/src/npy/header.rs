@@ -3,7 +3,7 @@
 //! `npyz`'s own reader is not used: it parses any Python literal, in time exponential in the
 //! brackets' depth, allocates what the length field says, and multiplies extents unchecked.
 
-/// What NumPy's `write_array_header` puts down.
+/// The header as NumPy's `write_array_header` writes it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) descr: String,

@@ -8,12 +8,13 @@ use super::{Form, Strided, factor, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, free_axes};
 use vinelift_tensor::ElementType;
 
-/// What becomes of the numbers of a factor once they are `f32`. Of what type they are, the buffer says.
+/// The zero point and the scale of a factor's stored numbers, whose type is the buffer's:
+/// `element = (f32(number) - zero) · scale`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coding {
-    /// What is subtracted.
+    /// The zero point.
     pub zero: Option<Points>,
-    /// What is multiplied with after that.
+    /// The scale.
     pub scale: Option<Points>,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct CodedLoad<'a> {
 }
 
 impl<'a> CodedLoad<'a> {
-    /// What `x` is, if it is coded.
+    /// The parts of `x`, if it is coded.
     pub(crate) fn of(x: &'a Scalar) -> Option<CodedLoad<'a>> {
         if x.ty() != ElementType::F32 {
             return None;

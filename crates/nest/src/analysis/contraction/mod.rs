@@ -11,7 +11,7 @@ use crate::ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U8};
-use vinelift_tensor::element_count;
+use vinelift_tensor::{element_count, is_injective};
 
 /// A stage that is a sum of products over strided tensors, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Contraction {
 pub struct Factor {
     /// Where its elements are.
     pub tensor: Strided,
-    /// What makes elements of what is there, if they are coded.
+    /// The coding of the elements; `None` if they are stored as they are.
     pub coding: Option<Coding>,
 }
 
@@ -64,19 +64,21 @@ pub struct Stride {
     pub out: usize,
 }
 
-/// Fewer products than this are loops.
+/// A sum of products is no contraction if the extents of all axes multiply to less than this: loops are as fast.
 const LEAST_PRODUCTS: usize = 1024;
 
-/// Fewer results than this from one row of an operand are loops.
+/// A sum of products is no contraction if neither `m` nor `n` is at least this: a tile would hold fewer results.
 const LEAST_WIDTH: usize = 4;
 
-/// The sums of windows that slide over rows at least so long are loops, if their products share no more than
-/// what the window slides over, of so many products at most.
+/// A contraction whose results share only the operand that a window slides over (`min(m, n) = 1`) stays a fold,
+/// which loops vectorise along the row, if the row has at least this many points …
 const LEAST_ROW: usize = 3;
+
+/// … and the window at most this many.
 const MOST_WINDOW: usize = 49;
 
 impl Contraction {
-    /// What `stage` computes, if it is a contraction that is worth a kernel.
+    /// The contraction that `stage` is, if it is one that is worth a kernel.
     pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
         let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
             return None;
@@ -117,15 +119,8 @@ impl Contraction {
 
     /// Whether no two points of the domain share an element of the result.
     fn is_injective(&self) -> bool {
-        let outer = self.axes[..self.outer].iter().filter(|a| a.extent > 1);
-        let mut steps: Vec<(usize, usize)> = outer.map(|a| (a.out, a.extent)).collect();
-        steps.sort_unstable();
-        let mut reach = 0usize;
-        steps.into_iter().all(|(step, extent)| {
-            let apart = step > reach;
-            reach = reach.saturating_add(step.saturating_mul(extent - 1));
-            apart
-        })
+        let outer = &self.axes[..self.outer];
+        is_injective(outer.iter().map(|axis| (axis.out, axis.extent)))
     }
 
     /// Whether zero points and scales belong to axes of one factor alone.
@@ -292,7 +287,7 @@ pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
                 let mut fits = sum_of_products(x).is_some();
                 visit(x, &mut |y| match y.kind() {
                     Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
-                    Kind::Wrap(w) => fits &= w.policy.zero,
+                    Kind::Wrap(_) => fits &= !y.may_fault(),
                     Kind::Reduce { .. } => fits &= y.address() == x.address(),
                     _ => {}
                 });

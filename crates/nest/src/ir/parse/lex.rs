@@ -2,7 +2,7 @@
 
 use super::{Line, Parsed, fail};
 
-/// What stands before the names of a stage's layers.
+/// The mark before the names of a stage's layers.
 pub(super) const COMMENT: &str = "  # ";
 
 impl<'a> Line<'a> {

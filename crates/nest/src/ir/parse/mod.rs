@@ -1,6 +1,6 @@
 //! The text form read back: the language that `print` writes, and no more than white space besides.
 //!
-//! What the text does not show is derived. A stage's layers are the names in its comment, without
+//! The parser derives the parts of a nest that the text does not show. A stage's layers are the names in its comment, without
 //! their operators. A [`Wrap`] belongs to the stage's first layer; its input is the one it names, else
 //! the buffer that its index is loaded from. Equal expressions of a stage are shared, so that an axis
 //! that printing mentions twice is still bound once.
@@ -25,7 +25,7 @@ pub struct ParseError {
     pub line: usize,
     /// In characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -58,7 +58,7 @@ struct Line<'a> {
     depth: usize,
     layers: Vec<LayerId>,
     axes: FxHashMap<&'a str, AxisId>,
-    /// What has been read, to be shared.
+    /// The scalars read so far: equal ones are shared.
     scalars: FxHashSet<Scalar>,
 }
 
@@ -225,7 +225,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What starts with a word, which has been read.
+    /// A scalar that starts with a word, which has been read.
     fn worded(&mut self, start: usize, word: &'a str) -> Parsed<Scalar> {
         if self.peek("[") {
             let inner = self.text[self.at + 1..].trim_start_matches(in_word);

@@ -2,7 +2,7 @@ use crate::interpret::tests::map;
 use half::{bf16, f16};
 use vinelift_tensor::ElementType::{self, *};
 
-/// What the codes of a type mean.
+/// The values of all codes of a type.
 fn decoded(ty: ElementType) -> Vec<f32> {
     let codes: Vec<u64> = (0..1u64 << ty.bits()).collect();
     map([(ty, &codes)], |[x]| x.cast(F32))

@@ -1,4 +1,6 @@
-//! Tables of indices into neighbouring dims become one table of offsets.
+//! Tables of indices into neighbouring dims are merged into one table of offsets.
+//!
+//! > `data[check(t[k], 3), check(u[k], 5), j]` becomes `data[check(tu[k], 15), j]`, `tu[k] = 5·t[k] + u[k]`
 
 use crate::ir::{BufferId, Kind, Nest, Role, Scalar, Wrap, visit_accesses};
 use crate::passes::flatten::{DimGroups, flatten_dims, split_groups};

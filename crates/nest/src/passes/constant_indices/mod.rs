@@ -99,7 +99,7 @@ fn drop_unused(nest: &mut Nest, first: usize) {
     }
 }
 
-/// What a wrap gives at all points of the axes that its index depends on, and the number of a point.
+/// The values of a wrap at all points of the axes that its index depends on, and the number of a point.
 fn table<'a>(
     nest: &Nest,
     wrap: &Wrap,
@@ -168,7 +168,7 @@ fn table<'a>(
 fn steps(place: &Linear, axes: &[Axis]) -> Option<Vec<i64>> {
     let mut steps = vec![0; axes.len()];
     for (atom, step) in &place.terms {
-        let is = |axis: &Axis| matches!(atom.kind(), Kind::Axis(id) if *id == axis.id);
+        let is = |axis: &Axis| atom.is_axis(axis.id);
         steps[axes.iter().position(is)?] = *step;
     }
     Some(steps)

@@ -56,8 +56,7 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
 
 /// Whether a kernel could take coded numbers in each of a stage's sums of products.
 fn has_coded_factor(nest: &Nest, stage: &Stage) -> bool {
-    let turn = usize::from(stage.group.is_some());
-    let outer = stage.domain.get(turn..).unwrap_or(&[]);
+    let outer = stage.domain.get(stage.first_inner()..).unwrap_or(&[]);
     let sums = sums(stage);
     let mut factors = sums.iter().map(|sum| match sum.kind() {
         Kind::Reduce { body, .. } => body.as_term(),

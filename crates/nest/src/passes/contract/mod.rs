@@ -1,15 +1,14 @@
-//! Contractions: sums of products as stages of their own, over operands that are strided tensors.
+//! Contractions: sums of products become stages of their own, over operands that are strided tensors.
 //!
 //! > `out[b, m, n] = Σ_k left[b, m, k] · right[b, k, n]`, every offset affine in the axes
 //!
-//! MatMul, Convolution, Einsum and the gates of recurrent cells are recognised by the shape of the
-//! expression: a fold by [`Binary::Add`] over a [`Binary::Term`]. What else the stage computes stays
-//! behind as an epilogue that loads the sum. A factor that is not simply a load of affine indices (padding,
-//! a conversion, a slice of something computed) is stored first, once for each value that its index
-//! arithmetic takes ([`operand`]). The result is still a nest of the same meaning; who runs
-//! it may give a stage that [`Contraction::of`] describes to a kernel made for that. Windows that slide along
-//! long rows with channels kept apart share too little for that: they stay folds, whose loops do several rows
-//! at once.
+//! The pass recognises MatMul, Convolution, Einsum and the gates of recurrent cells by the shape of the expression: a
+//! fold by [`Binary::Add`] over a [`Binary::Term`]. The rest of the stage becomes its epilogue, which loads the sum.
+//! A factor that is no load with affine indices (padding, a conversion, a slice of a computed tensor) is stored
+//! first, as a tensor over the values that its index arithmetic takes ([`Operand`]). The result is a nest of the same
+//! meaning; a runtime may give a stage that [`Contraction::of`] describes to a micro-kernel. Windows that slide along
+//! long rows with channels kept apart (depthwise convolutions) stay folds, as their results share too little of the
+//! operands: vector loops do several rows at once.
 
 mod inline_coded;
 #[cfg(test)]
@@ -44,7 +43,7 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
                 nest.stages.push(stage);
                 break;
             };
-            // What is stored for all turns is stored before the first.
+            // Operands that serve all turns are stored before the first turn.
             let stored = extracted.stored.len();
             nest.stages
                 .splice(group_start.1..group_start.1, extracted.stored);
@@ -55,12 +54,12 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
     }
 }
 
-/// What has become of a stage.
+/// The stages that replace one.
 struct Extracted {
-    /// Those that store operands.
+    /// They store operands.
     stored: Vec<Stage>,
     contraction: Stage,
-    /// What is left of the stage, if it computes more than the sum.
+    /// The epilogue: the rest of the stage, if it computes more than the sum.
     epilogue: Option<Stage>,
 }
 

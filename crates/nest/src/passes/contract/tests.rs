@@ -156,7 +156,7 @@ fn groups_become_an_axis() {
     assert_eq!(axes, want);
 }
 
-/// What reads its own target, is small, or writes an element twice stays as it is.
+/// A stage that reads its own target, is small, or writes an element twice stays as it is.
 #[test]
 fn what_is_no_kernel_stays_a_loop() {
     let stays = |domain: &[usize], depth: usize, at: fn(&[Scalar]) -> Scalar| {

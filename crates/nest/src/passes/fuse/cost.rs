@@ -1,10 +1,10 @@
-//! What it takes to evaluate a value.
+//! The cost of evaluating a value.
 
 use super::MOST_PLACES;
 use crate::ir::{Binary, Kind, Scalar, Stage, visit, visit_stage};
 use vinelift_tensor::ElementType;
 
-/// What evaluating a value once takes.
+/// The cost of evaluating a value once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     /// Primitive nodes, roughly.

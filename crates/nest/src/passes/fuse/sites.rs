@@ -82,7 +82,6 @@ pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
         let mut all = |parts: &[&Scalar]| -> FxHashSet<AxisId> {
             parts.iter().flat_map(|part| go(part, done)).collect()
         };
-        let reads_zero = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
         let axes = match x.kind() {
             Kind::Axis(id) => [*id].into_iter().collect(),
             Kind::Select(c, yes, no) => {
@@ -97,10 +96,12 @@ pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
                 true => all(&[init, body]),
                 false => all(&[init]),
             },
-            // What it gives when one index is out of range needs no other.
-            Kind::Load { at, .. } if at.iter().any(|i| reads_zero(&i)) => {
-                all(&at.iter().find(reads_zero).into_iter().collect::<Vec<_>>())
-            }
+            // Where one index is out of range, the load reads 0 and needs no other index.
+            Kind::Load { at, .. } if at.iter().any(Scalar::reads_zero) => all(&at
+                .iter()
+                .find(|i| i.reads_zero())
+                .into_iter()
+                .collect::<Vec<_>>()),
             Kind::Wrap(w) => all(&[&w.index]),
             _ => all(&x.children().collect::<Vec<_>>()),
         };
@@ -120,10 +121,7 @@ pub(super) fn sites_of(stage: &Stage, buffer: BufferId) -> Vec<Site> {
         seen: FxHashSet::default(),
     };
     // A stage whose `at` may skip the write does not need its value there.
-    let skips = stage
-        .at
-        .iter()
-        .any(|i| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero));
+    let skips = stage.at.iter().any(Scalar::reads_zero);
     for index in &stage.at {
         finder.walk(index, false);
     }
@@ -155,9 +153,7 @@ impl Finder {
                     self.site(at, conditional);
                 }
                 // A load that reads zero because of one index need not evaluate the others.
-                let skips = at
-                    .iter()
-                    .any(|i| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero));
+                let skips = at.iter().any(Scalar::reads_zero);
                 at.iter().for_each(|i| self.walk(i, conditional || skips));
             }
             Kind::Select(c, yes, no) => {

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The first of the fold's `axes` that is one with those after it, which lead from neighbour to neighbour in
 /// everything that `body` reads, or nowhere.
 ///
-/// What temporaries are computed from counts in their place: fusion will see to that.
+/// Buffers that a temporary is computed from count in its place, as fusion will load from them.
 pub(super) fn steps_in_memory(
     nest: &mut Nest,
     definitions: &Definitions,
@@ -119,7 +119,7 @@ struct Inline<'a> {
     definitions: &'a Definitions,
     /// How many more nodes may be put in.
     left: usize,
-    /// What stands in place of each load.
+    /// The scalar that replaces each load.
     done: FxHashMap<Scalar, Scalar>,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! > `op_k x[k] = op_l t[l]`, where `t[l] = op_j x[j·L + l]` for `l < L`
 //!
-//! In a fold each point waits for the one before it. Where its points are neighbours in memory, so many
-//! partial folds as there are [`lanes`] go on at once, and memory is read in whole vectors. It is this order
-//! that defines the result, for the interpreter as well; sums even get more accurate.
+//! In a fold each point waits for the one before it. Where the points are neighbours in memory, [`lanes`] partial
+//! folds run side by side, and memory is read in whole vectors. This order defines the result, for the interpreter
+//! as well; sums get more accurate.
 //!
 //! 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`, and these take in every
 //! 16 of the points that are left over. 16 lanes are folded by halves: lane `l` with lane `l + 8`, then `l + 4`,
@@ -209,7 +209,7 @@ impl Fold {
         stage
     }
 
-    /// What each part starts from.
+    /// The value that each partial fold starts from.
     fn start(&self) -> Scalar {
         match self.op {
             Binary::Add => build::zero(self.init.ty()),

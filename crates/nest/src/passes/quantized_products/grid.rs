@@ -8,7 +8,7 @@ use vinelift_tensor::ElementType;
 /// rounding of an `f32`, or NaN where `x` is.
 #[derive(Clone)]
 pub(super) struct Grid {
-    /// What was rounded to the grid.
+    /// The value that was rounded to the grid.
     pub(super) x: Scalar,
     /// Which code that has.
     code: Code,
@@ -29,7 +29,7 @@ struct Code {
 const ROUNDING: f64 = 1.0 / (1 << 22) as f64;
 
 impl Grid {
-    /// What a stage computes, if that is on a grid: with constants `low < high` and `n`
+    /// The grid that a stage's value is on, if it is: with constants `low < high` and `n`
     ///
     /// > `x > high ? top : (x <= low ? bottom : round((x - low) / (high - low) · n) / n · (top - bottom) + bottom)`
     pub(super) fn of(stage: &Stage) -> Option<Grid> {

@@ -130,7 +130,7 @@ enum Scale {
 }
 
 impl Pass {
-    /// What stands for `sum`.
+    /// The scalar that replaces `sum`.
     fn of_bytes(&mut self, nest: &mut Nest, stage: &Stage, sum: &Scalar) -> Option<Scalar> {
         let Kind::Reduce { axes, body, .. } = sum.kind() else {
             return None;

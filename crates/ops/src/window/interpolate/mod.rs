@@ -185,7 +185,7 @@ impl Op for Interpolate {
     }
 }
 
-/// What the output's extents are to be along the axes.
+/// The output's extents along the axes.
 enum Asked {
     Sizes(Vec<i64>),
     Scales(Vec<f64>),

@@ -10,7 +10,7 @@ use vinelift_nest::build::{index, inside, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::ElementType;
 
-/// What is resized, and how.
+/// The axes that are resized, and how.
 pub(super) struct Resize {
     pub(super) data: BufferId,
     /// How many zeros lie before each dim of the data.

@@ -25,7 +25,7 @@ pub(super) enum Filter {
 pub(super) struct Taps {
     pub(super) starts: Vec<usize>,
     pub(super) count: usize,
-    /// That of element `k` for output `o` is at `k · starts.len() + o`.
+    /// The weight of element `k` for output `o` is at `k · starts.len() + o`.
     pub(super) weights: Vec<f64>,
 }
 
@@ -92,7 +92,7 @@ impl Row {
         if sum != 0.0 {
             weights.iter_mut().for_each(|w| *w /= sum);
         }
-        // What has no weight at either end would only lengthen the window.
+        // Elements without weight at either end would only lengthen the window.
         let used = |w: &&f64| **w != 0.0;
         let skip = weights.iter().take_while(|w| !used(w)).count();
         let keep = weights.len() - weights.iter().rev().take_while(|w| !used(w)).count();

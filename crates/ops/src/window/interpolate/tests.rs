@@ -146,7 +146,7 @@ fn version_4_by_scales() {
     assert_eq!(out, f32s(&[1, 3], &[4.0, 5.0, 6.0]));
 }
 
-/// What OpenVINO 2026.4.1 gives on its CPU.
+/// Results of OpenVINO 2026.4.1 on its CPU.
 #[test]
 fn version_1() {
     let of = |shape: &[usize], axes, align| {

@@ -1,5 +1,7 @@
 //! From the structs of a file to a [`Model`].
 
+mod control;
+
 use crate::control::Control;
 use crate::error::{Error, LayerError, Problem};
 use crate::legacy;
@@ -102,7 +104,7 @@ fn has_open_types(model: &Model) -> bool {
         .any(|body| body.graph.node_weights().any(is_open) || has_open_types(body))
 }
 
-/// What to say of a type: which of its versions are built, if any.
+/// A hint on a type: which of its versions are built, if any.
 fn known_versions(type_: &str) -> String {
     let versions: Vec<&str> = vinelift_ops::all()
         .filter(|d| d.name.eq_ignore_ascii_case(type_))
@@ -229,7 +231,7 @@ fn connect(
     Ok(())
 }
 
-/// What is wrong with the edges into a node, if anything.
+/// The error in the edges into a node, if there is one.
 fn unconnected(graph: &DiGraph<Node, Edge>, index: NodeIndex) -> Option<LayerError> {
     let node = &graph[index];
     let mut uses = vec![0usize; node.layer.inputs.len()];

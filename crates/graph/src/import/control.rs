@@ -1,13 +1,13 @@
 //! From a layer's port maps and back edges, which speak of ids, to positions.
 
-use super::{Branch, Collect, Control, Feed, Repeat, Slices};
+use crate::control::{Branch, Collect, Control, Feed, Repeat, Slices};
 use crate::error::Problem;
 use crate::model::Model;
 use std::sync::Arc;
 use vinelift_xml::{self as xml, BodyKind, MappedPort};
 
 impl Control {
-    /// What the layer's port maps say of its bodies; `None` if it is no layer that runs sub-graphs.
+    /// How the layer's port maps connect its bodies; `None` if it is no layer that runs sub-graphs.
     pub(crate) fn import(
         layer: &xml::Layer,
         bodies: &[(BodyKind, Arc<Model>)],

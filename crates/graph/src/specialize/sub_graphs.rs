@@ -1,6 +1,6 @@
 //! The types of what a node that runs sub-graphs gives.
 
-use super::{Branch, Collect, Control, Feed, Repeat, Slices};
+use crate::control::{Branch, Collect, Control, Feed, Repeat, Slices};
 use crate::error::Problem;
 use crate::model::{Model, Node, NodeKind, TensorId};
 use crate::specialize::{BodyTypes, Budget, Types, infer_body};
@@ -267,20 +267,6 @@ impl Repeat {
     fn goes_on(&self, body: &BodyTypes) -> Option<bool> {
         let condition = body.values[self.condition?].as_ref();
         number(condition).map(|c| c != 0)
-    }
-
-    /// The inputs that are sliced.
-    pub(super) fn slices(&self) -> impl Iterator<Item = (usize, &Slices)> {
-        self.feeds.iter().filter_map(|feed| match feed {
-            Feed::Slice(i, slices) => Some((*i, slices)),
-            _ => None,
-        })
-    }
-
-    /// The parameter that a result is carried to.
-    pub(super) fn carried(&self, from: usize) -> Option<usize> {
-        let to = |f: &Feed| matches!(f, Feed::Carried { result, .. } if *result == from);
-        self.feeds.iter().position(to)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::{Axes, Axis};
-use crate::geometry::{Columns, shape, width};
+use crate::geometry::{ColumnVectors, shape, width};
 use crate::simd::Number;
 use crate::tile::Engine;
 use crate::{Contraction, Dim, Element, Isa, Refused};
+use vinelift_tensor::is_injective;
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
 /// exchanged if `out` is contiguous along the left one's dims, offsets of all points in tables, and
@@ -15,7 +16,7 @@ use crate::{Contraction, Dim, Element, Isa, Refused};
 /// Inside, the operands are the *row* side, of which a tile takes single elements, and the *column*
 /// side, of which it takes vectors.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct PreparedContraction {
     /// Which kernel this is: plans belong to one.
     pub(crate) number: u64,
     pub(crate) element: Element,
@@ -39,8 +40,8 @@ pub struct Kernel {
     pub(crate) lanes: usize,
     /// The most vectors of a tile that makes elements of coded columns itself.
     pub(crate) coded_vectors: usize,
-    pub(crate) packed: Columns,
-    pub(crate) plain: Columns,
+    pub(crate) packed: ColumnVectors,
+    pub(crate) plain: ColumnVectors,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
     pub(crate) scatter: Option<Box<[u32]>>,
     /// The offsets in `out` of all rows.
@@ -78,25 +79,32 @@ pub(crate) struct Side {
 /// The number of the next kernel.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-impl Kernel {
+impl PreparedContraction {
     /// Prepares a contraction for the best instructions of this machine.
-    pub fn new(contraction: &Contraction) -> Result<Kernel, Refused> {
-        Kernel::with_isa(contraction, Isa::best())
+    pub fn new(contraction: &Contraction) -> Result<PreparedContraction, Refused> {
+        PreparedContraction::with_isa(contraction, Isa::best())
     }
 
-    /// As [`Kernel::new`], for operands of which the left one, or the right one, is packed once for many
+    /// As [`PreparedContraction::new`], for operands of which the left one, or the right one, is packed once for many
     /// runs. Where there are only a few points of the other, lanes run along those of the packed one,
     /// although `out` does not. The results are the same.
-    pub fn with_packed(contraction: &Contraction, packed: [bool; 2]) -> Result<Kernel, Refused> {
-        Kernel::prepare(contraction, Isa::best(), packed)
+    pub fn with_packed(
+        contraction: &Contraction,
+        packed: [bool; 2],
+    ) -> Result<PreparedContraction, Refused> {
+        PreparedContraction::prepare(contraction, Isa::best(), packed)
     }
 
     /// Prepares a contraction for the given instructions. The results are the same for all.
-    pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<Kernel, Refused> {
-        Kernel::prepare(contraction, isa, [false; 2])
+    pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<PreparedContraction, Refused> {
+        PreparedContraction::prepare(contraction, isa, [false; 2])
     }
 
-    fn prepare(contraction: &Contraction, isa: Isa, packed: [bool; 2]) -> Result<Kernel, Refused> {
+    fn prepare(
+        contraction: &Contraction,
+        isa: Isa,
+        packed: [bool; 2],
+    ) -> Result<PreparedContraction, Refused> {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
         }
@@ -183,16 +191,16 @@ impl Kernel {
         let (row_side, column_side) = (side(rows, 0)?, side(columns, 1)?);
         let (height, most) = shape(rows.points(), columns.points().div_ceil(lanes), &tallest);
         let row_panels = rows.points().div_ceil(height);
-        let (packed, contiguous) = Columns::packed(&column_out, lanes, most);
+        let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
         let plain = match group {
-            1 => Columns::plain(&column_side.points, &column_out, lanes, |vectors| {
+            1 => ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
                 width(height, vectors, &tallest)
             }),
-            _ => Columns::default(),
+            _ => ColumnVectors::default(),
         };
         let out_last = rows.last(1) + columns.last(1) + batch.last(2);
         let dense = is_dense(&batch, rows, columns);
-        Ok(Kernel {
+        Ok(PreparedContraction {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             element,
             isa,
@@ -289,7 +297,7 @@ impl Kernel {
     }
 }
 
-/// What the registers of an engine are enough for.
+/// The tile sizes that the registers of an engine have room for.
 struct Registers {
     /// The lanes of a vector.
     lanes: usize,
@@ -330,7 +338,7 @@ fn innermost(axes: &Axes<2>) -> Option<usize> {
 fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
     /// Sums that are shorter are not worth it.
     const LONG: usize = 64;
-    /// What a `k` of a column takes to be packed, as a part of the multiply-adds of a vector.
+    /// The cost of packing one `k` of a column, in multiply-adds of a vector.
     const PACKING: usize = 4;
     let vectors = |rows: usize, columns: usize| rows.saturating_mul(columns.div_ceil(lanes));
     let k = k
@@ -400,21 +408,18 @@ fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
 /// No two points have the same place in `out`: each dim steps over all the smaller ones.
 fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
     let Contraction { batch, m, n, .. } = contraction;
-    let mut dims: Vec<&Dim> = [batch, m, n].into_iter().flatten().collect();
-    if dims.iter().any(|dim| dim.extent == 0) {
+    let dims = || [batch, m, n].into_iter().flatten();
+    if dims().any(|dim| dim.extent == 0) {
         return Ok(());
     }
-    dims.retain(|dim| dim.extent > 1);
-    dims.sort_by_key(|dim| dim.out);
+    if !is_injective(dims().map(|dim| (dim.out, dim.extent))) {
+        return Err(Refused::Overlap);
+    }
     let mut reach = 0usize;
-    for dim in dims {
-        if dim.out <= reach {
-            return Err(Refused::Overlap);
-        }
-        let length = (dim.extent - 1)
-            .checked_mul(dim.out)
-            .ok_or(Refused::TooLarge)?;
-        reach = reach.checked_add(length).ok_or(Refused::TooLarge)?;
+    for dim in dims() {
+        let length = (dim.extent - 1).checked_mul(dim.out);
+        let sum = length.and_then(|length| reach.checked_add(length));
+        reach = sum.ok_or(Refused::TooLarge)?;
     }
     Ok(())
 }

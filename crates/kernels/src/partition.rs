@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::Kernel;
-use crate::geometry::{Columns, part_start, parts};
+use crate::PreparedContraction;
+use crate::geometry::{ColumnVectors, part_start, parts};
 use crate::pack::MOST_POINTS;
 
 /// In which form an operand comes to a run.
@@ -11,21 +11,21 @@ use crate::pack::MOST_POINTS;
 pub enum Form {
     /// As the strides of the contraction say.
     Plain,
-    /// Packed before: see [`Kernel::pack_left`].
+    /// Packed before: see [`PreparedContraction::pack_left`].
     Packed,
-    /// Packed before as it is coded: see [`Kernel::pack_left_coded`].
+    /// Packed before as it is coded: see [`PreparedContraction::pack_left_coded`].
     Coded,
 }
 
-/// How the runs of a [`Kernel`] are divided into tasks.
+/// How the runs of a [`PreparedContraction`] are divided into tasks.
 ///
-/// A run has two phases: [`packing_tasks`](Plan::packing_tasks) tasks pack what all others share, and
-/// when they are done, [`tasks`](Plan::tasks) tasks compute. The tasks of a phase are independent of
+/// A run has two phases: [`packing_tasks`](TaskPartition::packing_tasks) tasks pack what all others share, and
+/// when they are done, [`tasks`](TaskPartition::tasks) tasks compute. The tasks of a phase are independent of
 /// each other. Results are the same bits whatever the division.
 #[derive(Debug)]
-pub struct Plan {
-    pub(crate) rows: Rows,
-    pub(crate) columns: Source,
+pub struct TaskPartition {
+    pub(crate) rows: RowSource,
+    pub(crate) columns: ColumnSource,
     /// The largest block of `k`, and of rows.
     pub(crate) k_block: usize,
     pub(crate) row_block: usize,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub(crate) group: usize,
     /// Whether tiles take coded columns as they are, if there are tiles for the coding.
     pub(crate) in_tiles: bool,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TaskShare>,
     pub(crate) packing: usize,
     element: usize,
     shared: usize,
@@ -46,7 +46,7 @@ pub struct Plan {
 
 /// Where a tile's rows come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum RowSource {
     Packed,
     /// The operand has them as tiles want them: consecutive, this far from one `k` to the next.
     Direct {
@@ -60,7 +60,7 @@ pub(crate) enum Rows {
 
 /// Where a tile's columns come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ColumnSource {
     Packed,
     /// From the operand as it is.
     Plain,
@@ -72,23 +72,23 @@ pub(crate) enum Source {
     Coded,
 }
 
-impl Rows {
+impl RowSource {
     /// Whether a task has memory for them.
     pub(crate) fn are_own(self) -> bool {
-        matches!(self, Rows::Own | Rows::Coded)
+        matches!(self, RowSource::Own | RowSource::Coded)
     }
 }
 
-impl Source {
+impl ColumnSource {
     /// Whether a task has memory for them.
     pub(crate) fn is_own(self) -> bool {
-        matches!(self, Source::Own | Source::Coded)
+        matches!(self, ColumnSource::Own | ColumnSource::Coded)
     }
 }
 
-/// What a task computes: ranges of the batch, of the rows, and of the column panels.
+/// The share of a task: ranges of the batch, of the rows, and of the column panels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct TaskShare {
     pub(crate) batch: Range<usize>,
     pub(crate) rows: Range<usize>,
     pub(crate) panels: Range<usize>,
@@ -114,19 +114,19 @@ const SHARED_BYTES: usize = 256 << 20;
 /// Buffers for packing are aligned to cache lines, wherever the memory they are given starts.
 pub(crate) const LINE: usize = 64;
 
-impl Kernel {
+impl PreparedContraction {
     /// Plans runs whose operands come in the given forms, in about `tasks` tasks.
-    pub fn plan(&self, left: Form, right: Form, tasks: usize) -> Plan {
+    pub fn plan(&self, left: Form, right: Form, tasks: usize) -> TaskPartition {
         let (rows, columns) = if self.exchanged {
             (right, left)
         } else {
             (left, right)
         };
         let columns = match columns {
-            Form::Packed => Source::Packed,
-            Form::Coded => Source::Coded,
-            Form::Plain if self.plain_pays() => Source::Plain,
-            Form::Plain => Source::Own,
+            Form::Packed => ColumnSource::Packed,
+            Form::Coded => ColumnSource::Coded,
+            Form::Plain if self.plain_pays() => ColumnSource::Plain,
+            Form::Plain => ColumnSource::Own,
         };
         let parts = self.parts(columns, tasks.max(1));
         let bytes = self
@@ -136,8 +136,8 @@ impl Kernel {
             .iter()
             .any(|part| part.rows.len() < self.rows.points.len());
         let columns = match columns {
-            Source::Own if divided && bytes.is_some_and(|bytes| bytes <= SHARED_BYTES) => {
-                Source::Shared
+            ColumnSource::Own if divided && bytes.is_some_and(|bytes| bytes <= SHARED_BYTES) => {
+                ColumnSource::Shared
             }
             columns => columns,
         };
@@ -149,10 +149,10 @@ impl Kernel {
             _ => None,
         };
         let rows = match (rows, direct) {
-            (Form::Packed, _) => Rows::Packed,
-            (Form::Coded, _) => Rows::Coded,
-            (Form::Plain, Some(step)) => Rows::Direct { step },
-            (Form::Plain, None) => Rows::Own,
+            (Form::Packed, _) => RowSource::Packed,
+            (Form::Coded, _) => RowSource::Coded,
+            (Form::Plain, Some(step)) => RowSource::Direct { step },
+            (Form::Plain, None) => RowSource::Own,
         };
         let width = panels
             .iter()
@@ -160,10 +160,10 @@ impl Kernel {
             .max()
             .unwrap_or(1)
             * self.lanes;
-        let in_tiles = columns == Source::Coded && width <= self.coded_vectors * self.lanes;
+        let in_tiles = columns == ColumnSource::Coded && width <= self.coded_vectors * self.lanes;
         // Many packed rows go by once, if the second cache has room for all columns.
-        let rows_stream = rows == Rows::Packed
-            && columns == Source::Plain
+        let rows_stream = rows == RowSource::Packed
+            && columns == ColumnSource::Plain
             && self.columns.needed * self.element.bytes() <= STAY_BYTES
             && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES;
         let k_block = if rows_stream || self.row_panels == 1 && !columns.is_own() {
@@ -171,12 +171,12 @@ impl Kernel {
         } else {
             // Blocks as equal as can be, none longer than what the cache has room for.
             let bytes = match columns {
-                Source::Coded if in_tiles && self.row_panels == 1 => {
+                ColumnSource::Coded if in_tiles && self.row_panels == 1 => {
                     PANEL_BYTES * self.element.bytes()
                 }
-                Source::Coded => MADE_BYTES,
+                ColumnSource::Coded => MADE_BYTES,
                 // Sums that lie apart take as long to load and store as many steps.
-                Source::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
+                ColumnSource::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
                 _ => PANEL_BYTES,
             };
             let most = (bytes / (width * self.element.bytes())).max(64);
@@ -185,23 +185,23 @@ impl Kernel {
         };
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
-            Rows::Own | Rows::Coded => ROW_BLOCK.next_multiple_of(self.height),
+            RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),
             _ if rows_stream => self.height,
             _ => usize::MAX,
         };
         // Many rows make up for panels that are only in the second cache, and packing several at a time
         // reads more of each line.
-        let group = if self.row_panels > 3 && columns != Source::Coded {
+        let group = if self.row_panels > 3 && columns != ColumnSource::Coded {
             (MOST_POINTS / width).max(1)
         } else {
             1
         };
         let packing = match columns {
-            Source::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
+            ColumnSource::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
             _ => 0,
         };
         let name = self.describe(rows, columns, in_tiles);
-        Plan {
+        TaskPartition {
             rows,
             columns,
             in_tiles,
@@ -211,7 +211,7 @@ impl Kernel {
             packing: if parts.is_empty() { 0 } else { packing },
             element: self.element.bytes(),
             shared: match columns {
-                Source::Shared => self.packed_columns() * self.columns.copies,
+                ColumnSource::Shared => self.packed_columns() * self.columns.copies,
                 _ => 0,
             },
             worker_rows: if rows.are_own() {
@@ -231,10 +231,13 @@ impl Kernel {
     }
 
     /// The panels of columns that come from `source`.
-    pub(crate) fn columns_of(&self, source: Source) -> &Columns {
+    pub(crate) fn columns_of(&self, source: ColumnSource) -> &ColumnVectors {
         match source {
-            Source::Plain => &self.plain,
-            Source::Packed | Source::Shared | Source::Own | Source::Coded => &self.packed,
+            ColumnSource::Plain => &self.plain,
+            ColumnSource::Packed
+            | ColumnSource::Shared
+            | ColumnSource::Own
+            | ColumnSource::Coded => &self.packed,
         }
     }
 
@@ -264,7 +267,7 @@ impl Kernel {
 
     /// Divides the batch, then the rows, unless there are too few of them or each task packs the columns
     /// that it takes: then those.
-    fn parts(&self, source: Source, tasks: usize) -> Vec<Part> {
+    fn parts(&self, source: ColumnSource, tasks: usize) -> Vec<TaskShare> {
         let columns = self.columns_of(source);
         let (batch, rows, panels) = (
             self.batch.points(),
@@ -276,7 +279,7 @@ impl Kernel {
         }
         let part = |batch: Range<usize>, rows: Range<usize>, panels: Range<usize>| {
             let region = self.region(columns, &batch, &rows, &panels);
-            Part {
+            TaskShare {
                 batch,
                 rows,
                 panels,
@@ -322,7 +325,7 @@ impl Kernel {
     /// The elements of `out` that a part writes, if they lie together.
     fn region(
         &self,
-        columns: &Columns,
+        columns: &ColumnVectors,
         batch: &Range<usize>,
         rows: &Range<usize>,
         panels: &Range<usize>,
@@ -343,7 +346,7 @@ impl Kernel {
         )
     }
 
-    fn describe(&self, rows: Rows, columns: Source, in_tiles: bool) -> String {
+    fn describe(&self, rows: RowSource, columns: ColumnSource, in_tiles: bool) -> String {
         let most = self
             .columns_of(columns)
             .panels
@@ -357,18 +360,18 @@ impl Kernel {
             ["left", "right"]
         };
         let rows = match rows {
-            Rows::Packed => "packed",
-            Rows::Direct { .. } => "direct",
-            Rows::Own => "packed in tasks",
-            Rows::Coded => "decoded in tasks",
+            RowSource::Packed => "packed",
+            RowSource::Direct { .. } => "direct",
+            RowSource::Own => "packed in tasks",
+            RowSource::Coded => "decoded in tasks",
         };
         let columns = match columns {
-            Source::Packed => "packed",
-            Source::Plain => "direct",
-            Source::Shared => "packed first",
-            Source::Own => "packed in tasks",
-            Source::Coded if in_tiles => "decoded in tiles",
-            Source::Coded => "decoded in tasks",
+            ColumnSource::Packed => "packed",
+            ColumnSource::Plain => "direct",
+            ColumnSource::Shared => "packed first",
+            ColumnSource::Own => "packed in tasks",
+            ColumnSource::Coded if in_tiles => "decoded in tiles",
+            ColumnSource::Coded => "decoded in tasks",
         };
         let scatter = if self.scatter.is_some() {
             ", scattered"
@@ -382,7 +385,7 @@ impl Kernel {
     }
 }
 
-impl Plan {
+impl TaskPartition {
     /// How many tasks the first phase has: often none.
     pub fn packing_tasks(&self) -> usize {
         self.packing
@@ -413,7 +416,7 @@ impl Plan {
         (self.worker_rows * self.element).next_multiple_of(LINE)
     }
 
-    /// What runs do, in a few words: instructions, tile, and how each operand is read.
+    /// A description of the runs in a few words: instructions, tile, and how each operand is read.
     pub fn name(&self) -> &str {
         &self.name
     }
