@@ -4,7 +4,8 @@ mod segments;
 
 use crate::compile::kernels::Native;
 use crate::compile::passes::{Pass, optimize};
-use crate::compile::plan::{Plan, slots};
+use crate::compile::plan::Plan;
+use crate::compile::slot::slots;
 use crate::compile::step::Engine;
 use crate::compiled::CompiledModel;
 use crate::stack::with_large_stack;

@@ -3,7 +3,8 @@
 use crate::compile::Settings;
 use crate::compile::constants::Prologue;
 use crate::compile::draft::Draft;
-use crate::compile::plan::{Interface, Plan};
+use crate::compile::interface::Interface;
+use crate::compile::plan::Plan;
 use crate::execute::constants;
 use crate::execute::pool::Pool;
 use crate::stack::with_large_stack;

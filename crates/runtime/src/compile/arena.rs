@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::compile::kernels::Native;
-use crate::compile::plan::Slot;
+use crate::compile::slot::Slot;
 use crate::compile::step::Engine;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{Aliases, BufferId, Effects, Nest, Role};

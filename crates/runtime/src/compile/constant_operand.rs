@@ -1,6 +1,6 @@
 //! Constant operands of contractions, as contraction kernels take them.
 
-use crate::compile::plan::Slot;
+use crate::compile::slot::Slot;
 use vinelift_kernels::{Code, Coding};
 use vinelift_nest::{Contraction, Factor, Points, Stride, Strided, SubNest};
 use vinelift_tensor::{ElementType, Tensor};

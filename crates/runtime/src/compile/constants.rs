@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::kernels::compile;
-use crate::compile::plan::{Plan, Slot};
+use crate::compile::plan::Plan;
+use crate::compile::slot::Slot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};

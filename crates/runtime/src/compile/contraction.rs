@@ -2,7 +2,7 @@
 
 use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
 use crate::compile::parallelism::workers;
-use crate::compile::plan::Slot;
+use crate::compile::slot::Slot;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::atomic::AtomicBool;

@@ -2,9 +2,11 @@
 
 use crate::compile::Settings;
 use crate::compile::constants::{Prologue, constant_stages};
+use crate::compile::interface::Interface;
 use crate::compile::kernels::compile;
 use crate::compile::passes::optimize;
-use crate::compile::plan::{Interface, NodeCall, Output, Plan, Slot, slots};
+use crate::compile::plan::{NodeCall, Output, Plan};
+use crate::compile::slot::{Slot, slots};
 use crate::compile::variables::{Candidate, InPlaceUpdate, update_in_place};
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;

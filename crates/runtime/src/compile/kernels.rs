@@ -5,7 +5,7 @@ use crate::compile::Settings;
 use crate::compile::consumer::{Consumer, reach};
 use crate::compile::contraction::PackedContraction;
 use crate::compile::parallelism::{cost, pieces, tasks, workers};
-use crate::compile::plan::Slot;
+use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::stop;
 use rustc_hash::FxHashMap;

@@ -18,10 +18,12 @@ pub(crate) mod constants;
 pub(crate) mod consumer;
 pub(crate) mod contraction;
 pub(crate) mod draft;
+pub(crate) mod interface;
 pub(crate) mod kernels;
 mod parallelism;
 pub(crate) mod passes;
 pub(crate) mod plan;
+pub(crate) mod slot;
 pub(crate) mod step;
 pub(crate) mod variables;
 

@@ -1,6 +1,6 @@
 //! The passes over a nest before it runs.
 
-use crate::compile::plan::Slot;
+use crate::compile::slot::Slot;
 use crate::stop;
 use crate::{Error, Level};
 use std::sync::atomic::AtomicBool;

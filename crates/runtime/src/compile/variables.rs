@@ -4,7 +4,8 @@
 //! they hold. Where that is a copy with a few elements changed, the copy can be left out: the nest keeps a journal of what
 //! it overwrites, from which a run that fails restores the variable.
 
-use crate::compile::plan::{Interface, Slot};
+use crate::compile::interface::Interface;
+use crate::compile::slot::Slot;
 use crate::compile::step::Step;
 use vinelift_graph::TensorId;
 use vinelift_nest::{Aliases, BufferId, Journal, Nest, Stage, SubNest, keep_journals, verify};

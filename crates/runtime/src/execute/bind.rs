@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::compile::kernels::Native;
-use crate::compile::plan::{Plan, Slot};
+use crate::compile::plan::Plan;
+use crate::compile::slot::Slot;
 use crate::compile::variables::InPlaceUpdate;
 use crate::execute::pool::Pool;
 use rustc_hash::FxHashMap;

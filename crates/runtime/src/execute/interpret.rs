@@ -1,7 +1,8 @@
 //! Runs a plan without code: its nest is interpreted.
 
 use crate::Error;
-use crate::compile::plan::{Plan, Slot};
+use crate::compile::plan::Plan;
+use crate::compile::slot::Slot;
 use crate::execute::bind::Memory;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{BufferBytes, InterpretError, Role, interpret_until};

@@ -4,7 +4,8 @@
 //! variable, a called layer or a sub-graph, has strings: tensors get their other form when they enter and leave
 //! [`Values`], and nowhere else.
 
-use crate::compile::plan::{Interface, Plan};
+use crate::compile::interface::Interface;
+use crate::compile::plan::Plan;
 use crate::{Error, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_graph::{Known, Strings, TensorId};

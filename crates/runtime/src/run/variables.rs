@@ -1,7 +1,8 @@
 //! Variables: what they hold from run to run, and their memory while a plan updates them in place.
 
 use crate::Error;
-use crate::compile::plan::{Output, Slot};
+use crate::compile::plan::Output;
+use crate::compile::slot::Slot;
 use crate::compile::variables::InPlaceUpdate;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
