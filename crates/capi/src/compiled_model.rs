@@ -2,9 +2,9 @@
 
 use crate::common::give_text;
 use crate::ffi::{Array, In, Out, Required, Text, free, handle};
-use crate::infer_request::InferRequest;
 use crate::model::Model;
-use crate::node::{Owner, Port, Side, Which};
+use crate::node::{Owner, Port};
+use crate::port_choice::{Side, Which};
 use crate::property::{Property, listed};
 use crate::remote_context::{RemoteContext, no_contexts};
 use crate::settings::Settings;
@@ -237,20 +237,6 @@ extern "C" fn ov_compiled_model_get_runtime_model(
         let compiled = compiled_model.required("compiled_model")?;
         let model = model.required("model")?;
         model.write(handle(Model::new(compiled.model.model().clone())));
-        Ok(())
-    })
-}
-
-/// Makes a request, with tensors for all inputs and outputs.
-#[unsafe(no_mangle)]
-extern "C" fn ov_compiled_model_create_infer_request(
-    compiled_model: In<'_, CompiledModel>,
-    infer_request: Out<'_, *mut InferRequest>,
-) -> Status {
-    guard(|| {
-        let compiled = compiled_model.required("compiled_model")?;
-        let request = infer_request.required("infer_request")?;
-        request.write(handle(InferRequest::new(compiled.clone())?));
         Ok(())
     })
 }

@@ -2,10 +2,11 @@
 
 use crate::compiled_model::CompiledModel;
 use crate::engine::Slot;
-use crate::ffi::{In, Out, Required, Text, free};
+use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::job::{Callback, Job};
 use crate::memory;
-use crate::node::{Port, Side, Which, find};
+use crate::node::Port;
+use crate::port_choice::{Side, Which, find};
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::{Tensor, give};
 use libc::c_char;
@@ -129,6 +130,20 @@ impl Drop for InferRequest {
     fn drop(&mut self) {
         self.0.close();
     }
+}
+
+/// Makes a request, with tensors for all inputs and outputs.
+#[unsafe(no_mangle)]
+extern "C" fn ov_compiled_model_create_infer_request(
+    compiled_model: In<'_, CompiledModel>,
+    infer_request: Out<'_, *mut InferRequest>,
+) -> Status {
+    guard(|| {
+        let compiled = compiled_model.required("compiled_model")?;
+        let request = infer_request.required("infer_request")?;
+        request.write(handle(InferRequest::new(compiled.clone())?));
+        Ok(())
+    })
 }
 
 /// Sets the input or output of this name.

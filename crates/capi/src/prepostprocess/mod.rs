@@ -4,6 +4,7 @@
 //! builds; the model that it was made from stays as it is. Handles to its parts share it.
 
 mod color;
+mod convert_color;
 mod layers;
 mod steps;
 mod tensor_info;
@@ -12,7 +13,7 @@ use crate::common::{ElementCode, element_type};
 use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::layout::Layout;
 use crate::model::Model;
-use crate::node::{Side, Which, find};
+use crate::port_choice::{Side, Which, find};
 use crate::status::{Failure, Result, Status, guard};
 use color::Color;
 use layers::{Expected, convert_output, insert};
