@@ -51,6 +51,11 @@ impl de::Error for AttrError {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoAttributes {}
 
+/// For `#[serde(default = "crate::attrs::yes")]`.
+pub(crate) const fn yes() -> bool {
+    true
+}
+
 /// For `#[serde(deserialize_with = "element_type")]`.
 pub(crate) fn element_type<'de, D: Deserializer<'de>>(d: D) -> Result<ElementType, D::Error> {
     let name: String = de::Deserialize::deserialize(d)?;

@@ -27,16 +27,12 @@ pub(crate) static DEF: OpDef = OpDef {
 struct Bucketize {
     #[serde(default = "i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     with_right_bound: bool,
 }
 
 fn i64_type() -> ElementType {
     ElementType::I64
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for Bucketize {

@@ -62,7 +62,7 @@ struct PriorBox {
     offset: f32,
     #[serde(default)]
     variance: Vec<f32>,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     scale_all_sizes: bool,
     #[serde(default)]
     fixed_ratio: Vec<f32>,
@@ -70,12 +70,8 @@ struct PriorBox {
     fixed_size: Vec<f32>,
     #[serde(default)]
     density: Vec<f32>,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     min_max_aspect_ratios_order: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn checked(op: PriorBox) -> Result<Box<dyn Op>, OpError> {

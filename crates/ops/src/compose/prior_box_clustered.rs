@@ -34,7 +34,7 @@ struct PriorBoxClustered {
     width: Vec<f32>,
     #[serde(default = "one")]
     height: Vec<f32>,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     clip: bool,
     #[serde(default)]
     step: f32,
@@ -49,10 +49,6 @@ struct PriorBoxClustered {
 
 fn one() -> Vec<f32> {
     vec![1.0]
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for PriorBoxClustered {

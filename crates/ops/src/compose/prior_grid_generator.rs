@@ -28,7 +28,7 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriorGridGenerator {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     flatten: bool,
     #[serde(default)]
     h: usize,
@@ -38,10 +38,6 @@ struct PriorGridGenerator {
     stride_x: f64,
     #[serde(default)]
     stride_y: f64,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for PriorGridGenerator {

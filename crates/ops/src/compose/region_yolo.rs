@@ -37,14 +37,10 @@ struct RegionYolo {
     coords: usize,
     classes: usize,
     num: usize,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     do_softmax: bool,
     #[serde(default)]
     mask: Vec<i64>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for RegionYolo {

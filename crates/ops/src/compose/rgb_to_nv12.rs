@@ -43,7 +43,7 @@ fn build(attributes: &Attributes<'_>, red_first: bool) -> Result<Box<dyn Op>, Op
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Attrs {
-        #[serde(default = "yes")]
+        #[serde(default = "crate::attrs::yes")]
         single_plane: bool,
     }
     let Attrs { single_plane } = attributes.parse()?;
@@ -51,10 +51,6 @@ fn build(attributes: &Attributes<'_>, red_first: bool) -> Result<Box<dyn Op>, Op
         red_first,
         single_plane,
     }))
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for RgbToNv12 {

@@ -19,14 +19,10 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IsInf {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     detect_negative: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     detect_positive: bool,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl Op for IsInf {

@@ -44,7 +44,7 @@ const fn version(
 struct ScatterElementsUpdate {
     #[serde(default)]
     reduction: Reduction,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     use_init_val: bool,
 }
 
@@ -58,10 +58,6 @@ enum Reduction {
     Min,
     Max,
     Mean,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Op for ScatterElementsUpdate {

@@ -37,23 +37,19 @@ pub(crate) static SEQ_LEN: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Masked {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     ctc_merge_repeated: bool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeqLen {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     merge_repeated: bool,
     #[serde(default = "i32", deserialize_with = "element_type")]
     classes_index_type: ElementType,
     #[serde(default = "i32", deserialize_with = "element_type")]
     sequence_length_type: ElementType,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn i32() -> ElementType {

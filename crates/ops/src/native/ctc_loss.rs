@@ -38,14 +38,10 @@ pub(crate) static DEF: OpDef = OpDef {
 struct CtcLoss {
     #[serde(default)]
     preprocess_collapse_repeated: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     ctc_merge_repeated: bool,
     #[serde(default)]
     unique: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Native for CtcLoss {

@@ -82,7 +82,7 @@ struct DetectionOutput {
     keep_top_k: Vec<i64>,
     #[serde(default)]
     code_type: Code,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     share_location: bool,
     nms_threshold: f64,
     #[serde(default)]
@@ -105,10 +105,6 @@ struct DetectionOutput {
 
 fn any() -> i64 {
     -1
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn one() -> u32 {

@@ -50,7 +50,7 @@ struct GenerateProposals {
     nms_threshold: f64,
     pre_nms_count: i64,
     post_nms_count: i64,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     normalized: bool,
     #[serde(default = "one")]
     nms_eta: f64,
@@ -65,10 +65,6 @@ struct SingleImage {
     nms_threshold: f64,
     pre_nms_count: i64,
     post_nms_count: i64,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn one() -> f64 {

@@ -45,7 +45,7 @@ struct MatrixNms {
     keep_top_k: i64,
     #[serde(default = "any")]
     background_class: i64,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     normalized: bool,
     #[serde(default)]
     decay_function: Decay,
@@ -69,10 +69,6 @@ fn i64() -> ElementType {
 
 fn any() -> i64 {
     -1
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn two() -> f64 {

@@ -59,7 +59,7 @@ struct MulticlassNms {
     keep_top_k: i64,
     #[serde(default = "any")]
     background_class: i64,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     normalized: bool,
     #[serde(default = "one")]
     nms_eta: f64,
@@ -71,10 +71,6 @@ fn i64() -> ElementType {
 
 fn any() -> i64 {
     -1
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn one() -> f64 {

@@ -33,16 +33,12 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NmsRotated {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     sort_result_descending: bool,
     #[serde(default = "i64", deserialize_with = "element_type")]
     output_type: ElementType,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     clockwise: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn i64() -> ElementType {

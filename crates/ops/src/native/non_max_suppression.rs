@@ -92,7 +92,7 @@ const fn version(versions: &'static [&'static str], signature: Signature, build:
 struct Given {
     #[serde(default)]
     box_encoding: Encoding,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     sort_result_descending: bool,
     #[serde(default = "i64", deserialize_with = "element_type")]
     output_type: ElementType,
@@ -106,10 +106,6 @@ enum Encoding {
     Corner,
     /// `x, y` of the center, width and height.
     Center,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn i64() -> ElementType {

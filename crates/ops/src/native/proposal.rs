@@ -55,7 +55,7 @@ struct Given {
     min_size: u32,
     ratio: Vec<f64>,
     scale: Vec<f64>,
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     clip_before_nms: bool,
     #[serde(default)]
     clip_after_nms: bool,
@@ -76,10 +76,6 @@ enum Framework {
     Caffe,
     #[serde(rename = "tensorflow")]
     TensorFlow,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn one() -> f64 {

@@ -28,16 +28,12 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unique {
-    #[serde(default = "yes")]
+    #[serde(default = "crate::attrs::yes")]
     sorted: bool,
     #[serde(default = "i64", deserialize_with = "element_type")]
     index_element_type: ElementType,
     #[serde(default = "i64", deserialize_with = "element_type")]
     count_element_type: ElementType,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn i64() -> ElementType {

@@ -7,11 +7,10 @@
 //! ```
 //! Specification: GRUCell-3. Without `B` it is zero.
 
-use super::activation::{Activations, Function};
+use super::activation::Function;
 use super::formulas::Cell;
-use super::network::Network;
+use super::network::attributes;
 use crate::{Build, Family, OpDef, Signature};
-use serde::Deserialize;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GRUCell",
@@ -19,34 +18,15 @@ pub(crate) static DEF: OpDef = OpDef {
     signature: Signature::new(&["X", "initial_hidden_state", "W", "R", "B"]).optional(1),
     family: Family::Recurrent,
     build: Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            #[serde(default)]
-            linear_before_reset: bool,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-        }
+        attributes!([#[serde(default)] linear_before_reset: bool] []);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Gru {
+        a.network(
+            Cell::Gru {
                 linear_before_reset: a.linear_before_reset,
             },
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: None,
-        }))
+            DEFAULTS,
+            None,
+        )
     }),
 };
 

@@ -5,11 +5,9 @@
 //!
 //! Specification: GRUSequence-5.
 
-use super::activation::{Activations, Function};
 use super::formulas::Cell;
-use super::network::{Direction, Network};
+use super::network::{Direction, attributes};
 use crate::{Build, Family, OpDef, Signature};
-use serde::Deserialize;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GRUSequence",
@@ -24,35 +22,15 @@ pub(crate) static DEF: OpDef = OpDef {
     ]),
     family: Family::Recurrent,
     build: Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            direction: Direction,
-            #[serde(default)]
-            linear_before_reset: bool,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-        }
+        attributes!([direction: Direction, #[serde(default)] linear_before_reset: bool] []);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Gru {
+        a.network(
+            Cell::Gru {
                 linear_before_reset: a.linear_before_reset,
             },
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                super::gru_cell::DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: Some(a.direction),
-        }))
+            super::gru_cell::DEFAULTS,
+            Some(a.direction),
+        )
     }),
 };
 

@@ -9,77 +9,41 @@
 //! `i = 1 - f` as in OpenVINO's reference implementation; `weights_format` changes nothing, since the
 //! specification fixes the order, and OpenVINO writes `ifco` for weights that it takes as fico.
 
-use super::activation::{Activations, Function};
+use super::activation::Function;
 use super::formulas::Cell;
-use super::network::Network;
+use super::network::attributes;
 use crate::{Build, Family, OpDef, Signature};
 use serde::Deserialize;
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
     Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-            #[serde(default)]
-            input_forget: bool,
-            #[serde(default, rename = "weights_format")]
-            _weights_format: Format,
-        }
+        attributes!([] [#[serde(default)]
+            input_forget: bool, #[serde(default, rename = "weights_format")]
+            _weights_format: Format]);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Lstm {
+        a.network(
+            Cell::Lstm {
                 input_forget: a.input_forget,
             },
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: None,
-        }))
+            DEFAULTS,
+            None,
+        )
     }),
 );
 
 pub(crate) static V4: OpDef = version(
     &["opset4"],
     Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-        }
+        attributes!([] []);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Lstm {
+        a.network(
+            Cell::Lstm {
                 input_forget: false,
             },
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: None,
-        }))
+            DEFAULTS,
+            None,
+        )
     }),
 );
 

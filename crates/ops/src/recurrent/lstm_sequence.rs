@@ -5,11 +5,9 @@
 //!
 //! Specification: LSTMSequence-5.
 
-use super::activation::{Activations, Function};
 use super::formulas::Cell;
-use super::network::{Direction, Network};
+use super::network::{Direction, attributes};
 use crate::{Build, Family, OpDef, Signature};
-use serde::Deserialize;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "LSTMSequence",
@@ -25,33 +23,15 @@ pub(crate) static DEF: OpDef = OpDef {
     ]),
     family: Family::Recurrent,
     build: Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            direction: Direction,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-        }
+        attributes!([direction: Direction] []);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Lstm {
+        a.network(
+            Cell::Lstm {
                 input_forget: false,
             },
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                super::lstm_cell::DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: Some(a.direction),
-        }))
+            super::lstm_cell::DEFAULTS,
+            Some(a.direction),
+        )
     }),
 };
 

@@ -35,3 +35,47 @@ impl Direction {
         }
     }
 }
+
+/// Defines `Attrs`: the attributes that all cells and sequences have, with others after the first and at the end.
+macro_rules! attributes {
+    ([$($(#[$early_meta:meta])* $early:ident: $early_ty:ty),*] [$($(#[$late_meta:meta])* $late:ident: $late_ty:ty),*]) => {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Attrs {
+            hidden_size: usize,
+            $($(#[$early_meta])* $early: $early_ty,)*
+            activations: Option<Vec<$crate::recurrent::activation::Function>>,
+            #[serde(default)]
+            activations_alpha: Vec<f64>,
+            #[serde(default)]
+            activations_beta: Vec<f64>,
+            clip: Option<f64>,
+            $($(#[$late_meta])* $late: $late_ty,)*
+        }
+
+        impl Attrs {
+            /// The operator with this cell, whose activations are `defaults` if none are given.
+            fn network(
+                &self,
+                cell: $crate::recurrent::formulas::Cell,
+                defaults: &[$crate::recurrent::activation::Function],
+                direction: Option<$crate::recurrent::network::Direction>,
+            ) -> Result<Box<dyn $crate::Op>, $crate::OpError> {
+                Ok(Box::new($crate::recurrent::network::Network {
+                    cell,
+                    hidden_size: self.hidden_size,
+                    activations: $crate::recurrent::activation::Activations::new(
+                        self.activations.clone(),
+                        defaults,
+                        self.activations_alpha.clone(),
+                        self.activations_beta.clone(),
+                        self.clip,
+                    )?,
+                    direction,
+                }))
+            }
+        }
+    };
+}
+
+pub(super) use attributes;

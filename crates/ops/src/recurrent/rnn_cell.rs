@@ -2,11 +2,10 @@
 //!
 //! Specification: RNNCell-3, which the IR calls opset1.
 
-use super::activation::{Activations, Function};
+use super::activation::Function;
 use super::formulas::Cell;
-use super::network::Network;
+use super::network::attributes;
 use crate::{Build, Family, OpDef, Signature};
-use serde::Deserialize;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "RNNCell",
@@ -14,30 +13,9 @@ pub(crate) static DEF: OpDef = OpDef {
     signature: Signature::new(&["X", "initial_hidden_state", "W", "R", "B"]),
     family: Family::Recurrent,
     build: Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            hidden_size: usize,
-            activations: Option<Vec<Function>>,
-            #[serde(default)]
-            activations_alpha: Vec<f64>,
-            #[serde(default)]
-            activations_beta: Vec<f64>,
-            clip: Option<f64>,
-        }
+        attributes!([] []);
         let a: Attrs = attributes.parse()?;
-        Ok(Box::new(Network {
-            cell: Cell::Rnn,
-            hidden_size: a.hidden_size,
-            activations: Activations::new(
-                a.activations,
-                DEFAULTS,
-                a.activations_alpha,
-                a.activations_beta,
-                a.clip,
-            )?,
-            direction: None,
-        }))
+        a.network(Cell::Rnn, DEFAULTS, None)
     }),
 };
 

@@ -73,7 +73,7 @@ pub(super) fn build_1(attributes: &Attributes<'_>) -> Result<Box<dyn Op>, OpErro
     struct Attrs {
         axes: Vec<i64>,
         mode: Mode,
-        #[serde(default = "yes")]
+        #[serde(default = "crate::attrs::yes")]
         align_corners: bool,
         #[serde(default)]
         antialias: bool,
@@ -107,10 +107,6 @@ pub(super) fn build_1(attributes: &Attributes<'_>) -> Result<Box<dyn Op>, OpErro
         pads_end: a.pads_end,
         cube_coeff: CUBE_COEFF,
     }))
-}
-
-fn yes() -> bool {
-    true
 }
 
 pub(super) fn build(attributes: &Attributes<'_>, pillow: bool) -> Result<Box<dyn Op>, OpError> {
