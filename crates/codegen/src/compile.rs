@@ -3,9 +3,10 @@
 use crate::code::{Code, Entry, Memory};
 use crate::emit;
 use crate::error::CodegenError;
-use crate::strip::Target;
 use crate::support;
+use crate::target::Target;
 use crate::text::{self, KernelText};
+use crate::vectorize::{self, LoopCode};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::print_errors::pretty_error;
@@ -114,14 +115,14 @@ impl Compiler {
         let tables = define_tables(memory.module(), &nests)?;
         let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
-        let strips = declare_strips(memory.module(), &nests)?;
+        let loops = declare_loops(memory.module(), &nests)?;
         let job = |kernel: usize| Job {
             kernel,
             nest: &nests[kernel],
             original: kernels[kernel],
             around: emit::Around {
                 tables: &tables[kernel],
-                strip_functions: &strips[kernel],
+                loop_functions: &loops[kernel],
                 support,
                 isa: &*self.isa,
                 target: options.vectors.target(),
@@ -250,12 +251,9 @@ fn profiled_name(kernel: usize, nest: &Nest) -> String {
     format!("kernel{kernel} {layer}")
 }
 
-/// A function for each stage, which is defined if the stage has a strip.
-fn declare_strips(
-    module: &mut JITModule,
-    nests: &[Nest],
-) -> Result<Vec<Vec<FuncId>>, CodegenError> {
-    let signature = emit::strip_signature();
+/// A function for each stage, which is defined if the stage has a vector loop.
+fn declare_loops(module: &mut JITModule, nests: &[Nest]) -> Result<Vec<Vec<FuncId>>, CodegenError> {
+    let signature = vectorize::signature();
     let of = |(kernel, nest): (usize, &Nest)| {
         let name = profiled_name(kernel, nest);
         let mut declare = |stage: usize| {
@@ -280,7 +278,7 @@ struct Job<'a> {
 }
 
 struct Compiled {
-    strips: Vec<emit::Strip>,
+    loop_codes: Vec<LoopCode>,
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
@@ -291,7 +289,7 @@ struct Compiled {
 
 impl Compiled {
     fn size(&self) -> usize {
-        self.bytes.len() + self.strips.iter().map(|s| s.bytes.len()).sum::<usize>()
+        self.bytes.len() + self.loop_codes.iter().map(|s| s.bytes.len()).sum::<usize>()
     }
 }
 
@@ -329,7 +327,7 @@ impl Job<'_> {
             nest: self.original,
             runs: &emitted.runs,
             notes: &emitted.notes,
-            strips: &emitted.strips,
+            loop_codes: &emitted.loop_codes,
         };
         let clif = capture.then(|| text::clif(&origin, &context.func));
         if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
@@ -358,7 +356,7 @@ impl Job<'_> {
             )));
         }
         Ok(Compiled {
-            strips: emitted.strips,
+            loop_codes: emitted.loop_codes,
             bytes,
             align,
             relocations,
@@ -392,9 +390,9 @@ fn link(
         module
             .define_function_bytes(function, c.align, &c.bytes, &c.relocations)
             .map_err(no_memory)?;
-        for strip in &c.strips {
+        for code in &c.loop_codes {
             module
-                .define_function_bytes(strip.function, 64, &strip.bytes, &[])
+                .define_function_bytes(code.function, 64, &code.bytes, &[])
                 .map_err(no_memory)?;
         }
     }

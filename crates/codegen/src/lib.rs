@@ -43,9 +43,11 @@ mod code;
 mod compile;
 mod emit;
 mod error;
-mod strip;
 mod support;
+mod target;
 mod text;
+mod vector_ir;
+mod vectorize;
 
 pub use code::{Code, Interrupt, Pointer};
 pub use compile::{Compiler, Options, Vectors};

@@ -1,6 +1,7 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
-use crate::emit::{Runs, Strip};
+use crate::emit::Runs;
+use crate::vectorize::LoopCode;
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::{Function, SourceLoc};
 use cranelift_codegen::isa::TargetIsa;
@@ -31,8 +32,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) runs: &'a [Runs],
     /// What is to be said of that besides.
     pub(crate) notes: &'a [String],
-    /// The strips that the kernel calls.
-    pub(crate) strips: &'a [Strip],
+    /// The vector loops that the kernel calls.
+    pub(crate) loop_codes: &'a [LoopCode],
 }
 
 pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
@@ -45,7 +46,7 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
 }
 
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
-/// optimiser made up belong to no stage and stay where they are. Strips follow the kernel that calls them.
+/// optimiser made up belong to no stage and stay where they are. Vector loops follow the kernel that calls them.
 pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn TargetIsa) -> String {
     let ranges = code.buffer.get_srclocs_sorted();
     // Every block ends with an instruction that has a location; constants follow the last.
@@ -69,9 +70,9 @@ pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn Targe
         }
         let _ = writeln!(text, "{at:6x}  {line}");
     }
-    for strip in origin.strips {
-        let _ = writeln!(text, "; strip of {}", origin.heading(strip.stage));
-        for (at, line) in disassembly::instructions(&strip.bytes[..strip.code], isa.name()) {
+    for code in origin.loop_codes {
+        let _ = writeln!(text, "; vector loop of {}", origin.heading(code.stage));
+        for (at, line) in disassembly::instructions(&code.bytes[..code.code], isa.name()) {
             let _ = writeln!(text, "{at:6x}  {line}");
         }
     }

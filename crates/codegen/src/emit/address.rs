@@ -6,7 +6,7 @@ use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
 
 /// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
 /// taken apart and put together again freely.
-pub(super) struct Linear<'n> {
+pub(crate) struct Linear<'n> {
     terms: Vec<(&'n Scalar, i64)>,
     constant: i64,
     /// The panel that it is counted from, if that is not where the buffer begins.
@@ -18,32 +18,32 @@ const MOST_STEPS: usize = 256;
 
 impl<'n> Linear<'n> {
     /// What must be computed first, in order of evaluation.
-    pub(super) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
         self.terms.iter().map(|(leaf, _)| *leaf)
     }
 
     /// The leaves with their coefficients.
-    pub(super) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, i64)> + use<'_, 'n> {
+    pub(crate) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, i64)> + use<'_, 'n> {
         self.terms.iter().copied()
     }
 
-    pub(super) fn constant(&self) -> i64 {
+    pub(crate) fn constant(&self) -> i64 {
         self.constant
     }
 
     /// The panel that it is counted from.
-    pub(super) fn panel(&self) -> Option<usize> {
+    pub(crate) fn panel(&self) -> Option<usize> {
         self.panel
     }
 
     /// The sum without its constant.
-    pub(super) fn at_zero(mut self) -> Linear<'n> {
+    pub(crate) fn at_zero(mut self) -> Linear<'n> {
         self.constant = 0;
         self
     }
 
     /// The sum without the leaves that are `other`.
-    pub(super) fn without(mut self, other: impl Fn(&Scalar) -> bool) -> Linear<'n> {
+    pub(crate) fn without(mut self, other: impl Fn(&Scalar) -> bool) -> Linear<'n> {
         self.terms.retain(|(leaf, _)| !other(leaf));
         self
     }
@@ -61,7 +61,7 @@ impl<'n> Linear<'n> {
 }
 
 /// The address of an element.
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Of its own bytes: `address + offset`.
     Bytes { address: Value, offset: i32 },
     /// Of one that shares bytes with others: its number, counted from `base`.
@@ -70,7 +70,7 @@ pub(super) enum Place {
 
 impl<'n> Emitter<'n, '_> {
     /// The flat offset of `buffer[at]`, or that in the panel that it is packed in.
-    pub(super) fn linear(&self, buffer: BufferId, at: &'n [Scalar]) -> Linear<'n> {
+    pub(crate) fn linear(&self, buffer: BufferId, at: &'n [Scalar]) -> Linear<'n> {
         let panel = self.panels.iter().position(|panel| panel.holds(at));
         if let Some(number) = panel {
             return Linear {
@@ -115,7 +115,7 @@ impl<'n> Emitter<'n, '_> {
     /// The address of an element whose leaves have been computed.
     ///
     /// What depends on outer loops alone is added first, so that it can be moved out of the inner.
-    pub(super) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
+    pub(crate) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
         let base = match linear.panel {
             Some(number) => self.panels[number].base,
             None => self.bases[buffer.0 as usize],

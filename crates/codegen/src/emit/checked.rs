@@ -410,7 +410,7 @@ pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
 }
 
 /// The same of indices that are known to be in range, or not.
-pub(super) fn how_checked(is_known: bool) -> &'static str {
+pub(crate) fn how_checked(is_known: bool) -> &'static str {
     match is_known {
         true => "constant indices, checked once",
         false => "indices checked",

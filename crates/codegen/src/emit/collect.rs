@@ -6,9 +6,9 @@
 
 use super::checked::{Checked, Compared};
 use super::loops::Turns;
-use super::strip::Collected;
 use super::update::BLOCK;
 use super::{Emitter, Result, any_under, register};
+use crate::vectorize::Collected;
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
@@ -61,7 +61,7 @@ impl<'n> Emitter<'n, '_> {
         let done = self.collect(stage, &loads, lane, rows);
         self.instead_of_faults = None;
         done?;
-        self.call_strip(number, stage, ready)?;
+        self.call_vector_loop(number, stage, ready)?;
         while self.loops.len() > depth {
             self.close_loop(&[]);
         }

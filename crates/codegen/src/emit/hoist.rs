@@ -12,7 +12,7 @@ use vinelift_tensor::ElementType;
 
 /// About each scalar of a stage, by address.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     known: FxHashMap<usize, Fact>,
 }
 
@@ -27,7 +27,7 @@ struct Fact {
 }
 
 impl Facts {
-    pub(super) fn of_stage(&mut self, stage: &Stage) {
+    pub(crate) fn of_stage(&mut self, stage: &Stage) {
         self.known.clear();
         let mut domain: Vec<AxisId> = stage.domain.iter().map(|axis| axis.id).collect();
         domain.sort_unstable();
@@ -83,21 +83,21 @@ impl Facts {
         }
     }
 
-    pub(super) fn free(&self, x: &Scalar) -> &[AxisId] {
+    pub(crate) fn free(&self, x: &Scalar) -> &[AxisId] {
         self.known.get(&x.address()).map_or(&[], |fact| &fact.free)
     }
 
     /// Whether the scalar at an address depends on an axis, as far as is known.
-    pub(super) fn depends(&self, address: usize, axis: AxisId) -> bool {
+    pub(crate) fn depends(&self, address: usize, axis: AxisId) -> bool {
         let fact = self.known.get(&address);
         fact.is_none_or(|fact| fact.free.contains(&axis))
     }
 
-    pub(super) fn converts_halves(&self, x: &Scalar) -> bool {
+    pub(crate) fn converts_halves(&self, x: &Scalar) -> bool {
         self.known.get(&x.address()).is_none_or(|fact| fact.halves)
     }
 
-    pub(super) fn has_effect(&self, x: &Scalar) -> bool {
+    pub(crate) fn has_effect(&self, x: &Scalar) -> bool {
         self.known.get(&x.address()).is_none_or(|fact| fact.effect)
     }
 }
@@ -137,7 +137,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether evaluating `x` would do more than arithmetic, besides what has been computed.
-    pub(super) fn has_effect(&self, x: &'n Scalar) -> bool {
+    pub(crate) fn has_effect(&self, x: &'n Scalar) -> bool {
         let mut seen = FxHashSet::default();
         let mut open = vec![x];
         while let Some(x) = open.pop() {

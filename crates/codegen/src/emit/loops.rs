@@ -22,9 +22,9 @@ pub(super) struct Loop {
 
 /// The turns of a loop: from `from` on, as long as they are below `to`.
 #[derive(Clone, Copy)]
-pub(super) struct Turns {
-    pub(super) from: Value,
-    pub(super) to: Value,
+pub(crate) struct Turns {
+    pub(crate) from: Value,
+    pub(crate) to: Value,
     /// Whether there may be fewer than the axis has points.
     is_part: bool,
 }
@@ -47,7 +47,7 @@ impl Turns {
 impl Emitter<'_, '_> {
     /// All points of an axis or, if it is the one of a nest that is cut, those of the part that the kernel was
     /// asked for.
-    pub(super) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
+    pub(crate) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
         if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
             return turns;
         }

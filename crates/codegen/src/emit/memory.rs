@@ -35,7 +35,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether all indices that read zero are in range, if there are any.
-    pub(super) fn all_inside(&mut self, at: &[Scalar]) -> Option<Value> {
+    pub(crate) fn all_inside(&mut self, at: &[Scalar]) -> Option<Value> {
         at.iter()
             .filter_map(|index| self.slots.get(&index.address())?.inside)
             .reduce(|a, b| self.builder.ins().band(a, b))

@@ -17,16 +17,16 @@
 //! a side of a select opens one, and what was computed in it is forgotten at its end, because it
 //! does not dominate what follows.
 
-mod address;
+pub(crate) mod address;
 mod cast;
-mod checked;
+pub(crate) mod checked;
 mod collect;
 mod copy;
 mod float;
 mod float_rem;
 mod hoist;
 mod integer;
-mod loops;
+pub(crate) mod loops;
 mod memory;
 mod order;
 mod packed;
@@ -34,20 +34,19 @@ mod panel;
 mod poll;
 mod scalar;
 mod scan;
-mod stage;
-mod strip;
+pub(crate) mod stage;
 mod update;
-mod vector;
+pub(crate) mod vector;
 mod why;
 mod wrap;
 
 pub(crate) use copy::Support;
 pub(crate) use poll::STOPPED;
-pub(crate) use strip::{Strip, signature as strip_signature};
 pub(crate) use wrap::RawFault;
 
-use crate::strip::Target;
+use crate::target::Target;
 use crate::text;
+use crate::vectorize::LoopCode;
 use cranelift_codegen::ir::{
     self, AbiParam, AliasRegionData, Block, ExternalName, Function, GlobalValueData, InstBuilder,
     MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value, types,
@@ -74,7 +73,7 @@ pub(crate) enum Refusal {
     TooLarge,
 }
 
-type Result<T = ()> = std::result::Result<T, Refusal>;
+pub(crate) type Result<T = ()> = std::result::Result<T, Refusal>;
 
 /// That of every kernel.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
@@ -89,7 +88,7 @@ pub(crate) struct Around<'a> {
     /// The table behind each buffer, if there is one.
     pub(crate) tables: &'a [Option<DataId>],
     /// For each stage a function that may be defined for it.
-    pub(crate) strip_functions: &'a [FuncId],
+    pub(crate) loop_functions: &'a [FuncId],
     pub(crate) support: Support,
     pub(crate) isa: &'a dyn TargetIsa,
     /// What strips may consist of; `None` for no strips.
@@ -116,7 +115,7 @@ pub(crate) struct Emitted {
     /// What else is to be said of that.
     pub(crate) notes: Vec<String>,
     /// The strips that the function calls.
-    pub(crate) strips: Vec<Strip>,
+    pub(crate) loop_codes: Vec<LoopCode>,
     /// Into which parts it can be cut.
     pub(crate) parts: Parts,
     /// Bytes of scratch memory that a call needs.
@@ -149,7 +148,7 @@ pub(crate) fn kernel(
     let emitted = Emitted {
         runs: std::mem::take(&mut emitter.runs),
         notes: std::mem::take(&mut emitter.notes),
-        strips: std::mem::take(&mut emitter.strips),
+        loop_codes: std::mem::take(&mut emitter.loop_codes),
         parts: emitter.parts,
         scratch: emitter.scratch_bytes,
     };
@@ -157,11 +156,11 @@ pub(crate) fn kernel(
     Ok(emitted)
 }
 
-struct Emitter<'n, 'f> {
-    nest: &'n Nest,
+pub(crate) struct Emitter<'n, 'f> {
+    pub(crate) nest: &'n Nest,
     /// The same with casts of `f16`.
     halves: Option<&'n Nest>,
-    builder: FunctionBuilder<'f>,
+    pub(crate) builder: FunctionBuilder<'f>,
     /// Where each buffer begins.
     bases: Vec<Value>,
     /// The values that tables of indices lie between.
@@ -173,7 +172,7 @@ struct Emitter<'n, 'f> {
     /// Which loops of the current stage look whether to stop.
     looks: poll::Looks,
     /// Into which parts the nest can be cut.
-    parts: Parts,
+    pub(crate) parts: Parts,
     /// Where the part to do begins and ends.
     part: [Value; 2],
     /// Where scratch memory begins, and how much of it is used.
@@ -193,14 +192,14 @@ struct Emitter<'n, 'f> {
     scopes: Vec<usize>,
     tasks: Vec<Task<'n>>,
     /// About the scalars of the current stage.
-    facts: Facts,
-    ranges: Ranges,
+    pub(crate) facts: Facts,
+    pub(crate) ranges: Ranges,
     /// Of the stage that runs by vectors.
     vectors: vector::Vectors,
     /// How each stage runs.
     runs: Vec<Runs>,
     /// Memory for what the current stage collects, a piece for each load.
-    collected: Vec<StackSlot>,
+    pub(crate) collected: Vec<StackSlot>,
     /// Where an index that is wrong leads to, if it is not to be reported at once.
     instead_of_faults: Option<Block>,
     /// The axis that has only some of its points for now, and which.
@@ -208,10 +207,10 @@ struct Emitter<'n, 'f> {
     /// What the current stage reads of its data from scratch memory.
     panels: Vec<Panel<'n>>,
     /// What strips may consist of.
-    target: Option<Target>,
+    pub(crate) target: Option<Target>,
     /// The function that the strip of each stage becomes, if it has one.
-    strip_functions: &'n [FuncId],
-    strips: Vec<Strip>,
+    pub(crate) loop_functions: &'n [FuncId],
+    pub(crate) loop_codes: Vec<LoopCode>,
     /// What a dump says of each stage besides.
     notes: Vec<String>,
     support: Support,
@@ -296,8 +295,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             narrowed: None,
             panels: Vec::new(),
             target: around.target,
-            strip_functions: around.strip_functions,
-            strips: Vec::new(),
+            loop_functions: around.loop_functions,
+            loop_codes: Vec::new(),
             notes: vec![String::new(); nest.stages.len()],
             support: around.support,
             has_vectors: vector::is_supported(around.isa),
@@ -340,11 +339,11 @@ impl<'n, 'f> Emitter<'n, 'f> {
     }
 
     /// The value of a scalar that has been computed.
-    fn get(&self, x: &Scalar) -> Value {
+    pub(crate) fn get(&self, x: &Scalar) -> Value {
         self.slots[&x.address()].value
     }
 
-    fn index(&mut self, value: i64) -> Value {
+    pub(crate) fn index(&mut self, value: i64) -> Value {
         self.builder.ins().iconst(types::I64, value)
     }
 

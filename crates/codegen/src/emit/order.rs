@@ -11,26 +11,26 @@ use super::Result;
 use super::address::Linear;
 use super::loops::Turns;
 use super::panel::{Panel, place_panels};
-use super::strip::{Ready, even};
 use super::vector::Plan;
 use super::{Binding, Emitter, Runs, any_under};
+use crate::vectorize::{VectorLoop, even};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, Effects, Kind, Scalar, Stage};
 
 /// Points that are done in blocks of columns.
-pub(super) struct Columns<'n> {
+pub(crate) struct Columns<'n> {
     count: usize,
     pub(super) plan: Plan,
     /// What is packed for each block.
     pub(super) panels: Vec<Panel<'n>>,
     /// The strip that does a block, if one can.
-    pub(super) strip: Option<Ready<'n>>,
+    pub(super) vector_loop: Option<VectorLoop<'n>>,
 }
 
 impl Columns<'_> {
     pub(super) fn runs(&self) -> Runs {
-        match &self.strip {
+        match &self.vector_loop {
             Some(ready) => ready.runs(),
             None => self.plan.runs(),
         }
@@ -63,14 +63,15 @@ impl<'n> Emitter<'n, '_> {
         place_panels(&mut columns.panels, columns.count);
         let outer = many.len() - 2;
         self.panels = std::mem::take(&mut columns.panels);
-        columns.strip = self.strip_of_columns(stage, [rows, lane], columns.count, outer);
+        columns.vector_loop =
+            self.vector_loop_of_columns(stage, [rows, lane], columns.count, outer);
         columns.panels = std::mem::take(&mut self.panels);
         Some(columns)
     }
 
     /// The columns, which are points of the innermost axis, that should be done before the next, but not
     /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
-    pub(super) fn columns(&self, stage: &'n Stage, rows: Axis, plan: Plan) -> Option<Columns<'n>> {
+    pub(crate) fn columns(&self, stage: &'n Stage, rows: Axis, plan: Plan) -> Option<Columns<'n>> {
         let lane = plan.axis;
         let mut count = usize::MAX;
         let mut panels = Vec::new();
@@ -100,7 +101,7 @@ impl<'n> Emitter<'n, '_> {
             count,
             plan,
             panels,
-            strip: None,
+            vector_loop: None,
         })
     }
 
@@ -131,11 +132,11 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Does the block of columns that is open by a strip, which leads to `exact` if an index is out of range.
-    pub(super) fn run_strip_of_columns(
+    pub(super) fn run_vector_loop_of_columns(
         &mut self,
         number: usize,
         stage: &'n Stage,
-        ready: Ready<'n>,
+        ready: VectorLoop<'n>,
         exact: Block,
     ) -> Result {
         let Some((axis, Turns { from, .. })) = self.narrowed else {
@@ -147,7 +148,7 @@ impl<'n> Emitter<'n, '_> {
             depth: self.loops.len(),
         };
         self.axes.insert(axis, first);
-        let status = self.call_strip(number, stage, ready)?;
+        let status = self.call_vector_loop(number, stage, ready)?;
         self.axes.remove(&axis);
         self.leave_if(status, exact);
         Ok(())
@@ -189,7 +190,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether anything under `x` is loaded from a buffer.
-    pub(super) fn reads(&self, x: &Scalar, from: vinelift_nest::BufferId) -> bool {
+    pub(crate) fn reads(&self, x: &Scalar, from: vinelift_nest::BufferId) -> bool {
         any_under(
             x,
             |x| matches!(x.kind(), Kind::Load { buffer, .. } if *buffer == from),
@@ -197,7 +198,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether no two points write the same element.
-    pub(super) fn is_injective(&self, stage: &'n Stage) -> bool {
+    pub(crate) fn is_injective(&self, stage: &'n Stage) -> bool {
         let linear: Linear = self.linear(stage.target, &stage.at);
         let digit = |(leaf, k): (&Scalar, i64)| match leaf.kind() {
             Kind::Axis(id) => {

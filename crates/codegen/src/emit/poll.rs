@@ -60,7 +60,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether the loops over `axes` are little enough work to be one call of an assembled function. The axis that
     /// is cut may have as few of its points in each call as a part has at least.
-    pub(super) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
+    pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
         let cut = self.cut_axis(stage);
         let points = axes.iter().map(|axis| match Some(axis.id) == cut {
             true => self.parts.grain.saturating_mul(axis.extent) / self.parts.extent,

@@ -75,7 +75,7 @@ pub(super) struct Reduce<'n> {
 
 impl<'n> Emitter<'n, '_> {
     /// Computes scalars in the current scope, in their order.
-    pub(super) fn compute(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) -> Result {
+    pub(crate) fn compute(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) -> Result {
         self.need(scalars);
         while let Some(task) = self.tasks.pop() {
             if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {

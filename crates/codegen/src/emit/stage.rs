@@ -5,10 +5,10 @@ use super::collect::has_checks;
 use super::copy::Copy;
 use super::order::Columns;
 use super::scan::Rows;
-use super::strip::{Collected, Ready};
 use super::update::BLOCK;
 use super::vector::Plan;
 use super::{Emitter, Result, Runs};
+use crate::vectorize::{Collected, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
 use vinelift_nest::{Axis, Kind, Mode, Ranges, Scalar, Stage};
 
@@ -42,8 +42,8 @@ impl<'n> Emitter<'n, '_> {
                 let depth = self.loops.len();
                 let instead = self.open_columns(stage, [axis, many[k + 1]], columns);
                 exact = Some((depth, instead));
-                if let Some(ready) = columns.strip.take() {
-                    self.run_strip_of_columns(number, stage, ready, instead)?;
+                if let Some(ready) = columns.vector_loop.take() {
+                    self.run_vector_loop_of_columns(number, stage, ready, instead)?;
                     break;
                 }
             }
@@ -52,9 +52,9 @@ impl<'n> Emitter<'n, '_> {
             self.hoist(stage.at.iter().chain(value))?;
             let is_last = k + 1 == many.len();
             match &mut way {
-                Way::Strip(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
+                Way::VectorLoop(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
                     if let Some(ready) = ready.take() {
-                        self.run_strip(number, [stage, legal], ready, &many[k..])?;
+                        self.run_vector_loop(number, [stage, legal], ready, &many[k..])?;
                     }
                     break;
                 }
@@ -74,8 +74,8 @@ impl<'n> Emitter<'n, '_> {
                     self.rows(stage, rows, &many[k..])?;
                     break;
                 }
-                Way::Vectors(plan) if is_last => self.vector_loop(stage, *plan)?,
-                Way::Columns(columns) if is_last => self.vector_loop(stage, columns.plan)?,
+                Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
+                Way::Columns(columns) if is_last => self.clif_vector_loop(stage, columns.plan)?,
                 Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
                 _ => {
                     let turns = self.turns(stage, axis);
@@ -106,15 +106,15 @@ impl<'n> Emitter<'n, '_> {
 
     /// A strip, and all its points one by one if it says that an index is out of range; these without casts
     /// of `f16`.
-    fn run_strip(
+    fn run_vector_loop(
         &mut self,
         number: usize,
         [stage, legal]: [&'n Stage; 2],
-        ready: Ready<'n>,
+        ready: VectorLoop<'n>,
         inner: &[Axis],
     ) -> Result {
         let may_fault = ready.may_fault;
-        let status = self.call_strip(number, stage, ready)?;
+        let status = self.call_vector_loop(number, stage, ready)?;
         if may_fault {
             let exact = self.builder.create_block();
             self.leave_if(status, exact);
@@ -139,11 +139,11 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return None;
         }
-        if self.ready_strip(halves).is_some() {
+        if self.vector_loop_of(halves).is_some() {
             return Some(halves);
         }
         // What is collected, and the exact way that is left for wrong indices, are no strips.
-        let collected = self.collected_strip(halves, many, first)?;
+        let collected = self.collected_loop(halves, many, first)?;
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
             let is_exact = collected.rows.is_none() || !has_checks(x);
@@ -164,15 +164,15 @@ impl<'n> Emitter<'n, '_> {
         if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
         }
-        if let Some(strip) = self.ready_strip(stage) {
-            return Way::Strip(Some(strip));
+        if let Some(strip) = self.vector_loop_of(stage) {
+            return Way::VectorLoop(Some(strip));
         }
         let plan = self.plan(stage);
         let columns = plan.and_then(|plan| self.columns_of(stage, many, plan));
         if columns
             .as_ref()
-            .is_none_or(|columns| columns.strip.is_none())
-            && let Some(collected) = self.collected_strip(stage, many, first)
+            .is_none_or(|columns| columns.vector_loop.is_none())
+            && let Some(collected) = self.collected_loop(stage, many, first)
         {
             return Way::Collected(Some(Box::new(collected)));
         }
@@ -231,8 +231,8 @@ impl<'n> Emitter<'n, '_> {
                 let checks = how(&self.checks(stage, columns.plan.axis.id));
                 format!("{checks}, {columns}")
             }
-            Way::Strip(Some(ready)) => ready.how.clone(),
-            Way::Strip(None) | Way::Collected(None) => String::new(),
+            Way::VectorLoop(Some(ready)) => ready.how.clone(),
+            Way::VectorLoop(None) | Way::Collected(None) => String::new(),
         }
     }
 
@@ -296,7 +296,7 @@ enum Way<'n> {
     /// As copies of neighbours.
     Copy(Copy<'n>),
     /// By a strip, until it is called.
-    Strip(Option<Ready<'n>>),
+    VectorLoop(Option<VectorLoop<'n>>),
     /// By a strip over blocks for which something is collected, until it is called.
     Collected(Option<Box<Collected<'n>>>),
 }
@@ -304,7 +304,7 @@ enum Way<'n> {
 impl Way<'_> {
     fn runs(&self) -> Runs {
         match self {
-            Way::Strip(Some(ready)) => ready.runs(),
+            Way::VectorLoop(Some(ready)) => ready.runs(),
             Way::Collected(Some(collected)) => collected.ready.runs(),
             Way::Vectors(plan) => plan.runs(),
             Way::Columns(columns) => columns.runs(),
@@ -313,6 +313,6 @@ impl Way<'_> {
     }
 }
 
-pub(super) fn reads_zero(index: &Scalar) -> bool {
+pub(crate) fn reads_zero(index: &Scalar) -> bool {
     matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
 }

@@ -27,7 +27,7 @@ pub(crate) struct RawFault {
 
 impl<'n> Emitter<'n, '_> {
     /// Whether an index comes from a table that holds none out of range: it needs no check.
-    pub(super) fn never_faults(&self, wrap: &Wrap) -> bool {
+    pub(crate) fn never_faults(&self, wrap: &Wrap) -> bool {
         let values = match wrap.narrow().kind() {
             Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
             _ => None,

@@ -46,7 +46,7 @@ impl Vectors {
         self.lanes
     }
 
-    pub(super) fn get(&self, x: &Scalar) -> Option<&Lanes> {
+    pub(crate) fn get(&self, x: &Scalar) -> Option<&Lanes> {
         self.known.get(&x.address())
     }
 

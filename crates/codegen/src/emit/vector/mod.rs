@@ -28,11 +28,11 @@ use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
 pub(super) use lanes::{Vectors, integer};
-pub(super) use plan::{Plan, is_supported};
+pub(crate) use plan::{Plan, is_supported};
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
-    pub(super) fn vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
+    pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
         let Plan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
         let turns = self.turns(stage, axis);
@@ -258,7 +258,7 @@ impl<'n> Emitter<'n, '_> {
 
 /// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
 /// scalars, and the body of a fold has a scope of its own: neither is among them.
-pub(super) fn operands_first<'n>(
+pub(crate) fn operands_first<'n>(
     root: &'n Scalar,
     is_known: impl Fn(&'n Scalar) -> bool,
 ) -> Vec<&'n Scalar> {

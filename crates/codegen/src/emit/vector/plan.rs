@@ -11,13 +11,13 @@ use vinelift_tensor::ElementType;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// The innermost axis.
-    pub(in crate::emit) axis: Axis,
+    pub(crate) axis: Axis,
     /// How many of its points are done at once.
-    pub(in crate::emit) lanes: usize,
+    pub(crate) lanes: usize,
 }
 
 impl Plan {
-    pub(in crate::emit) fn runs(self) -> Runs {
+    pub(crate) fn runs(self) -> Runs {
         Runs {
             lanes: self.lanes,
             bits: 128,
@@ -45,7 +45,7 @@ pub(crate) fn is_supported(isa: &dyn TargetIsa) -> bool {
 
 impl<'n> Emitter<'n, '_> {
     /// How `stage`, whose facts are known, runs by vectors; `None` if it does not.
-    pub(in crate::emit) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
+    pub(crate) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
         let axis = *stage.domain.iter().rfind(|axis| axis.extent > 1)?;
         let target = self.nest.buf(stage.target);
         let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
@@ -81,7 +81,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether a stage loads many elements for each point that are not neighbours, and does little with them.
     /// To put vectors of them together takes longer than the arithmetic that these save, and much code.
-    pub(in crate::emit) fn loads_apart(&self, stage: &'n Stage, axis: AxisId) -> bool {
+    pub(crate) fn loads_apart(&self, stage: &'n Stage, axis: AxisId) -> bool {
         const MANY: usize = 8;
         let (mut apart, mut others) = (0, 0);
         let mut open: Vec<&'n Scalar> = vec![&stage.value];
@@ -223,7 +223,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether `at` in the target of `stage` is, at every point, so far from what is written there that
     /// the innermost loop does not read what it writes.
-    pub(in crate::emit) fn stays_apart(&self, stage: &Stage, at: &[Scalar]) -> bool {
+    pub(crate) fn stays_apart(&self, stage: &Stage, at: &[Scalar]) -> bool {
         let Some(axis) = stage.domain.iter().rfind(|axis| axis.extent > 1) else {
             return false;
         };
@@ -249,7 +249,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The elements by which an offset steps with the axis; `None` if not always by as many.
-    pub(in crate::emit) fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
+    pub(crate) fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
         let mut step = 0;
         for (leaf, coefficient) in linear.terms() {
             match leaf.kind() {

@@ -1,69 +1,39 @@
 //! From a stage, or the inner loops of one, to a program.
 
-use super::Ready;
+use super::VectorLoop;
 use super::access::PointerKey;
-use super::jam::Jam;
-use super::lanes::instruction;
-use super::opcodes;
 use super::prefetch::Run;
+use super::unroll_and_jam::Jam;
+use crate::emit::Emitter;
 use crate::emit::address::Linear;
 use crate::emit::vector::operands_first;
-use crate::emit::{Emitter, register};
-use crate::strip::program::{Class, Form, Id, Instruction, Operand, Program, Source, Step, Turns};
-use crate::strip::{Target, assemble};
-use rustc_hash::FxHashMap;
+use crate::target::Target;
+use crate::vector_ir::ops::{Op, is_float};
+use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 
-/// The values of a scalar at consecutive points. Parts of one register each; one part alone if all
-/// are the same.
-#[derive(Clone, Debug)]
-pub(super) struct Lanes {
-    pub(super) parts: Vec<Operand>,
-    /// Bytes of a lane; of a mask those of its lanes in AVX2, 0 in AVX-512.
-    pub(super) width: u8,
-}
-
-impl Lanes {
-    pub(super) fn new(parts: Vec<Operand>, width: u8) -> Lanes {
-        Lanes { parts, width }
-    }
-
-    pub(super) fn mask(parts: Vec<Operand>, width: u8) -> Lanes {
-        Lanes { parts, width }
-    }
-
-    pub(super) fn part(&self, part: usize) -> Operand {
-        self.parts[part.min(self.parts.len() - 1)]
-    }
-
-    pub(super) fn is_spread(&self) -> bool {
-        matches!(self.parts[..], [Operand::Spread(_)])
-    }
-}
-
-/// What the kernel hands to a strip, one word each.
+/// An argument of a vector loop: one word, which the kernel computes.
 pub(super) enum Argument<'n> {
     /// Where the elements begin.
-    Place {
+    Address {
         buffer: BufferId,
         linear: Linear<'n>,
         /// How the points of the axis that is cut move on.
         pace: Pace,
     },
-    /// How many points of the axis that is cut there are to do, less so many.
+    /// How many points of the axis that is cut there are to do, less `less`.
     Points { less: i64 },
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
-    /// A constant.
-    Bits(u64),
     /// Where the kernel puts what it collects, by number.
     Collected(usize),
     /// All bits, if those of these indices that read zero are in range; else none.
     Inside(&'n [Scalar]),
 }
 
-/// That each so many points of an axis move a place on by so many bytes.
+/// `points` points of an axis move an address on by `bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pace {
     pub(super) bytes: i64,
@@ -82,7 +52,7 @@ pub(super) struct Block {
     pub(super) axis: Option<AxisId>,
     steps: Vec<Step>,
     pub(super) moves: Vec<(u32, i32)>,
-    pub(super) turns: Option<Turns>,
+    pub(super) trips: Option<TripCount>,
     /// Points of the axis.
     pub(super) length: usize,
 }
@@ -101,8 +71,6 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) lane: Option<AxisId>,
     /// The points of that axis, if it has fewer than a register has lanes: others are left out.
     pub(super) few: Option<usize>,
-    /// Masks of so many lanes from the first on.
-    pub(super) first: FxHashMap<usize, Id>,
     pub(super) blocks: Vec<Block>,
     /// Which of them instructions go to.
     pub(super) at: usize,
@@ -118,10 +86,10 @@ pub(super) struct Builder<'b, 'n, 'f> {
     pub(super) collected: Vec<&'n Scalar>,
     /// Axes that have one value for now.
     pub(super) fixed: FxHashMap<AxisId, i64>,
-    known: FxHashMap<usize, (usize, Lanes)>,
+    known: FxHashMap<usize, (usize, Value)>,
     pub(super) order: Vec<usize>,
     /// What is evaluated whatever the guards say.
-    pub(super) certain: rustc_hash::FxHashSet<usize>,
+    pub(super) certain: FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
     scalars: FxHashMap<usize, u32>,
     /// Whether an index may be out of range.
@@ -140,7 +108,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         target: Target,
         stage: &'n Stage,
         (lanes, parts): (usize, usize),
-        certain: rustc_hash::FxHashSet<usize>,
+        certain: FxHashSet<usize>,
     ) -> Builder<'b, 'n, 'f> {
         Builder {
             emitter,
@@ -152,12 +120,11 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             parts,
             lane: None,
             few: None,
-            first: FxHashMap::default(),
             blocks: vec![Block {
                 axis: None,
                 steps: Vec::new(),
                 moves: Vec::new(),
-                turns: None,
+                trips: None,
                 length: 1,
             }],
             at: 0,
@@ -179,9 +146,11 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
 
     /// The strip of what has been built, on registers of so many bytes, inside so many loops of the kernel; `None`
     /// if there are too few registers.
-    pub(super) fn ready(self, outer: usize, bytes: usize) -> Option<Ready<'n>> {
-        Some(Ready {
-            code: assemble(&self.program, self.target)?,
+    pub(super) fn ready(mut self, outer: usize, bytes: usize) -> Option<VectorLoop<'n>> {
+        (self.program.lanes, self.program.parts) = (self.lanes, self.parts);
+        self.program.few = self.few;
+        Some(VectorLoop {
+            code: self.target.compile(&self.program)?,
             arguments: self.arguments,
             may_fault: self.may_fault,
             how: self.how,
@@ -191,14 +160,9 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         })
     }
 
-    /// Builds the loops over `outer`, and over `lane` if the target is written along it. Of the axis `cut`
-    /// only a part may have to be done.
-    pub(super) fn stage(
-        &mut self,
-        outer: &[Axis],
-        lane: Option<Axis>,
-        cut: Option<AxisId>,
-    ) -> Option<()> {
+    /// Builds the loops over `outer` and over `lane`, along which the target is written. Of the axis `cut` only a
+    /// part may have to be done.
+    pub(super) fn stage(&mut self, outer: &[Axis], lane: Axis, cut: Option<AxisId>) -> Option<()> {
         self.cut = cut;
         for axis in outer {
             match axis.extent {
@@ -206,9 +170,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
                 _ => self.open(*axis)?,
             }
         }
-        if let Some(lane) = lane {
-            self.open_lanes(lane)?;
-        }
+        self.open_lanes(lane)?;
         self.finish()
     }
 
@@ -224,22 +186,22 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         for axis in outer {
             self.open(*axis)?;
         }
-        self.turns_of_rows(lane)?;
+        self.jammed_loops(lane)?;
         self.close_all()
     }
 
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
         let step = i32::try_from(self.lanes * self.parts).ok()?;
         let extent = i32::try_from(lane.extent).ok()?;
-        let turns = match self.cut == Some(lane.id) {
-            true => Turns::LanesUntil {
+        let trips = match self.cut == Some(lane.id) {
+            true => TripCount::LanesUntil {
                 argument: self.points(step.into()),
                 extent,
                 step,
             },
-            false => Turns::Lanes { extent, step },
+            false => TripCount::Lanes { extent, step },
         };
-        self.push(lane, turns);
+        self.push(lane, trips);
         self.lane = Some(lane.id);
         Some(())
     }
@@ -247,7 +209,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     /// The value and its store, inside the loops that are open.
     fn finish(&mut self) -> Option<()> {
         let value = self.value(&self.stage.value)?;
-        self.store(&value)?;
+        self.store(value)?;
         if let Some(lane) = self.blocks.last().filter(|_| !self.runs.is_empty()) {
             self.fetch_ahead(lane.length)?;
         }
@@ -263,25 +225,24 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
     }
 
     pub(super) fn open(&mut self, axis: Axis) -> Option<()> {
-        let turns = match self.cut == Some(axis.id) {
-            true => Turns::Argument(self.points(0)),
-            false => Turns::Count(i32::try_from(axis.extent).ok()?),
+        let trips = match self.cut == Some(axis.id) {
+            true => TripCount::Argument(self.points(0)),
+            false => TripCount::Fixed(i32::try_from(axis.extent).ok()?),
         };
-        self.push(axis, turns);
+        self.push(axis, trips);
         Some(())
     }
 
     fn points(&mut self, less: i64) -> u32 {
-        self.arguments.push(Argument::Points { less });
-        self.arguments.len() as u32 - 1
+        self.argument(Argument::Points { less })
     }
 
-    pub(super) fn push(&mut self, axis: Axis, turns: Turns) {
+    pub(super) fn push(&mut self, axis: Axis, trips: TripCount) {
         self.blocks.push(Block {
             axis: Some(axis.id),
             steps: Vec::new(),
             moves: Vec::new(),
-            turns: Some(turns),
+            trips: Some(trips),
             length: axis.extent,
         });
         self.at = self.blocks.len() - 1;
@@ -303,9 +264,9 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         });
         self.at = depth - 1;
         let steps = &mut self.blocks[depth - 1].steps;
-        match block.turns {
-            Some(turns) => steps.push(Step::Loop {
-                turns,
+        match block.trips {
+            Some(trips) => steps.push(Step::Loop {
+                trips,
                 moves: block.moves,
                 body: block.steps,
             }),
@@ -318,17 +279,47 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         std::mem::replace(&mut self.at, block)
     }
 
-    pub(super) fn add(&mut self, i: Instruction) {
-        self.blocks[self.at].steps.push(Step::Do(i));
+    /// Puts an instruction without a result into the loop.
+    pub(super) fn add(&mut self, op: Op, ty: ElementType, operands: &[Value]) {
+        self.instruct(op, ty, operands, None);
     }
 
-    /// Bytes of the register that holds lanes of so many.
-    pub(super) fn bytes(&self, width: u8) -> u8 {
-        (self.lanes * usize::from(width)).max(16) as u8
+    /// Puts an instruction into the loop whose result is a new value.
+    pub(super) fn apply(&mut self, op: Op, ty: ElementType, operands: &[Value]) -> Value {
+        let to = self.program.value(match op {
+            Op::Compare(_) | Op::IsNonZero => Boolean,
+            _ => ty,
+        });
+        self.instruct(op, ty, operands, Some(to));
+        to
     }
 
-    pub(super) fn width(&self, ty: ElementType) -> u8 {
-        register(ty).bytes() as u8
+    /// `variable = op(operands)`
+    pub(super) fn assign(&mut self, op: Op, ty: ElementType, operands: &[Value], variable: Value) {
+        self.instruct(op, ty, operands, Some(variable));
+    }
+
+    fn instruct(&mut self, op: Op, ty: ElementType, operands: &[Value], to: Option<Value>) {
+        let number = self.program.instructions.len() as u32;
+        self.blocks[self.at].steps.push(Step::Do(number));
+        self.program.instructions.push(Instruction {
+            op,
+            ty,
+            operands: [0, 1, 2].map(|k| operands.get(k).copied()),
+            to,
+        });
+    }
+
+    /// A value that is the same throughout, which is in no loop.
+    pub(super) fn throughout(&mut self, op: Op, ty: ElementType) -> Value {
+        let to = self.program.value(ty);
+        self.program.instructions.push(Instruction {
+            op,
+            ty,
+            operands: [None; 3],
+            to: Some(to),
+        });
+        to
     }
 
     /// The innermost loop that a scalar depends on.
@@ -346,20 +337,20 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             && !self.emitter.facts.converts_halves(x)
     }
 
-    /// The lanes of a scalar.
-    pub(super) fn value(&mut self, root: &'n Scalar) -> Option<Lanes> {
+    /// The value of a scalar.
+    pub(super) fn value(&mut self, root: &'n Scalar) -> Option<Value> {
         for x in self.pending(root)? {
             let depth = self.depth(x);
             let before = std::mem::replace(&mut self.at, depth);
-            let lanes = self.compute(x)?;
+            let value = self.compute(x)?;
             self.at = before;
-            self.know(x, depth, lanes);
+            self.know(x, depth, value);
         }
-        self.lanes_of(root)
+        self.known_value(root)
     }
 
-    pub(super) fn know(&mut self, x: &Scalar, depth: usize, lanes: Lanes) {
-        self.known.insert(x.address(), (depth, lanes));
+    pub(super) fn know(&mut self, x: &Scalar, depth: usize, value: Value) {
+        self.known.insert(x.address(), (depth, value));
         self.order.push(x.address());
     }
 
@@ -384,17 +375,16 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         (order.len() <= MOST_NODES).then_some(order)
     }
 
-    /// The lanes of a scalar that has been computed, or is the same throughout.
-    pub(super) fn lanes_of(&mut self, x: &'n Scalar) -> Option<Lanes> {
-        if let Some((_, lanes)) = self.known.get(&x.address()) {
-            return Some(lanes.clone());
+    /// The value of a scalar that has been computed, or is the same throughout.
+    pub(super) fn known_value(&mut self, x: &'n Scalar) -> Option<Value> {
+        if let Some((_, value)) = self.known.get(&x.address()) {
+            return Some(*value);
         }
         if !self.is_invariant(x) || x.ty().is_packed() {
             return None;
         }
-        let width = self.width(x.ty());
         if let (Some(bits), true) = (x.as_const(), x.ty() != Boolean) {
-            return Some(self.constant(bits, width));
+            return Some(self.constant(bits, x.ty()));
         }
         // Computed ahead of its guard.
         if !self.certain.contains(&x.address()) && self.emitter.facts.has_effect(x) {
@@ -403,62 +393,63 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         let argument = match self.scalars.get(&x.address()) {
             Some(known) => *known,
             None => {
-                self.arguments.push(Argument::Scalar(x));
-                let argument = self.arguments.len() as u32 - 1;
+                let argument = self.argument(Argument::Scalar(x));
                 self.scalars.insert(x.address(), argument);
                 argument
             }
         };
         if x.ty() != Boolean {
-            let spread = self.program.spread(Source::Argument(argument), width);
-            return Some(Lanes::new(vec![spread], width));
+            return Some(self.throughout(Op::Argument(argument), x.ty()));
         }
-        if self.target == Target::Avx2 {
-            return None;
-        }
-        let mut mask = instruction(Form::Argument(argument), opcodes::NOT_MASK, 16);
-        let before = std::mem::replace(&mut self.at, 0);
-        mask.to = Some(self.program.value(Class::Mask));
-        self.add(mask);
-        self.at = before;
-        let lanes = Lanes::mask(mask.to.map(Operand::Value).into_iter().collect(), 0);
-        self.known.insert(x.address(), (0, lanes.clone()));
-        Some(lanes)
+        let before = self.go_to(0);
+        let mask = self.apply(Op::MaskArgument(argument), Boolean, &[]);
+        self.go_to(before);
+        self.known.insert(x.address(), (0, mask));
+        Some(mask)
     }
 
-    fn compute(&mut self, x: &'n Scalar) -> Option<Lanes> {
+    /// The number of a new argument.
+    pub(super) fn argument(&mut self, argument: Argument<'n>) -> u32 {
+        self.arguments.push(argument);
+        self.arguments.len() as u32 - 1
+    }
+
+    fn compute(&mut self, x: &'n Scalar) -> Option<Value> {
         if x.ty().is_packed() {
             return None;
         }
-        if let Some([sum, a, b]) = x.as_sum().filter(|_| opcodes::is_float(x.ty())) {
-            let (sum, a, b) = (self.lanes_of(sum)?, self.lanes_of(a)?, self.lanes_of(b)?);
-            return Some(self.multiply_add(&a, &b, &sum));
+        if let Some([sum, a, b]) = x.as_sum().filter(|_| is_float(x.ty())) {
+            let sum = self.known_value(sum)?;
+            let (a, b) = (self.known_value(a)?, self.known_value(b)?);
+            return Some(self.apply(Op::MulAdd, x.ty(), &[a, b, sum]));
         }
         match x.kind() {
             Kind::Load { buffer, at } => self.load(x, *buffer, at),
             Kind::Unary(op, a) => {
-                let a = self.lanes_of(a)?;
-                self.unary(*op, x.ty(), &a)
+                let a = self.known_value(a)?;
+                self.unary(*op, x.ty(), a)
             }
             Kind::Binary(op, a, b) => {
                 let (ty, bits) = (a.ty(), b.as_const());
-                let (a, b) = (self.lanes_of(a)?, self.lanes_of(b)?);
-                self.binary(*op, ty, &a, &b, bits)
+                let operands = [self.known_value(a)?, self.known_value(b)?];
+                self.binary(*op, ty, operands, bits)
             }
             Kind::Select(c, yes, no) => {
-                let (c, yes) = (self.lanes_of(c)?, self.lanes_of(yes)?);
-                let no = self.lanes_of(no)?;
-                self.select(&c, x.ty(), &yes, &no)
+                let operands = [c, yes, no].map(|x| self.known_value(x));
+                let [Some(c), Some(yes), Some(no)] = operands else {
+                    return None;
+                };
+                Some(self.apply(Op::Select, x.ty(), &[c, yes, no]))
             }
             Kind::Cast(a) => {
                 let from = a.ty();
-                let a = self.lanes_of(a)?;
-                self.cast(&a, from, x.ty())
+                let a = self.known_value(a)?;
+                self.cast(a, from, x.ty())
             }
             Kind::Bitcast(a) => {
                 let from = a.ty();
-                let a = self.lanes_of(a)?;
-                self.bitcast(&a, from, x.ty())
+                let a = self.known_value(a)?;
+                Some(self.bitcast(a, from, x.ty()))
             }
             Kind::Reduce { .. } => self.fold(x),
             Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => None,

@@ -6,8 +6,9 @@
 //! What is left of the rows after all turns of the loop is done once more behind it. So windows over images
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
-use super::build::{Builder, Lanes};
-use crate::strip::program::{Access, Turns};
+use super::build::Builder;
+use crate::vector_ir::ops::Op;
+use crate::vector_ir::program::{TripCount, Value};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar};
@@ -31,11 +32,11 @@ pub(super) struct Jam<'n> {
     /// Of what is the same along the row, so many points stay in registers; others are loaded for each use.
     most_kept: usize,
     /// What rows may have in common, with how deep inside loops it was loaded; while they fold.
-    loads: Option<Vec<(usize, Place, Lanes)>>,
+    loads: Option<Vec<(usize, Load, Value)>>,
 }
 
-/// Where elements are loaded from, how far they are apart, and what they are.
-type Place = (Access, i64, ElementType);
+/// A load, and the type of its elements.
+type Load = (Op, ElementType);
 
 /// Registers for what is neither a sum nor kept: what is being loaded, and what becomes of a sum.
 const OTHERS: usize = 3;
@@ -131,14 +132,14 @@ fn behind<'n>(
 
 impl<'n> Builder<'_, 'n, '_> {
     /// Opens the loop over the turns of rows, and builds it and what is left; `lane` is the axis inside.
-    pub(super) fn turns_of_rows(&mut self, lane: Axis) -> Option<()> {
+    pub(super) fn jammed_loops(&mut self, lane: Axis) -> Option<()> {
         let block = self.blocks.len();
         let jam = self.jam.as_mut()?;
         jam.block = block;
         let (axis, extent, each) = (jam.axis, jam.extent, jam.each);
-        let turns = Turns::Count(i32::try_from(extent / each).ok()?);
+        let trips = TripCount::Fixed(i32::try_from(extent / each).ok()?);
         let rows = Axis { id: axis, extent };
-        self.push(rows, turns);
+        self.push(rows, trips);
         self.open_lanes(lane)?;
         self.all_rows()?;
         self.close();
@@ -162,7 +163,7 @@ impl<'n> Builder<'_, 'n, '_> {
     }
 
     /// How the rows move: the loop that moves them, by how many points, and which point this one is.
-    pub(super) fn place_of_row(&self, axis: AxisId) -> Option<(usize, i64, i64)> {
+    pub(super) fn jammed_axis(&self, axis: AxisId) -> Option<(usize, i64, i64)> {
         let jam = self.jam.as_ref().filter(|jam| jam.axis == axis)?;
         Some((jam.block, jam.each as i64, jam.row as i64))
     }
@@ -176,13 +177,13 @@ impl<'n> Builder<'_, 'n, '_> {
             let mark = self.order.len();
             self.know(fold, self.blocks.len() - 1, sum);
             let value = self.value(&self.stage.value)?;
-            self.store(&value)?;
+            self.store(value)?;
             self.forget(mark, &[]);
         }
         Some(())
     }
 
-    fn folds_of_rows(&mut self, fold: &'n Scalar) -> Option<Vec<Lanes>> {
+    fn folds_of_rows(&mut self, fold: &'n Scalar) -> Option<Vec<Value>> {
         let Kind::Reduce {
             op,
             axes,
@@ -192,7 +193,7 @@ impl<'n> Builder<'_, 'n, '_> {
         else {
             return None;
         };
-        let start = self.lanes_of(init)?;
+        let start = self.known_value(init)?;
         let (rows, behind) = self
             .jam
             .as_ref()
@@ -206,7 +207,7 @@ impl<'n> Builder<'_, 'n, '_> {
                 let point = time.checked_sub(row * behind).filter(|k| *k < points);
                 let Some(point) = point else { continue };
                 self.jam.as_mut()?.row = rows.start + row;
-                *sum = self.fold_point(*op, fold.ty(), axes, point, sum, body)?;
+                *sum = self.fold_point(*op, fold.ty(), axes, point, *sum, body)?;
             }
             // What the next points read is something else, but for weights.
             let loads = self.jam.as_mut()?.loads.as_mut()?;
@@ -219,34 +220,32 @@ impl<'n> Builder<'_, 'n, '_> {
         Some(sums)
     }
 
-    /// What has been loaded from there already, for another row or for all.
-    fn in_common(&self, place: Place) -> Option<Lanes> {
+    /// The value that the load gave already, for another row or for all.
+    fn in_common(&self, load: Load) -> Option<Value> {
         let mut loads = self.jam.iter().flat_map(|jam| &jam.loads).flatten();
-        let is_known = |(at, known, _): &&(usize, Place, Lanes)| *at == self.at && *known == place;
-        loads.find(is_known).map(|(.., lanes)| lanes.clone())
+        let known = loads.find(|(at, known, _)| *at == self.at && *known == load);
+        known.map(|(.., value)| *value)
     }
 
-    /// Loads what a fold reads, and keeps it for the other rows.
-    pub(super) fn load_in_common(
-        &mut self,
-        place: Place,
-        load: impl FnOnce(&mut Self) -> Option<Lanes>,
-    ) -> Option<Lanes> {
+    /// A load, which other rows of a fold share.
+    pub(super) fn load_in_common(&mut self, op: Op, ty: ElementType) -> Value {
         let depth = self.blocks.len() - 1;
         let loads = |jam: &Jam<'_>| Some((jam.loads.as_ref()?.len(), jam.most_kept));
         let Some((kept, most_kept)) = self.jam.as_ref().and_then(loads) else {
-            return load(self);
+            return self.apply(op, ty, &[]);
         };
-        if let Some(known) = self.in_common(place) {
-            return Some(known);
+        if let Some(known) = self.in_common((op, ty)) {
+            return known;
         }
         if self.at < depth && kept >= most_kept {
             self.at = depth;
-            return load(self);
+            return self.apply(op, ty, &[]);
         }
-        let loaded = load(self)?;
-        let loads = self.jam.as_mut()?.loads.as_mut()?;
-        loads.push((self.at, place, loaded.clone()));
-        Some(loaded)
+        let loaded = self.apply(op, ty, &[]);
+        let loads = self.jam.as_mut().and_then(|jam| jam.loads.as_mut());
+        loads
+            .into_iter()
+            .for_each(|loads| loads.push((self.at, (op, ty), loaded)));
+        loaded
     }
 }

@@ -1,8 +1,11 @@
 //! Instructions as a disassembler reads them.
 
+use super::super::Target;
+use super::assemble::assemble;
 use super::encode::*;
-use super::program::*;
-use super::{Target, assemble};
+use super::machine::*;
+use crate::vector_ir::ops::{Access, Gather};
+use crate::vector_ir::program::TripCount;
 use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};
 
 fn text(emit: impl FnOnce(&mut Assembler)) -> Vec<String> {
@@ -66,8 +69,22 @@ fn operands_in_memory() {
     let found = text(|code| {
         code.evex(ADD, 64, 1, 2, Last::Memory(at(3, 4, 0)), Extra::default());
         code.evex(ADD, 64, 1, 2, Last::Memory(at(13, 8, 64)), masked);
-        code.evex(ADD, 64, 1, 2, Last::Spread(at(12, 0, 4)), Extra::default());
-        code.evex(ADD, 32, 1, 2, Last::Spread(at(7, 0, 0)), Extra::default());
+        code.evex(
+            ADD,
+            64,
+            1,
+            2,
+            Last::Broadcast(at(12, 0, 4)),
+            Extra::default(),
+        );
+        code.evex(
+            ADD,
+            32,
+            1,
+            2,
+            Last::Broadcast(at(7, 0, 0)),
+            Extra::default(),
+        );
         code.evex(
             BROADCAST,
             64,
@@ -217,7 +234,7 @@ fn sum() -> Program {
     };
     let [a, b] = [0, 1].map(|pointer| {
         let to = program.value(Class::Vector);
-        let mut load = instruction(Form::Load, LOAD);
+        let mut load = whole(Form::Load, LOAD);
         load.to = Some(to);
         load.access = Some(Access {
             pointer,
@@ -227,11 +244,11 @@ fn sum() -> Program {
         program.steps.push(Step::Do(load));
         Some(Operand::Value(to))
     });
-    let mut add = instruction(Form::Three, ADD);
+    let mut add = whole(Form::Three, ADD);
     add.from = [a, b, None];
     add.to = Some(program.value(Class::Vector));
     program.steps.push(Step::Do(add));
-    let mut store = instruction(Form::Store, STORE);
+    let mut store = whole(Form::Store, STORE);
     store.from[0] = add.to.map(Operand::Value);
     store.access = Some(Access {
         pointer: 2,
@@ -245,19 +262,8 @@ fn sum() -> Program {
 const LOAD: Opcode = opcode(0, 1, false, 0x10);
 const STORE: Opcode = opcode(0, 1, false, 0x11);
 
-fn instruction(form: Form, op: Opcode) -> Instruction {
-    Instruction {
-        form,
-        op,
-        bytes: 32,
-        to: None,
-        from: [None; 3],
-        mask: None,
-        zeroing: false,
-        immediate: None,
-        access: None,
-        spreads: 0,
-    }
+fn whole(form: Form, op: Opcode) -> Instruction {
+    instruction(form, op, 32)
 }
 
 /// The instruction of that number in a program without loops.
@@ -268,9 +274,9 @@ fn at_step(program: &mut Program, number: usize) -> &mut Instruction {
     }
 }
 
-fn in_loop(mut program: Program, turns: Turns, moves: Vec<(u32, i32)>) -> Program {
+fn in_loop(mut program: Program, trips: TripCount, moves: Vec<(u32, i32)>) -> Program {
     let body = std::mem::take(&mut program.steps);
-    program.steps = vec![Step::Loop { turns, moves, body }];
+    program.steps = vec![Step::Loop { trips, moves, body }];
     program
 }
 
@@ -295,27 +301,30 @@ fn what_has_no_encoding_is_refused() {
         ("nothing to store", |p| at_step(p, 3).from[0] = None),
         ("no place for the result", |p| at_step(p, 2).to = None),
         ("a value that there is not", |p| {
-            at_step(p, 3).from[0] = Some(Operand::Spread(0));
-            p.spreads.push(Spread {
+            at_step(p, 3).from[0] = Some(Operand::Broadcast(0));
+            p.broadcasts.push(Broadcast {
                 source: Source::Argument(u32::MAX),
                 width: 4,
             });
         }),
         ("registers of 24 bytes", |p| at_step(p, 2).bytes = 24),
         ("elements that no index was checked for", |p| {
-            let elements = LookUp {
-                first: 0,
-                index_bytes: 4,
-                by: 4,
-                apart: 0,
-                down: 0,
-                columns: 0,
-                width: 4,
-                lanes: 8,
-            };
-            p.looks_up = true;
             let load = at_step(p, 0);
-            load.form = Form::LookUp(elements);
+            let gather = Gather {
+                access: load.access.unwrap(),
+                index_bytes: 4,
+                index_step: 4,
+                column_bytes: 0,
+                row_bytes: 0,
+                columns: 0,
+            };
+            load.form = Form::Lookup(Lookup {
+                first: 0,
+                lanes: 8,
+                width: 4,
+                gather,
+            });
+            p.has_indices = true;
         }),
     ];
     for (what, spoil) in spoiled {
@@ -327,15 +336,15 @@ fn what_has_no_encoding_is_refused() {
 
 #[test]
 fn loops_beyond_32_bits_are_refused() {
-    let assembles = |turns, moves| {
-        let program = in_loop(sum(), turns, moves);
+    let assembles = |trips, moves| {
+        let program = in_loop(sum(), trips, moves);
         assemble(&program, Target::Avx2).is_some()
     };
-    assert!(assembles(Turns::Count(1 << 20), vec![(0, 1 << 10)]));
-    assert!(!assembles(Turns::Count(1 << 21), vec![(0, 1 << 10)]));
-    assert!(!assembles(Turns::Count(0), vec![]));
-    assert!(!assembles(Turns::Count(2), vec![(9, 8)]));
-    let lanes = |extent, step| Turns::Lanes { extent, step };
+    assert!(assembles(TripCount::Fixed(1 << 20), vec![(0, 1 << 10)]));
+    assert!(!assembles(TripCount::Fixed(1 << 21), vec![(0, 1 << 10)]));
+    assert!(!assembles(TripCount::Fixed(0), vec![]));
+    assert!(!assembles(TripCount::Fixed(2), vec![(9, 8)]));
+    let lanes = |extent, step| TripCount::Lanes { extent, step };
     assert!(assembles(lanes(100, 8), vec![]));
     assert!(!assembles(lanes(i32::MAX, 8), vec![]));
     assert!(assembles(lanes(7, 8), vec![]));
@@ -356,7 +365,7 @@ fn more_registers_than_there_are_is_refused() {
     let values: Vec<_> = (0..40).map(|_| program.value(Class::Vector)).collect();
     for (form, op) in [(Form::Load, LOAD), (Form::Store, STORE)] {
         for value in &values {
-            let mut i = instruction(form, op);
+            let mut i = whole(form, op);
             i.access = Some(access);
             match form {
                 Form::Load => i.to = Some(*value),

@@ -1,30 +1,26 @@
 //! Which instruction does what. `None` where the target has none.
 
-use crate::strip::{Opcode, Target, opcode};
-use vinelift_nest::Binary;
-use vinelift_tensor::ElementType::{self, F32, F64};
+use super::super::Target;
+use super::encode::{Opcode, opcode};
+use crate::vector_ir::ops::{Comparison, Op, is_float};
+use vinelift_tensor::ElementType::{self, *};
 
 /// On `f32` or `f64`: prefix `66` for the latter.
 pub(super) fn float(width: u8, code: u8) -> Opcode {
     opcode(u8::from(width == 8), 1, width == 8, code)
 }
 
-pub(super) fn is_float(ty: ElementType) -> bool {
-    matches!(ty, F32 | F64)
-}
-
 /// Arithmetic of two operands.
-pub(super) fn binary(op: Binary, ty: ElementType, width: u8, target: Target) -> Option<Opcode> {
-    use Binary::*;
+pub(super) fn binary(op: Op, ty: ElementType, width: u8, target: Target) -> Option<Opcode> {
     if is_float(ty) {
         let code = match op {
-            Add => 0x58,
-            Sub => 0x5c,
-            Mul => 0x59,
-            Div => 0x5e,
+            Op::Add => 0x58,
+            Op::Sub => 0x5c,
+            Op::Mul => 0x59,
+            Op::Div => 0x5e,
             // The second operand if one is NaN or both are zeros.
-            Min => 0x5d,
-            Max => 0x5f,
+            Op::Min => 0x5d,
+            Op::Max => 0x5f,
             _ => return None,
         };
         return Some(float(width, code));
@@ -36,25 +32,25 @@ pub(super) fn binary(op: Binary, ty: ElementType, width: u8, target: Target) -> 
     };
     let signed = ty.is_signed_integer();
     Some(match op {
-        Add => by_width([0xfc, 0xfd, 0xfe, 0xd4]),
-        Sub => by_width([0xf8, 0xf9, 0xfa, 0xfb]),
-        Mul => match width {
+        Op::Add => by_width([0xfc, 0xfd, 0xfe, 0xd4]),
+        Op::Sub => by_width([0xf8, 0xf9, 0xfa, 0xfb]),
+        Op::Mul => match width {
             2 => opcode(1, 1, false, 0xd5),
             4 => opcode(1, 2, false, 0x40),
             8 if is_512 => opcode(1, 2, true, 0x40),
             _ => return None,
         },
-        And => opcode(1, 1, width == 8, 0xdb),
-        Or => opcode(1, 1, width == 8, 0xeb),
-        Xor => opcode(1, 1, width == 8, 0xef),
-        Min | Max => match (width, signed) {
-            (1, true) => opcode(1, 2, false, if op == Min { 0x38 } else { 0x3c }),
-            (1, false) => opcode(1, 1, false, if op == Min { 0xda } else { 0xde }),
-            (2, true) => opcode(1, 1, false, if op == Min { 0xea } else { 0xee }),
-            (2, false) => opcode(1, 2, false, if op == Min { 0x3a } else { 0x3e }),
+        Op::And => opcode(1, 1, width == 8, 0xdb),
+        Op::Or => opcode(1, 1, width == 8, 0xeb),
+        Op::Xor => opcode(1, 1, width == 8, 0xef),
+        Op::Min | Op::Max => match (width, signed) {
+            (1, true) => opcode(1, 2, false, if op == Op::Min { 0x38 } else { 0x3c }),
+            (1, false) => opcode(1, 1, false, if op == Op::Min { 0xda } else { 0xde }),
+            (2, true) => opcode(1, 1, false, if op == Op::Min { 0xea } else { 0xee }),
+            (2, false) => opcode(1, 2, false, if op == Op::Min { 0x3a } else { 0x3e }),
             (8, _) if !is_512 => return None,
-            (_, true) => opcode(1, 2, width == 8, if op == Min { 0x39 } else { 0x3d }),
-            (_, false) => opcode(1, 2, width == 8, if op == Min { 0x3b } else { 0x3f }),
+            (_, true) => opcode(1, 2, width == 8, if op == Op::Min { 0x39 } else { 0x3d }),
+            (_, false) => opcode(1, 2, width == 8, if op == Op::Min { 0x3b } else { 0x3f }),
         },
         _ => return None,
     })
@@ -77,63 +73,32 @@ pub(super) fn shift(left: bool, signed: bool, width: u8, target: Target) -> Opti
     Some((opcode(1, 1, width == 8, code), digit))
 }
 
-/// How numbers compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
+/// Of bits, in lanes of `width` bytes.
+pub(super) fn bitwise(op: Op, width: u8) -> Option<Opcode> {
+    binary(op, U64, width, Target::Avx512)
 }
 
-impl Order {
-    pub(super) fn of(op: Binary) -> Option<Order> {
-        Some(match op {
-            Binary::Eq => Order::Eq,
-            Binary::Ne => Order::Ne,
-            Binary::Lt => Order::Lt,
-            Binary::Le => Order::Le,
-            Binary::Gt => Order::Gt,
-            Binary::Ge => Order::Ge,
-            _ => return None,
-        })
+/// For comparisons of floats: false where one is NaN, but for `NotEqual`.
+pub(super) fn float_order(comparison: Comparison) -> u8 {
+    match comparison {
+        Comparison::Equal => 0x00,
+        Comparison::Less => 0x11,
+        Comparison::LessOrEqual => 0x12,
+        Comparison::NotEqual => 0x04,
+        Comparison::GreaterOrEqual => 0x1d,
+        Comparison::Greater => 0x1e,
     }
+}
 
-    /// The order that the operands have the other way round.
-    pub(super) fn mirrored(self) -> Order {
-        match self {
-            Order::Lt => Order::Gt,
-            Order::Le => Order::Ge,
-            Order::Gt => Order::Lt,
-            Order::Ge => Order::Le,
-            same => same,
-        }
-    }
-
-    /// For comparisons of floats: false where one is NaN, but for `Ne`.
-    pub(super) fn of_floats(self) -> u8 {
-        match self {
-            Order::Eq => 0x00,
-            Order::Lt => 0x11,
-            Order::Le => 0x12,
-            Order::Ne => 0x04,
-            Order::Ge => 0x1d,
-            Order::Gt => 0x1e,
-        }
-    }
-
-    /// For AVX-512's comparisons of integers.
-    pub(super) fn of_integers(self) -> u8 {
-        match self {
-            Order::Eq => 0,
-            Order::Lt => 1,
-            Order::Le => 2,
-            Order::Ne => 4,
-            Order::Ge => 5,
-            Order::Gt => 6,
-        }
+/// For AVX-512's comparisons of integers.
+pub(super) fn integer_order(comparison: Comparison) -> u8 {
+    match comparison {
+        Comparison::Equal => 0,
+        Comparison::Less => 1,
+        Comparison::LessOrEqual => 2,
+        Comparison::NotEqual => 4,
+        Comparison::GreaterOrEqual => 5,
+        Comparison::Greater => 6,
     }
 }
 
@@ -249,7 +214,6 @@ pub(super) fn narrow(from: u8, to: u8) -> Option<Opcode> {
 
 /// Conversions between numbers of 32 and 64 bits; `None` for what only AVX-512 has.
 pub(super) fn convert(from: ElementType, to: ElementType, target: Target) -> Option<Opcode> {
-    use ElementType::*;
     let is_512 = target == Target::Avx512;
     Some(match (from, to) {
         (I32, F32) => opcode(0, 1, false, 0x5b),
@@ -301,14 +265,14 @@ pub(super) fn absolute(width: u8, target: Target) -> Option<Opcode> {
 }
 
 /// Of masks of AVX-512.
-pub(super) fn masks(op: Binary) -> Option<Opcode> {
+pub(super) fn masks(op: Op) -> Option<Opcode> {
     let code = match op {
-        Binary::And | Binary::Min => 0x41,
-        Binary::Or | Binary::Max => 0x45,
-        Binary::Xor | Binary::Ne => 0x47,
-        Binary::Eq => 0x46,
+        Op::And => 0x41,
+        Op::Or => 0x45,
+        Op::Xor => 0x47,
+        Op::Compare(Comparison::Equal) => 0x46,
         // `!x & y`
-        Binary::Lt => 0x42,
+        Op::Compare(Comparison::Less) => 0x42,
         _ => return None,
     };
     Some(opcode(0, 1, true, code))
@@ -317,7 +281,7 @@ pub(super) fn masks(op: Binary) -> Option<Opcode> {
 pub(super) const NOT_MASK: Opcode = opcode(0, 1, true, 0x44);
 
 /// One element in all lanes.
-pub(super) fn spread(width: u8, target: Target) -> Opcode {
+pub(super) fn broadcast(width: u8, target: Target) -> Opcode {
     let code = match width {
         1 => 0x78,
         2 => 0x79,

@@ -13,11 +13,11 @@ const MOST_COLUMNS: usize = 32;
 
 /// Rows of few columns that lanes run over; none if there are no columns.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Rows {
+pub(super) struct LaneRows {
     pub(super) columns: u8,
     /// Bytes from row to row, and from column to column.
-    pub(super) down: i32,
-    pub(super) apart: u8,
+    pub(super) row_bytes: i32,
+    pub(super) column_bytes: u8,
 }
 
 /// The part of `x` that is `lane / n` or `lane % n`, and that number.
@@ -80,8 +80,8 @@ impl<'n> Builder<'_, 'n, '_> {
         linear: Linear<'n>,
         lane: AxisId,
         width: u8,
-    ) -> Option<(Rows, Linear<'n>)> {
-        let mut rows = Rows::default();
+    ) -> Option<(LaneRows, Linear<'n>)> {
+        let mut rows = LaneRows::default();
         for (leaf, k) in linear.terms() {
             let Some((op, columns)) = of_lane(leaf, lane) else {
                 continue;
@@ -94,8 +94,8 @@ impl<'n> Builder<'_, 'n, '_> {
             }
             rows.columns = columns;
             match op {
-                Binary::Div => rows.down = i32::try_from(k.checked_mul(width.into())?).ok()?,
-                _ if k == 1 => rows.apart = width,
+                Binary::Div => rows.row_bytes = i32::try_from(k.checked_mul(width.into())?).ok()?,
+                _ if k == 1 => rows.column_bytes = width,
                 _ => return None,
             }
         }
@@ -108,7 +108,7 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         }
         // The rows of a turn lie at offsets that instructions have room for.
-        let is_near = rows.down.unsigned_abs() <= MOST_DOWN;
+        let is_near = rows.row_bytes.unsigned_abs() <= MOST_DOWN;
         is_near.then(|| (rows, linear.without(|x| of_lane(x, lane).is_some())))
     }
 }

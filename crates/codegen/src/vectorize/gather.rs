@@ -4,16 +4,14 @@
 //! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
 //! the kernel does all points of the strip again, in the exact way.
 
-use super::build::{Block, Builder, Lanes, Pace};
-use super::lanes::instruction;
-use super::opcodes;
+use super::build::{Block, Builder, Pace};
+use crate::emit::Emitter;
 use crate::emit::address::Linear;
 use crate::emit::checked::how_checked;
 use crate::emit::stage::reads_zero;
 use crate::emit::vector::Plan;
-use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Check, Class, Compared, Form, LookUp};
-use crate::strip::{Target, limit};
+use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
+use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
 use vinelift_tensor::ElementType::{I32, I64};
@@ -40,7 +38,7 @@ impl<'n> Emitter<'n, '_> {
                 continue;
             }
             if let Kind::Wrap(wrap) = x.kind() {
-                widest = widest.max(register(wrap.narrow().ty()).bytes() as usize);
+                widest = widest.max(lane_bytes(wrap.narrow().ty()).into());
             }
             open.extend(x.children());
         }
@@ -49,13 +47,13 @@ impl<'n> Emitter<'n, '_> {
 }
 
 impl<'n> Builder<'_, 'n, '_> {
-    /// The lanes of `x`, which is `buffer[at]`.
-    pub(super) fn look_up(
+    /// The value of `x`, which is `buffer[at]`.
+    pub(super) fn gather(
         &mut self,
         x: &'n Scalar,
         buffer: BufferId,
         at: &'n [Scalar],
-    ) -> Option<Lanes> {
+    ) -> Option<Value> {
         let lane = self.lane?;
         let Found {
             wrap,
@@ -63,8 +61,9 @@ impl<'n> Builder<'_, 'n, '_> {
             index,
             rest,
         } = self.found(buffer, at)?;
-        let width = self.width(x.ty());
-        let bytes = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
+        let ty = x.ty();
+        let width = lane_bytes(ty);
+        let index_step = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
         let extent = wrap.extent;
         if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
             return None;
@@ -72,27 +71,28 @@ impl<'n> Builder<'_, 'n, '_> {
         let (rows, rest) = self.by_rows(rest, lane, width)?;
         let pace = match rows.columns {
             columns if columns > 0 && self.cut == Some(lane) => Pace {
-                bytes: rows.down.into(),
+                bytes: rows.row_bytes.into(),
                 points: columns.into(),
             },
             _ => Pace::STILL,
         };
         let (access, step) = self.access_of(buffer, rest, pace)?;
-        if bytes < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
+        if index_step < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
             return None;
         }
-        let apart = if step == 1 { width } else { rows.apart };
-        let index_bytes = self.width(index.ty());
-        let is_row = by == 1 && (apart, rows.columns) == (0, 0);
-        let keeps = is_row && self.keeps_row(extent, width, index_bytes);
+        let column_bytes = if step == 1 { width } else { rows.column_bytes };
+        let index_bytes = lane_bytes(index.ty());
+        let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
+        let registers = [self.lanes, self.parts];
+        let holds = { self.target }.holds_table(registers, extent, width, index_bytes);
+        let keeps = is_row && holds;
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
         let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
         let permutes = keeps && row_depth < innermost;
 
-        let lanes = self.lanes as u8;
         self.check(wrap, index, permutes)?;
-        self.program.looks_up = true;
+        self.program.has_indices = true;
         let is_known = self.emitter.never_faults(wrap);
         let kept = match (permutes, is_known) {
             (true, true) => ", rows in registers",
@@ -102,29 +102,24 @@ impl<'n> Builder<'_, 'n, '_> {
         let checked = how_checked(is_known);
         self.how = format!("{checked}{kept}");
         if permutes {
-            let row = self.row(access, extent, width, row_depth)?;
-            return self.permuted(&row, index_bytes, width);
+            let before = self.go_to(row_depth);
+            let extent = u32::try_from(extent).ok()?;
+            let table = self.apply(Op::LoadTable { access, extent }, ty, &[]);
+            self.go_to(before);
+            return Some(self.apply(Op::TableLookup { index_bytes }, ty, &[table]));
         }
-        let mut parts = Vec::with_capacity(self.parts);
-        for part in 0..self.parts {
-            let elements = LookUp {
-                first: u8::try_from(part * self.lanes).ok()?,
-                index_bytes,
-                by: bytes,
-                apart,
-                down: rows.down,
-                columns: rows.columns,
-                width,
-                lanes,
-            };
-            let mut i = instruction(Form::LookUp(elements), opcodes::NOT_MASK, 16);
-            i.access = Some(Access {
+        let gather = Gather {
+            access: Access {
                 step: if step == 1 { width } else { 0 },
                 ..access
-            });
-            parts.push(self.give(i, Class::Vector));
-        }
-        Some(Lanes::new(parts, width))
+            },
+            index_bytes,
+            index_step,
+            column_bytes,
+            row_bytes: rows.row_bytes,
+            columns: rows.columns,
+        };
+        Some(self.apply(Op::Gather(gather), ty, &[]))
     }
 
     /// How `buffer[at]` is such a load.
@@ -183,9 +178,7 @@ impl<'n> Builder<'_, 'n, '_> {
             return None;
         }
         let (access, step) = self.access(*buffer, at)?;
-        let width = self.width(index.ty());
-        let bytes = self.lanes * usize::from(width);
-        if step != 1 || !(16..=self.target.bytes()).contains(&bytes) {
+        if step != 1 {
             return None;
         }
         let is_known = self.emitter.never_faults(wrap);
@@ -193,28 +186,18 @@ impl<'n> Builder<'_, 'n, '_> {
         if !is_known && !Effects::of_stage(self.stage).may_repeat() {
             return None;
         }
-        let form = Form::Check(Check {
-            registers: u8::try_from(self.parts).ok()?,
+        let check = IndexCheck {
+            access,
+            extent: wrap.extent as u64,
             compared: match is_known {
                 true => Compared::Never,
-                // Permutations stay in the row whatever an index is.
-                false if permutes => Compared::ByRegisters,
+                // Look-ups stay in the table whatever an index is.
+                false if permutes => Compared::ByVectors,
                 false => Compared::WhenUsed(i32::try_from(wrap.extent).ok()?),
             },
             negative: wrap.policy.negative,
-        });
-        let mut i = instruction(form, opcodes::compare_integers(false, width), bytes as u8);
-        let limit = self.constant(limit(wrap.extent as u64, self.target), width);
-        i.from[0] = Some(limit.part(0));
-        i.access = Some(Access {
-            step: width,
-            ..access
-        });
-        let class = match self.target {
-            Target::Avx512 => Class::Mask,
-            Target::Avx2 => Class::Vector,
         };
-        self.give(i, class);
+        self.add(Op::CheckIndices(check), index.ty(), &[]);
         self.may_fault |= !is_known;
         Some(())
     }

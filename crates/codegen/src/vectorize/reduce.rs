@@ -1,11 +1,9 @@
 //! Folds in every lane, with a loop or without.
 
-use super::build::{Builder, Lanes};
-use super::lanes::instruction;
-use super::opcodes;
+use super::build::Builder;
 use crate::emit::vector::operands_first;
-use crate::strip::program::{Class, Form, Instruction, Operand};
-use crate::strip::{Opcode, Target};
+use crate::vector_ir::ops::{Op, is_float};
+use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, Binary, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
@@ -16,7 +14,7 @@ const MOST_SMALL_UNROLLED: usize = 50;
 const SMALL: usize = 4;
 impl<'n> Builder<'_, 'n, '_> {
     /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.
-    pub(super) fn fold(&mut self, x: &'n Scalar) -> Option<Lanes> {
+    pub(super) fn fold(&mut self, x: &'n Scalar) -> Option<Value> {
         let Kind::Reduce {
             op,
             axes,
@@ -30,7 +28,7 @@ impl<'n> Builder<'_, 'n, '_> {
         if self.at + 1 != self.blocks.len() {
             return None;
         }
-        let start = self.lanes_of(init)?;
+        let start = self.known_value(init)?;
         if axes.iter().any(|axis| axis.extent == 0) {
             return Some(start);
         }
@@ -39,13 +37,15 @@ impl<'n> Builder<'_, 'n, '_> {
         if self.is_unrolled(points, body) {
             return self.fold_unrolled(*op, ty, axes, start, body);
         }
-        let code =
-            opcodes::binary(*op, ty, self.width(ty), self.target).filter(|_| ty != Boolean)?;
-        let factors = body.as_term();
-        if factors.is_some() && !opcodes::is_float(ty) {
+        let op = Op::of_binary(*op).filter(|_| ty != Boolean)?;
+        if matches!(op, Op::Compare(_)) {
             return None;
         }
-        let sum = self.variables(&start)?;
+        let factors = body.as_term();
+        if factors.is_some() && !is_float(ty) {
+            return None;
+        }
+        let sum = self.apply(Op::Variable, ty, &[start]);
         let depth = self.blocks.len();
         for axis in axes {
             match axis.extent {
@@ -56,11 +56,11 @@ impl<'n> Builder<'_, 'n, '_> {
         match factors {
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                self.accumulate_product(&sum, &a, &b);
+                self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
             }
             None => {
                 let next = self.value(body)?;
-                self.accumulate(code, &sum, &next);
+                self.assign(op, ty, &[sum, next], sum);
             }
         }
         while self.blocks.len() > depth {
@@ -86,13 +86,13 @@ impl<'n> Builder<'_, 'n, '_> {
         op: Binary,
         ty: ElementType,
         axes: &'n [Axis],
-        start: Lanes,
+        start: Value,
         body: &'n Scalar,
-    ) -> Option<Lanes> {
+    ) -> Option<Value> {
         let points: usize = axes.iter().map(|axis| axis.extent).product();
         let mut sum = start;
         for point in 0..points {
-            sum = self.fold_point(op, ty, axes, point, &sum, body)?;
+            sum = self.fold_point(op, ty, axes, point, sum, body)?;
         }
         for axis in axes {
             self.fixed.remove(&axis.id);
@@ -107,9 +107,9 @@ impl<'n> Builder<'_, 'n, '_> {
         ty: ElementType,
         axes: &'n [Axis],
         point: usize,
-        sum: &Lanes,
+        sum: Value,
         body: &'n Scalar,
-    ) -> Option<Lanes> {
+    ) -> Option<Value> {
         let mut rest = point;
         for axis in axes.iter().rev() {
             self.fixed.insert(axis.id, (rest % axis.extent) as i64);
@@ -117,58 +117,17 @@ impl<'n> Builder<'_, 'n, '_> {
         }
         let mark = self.order.len();
         let sum = match body.as_term() {
-            Some(_) if !opcodes::is_float(ty) => return None,
+            Some(_) if !is_float(ty) => return None,
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                self.multiply_add(&a, &b, sum)
+                self.apply(Op::MulAdd, ty, &[a, b, sum])
             }
             None => {
                 let next = self.value(body)?;
-                self.binary(op, ty, sum, &next, None)?
+                self.binary(op, ty, [sum, next], None)?
             }
         };
         self.forget(mark, axes);
         Some(sum)
-    }
-
-    /// New values that start as `start`, to be written again and again.
-    fn variables(&mut self, start: &Lanes) -> Option<Lanes> {
-        let width = start.width;
-        let copy = opcodes::load(64, 4, Target::Avx2);
-        let i = instruction(Form::Two, copy, self.bytes(width));
-        let count = if self.lane.is_some() { self.parts } else { 1 };
-        let mut parts = Vec::with_capacity(count);
-        for part in 0..count {
-            let from = [Some(start.part(part)), None, None];
-            parts.push(self.give(Instruction { from, ..i }, Class::Vector));
-        }
-        Some(Lanes::new(parts, width))
-    }
-
-    /// `sum = a · b + sum`
-    fn accumulate_product(&mut self, sum: &Lanes, a: &Lanes, b: &Lanes) {
-        for (part, operand) in sum.parts.iter().enumerate() {
-            let Operand::Value(to) = *operand else {
-                continue;
-            };
-            let op = opcodes::multiply_add(sum.width);
-            let mut i = instruction(Form::MulAdd, op, self.bytes(sum.width));
-            i.to = Some(to);
-            i.from = [Some(a.part(part)), Some(b.part(part)), Some(*operand)];
-            self.add(i);
-        }
-    }
-
-    /// `sum = op(sum, next)`
-    fn accumulate(&mut self, code: Opcode, sum: &Lanes, next: &Lanes) {
-        for (part, operand) in sum.parts.iter().enumerate() {
-            let Operand::Value(to) = *operand else {
-                continue;
-            };
-            let mut i = instruction(Form::Three, code, self.bytes(sum.width));
-            i.to = Some(to);
-            i.from = [Some(*operand), Some(next.part(part)), None];
-            self.add(i);
-        }
     }
 }

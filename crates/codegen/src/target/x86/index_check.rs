@@ -9,10 +9,11 @@
 //! compared all at once: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the sign of
 //! `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`.
 
-use super::Target;
+use super::super::Target;
 use super::assemble::Assembly;
 use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
-use super::program::{Check, Compared, Form, Instruction, LookUp, Program, Step};
+use super::machine::{Check, Form, Instruction, Lookup, Program, Step};
+use crate::vector_ir::ops::{Compared, Gather};
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
 /// where the indices lie, two narrow indices at once, and where the first lane's elements lie.
@@ -46,7 +47,7 @@ pub(super) struct Cold {
 }
 
 /// The constant that indices with such an extent are compared with.
-pub(crate) fn limit(extent: u64, target: Target) -> u64 {
+pub(super) fn limit(extent: u64, target: Target) -> u64 {
     match target {
         Target::Avx512 => extent,
         Target::Avx2 => extent.wrapping_sub(1),
@@ -80,7 +81,7 @@ impl Assembly<'_> {
         let from = self.memory(i.access);
         let each = index_bytes(i);
         let is_whole = check.registers > 0 && matches!(each, 4 | 8) && i.bytes >= 16;
-        self.code.require(self.program.looks_up && is_whole);
+        self.code.require(self.program.has_indices && is_whole);
         self.code.address(INDICES_AT, from);
         let mut checked = Checked {
             bytes: bytes_of(i, check),
@@ -256,23 +257,24 @@ impl Assembly<'_> {
         emit(STORE, index, 0, to);
     }
 
-    pub(super) fn look_up(&mut self, i: &Instruction, elements: LookUp, to: u8) {
+    pub(super) fn look_up(&mut self, i: &Instruction, elements: Lookup, to: u8) {
         let at = self.memory(i.access);
+        let gather = elements.gather;
         let Some(access) = i.access.filter(|_| self.may_look_up(elements)) else {
             self.code.require(false);
             return;
         };
         let place = match (access.step, at) {
-            (0, Memory::At { base, offset, .. }) if elements.down != 0 => {
-                let columns = i32::from(elements.columns);
+            (0, Memory::At { base, offset, .. }) if gather.row_bytes != 0 => {
+                let columns = i32::from(gather.columns);
                 self.code.copy(INDEX, RAX);
-                match elements.down % columns {
-                    0 => self.code.multiply(INDEX, elements.down / columns),
+                match gather.row_bytes % columns {
+                    0 => self.code.multiply(INDEX, gather.row_bytes / columns),
                     _ => {
                         let most = self.most_lane;
                         self.code
                             .divide_exactly(INDEX, columns.unsigned_abs(), most);
-                        self.code.multiply(INDEX, elements.down);
+                        self.code.multiply(INDEX, gather.row_bytes);
                     }
                 }
                 let first = Memory::Indexed {
@@ -303,17 +305,20 @@ impl Assembly<'_> {
     }
 
     /// Whether there are registers for such elements, and indices for all of its lanes that have been checked.
-    fn may_look_up(&self, elements: LookUp) -> bool {
-        let LookUp {
+    fn may_look_up(&self, elements: Lookup) -> bool {
+        let Lookup {
             first,
-            index_bytes,
-            by,
-            width,
             lanes,
-            columns,
-            down,
-            ..
+            width,
+            gather,
         } = elements;
+        let Gather {
+            index_bytes,
+            index_step,
+            columns,
+            row_bytes,
+            ..
+        } = gather;
         let last = (i32::from(first) + i32::from(lanes)) * i32::from(index_bytes);
         let is_checked = |checked: &Checked| checked.each == index_bytes && last <= checked.bytes;
         let fills = match width {
@@ -324,12 +329,12 @@ impl Assembly<'_> {
         };
         // Narrow indices are loaded two at a time.
         let is_even = first.is_multiple_of(2);
-        let steps = columns > 0 || down == 0;
-        self.checked.as_ref().is_some_and(is_checked) && fills && is_even && steps && by > 0
+        let steps = columns > 0 || row_bytes == 0;
+        self.checked.as_ref().is_some_and(is_checked) && fills && is_even && steps && index_step > 0
     }
 
     /// Fills the 128 bits of a register, or the first of them, with the elements of so many lanes.
-    fn fill(&mut self, elements: LookUp, place: (General, i32), first: u8, count: u8, to: u8) {
+    fn fill(&mut self, elements: Lookup, place: (General, i32), first: u8, count: u8, to: u8) {
         let (second, third) = (self.scratch + 1, self.scratch + 2);
         let element = |this: &mut Self, lane: u8| {
             let memory = this.element(elements, place, first + lane);
@@ -369,24 +374,25 @@ impl Assembly<'_> {
     }
 
     /// Where the element of a lane lies.
-    fn element(&mut self, elements: LookUp, (base, offset): (General, i32), lane: u8) -> Memory {
-        let LookUp {
-            first,
+    fn element(&mut self, elements: Lookup, (base, offset): (General, i32), lane: u8) -> Memory {
+        let Gather {
             index_bytes,
-            by,
-            apart,
+            index_step,
+            column_bytes,
+            row_bytes,
+            columns,
             ..
-        } = elements;
-        let lane = first + lane;
-        let (row, column) = match elements.columns {
+        } = elements.gather;
+        let lane = elements.first + lane;
+        let (row, column) = match columns {
             0 => (0, lane),
             columns => (lane / columns, lane % columns),
         };
         let index = self.index(lane, index_bytes);
-        let scale = match by {
-            1 | 2 | 4 | 8 => by as u8,
+        let scale = match index_step {
+            1 | 2 | 4 | 8 => index_step as u8,
             _ => {
-                self.code.multiply(index, by);
+                self.code.multiply(index, index_step);
                 1
             }
         };
@@ -394,7 +400,7 @@ impl Assembly<'_> {
             base,
             index,
             scale,
-            offset: self.offset_of(offset, [(row, elements.down), (column, apart.into())]),
+            offset: self.offset_of(offset, [(row, row_bytes), (column, column_bytes.into())]),
         }
     }
 

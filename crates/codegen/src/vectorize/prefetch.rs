@@ -5,10 +5,9 @@
 //! last row it does nothing.
 
 use super::build::Builder;
-use super::lanes::instruction;
-use super::opcodes;
-use crate::strip::program::{Access, Form};
+use crate::vector_ir::ops::{Access, Op};
 use vinelift_nest::BufferId;
+use vinelift_tensor::ElementType::U8;
 
 /// Buffers of fewer bytes stay in the cache between blocks.
 const LARGE: usize = 1 << 19;
@@ -25,22 +24,28 @@ pub(super) struct Run {
     /// Bytes of an element.
     pub(super) width: i32,
     /// Bytes from row to row.
-    pub(super) down: i32,
+    pub(super) row_bytes: i32,
 }
 
 impl Builder<'_, '_, '_> {
     /// Takes down a run of a block of columns.
-    pub(super) fn note_run(&mut self, buffer: BufferId, access: Access, width: i64, down: i64) {
+    pub(super) fn note_run(
+        &mut self,
+        buffer: BufferId,
+        access: Access,
+        width: i64,
+        row_bytes: i64,
+    ) {
         let bytes = self.emitter.nest.buf(buffer).byte_len();
         let is_large = bytes.is_some_and(|bytes| bytes >= LARGE);
-        if let (Ok(width), Ok(down)) = (i32::try_from(width), i32::try_from(down))
+        if let (Ok(width), Ok(row_bytes)) = (i32::try_from(width), i32::try_from(row_bytes))
             && is_large
             && !self.blocked.is_empty()
         {
             let run = Run {
                 access,
                 width,
-                down,
+                row_bytes,
             };
             if !self.runs.contains(&run) {
                 self.runs.push(run);
@@ -55,15 +60,17 @@ impl Builder<'_, '_, '_> {
         for run in std::mem::take(&mut self.runs) {
             let bytes = run.width.checked_mul(i32::try_from(points).ok()?)?;
             // One that does not begin with a line ends in one more.
-            let more = if run.down % LINE == 0 { 0 } else { LINE };
-            let start = run.access.offset.checked_add(run.down.checked_mul(rows)?)?;
+            let more = if run.row_bytes % LINE == 0 { 0 } else { LINE };
+            let start = run
+                .access
+                .offset
+                .checked_add(run.row_bytes.checked_mul(rows)?)?;
             for at in (0..bytes + more).step_by(LINE as usize) {
-                let mut i = instruction(Form::Prefetch, opcodes::NOT_MASK, 16);
-                i.access = Some(Access {
+                let access = Access {
                     offset: start.checked_add(at)?,
                     ..run.access
-                });
-                self.add(i);
+                };
+                self.add(Op::Prefetch(access), U8, &[]);
             }
         }
         self.go_to(before);
@@ -75,7 +82,7 @@ impl Builder<'_, '_, '_> {
 const ROWS_BLOCK: usize = 1;
 
 /// By how many bytes that loop moves a pointer, given those of all loops.
-pub(super) fn down(moves: &[(usize, i64)]) -> Option<i64> {
+pub(super) fn row_bytes(moves: &[(usize, i64)]) -> Option<i64> {
     let rows = moves.iter().find(|(block, _)| *block == ROWS_BLOCK);
     rows.map(|(_, by)| *by)
 }

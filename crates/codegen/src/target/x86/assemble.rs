@@ -6,15 +6,16 @@
 //!
 //! Each function keeps a frame pointer, so that profilers that follow these see what called it.
 
-use super::Target;
+use super::super::{Assembled, Target};
 use super::allocate::{Registers, allocate};
 use super::encode::{
     Assembler, Condition, Extra, General, Last, Memory, Opcode, RAX, RBP, RDI, RSP, opcode,
 };
-use super::indices;
-use super::program::{
-    Access, Form, INDICES, Id, Instruction, Operand, Program, Source, Spread, Step, Turns,
-};
+use super::index_check;
+use super::machine::{Broadcast, Form, INDICES, Id, Instruction, Operand, Program, Source, Step};
+use super::opcodes;
+use crate::vector_ir::ops::Access;
+use crate::vector_ir::program::TripCount;
 use rustc_hash::FxHashMap;
 
 /// Registers that hold pointers and counters; those from the eighth on belong to the caller.
@@ -23,19 +24,15 @@ const OWN: usize = 7;
 /// Longer code is not worth it.
 const MOST_BYTES: usize = 1 << 16;
 
-/// Machine code, with its constants behind it.
-pub(crate) struct Assembled {
-    pub(crate) bytes: Vec<u8>,
-    /// How many of them are instructions.
-    pub(crate) code: usize,
-}
-
 /// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
 /// `None` if there are too few registers, or something has no encoding.
-pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
+pub(super) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     let evex = target == Target::Avx512;
-    let (vectors, own) = match program.looks_up {
-        true => (if evex { 32 } else { 16 } - indices::SCRATCH, indices::OWN),
+    let (vectors, own) = match program.has_indices {
+        true => (
+            if evex { 32 } else { 16 } - index_check::SCRATCH,
+            index_check::OWN,
+        ),
         false => (target.registers() as u8, 0),
     };
     let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
@@ -49,10 +46,11 @@ pub(crate) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
     if counters.len() < depth {
         return None;
     }
-    let frame = indices::frame(program)?;
+    let frame = index_check::frame(program)?;
     let mut assembly = Assembly {
         program,
         registers,
+        target,
         evex,
         scratch: vectors,
         own,
@@ -86,7 +84,7 @@ fn depth(steps: &[Step]) -> usize {
     let of = |step: &Step| match step {
         Step::Do(_) => 0,
         Step::Loop {
-            turns: Turns::Lanes { .. },
+            trips: TripCount::Lanes { .. },
             body,
             ..
         } => depth(body),
@@ -98,6 +96,7 @@ fn depth(steps: &[Step]) -> usize {
 pub(super) struct Assembly<'p> {
     pub(super) program: &'p Program,
     registers: Registers,
+    target: Target,
     pub(super) evex: bool,
     /// The first of the vector registers, at least two, for what is loaded for one instruction.
     pub(super) scratch: u8,
@@ -106,14 +105,14 @@ pub(super) struct Assembly<'p> {
     /// Bytes of the stack for indices.
     pub(super) frame: i32,
     /// The indices that were checked last.
-    pub(super) checked: Option<indices::Checked>,
+    pub(super) checked: Option<index_check::Checked>,
     /// The largest number of an element along the lanes, in the loop over lanes that is open.
     pub(super) most_lane: i64,
     pointers: FxHashMap<u32, General>,
     counters: Vec<General>,
     /// Counted loops that are open.
     depth: usize,
-    /// Registers of what is spread once and for all.
+    /// Registers of what is broadcast once and for all.
     hoisted: FxHashMap<u32, u8>,
     pub(super) code: Assembler,
     pool: Vec<u8>,
@@ -121,7 +120,7 @@ pub(super) struct Assembly<'p> {
     pooled: FxHashMap<(u64, u8, u8), u32>,
     pub(super) next_scratch: u8,
     /// Checks of indices that have to go on elsewhere.
-    pub(super) cold: Vec<indices::Cold>,
+    pub(super) cold: Vec<index_check::Cold>,
 }
 
 impl Assembly<'_> {
@@ -139,13 +138,16 @@ impl Assembly<'_> {
         if self.frame > 0 {
             self.code.add(RSP, -self.frame);
             // Whole registers are stored there: none is to cross a line of the cache.
-            self.code.and(RSP, -indices::ALIGNMENT);
+            self.code.and(RSP, -index_check::ALIGNMENT);
         }
         for &argument in &self.program.pointers {
             let to = self.pointers[&argument];
             self.load_argument(to, argument);
         }
         self.hoist();
+        for mask in &self.program.masks {
+            self.instruction(mask);
+        }
         self.steps(&self.program.steps);
         self.code.set(RAX, 0);
         let end = self.code.here();
@@ -169,20 +171,20 @@ impl Assembly<'_> {
         }
     }
 
-    /// Keeps what is spread in the registers that are left over, the most useful first.
+    /// Keeps what is broadcast in the registers that are left over, the most useful first.
     fn hoist(&mut self) {
-        let mut weights = vec![0; self.program.spreads.len()];
+        let mut weights = vec![0; self.program.broadcasts.len()];
         count(&self.program.steps, 1, &mut weights);
         let mut order: Vec<u32> = (0..weights.len() as u32)
             .filter(|s| weights[*s as usize] > 1)
             .collect();
         order.sort_by_key(|s| std::cmp::Reverse(weights[*s as usize]));
-        for (spread, register) in order
+        for (broadcast, register) in order
             .into_iter()
             .zip(self.registers.first_free..self.scratch)
         {
-            self.spread_to(spread, register);
-            self.hoisted.insert(spread, register);
+            self.broadcast_to(broadcast, register);
+            self.hoisted.insert(broadcast, register);
         }
     }
 
@@ -190,18 +192,18 @@ impl Assembly<'_> {
         for step in steps {
             match step {
                 Step::Do(instruction) => self.instruction(instruction),
-                Step::Loop { turns, moves, body } => match *turns {
-                    Turns::Count(turns) => self.counted(turns, moves, body),
-                    Turns::Argument(argument) => {
+                Step::Loop { trips, moves, body } => match *trips {
+                    TripCount::Fixed(turns) => self.counted(turns, moves, body),
+                    TripCount::Argument(argument) => {
                         let counter = self.counters[self.depth];
                         self.load_argument(counter, argument);
                         self.count_down(counter, moves, body);
                     }
-                    Turns::Lanes { extent, step } => {
+                    TripCount::Lanes { extent, step } => {
                         self.most_lane = i64::from(extent);
                         self.over_lanes(extent, step, body);
                     }
-                    Turns::LanesUntil {
+                    TripCount::LanesUntil {
                         argument,
                         extent,
                         step,
@@ -287,7 +289,7 @@ impl Assembly<'_> {
 
     fn instruction(&mut self, i: &Instruction) {
         self.next_scratch = self.scratch;
-        if !matches!(i.form, Form::LookUp(_)) {
+        if !matches!(i.form, Form::Lookup(_)) {
             self.end_of_look_ups();
         }
         let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
@@ -349,7 +351,12 @@ impl Assembly<'_> {
                 self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
             }
             Form::Check(check) => self.check(i, check, to),
-            Form::LookUp(elements) => self.look_up(i, elements, to),
+            Form::Lookup(elements) => self.look_up(i, elements, to),
+            Form::Mask(bits) => {
+                let memory = Memory::Pool(self.constant(bits, 8, 1));
+                self.code
+                    .vex(LOAD_MASK, 16, to, 0, Last::Memory(memory), None);
+            }
             Form::Argument(argument) => {
                 let memory = self.argument_at(argument);
                 self.code
@@ -459,7 +466,7 @@ impl Assembly<'_> {
     fn in_register(&self, operand: Option<Operand>) -> Option<u8> {
         match operand {
             Some(Operand::Value(id)) => self.registers.of.get(id as usize).copied(),
-            Some(Operand::Spread(spread)) => self.hoisted.get(&spread).copied(),
+            Some(Operand::Broadcast(broadcast)) => self.hoisted.get(&broadcast).copied(),
             None => None,
         }
     }
@@ -468,12 +475,12 @@ impl Assembly<'_> {
     pub(super) fn register(&mut self, operand: Option<Operand>) -> u8 {
         match (self.in_register(operand), operand) {
             (Some(register), _) => register,
-            (None, Some(Operand::Spread(spread))) => {
+            (None, Some(Operand::Broadcast(broadcast))) => {
                 let register = self.next_scratch;
                 let registers = if self.evex { 32 } else { 16 };
                 self.code.require(register < registers);
                 self.next_scratch += 1;
-                self.spread_to(spread, register);
+                self.broadcast_to(broadcast, register);
                 register
             }
             (None, _) => {
@@ -485,29 +492,29 @@ impl Assembly<'_> {
 
     /// As [`Assembly::register`], or in memory if the instruction can take it from there.
     fn last(&mut self, operand: Option<Operand>, i: &Instruction) -> Last {
-        if let (None, Some(Operand::Spread(number))) = (self.in_register(operand), operand) {
-            let spread = self.program.spreads[number as usize];
-            let constant = match spread.source {
+        if let (None, Some(Operand::Broadcast(number))) = (self.in_register(operand), operand) {
+            let broadcast = self.program.broadcasts[number as usize];
+            let constant = match broadcast.source {
                 Source::Constant(bits) => Some(bits),
                 Source::Whole(_) | Source::Argument(_) => None,
             };
-            if self.evex && i.spreads == spread.width {
-                return Last::Spread(self.spread_memory(number));
+            if self.evex && i.broadcasts == broadcast.width {
+                return Last::Broadcast(self.broadcast_memory(number));
             }
             if let (false, Some(bits)) = (self.evex, constant)
-                && i.spreads != 0
+                && i.broadcasts != 0
             {
-                let copies = 32 / spread.width;
-                return Last::Memory(Memory::Pool(self.constant(bits, spread.width, copies)));
+                let copies = 32 / broadcast.width;
+                return Last::Memory(Memory::Pool(self.constant(bits, broadcast.width, copies)));
             }
         }
         Last::Register(self.register(operand))
     }
 
-    fn spread_memory(&mut self, number: u32) -> Memory {
-        let spread = self.program.spreads[number as usize];
-        match spread.source {
-            Source::Constant(bits) => Memory::Pool(self.constant(bits, spread.width, 1)),
+    fn broadcast_memory(&mut self, number: u32) -> Memory {
+        let broadcast = self.program.broadcasts[number as usize];
+        match broadcast.source {
+            Source::Constant(bits) => Memory::Pool(self.constant(bits, broadcast.width, 1)),
             Source::Whole(words) => {
                 let start = self.pool.len().next_multiple_of(64);
                 self.pool.resize(start, 0);
@@ -518,12 +525,12 @@ impl Assembly<'_> {
         }
     }
 
-    fn spread_to(&mut self, number: u32, register: u8) {
-        let Spread { source, width } = self.program.spreads[number as usize];
-        let last = Last::Memory(self.spread_memory(number));
+    fn broadcast_to(&mut self, number: u32, register: u8) {
+        let Broadcast { source, width } = self.program.broadcasts[number as usize];
+        let last = Last::Memory(self.broadcast_memory(number));
         let op = match source {
             Source::Whole(_) => MOVE,
-            _ => spread_opcode(width, self.evex),
+            _ => opcodes::broadcast(width, self.target),
         };
         match self.evex {
             true => self.code.evex(op, 64, register, 0, last, Extra::default()),
@@ -568,18 +575,7 @@ impl Assembly<'_> {
 const MOVE: Opcode = opcode(2, 1, false, 0x6f);
 const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
 
-/// Spreads an element over all lanes.
-pub(super) fn spread_opcode(width: u8, evex: bool) -> Opcode {
-    let code = match width {
-        1 => 0x78,
-        2 => 0x79,
-        4 => 0x58,
-        _ => 0x59,
-    };
-    opcode(1, 2, evex && width == 8, code)
-}
-
-/// How much a register saves for each thing that is spread.
+/// How much a register saves for each thing that is broadcast.
 fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
     for step in steps {
         match step {
@@ -588,14 +584,14 @@ fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
             Step::Do(i) if i.compares_when_used() => {}
             Step::Do(i) => {
                 for (k, operand) in i.from.iter().enumerate() {
-                    if let Some(Operand::Spread(spread)) = operand {
+                    if let Some(Operand::Broadcast(broadcast)) = operand {
                         // The last operand may come from memory just as well.
                         let last = matches!(
                             (i.form, k),
                             (Form::Three | Form::Blend, 1) | (Form::MulAdd, 2)
                         );
-                        let cost = if last && i.spreads != 0 { 1 } else { 3 };
-                        let sum = &mut weights[*spread as usize];
+                        let cost = if last && i.broadcasts != 0 { 1 } else { 3 };
+                        let sum = &mut weights[*broadcast as usize];
                         *sum = sum.saturating_add(weight.saturating_mul(cost));
                     }
                 }

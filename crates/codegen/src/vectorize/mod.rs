@@ -1,32 +1,34 @@
-//! Which stages, or inner loops of them, run as a strip, and the call of it.
+//! Which stages, or inner loops of them, become vector loops, how they are built, and their call.
+//!
+//! A vector loop is a function of its own, in vectors as wide as the machine has them ([`Target`]). Where it finds an
+//! index out of range it ends and says so; the kernel then goes through its points again, one by one.
 
 mod access;
+mod arithmetic;
 mod build;
 mod collected;
-mod fold;
-mod jam;
-mod lanes;
-mod look_up;
-mod opcodes;
+mod delinearize;
+mod gather;
 mod prefetch;
-mod row;
-mod rows;
+mod reduce;
+mod unroll_and_jam;
 
-use super::address::Place;
-use super::loops::Turns;
-use super::stage::reads_zero;
-use super::{Emitter, Result, Runs};
-use crate::strip::{Assembled, Target};
+use crate::emit::address::Place;
+use crate::emit::loops::Turns;
+use crate::emit::stage::reads_zero;
+use crate::emit::{Emitter, Result, Runs};
+use crate::target::{Assembled, Target};
+use crate::vector_ir::ops::lane_bytes;
 use build::{Argument, Builder};
-pub(super) use collected::{Collected, even};
+pub(crate) use collected::{Collected, even};
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
     UserExternalName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::FuncId;
-use jam::Jam;
 use rustc_hash::FxHashSet;
+use unroll_and_jam::Jam;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
@@ -40,7 +42,7 @@ const MOST_PARTS: usize = 8;
 const ROWS: [usize; 3] = [8, 4, 2];
 
 /// The code of a strip.
-pub(crate) struct Strip {
+pub(crate) struct LoopCode {
     /// The function that it becomes.
     pub(crate) function: FuncId,
     /// The number of its stage.
@@ -59,21 +61,21 @@ pub(crate) fn signature() -> Signature {
 }
 
 /// A strip that has been built for a stage.
-pub(super) struct Ready<'n> {
+pub(crate) struct VectorLoop<'n> {
     code: Assembled,
     arguments: Vec<Argument<'n>>,
     /// Whether it stops where an index is out of range.
-    pub(super) may_fault: bool,
+    pub(crate) may_fault: bool,
     /// What a dump says of how elements are looked up, if any are.
-    pub(super) how: String,
+    pub(crate) how: String,
     /// How many loops of the stage are not part of it.
-    pub(super) outer: usize,
-    pub(super) lanes: usize,
-    pub(super) bits: usize,
+    pub(crate) outer: usize,
+    pub(crate) lanes: usize,
+    pub(crate) bits: usize,
 }
 
-impl Ready<'_> {
-    pub(super) fn runs(&self) -> Runs {
+impl VectorLoop<'_> {
+    pub(crate) fn runs(&self) -> Runs {
         Runs {
             lanes: self.lanes,
             bits: self.bits,
@@ -83,7 +85,7 @@ impl Ready<'_> {
 
 impl<'n> Emitter<'n, '_> {
     /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
-    pub(super) fn ready_strip(&mut self, stage: &'n Stage) -> Option<Ready<'n>> {
+    pub(crate) fn vector_loop_of(&mut self, stage: &'n Stage) -> Option<VectorLoop<'n>> {
         let target = self.target?;
         let axes: Vec<Axis> = stage
             .domain
@@ -92,13 +94,13 @@ impl<'n> Emitter<'n, '_> {
             .filter(|a| a.extent > 1)
             .collect();
         let lane = *axes.last()?;
-        if !self.may_be_strip(stage, lane) {
+        if !self.may_be_vector_loop(stage, lane) {
             return None;
         }
         let certain = self.certain_loads(stage);
         let widest = self.widest_lane(stage, lane);
         let (nodes, folds) = self.size_of(&stage.value);
-        let rows = |most| self.strip_in_rows(stage, &axes, widest, most, &certain);
+        let rows = |most| self.jammed_loop(stage, &axes, widest, most, &certain);
         if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
             return Some(ready);
         }
@@ -130,7 +132,7 @@ impl<'n> Emitter<'n, '_> {
                 }
                 for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
                     let count = [bytes, lanes, parts];
-                    let ready = self.try_strip(stage, target, &axes, outer, count, &certain);
+                    let ready = self.try_vector_loop(stage, target, &axes, outer, count, &certain);
                     if ready.is_some() {
                         return ready;
                     }
@@ -144,7 +146,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether a stage writes elements that lie side by side along its innermost axis, `lane`.
-    fn may_be_strip(&self, stage: &'n Stage, lane: Axis) -> bool {
+    fn may_be_vector_loop(&self, stage: &'n Stage, lane: Axis) -> bool {
         stage.mode == Mode::Set
             && !self.nest.buf(stage.target).ty.is_packed()
             && !stage.at.iter().any(reads_zero)
@@ -152,13 +154,13 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The strip for a block of so many points of the innermost axis, `lane`, and all of `rows` around it.
-    pub(super) fn strip_of_columns(
+    pub(crate) fn vector_loop_of_columns(
         &mut self,
         stage: &'n Stage,
         [rows, lane]: [Axis; 2],
         count: usize,
         outer: usize,
-    ) -> Option<Ready<'n>> {
+    ) -> Option<VectorLoop<'n>> {
         let target = self.target?;
         let certain = self.certain_loads(stage);
         let widest = self.widest_lane(stage, lane);
@@ -178,11 +180,11 @@ impl<'n> Emitter<'n, '_> {
         let cut = self.cut_axis(stage).filter(|axis| *axis == rows.id);
         let mut builder = Builder::new(self, target, stage, (lanes, parts), certain);
         builder.blocked.push(lane.id);
-        builder.stage(&[rows], Some(block), cut)?;
+        builder.stage(&[rows], block, cut)?;
         builder.ready(outer, target.bytes())
     }
 
-    fn try_strip(
+    fn try_vector_loop(
         &self,
         stage: &'n Stage,
         target: Target,
@@ -190,23 +192,23 @@ impl<'n> Emitter<'n, '_> {
         outer: usize,
         [bytes, lanes, parts]: [usize; 3],
         certain: &FxHashSet<usize>,
-    ) -> Option<Ready<'n>> {
+    ) -> Option<VectorLoop<'n>> {
         let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
         let (lane, between) = axes[outer..].split_last()?;
         let cut = self.cut_axis(stage).filter(|_| outer == 0);
-        builder.stage(between, Some(*lane), cut)?;
+        builder.stage(between, *lane, cut)?;
         builder.ready(outer, bytes)
     }
 
     /// The strip that does several rows of a fold side by side, `most` of them at most.
-    fn strip_in_rows(
+    fn jammed_loop(
         &self,
         stage: &'n Stage,
         axes: &[Axis],
         widest: usize,
         most: usize,
         certain: &FxHashSet<usize>,
-    ) -> Option<Ready<'n>> {
+    ) -> Option<VectorLoop<'n>> {
         let target = self.target?;
         let &[.., rows, lane] = axes else {
             return None;
@@ -216,7 +218,7 @@ impl<'n> Emitter<'n, '_> {
             return None;
         }
         // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
-        let may_be_few = target == Target::Avx512;
+        let may_be_few = target.has_masks();
         let mut bytes = target.bytes();
         while match may_be_few {
             true => bytes > 32 && bytes / 2 / widest >= lane.extent,
@@ -243,7 +245,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The axis that is cut into parts, if one is.
-    pub(super) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
+    pub(crate) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
         let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
         Some(axis.id)
     }
@@ -256,7 +258,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn width_of(&self, buffer: vinelift_nest::BufferId) -> usize {
-        super::register(self.nest.buf(buffer).ty).bytes() as usize
+        lane_bytes(self.nest.buf(buffer).ty).into()
     }
 
     /// The most bytes of an element on the way to a value.
@@ -270,7 +272,7 @@ impl<'n> Emitter<'n, '_> {
             }
             let constant = self.facts.free(x).is_empty();
             if x.ty() != Boolean && !constant {
-                widest = widest.max(super::register(x.ty()).bytes() as usize);
+                widest = widest.max(lane_bytes(x.ty()).into());
             }
             if !matches!(x.kind(), Kind::Load { .. }) {
                 open.extend(x.children());
@@ -347,11 +349,11 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
-    pub(super) fn call_strip(
+    pub(crate) fn call_vector_loop(
         &mut self,
         number: usize,
         stage: &'n Stage,
-        ready: Ready<'n>,
+        ready: VectorLoop<'n>,
     ) -> Result<Value> {
         let turns = self.parts.axis(stage).map(|axis| self.turns(stage, axis));
         let size = 8 * ready.arguments.len().max(1) as u32;
@@ -363,7 +365,7 @@ impl<'n> Emitter<'n, '_> {
                 .ins()
                 .stack_store(types::I64, value, slot, 8 * k as i32);
         }
-        let function = self.strip_functions[number];
+        let function = self.loop_functions[number];
         let name = UserExternalName::new(0, function.as_u32());
         let name = self.builder.func.declare_imported_user_function(name);
         let signature = self.builder.func.import_signature(signature());
@@ -376,7 +378,7 @@ impl<'n> Emitter<'n, '_> {
         let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
         let call = self.builder.ins().call(function_ref, &[arguments]);
         let status = self.builder.inst_results(call)[0];
-        self.strips.push(Strip {
+        self.loop_codes.push(LoopCode {
             function,
             stage: number,
             bytes: ready.code.bytes,
@@ -394,7 +396,7 @@ impl<'n> Emitter<'n, '_> {
                 let points = self.builder.ins().isub(to, from);
                 Ok(self.builder.ins().iadd_imm_s(points, -less))
             }
-            Argument::Place {
+            Argument::Address {
                 buffer,
                 linear,
                 pace,
@@ -422,7 +424,6 @@ impl<'n> Emitter<'n, '_> {
                     None => Ok(address),
                 }
             }
-            Argument::Bits(bits) => Ok(self.index(*bits as i64)),
             Argument::Collected(number) => {
                 let slot = self.collected[*number];
                 Ok(self.builder.ins().stack_addr(types::I64, slot, 0))

@@ -12,16 +12,16 @@ pub(super) const RBP: General = General(5);
 
 /// Of an instruction on vectors or masks: what does not depend on its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opcode {
+pub(super) struct Opcode {
     /// Prefix: none, `66`, `F3`, `F2`.
-    pub(crate) prefix: u8,
+    pub(super) prefix: u8,
     /// Map: `0F`, `0F38`, `0F3A`.
-    pub(crate) map: u8,
-    pub(crate) wide: bool,
-    pub(crate) code: u8,
+    pub(super) map: u8,
+    pub(super) wide: bool,
+    pub(super) code: u8,
 }
 
-pub(crate) const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
+pub(super) const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
     Opcode {
         prefix,
         map,
@@ -55,8 +55,8 @@ pub(super) enum Memory {
 pub(super) enum Last {
     Register(u8),
     Memory(Memory),
-    /// One element, spread over all lanes.
-    Spread(Memory),
+    /// One element, broadcast to all lanes.
+    Broadcast(Memory),
 }
 
 impl Last {
@@ -64,7 +64,7 @@ impl Last {
     fn register_below(self, count: u8) -> bool {
         match self {
             Last::Register(register) => register < count,
-            Last::Memory(_) | Last::Spread(_) => true,
+            Last::Memory(_) | Last::Broadcast(_) => true,
         }
     }
 }
@@ -124,10 +124,10 @@ impl Assembler {
         let fits = first < 32 && second < 32 && extra.mask < 8 && last.register_below(32);
         self.require(fits && matches!(bytes, 16 | 32 | 64));
         let length = (bytes.trailing_zeros() as u8).saturating_sub(4);
-        let (x, b, spread) = match last {
+        let (x, b, broadcast) = match last {
             Last::Register(r) => (r >> 4, r >> 3, false),
             Last::Memory(m) => (0, base_bit(m), false),
-            Last::Spread(m) => (0, base_bit(m), true),
+            Last::Broadcast(m) => (0, base_bit(m), true),
         };
         let not = |bit: u8, at: u8| (!bit & 1) << at;
         self.bytes.extend([
@@ -136,7 +136,7 @@ impl Assembler {
             u8::from(op.wide) << 7 | (!second & 15) << 3 | 4 | op.prefix,
             u8::from(extra.zeroing) << 7
                 | length << 5
-                | u8::from(spread) << 4
+                | u8::from(broadcast) << 4
                 | not(second >> 4, 3)
                 | extra.mask,
             op.code,
@@ -154,12 +154,12 @@ impl Assembler {
         last: Last,
         immediate: Option<u8>,
     ) {
-        // No element is spread from memory, and there are no masks.
+        // No element is broadcast from memory, and there are no masks.
         let fits = first < 16 && second < 16 && last.register_below(16);
-        self.require(fits && matches!(bytes, 16 | 32) && !matches!(last, Last::Spread(_)));
+        self.require(fits && matches!(bytes, 16 | 32) && !matches!(last, Last::Broadcast(_)));
         let b = match last {
             Last::Register(r) => r >> 3,
-            Last::Memory(m) | Last::Spread(m) => base_bit(m),
+            Last::Memory(m) | Last::Broadcast(m) => base_bit(m),
         };
         let not = |bit: u8, at: u8| (!bit & 1) << at;
         self.bytes.extend([
@@ -180,7 +180,7 @@ impl Assembler {
         let register = (first & 7) << 3;
         match last {
             Last::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
-            Last::Memory(m) | Last::Spread(m) => {
+            Last::Memory(m) | Last::Broadcast(m) => {
                 self.memory(register, m, usize::from(immediate.is_some()));
             }
         }

@@ -1,23 +1,24 @@
 //! Strips over a block of points for which the kernel has collected what does not lie side by side.
 
-use super::build::{Argument, Builder, Lanes};
-use super::{Ready, opcodes};
+use super::VectorLoop;
+use super::build::{Argument, Builder};
+use crate::emit::Emitter;
 use crate::emit::stage::reads_zero;
-use crate::emit::{Emitter, register};
-use crate::strip::program::{Access, Source};
+use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
+use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Binary, Effects, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, Effects, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
 /// A strip over a block of points, and what is collected for it.
-pub(in crate::emit) struct Collected<'n> {
-    pub(in crate::emit) ready: Ready<'n>,
+pub(crate) struct Collected<'n> {
+    pub(crate) ready: VectorLoop<'n>,
     /// The loads whose elements are collected, in order of evaluation.
-    pub(in crate::emit) loads: Vec<&'n Scalar>,
+    pub(crate) loads: Vec<&'n Scalar>,
     /// The innermost axis, and how many points of it a block has.
-    pub(in crate::emit) lane: (Axis, usize),
+    pub(crate) lane: (Axis, usize),
     /// The same of the axis around it, if a block has several points of that.
-    pub(in crate::emit) rows: Option<(Axis, usize)>,
+    pub(crate) rows: Option<(Axis, usize)>,
 }
 
 /// Lines that a row may come from and still be in the innermost cache for the next; fewer are no vectors.
@@ -40,14 +41,14 @@ const NEAR: u64 = 16;
 impl<'n> Emitter<'n, '_> {
     /// The strip for a stage whose facts are known, of which some loads do not step with the innermost
     /// axis: because their indices depend on data, or because they lie the other way round.
-    pub(in crate::emit) fn collected_strip(
+    pub(crate) fn collected_loop(
         &mut self,
         stage: &'n Stage,
         axes: &[Axis],
         first: usize,
     ) -> Option<Collected<'n>> {
         let (lane, around) = axes.split_last()?;
-        if !self.may_be_strip(stage, *lane) || lane.extent < LEAST_POINTS {
+        if !self.may_be_vector_loop(stage, *lane) || lane.extent < LEAST_POINTS {
             return None;
         }
         let certain = self.certain_loads(stage);
@@ -80,7 +81,7 @@ impl<'n> Emitter<'n, '_> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return false;
         };
-        let size = u64::from(register(stage.value.ty()).bytes());
+        let size = u64::from(lane_bytes(stage.value.ty()));
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
         // Such steps lead to the same few places in the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
@@ -100,10 +101,7 @@ impl<'n> Emitter<'n, '_> {
         let widest = self
             .widest_of(&stage.value)
             .max(self.width_of(stage.target));
-        let each: usize = loads
-            .iter()
-            .map(|x| register(x.ty()).bytes() as usize)
-            .sum();
+        let each: usize = loads.iter().map(|x| usize::from(lane_bytes(x.ty()))).sum();
         let count = rows.map_or(1, |(_, count)| count);
         let most = MOST_POINTS.min(MOST_BYTES / (each * count));
         let length = even(lane.extent, most, LEAST_POINTS);
@@ -118,7 +116,7 @@ impl<'n> Emitter<'n, '_> {
             builder.blocked.push(lane.id);
             let of = |axis: Axis, extent| Axis { extent, ..axis };
             let outer: Vec<Axis> = rows.iter().map(|(axis, n)| of(*axis, *n)).collect();
-            let built = builder.stage(&outer, Some(of(lane, length)), None);
+            let built = builder.stage(&outer, of(lane, length), None);
             let ready = built.and_then(|()| builder.ready(axes.len() - 1 - outer.len(), bytes));
             let Some(ready) = ready.filter(|ready| !ready.may_fault) else {
                 continue;
@@ -169,7 +167,7 @@ impl<'n> Emitter<'n, '_> {
             }
             open[below..].reverse();
         }
-        let each = |x: &&Scalar| register(x.ty()).bytes() as usize;
+        let each = |x: &&Scalar| usize::from(lane_bytes(x.ty()));
         let fits = found.iter().map(each).sum::<usize>() * MOST_POINTS <= MOST_BYTES;
         (!found.is_empty() && fits).then_some(found)
     }
@@ -203,7 +201,7 @@ impl<'n> Emitter<'n, '_> {
             match x.kind() {
                 Kind::Load { buffer, at } => {
                     let linear = self.linear(*buffer, at);
-                    let size = u64::from(register(x.ty()).bytes());
+                    let size = u64::from(lane_bytes(x.ty()));
                     let leads = |(leaf, k): (&Scalar, i64)| {
                         let along = matches!(leaf.kind(), Kind::Axis(id) if *id == axis);
                         along && k.unsigned_abs().saturating_mul(size) > NEAR
@@ -221,7 +219,7 @@ impl<'n> Emitter<'n, '_> {
 
 /// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
 /// of `unit`, unless there are fewer points.
-pub(in crate::emit) fn even(extent: usize, most: usize, unit: usize) -> usize {
+pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
     let blocks = extent.div_ceil(most).max(1);
     let length = extent.div_ceil(blocks).next_multiple_of(unit);
     length.min(extent).min(most)
@@ -238,12 +236,11 @@ impl<'n> Builder<'_, 'n, '_> {
             .collected
             .iter()
             .position(|c| c.address() == x.address())?;
-        let argument = self.arguments.len() as u32;
-        self.arguments.push(Argument::Collected(number));
+        let argument = self.argument(Argument::Collected(number));
         self.program.pointers.push(argument);
         let (lane, rows) = self.blocked.split_last()?;
         let length = self.blocks.iter().find(|b| b.axis == Some(*lane))?.length;
-        let row = i32::try_from(length * usize::from(self.width(x.ty()))).ok()?;
+        let row = i32::try_from(length * usize::from(lane_bytes(x.ty()))).ok()?;
         for block in &mut self.blocks {
             if block.axis.is_some_and(|axis| rows.contains(&axis)) {
                 block.moves.push((argument, row));
@@ -258,14 +255,18 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// What has been loaded through indices that are the same throughout: zero, if one that reads zero is
     /// out of range.
-    pub(super) fn where_inside(&mut self, at: &'n [Scalar], loaded: Lanes) -> Option<Lanes> {
+    pub(super) fn where_inside(
+        &mut self,
+        at: &'n [Scalar],
+        ty: ElementType,
+        loaded: Value,
+    ) -> Value {
         if !at.iter().any(reads_zero) {
-            return Some(loaded);
+            return loaded;
         }
-        self.arguments.push(Argument::Inside(at));
-        let all = Source::Argument(self.arguments.len() as u32 - 1);
-        let all = Lanes::new(vec![self.program.spread(all, loaded.width)], loaded.width);
-        let and = opcodes::binary(Binary::And, ElementType::U64, loaded.width, self.target)?;
-        Some(self.three(and, &loaded, &all, None))
+        let argument = self.argument(Argument::Inside(at));
+        let bits = unsigned(lane_bytes(ty));
+        let all = self.throughout(Op::Argument(argument), bits);
+        self.apply(Op::And, bits, &[loaded, all])
     }
 }

@@ -1,6 +1,6 @@
 //! Registers for the values of a program, by a linear scan.
 
-use super::program::{Class, Id, Instruction, Program, Step};
+use super::machine::{Class, Id, Instruction, Program, Step};
 
 /// The register of each value.
 pub(super) struct Registers {
@@ -32,6 +32,10 @@ pub(super) fn allocate(program: &Program, vectors: u8, masks: u8) -> Option<Regi
         position: 0,
         open: Vec::new(),
     };
+    for mask in &program.masks {
+        scan.position += 1;
+        scan.instruction(mask);
+    }
     scan.steps(&program.steps);
     let mut order: Vec<Id> = (0..program.values.len() as Id)
         .filter(|id| scan.live[*id as usize].used)
@@ -73,7 +77,7 @@ impl Scan {
                     self.open.push(Vec::new());
                     self.steps(body);
                     self.position += 1;
-                    // What comes from outside must survive until the last turn.
+                    // Values from outside must survive until the last turn.
                     for id in self.open.pop().unwrap_or_default() {
                         self.touch(id);
                     }

@@ -1,11 +1,13 @@
 //! Short rows that stay in registers, whose elements are permuted instead of loaded one by one.
+//!
+//! With AVX-512 a row takes as many registers as its bytes fill. With AVX2, which permutes words of 32 bits only, each
+//! element takes a word.
 
-use super::build::{Argument, Builder, Lanes};
-use super::lanes::instruction;
-use super::opcodes::{self, Order};
-use crate::strip::program::{Access, Class, Form, INDICES, Id, Instruction, Operand, Source};
-use crate::strip::{Target, permutes_bytes};
-use vinelift_tensor::ElementType;
+use super::super::Target;
+use super::machine::{Class, Form, Instruction, Operand, Source, instruction};
+use super::opcodes;
+use super::select::{Lanes, Selector};
+use crate::vector_ir::ops::{Access, Comparison, unsigned};
 
 /// Registers that a row may take which stays in them.
 const MOST_REGISTERS: usize = 4;
@@ -14,51 +16,58 @@ const REGISTER: usize = 64;
 /// Words of 32 bits in a register of AVX2: elements of a row are as wide there.
 const WORDS: usize = 8;
 
-impl Builder<'_, '_, '_> {
-    /// Whether a row of `extent` elements of `width` bytes may stay in registers, for indices of so many bytes.
-    pub(super) fn keeps_row(&self, extent: usize, width: u8, index_bytes: u8) -> bool {
-        let bytes = usize::from(width);
-        match self.target {
-            Target::Avx512 => {
-                extent * bytes <= MOST_REGISTERS * REGISTER && (bytes > 1 || permutes_bytes())
-            }
-            Target::Avx2 => {
-                let is_whole = self.lanes * usize::from(index_bytes) == self.target.bytes();
-                bytes <= 4
-                    && (WORDS..=MOST_REGISTERS * WORDS).contains(&extent)
-                    && is_whole
-                    && self.parts.is_multiple_of(parts_at_once(index_bytes))
-            }
+/// Whether a row of `extent` elements of `width` bytes may stay in registers, for indices of `index_bytes` in a program
+/// of `lanes` and `parts`.
+pub(in super::super) fn holds_table(
+    target: Target,
+    [lanes, parts]: [usize; 2],
+    extent: usize,
+    width: u8,
+    index_bytes: u8,
+) -> bool {
+    let bytes = usize::from(width);
+    match target {
+        Target::Avx512 => {
+            extent * bytes <= MOST_REGISTERS * REGISTER && (bytes > 1 || permutes_bytes())
+        }
+        Target::Avx2 => {
+            let is_whole = lanes * usize::from(index_bytes) == target.bytes();
+            bytes <= 4
+                && (WORDS..=MOST_REGISTERS * WORDS).contains(&extent)
+                && is_whole
+                && parts.is_multiple_of(parts_at_once(index_bytes))
         }
     }
+}
 
+/// Whether the machine has instructions that put bytes in another order.
+fn permutes_bytes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512vbmi");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+impl Selector<'_> {
     /// The `extent` elements from there on, in registers.
-    pub(super) fn row(
-        &mut self,
-        access: Access,
-        extent: usize,
-        width: u8,
-        depth: usize,
-    ) -> Option<Vec<Operand>> {
-        let before = self.go_to(depth);
+    pub(super) fn load_table(&mut self, access: Access, extent: usize, width: u8) -> Option<Lanes> {
         let row = match self.target {
             Target::Avx512 => self.row_of_512(access, extent, width),
             Target::Avx2 => self.row_of_words(access, extent, width),
         };
-        self.go_to(before);
-        row
+        Some(Lanes::new(row?, width))
     }
 
-    /// Of the elements of a row those that the indices, which have been checked, say.
-    pub(super) fn permuted(
+    /// The elements of a table that the indices, which have been checked, say.
+    pub(super) fn table_lookup(
         &mut self,
-        row: &[Operand],
+        table: &Lanes,
         index_bytes: u8,
         width: u8,
     ) -> Option<Lanes> {
         match self.target {
-            Target::Avx512 => self.permuted_by_512(row, index_bytes, width),
-            Target::Avx2 => self.permuted_words(row, index_bytes, width),
+            Target::Avx512 => self.permuted_by_512(&table.parts, index_bytes, width),
+            Target::Avx2 => self.permuted_words(&table.parts, index_bytes, width),
         }
     }
 
@@ -86,36 +95,11 @@ impl Builder<'_, '_, '_> {
         Some(row)
     }
 
-    /// A mask of the first lanes.
-    pub(super) fn first_lanes(&mut self, count: usize) -> Id {
-        if let Some(known) = self.first.get(&count) {
-            return *known;
-        }
-        self.arguments.push(Argument::Bits((1u64 << count) - 1));
-        let argument = self.arguments.len() as u32 - 1;
-        let before = self.go_to(0);
-        let mask = instruction(Form::Argument(argument), opcodes::NOT_MASK, 16);
-        let to = self.program.value(Class::Mask);
-        self.add(Instruction {
-            to: Some(to),
-            ..mask
-        });
-        self.go_to(before);
-        self.first.insert(count, to);
-        to
-    }
-
     fn permuted_by_512(&mut self, row: &[Operand], index_bytes: u8, width: u8) -> Option<Lanes> {
         let indices = (0..self.parts).map(|part| self.checked_indices(part, index_bytes));
         let indices = indices.collect();
         let indices = self.resized(&Lanes::new(indices, index_bytes), width, false)?;
         let op = opcodes::permute(width);
-        let integer = match width {
-            1 => ElementType::U8,
-            2 => ElementType::U16,
-            4 => ElementType::U32,
-            _ => ElementType::U64,
-        };
         let mut found: Option<Lanes> = None;
         for (number, register) in row.iter().enumerate() {
             let mut i = instruction(Form::Three, op, REGISTER as u8);
@@ -127,7 +111,8 @@ impl Builder<'_, '_, '_> {
             };
             // Only the low bits of an index count: the others say which register.
             let first = self.constant((number * REGISTER / usize::from(width)) as u64, width);
-            let beyond = self.compare(Order::Ge, integer, &indices, &first)?;
+            let at_least = Comparison::GreaterOrEqual;
+            let beyond = self.compare(at_least, unsigned(width), &indices, &first)?;
             for (part, operand) in found.parts.iter().enumerate() {
                 let (Operand::Value(to), Operand::Value(mask)) = (*operand, beyond.part(part))
                 else {
@@ -148,7 +133,7 @@ impl Builder<'_, '_, '_> {
         let op = opcodes::load(bytes, index_bytes, self.target);
         let mut i = instruction(Form::Load, op, bytes);
         i.access = Some(Access {
-            pointer: INDICES,
+            pointer: super::machine::INDICES,
             step: 0,
             offset: (part * usize::from(bytes)) as i32,
         });
@@ -202,7 +187,7 @@ impl Builder<'_, '_, '_> {
                     1 => (&LOW_BYTES, &FIRST_WORDS),
                     _ => (&LOW_HALVES, &FIRST_PAIRS),
                 };
-                let bytes = self.program.spread(Source::Whole(bytes), 64);
+                let bytes = self.broadcast(Source::Whole(bytes), 64);
                 let i = instruction(Form::Three, opcodes::SHUFFLE_BYTES, 32);
                 found = self.of_two(i, found, bytes);
                 found = self.words_in_order(words, found);
@@ -254,7 +239,7 @@ impl Builder<'_, '_, '_> {
 
     /// Words of 32 bits in this order.
     fn words_in_order(&mut self, order: &'static [u64; 8], words: Operand) -> Operand {
-        let order = self.program.spread(Source::Whole(order), 64);
+        let order = self.broadcast(Source::Whole(order), 64);
         let i = instruction(Form::Three, opcodes::permute(4), 32);
         self.of_two(i, order, words)
     }
