@@ -6,7 +6,6 @@ use crate::error::CodegenError;
 use crate::support;
 use crate::target::Target;
 use crate::text::{self, KernelText};
-use crate::vectorize::{self, LoopCode};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::print_errors::pretty_error;
@@ -253,7 +252,7 @@ fn profiled_name(kernel: usize, nest: &Nest) -> String {
 
 /// A function for each stage, which is defined if the stage has a vector loop.
 fn declare_loops(module: &mut JITModule, nests: &[Nest]) -> Result<Vec<Vec<FuncId>>, CodegenError> {
-    let signature = vectorize::signature();
+    let signature = emit::loop_signature();
     let of = |(kernel, nest): (usize, &Nest)| {
         let name = profiled_name(kernel, nest);
         let mut declare = |stage: usize| {
@@ -278,7 +277,7 @@ struct Job<'a> {
 }
 
 struct Compiled {
-    loop_codes: Vec<LoopCode>,
+    loop_codes: Vec<emit::LoopCode>,
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,

@@ -39,6 +39,7 @@
 //! caller of [`Code::run`] vouches for the buffers; and the memory that holds the machine code lives
 //! exactly as long as the [`Code`] that is borrowed to run it.
 
+mod analysis;
 mod code;
 mod compile;
 mod emit;

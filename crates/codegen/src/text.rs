@@ -1,7 +1,7 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
-use crate::emit::Runs;
-use crate::vectorize::LoopCode;
+use crate::analysis::legality::Runs;
+use crate::emit::LoopCode;
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::{Function, SourceLoc};
 use cranelift_codegen::isa::TargetIsa;

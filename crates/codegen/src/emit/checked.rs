@@ -14,33 +14,15 @@
 //!
 //! Indices from a table of which none is out of range are used as they are.
 
-use super::address::{Linear, Place};
+use super::address::Place;
 use super::loops::Turns;
 use super::scalar::Slot;
 use super::{Binding, Emitter, Result};
+use crate::analysis::indices::{CheckedIndex, Source};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
-use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage, Wrap};
-use vinelift_tensor::ElementType::{self, I32, I64};
-
-/// A data-dependent index that depends on the axis of a block of points.
-pub(super) struct Checked<'n> {
-    /// The wrap.
-    whole: &'n Scalar,
-    wrap: &'n Wrap,
-    source: Option<Source<'n>>,
-    /// Whether it is in range at every point.
-    is_known: bool,
-}
-
-/// Where the indices of consecutive points lie: `step` elements apart.
-struct Source<'n> {
-    buffer: BufferId,
-    ty: ElementType,
-    linear: Linear<'n>,
-    step: i64,
-}
+use vinelift_nest::{Axis, AxisId, Effects, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, I64};
 
 /// An index that has been checked for a block of points, but not for each of them.
 struct Ready<'n> {
@@ -96,9 +78,6 @@ impl Neighbours {
     }
 }
 
-/// More indices than this in one stage are checked one by one.
-const MOST_CHECKS: usize = 6;
-
 /// The two ways to do a block of points.
 pub(super) struct Ways<'n> {
     ready: Vec<Ready<'n>>,
@@ -107,91 +86,11 @@ pub(super) struct Ways<'n> {
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// The data-dependent indices of a stage that depend on `axis`, if all of those can be checked before
-    /// anything else is done for a block of points.
-    pub(super) fn checks(&self, stage: &'n Stage, axis: AxisId) -> Vec<Checked<'n>> {
-        let mut checks = Vec::new();
-        let mut seen = FxHashSet::default();
-        let mut open: Vec<(&'n Scalar, bool)> = stage.at.iter().map(|x| (x, false)).collect();
-        open.push((&stage.value, false));
-        open.reverse();
-        while let Some((x, guarded)) = open.pop() {
-            let varies = self.facts.free(x).contains(&axis);
-            if !varies || !seen.insert((x.address(), guarded)) {
-                continue;
-            }
-            let below = open.len();
-            match x.kind() {
-                Kind::Wrap(wrap) => {
-                    let fits = !guarded && self.is_plain(&wrap.index, stage, axis);
-                    if !fits || checks.len() == MOST_CHECKS {
-                        return Vec::new();
-                    }
-                    checks.push(Checked {
-                        whole: x,
-                        wrap,
-                        source: self.source(&wrap.index, axis),
-                        is_known: self.never_faults(wrap),
-                    });
-                }
-                Kind::Select(c, yes, no) => open.extend([(c, guarded), (yes, true), (no, true)]),
-                Kind::Reduce { init, body, .. } => open.extend([(init, guarded), (body, true)]),
-                _ => open.extend(x.children().map(|child| (child, guarded))),
-            }
-            open[below..].reverse();
-        }
-        checks
-    }
-
-    /// Whether an index can be evaluated for later points before earlier ones are done.
-    fn is_plain(&self, index: &Scalar, stage: &Stage, axis: AxisId) -> bool {
-        let mut open = vec![index];
-        let mut seen = FxHashSet::default();
-        while let Some(x) = open.pop() {
-            if !seen.insert(x.address()) {
-                continue;
-            }
-            match x.kind() {
-                Kind::Reduce { .. } => return false,
-                Kind::Load { buffer, .. } if *buffer == stage.target => return false,
-                Kind::Wrap(w) if !w.policy.zero && self.facts.free(x).contains(&axis) => {
-                    return false;
-                }
-                _ => open.extend(x.children()),
-            }
-        }
-        true
-    }
-
-    /// Where an index is loaded from, if that is all it is.
-    fn source(&self, index: &'n Scalar, axis: AxisId) -> Option<Source<'n>> {
-        let load = match index.kind() {
-            // Of a type that holds all values of the other, which is signed.
-            Kind::Cast(x) if index.ty() == I64 && x.ty() == I32 => x,
-            _ => index,
-        };
-        let Kind::Load { buffer, at } = load.kind() else {
-            return None;
-        };
-        let linear = self.linear(*buffer, at);
-        let step = self
-            .steps_with(axis, &linear)
-            .filter(|step| (1..=8).contains(step))?;
-        let is_whole = at.iter().all(|i| !matches!(i.kind(), Kind::Wrap(_)));
-        let ty = load.ty();
-        (matches!(ty, I32 | I64) && is_whole).then_some(Source {
-            buffer: *buffer,
-            ty,
-            linear,
-            step,
-        })
-    }
-
     /// Checks the indices of the `count` points from the value of the axis on, or has them be checked. The block that
     /// is current afterwards is for points whose indices are all in range.
     pub(super) fn check(
         &mut self,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
         axis: Axis,
         count: usize,
         compared: Compared,
@@ -251,7 +150,7 @@ impl<'n> Emitter<'n, '_> {
     /// Computes the index of each point as a scalar.
     fn check_each(
         &mut self,
-        &Checked { wrap, is_known, .. }: &Checked<'n>,
+        &CheckedIndex { wrap, is_known, .. }: &CheckedIndex<'n>,
         axis: Axis,
         count: usize,
         signs: &mut Signs,
@@ -346,7 +245,7 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn close_point(&mut self, axis: AxisId) {
         let start = self.scopes.pop().unwrap_or(0);
         for address in self.order.split_off(start) {
-            if self.facts.depends(address, axis) {
+            if self.analysis.facts.depends(address, axis) {
                 self.slots.remove(&address);
             } else {
                 self.order.push(address);
@@ -398,29 +297,6 @@ impl ColdBlocks {
                 .builder
                 .set_cold_block(Block::from_u32(block as u32));
         }
-    }
-}
-
-/// What a dump says of how indices are checked.
-pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
-    match checks {
-        [] => "",
-        _ => how_checked(checks.iter().all(|check| check.is_known)),
-    }
-}
-
-/// The same of indices that are known to be in range, or not.
-pub(crate) fn how_checked(is_known: bool) -> &'static str {
-    match is_known {
-        true => "constant indices, checked once",
-        false => "indices checked",
-    }
-}
-
-impl Checked<'_> {
-    /// Whether an index of this type that is less than zero is above the extent, its bits read as a larger number.
-    fn fits(&self, ty: ElementType) -> bool {
-        self.wrap.extent as u64 <= 1 << (ty.bits() - 1)
     }
 }
 

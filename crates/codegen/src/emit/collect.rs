@@ -4,15 +4,17 @@
 //! stack; the strip for the block finds them there. They are collected along the axis on which most of
 //! them, and of their indices, are neighbours in memory.
 
-use super::checked::{Checked, Compared};
+use super::checked::Compared;
 use super::loops::Turns;
 use super::update::BLOCK;
-use super::{Emitter, Result, any_under, register};
+use super::{Emitter, Result, register};
+use crate::analysis::indices::CheckedIndex;
+use crate::analysis::indices::has_checks;
 use crate::vectorize::Collected;
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
-use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, Scalar, Stage};
 
 /// Where the elements of a load go while one column, or row, of a block is collected.
 struct Place<'n> {
@@ -107,8 +109,8 @@ impl<'n> Emitter<'n, '_> {
         }
         let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
         let turns = Turns::between(start.value, to);
-        let checks = self.checks(stage, inner.id);
-        let faults = loads.iter().any(|x| self.has_wrap(x, inner.id));
+        let checks = self.analysis.checks(stage, inner.id);
+        let faults = loads.iter().any(|x| self.analysis.has_wrap(x, inner.id));
         if faults && checks.is_empty() {
             self.open_loop(inner, turns, 1, &[]);
             let point = self
@@ -141,7 +143,7 @@ impl<'n> Emitter<'n, '_> {
     fn collect_points(
         &mut self,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
         places: &[Place<'n>],
         point: Value,
     ) -> Result {
@@ -208,16 +210,4 @@ impl<'n> Emitter<'n, '_> {
         let flags = MemFlagsData::new().with_notrap();
         self.builder.ins().store(flags, value, address, offset);
     }
-
-    /// Whether an index under `x` depends on data and on the axis.
-    pub(super) fn has_wrap(&self, x: &Scalar, axis: AxisId) -> bool {
-        any_under(x, |x| {
-            matches!(x.kind(), Kind::Wrap(_)) && self.facts.free(x).contains(&axis)
-        })
-    }
-}
-
-/// Whether an index under `x` is checked.
-pub(super) fn has_checks(x: &Scalar) -> bool {
-    any_under(x, |x| matches!(x.kind(), Kind::Wrap(_)))
 }

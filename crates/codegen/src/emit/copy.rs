@@ -39,16 +39,18 @@ impl<'n> Emitter<'n, '_> {
         let ty = stage.value.ty();
         // Booleans are made 0 or 1 on their way.
         let has_bytes = !ty.is_packed() && ty != ElementType::Boolean;
-        let to_itself = *buffer == stage.target || self.nest.buf(*buffer).shape.contains(&0);
+        let to_itself =
+            *buffer == stage.target || self.analysis.nest.buf(*buffer).shape.contains(&0);
         if stage.mode != Mode::Set || !has_bytes || to_itself {
             return None;
         }
-        let from = self.linear(*buffer, at);
-        let to = self.linear(stage.target, &stage.at);
+        let from = self.analysis.linear(*buffer, at);
+        let to = self.analysis.linear(stage.target, &stage.at);
         let (mut outermost, mut elements) = (loops.len(), 1usize);
         for axis in loops.iter().rev() {
             let steps = i64::try_from(elements).ok();
-            let neighbours = |linear| steps.is_some() && self.steps_with(axis.id, linear) == steps;
+            let neighbours =
+                |linear| steps.is_some() && self.analysis.steps_with(axis.id, linear) == steps;
             if !neighbours(&from) || !neighbours(&to) {
                 break;
             }
@@ -65,12 +67,12 @@ impl<'n> Emitter<'n, '_> {
 
     /// How many bytes each copy moves, for the dump.
     pub(super) fn bytes_of(&self, copy: Copy<'n>, stage: &Stage) -> usize {
-        copy.elements * (self.nest.buf(stage.target).ty.bits() / 8)
+        copy.elements * (self.analysis.nest.buf(stage.target).ty.bits() / 8)
     }
 
     /// Copies in place of the loops from `copy.outermost` on, which are `inner`.
     pub(super) fn copy(&mut self, stage: &'n Stage, copy: Copy<'n>, inner: &[Axis]) -> Result {
-        let size = self.nest.buf(stage.target).ty.bits() / 8;
+        let size = self.analysis.nest.buf(stage.target).ty.bits() / 8;
         let turns = self.turns(stage, inner[0]);
         for axis in inner {
             self.bind_point(*axis);
@@ -83,10 +85,10 @@ impl<'n> Emitter<'n, '_> {
             let each = (copy.elements / inner[0].extent * size) as i64;
             bytes = Bytes::Variable(self.builder.ins().imul_imm_s(count, each));
         }
-        let target = self.linear(stage.target, &stage.at);
+        let target = self.analysis.linear(stage.target, &stage.at);
         self.compute(target.leaves())?;
         let after = self.unless_skipped(&stage.at);
-        let source = self.linear(copy.buffer, copy.at);
+        let source = self.analysis.linear(copy.buffer, copy.at);
         self.compute(source.leaves())?;
         let to = self.place(stage.target, &target);
         let from = self.place(copy.buffer, &source);

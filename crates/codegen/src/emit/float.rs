@@ -46,7 +46,7 @@ impl Emitter<'_, '_> {
                 } else {
                     FloatCC::GreaterThan
                 };
-                if self.has_vectors {
+                if self.analysis.has_vectors {
                     return Ok(self.float_choice(order, ty, x, y));
                 }
                 let first = ins.fcmp(order, x, y);

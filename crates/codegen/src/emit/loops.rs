@@ -51,11 +51,15 @@ impl Emitter<'_, '_> {
         if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
             return turns;
         }
-        let cut = self.parts.axis(stage).filter(|cut| cut.id == axis.id);
-        let Some(cut) = cut.filter(|_| self.parts.extent > 1) else {
+        let cut = self
+            .analysis
+            .parts
+            .axis(stage)
+            .filter(|cut| cut.id == axis.id);
+        let Some(cut) = cut.filter(|_| self.analysis.parts.extent > 1) else {
             return self.all_turns(axis);
         };
-        let each = (cut.extent / self.parts.extent) as i64;
+        let each = (cut.extent / self.analysis.parts.extent) as i64;
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
@@ -75,9 +79,14 @@ impl Emitter<'_, '_> {
 
     /// Makes sure that no part has less than `points` of an axis.
     pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
-        if self.parts.axis(stage).is_some_and(|cut| cut.id == axis.id) {
-            let each = axis.extent / self.parts.extent;
-            self.parts.grain = self.parts.grain.max(points.div_ceil(each));
+        if self
+            .analysis
+            .parts
+            .axis(stage)
+            .is_some_and(|cut| cut.id == axis.id)
+        {
+            let each = axis.extent / self.analysis.parts.extent;
+            self.analysis.parts.grain = self.analysis.parts.grain.max(points.div_ceil(each));
         }
     }
 

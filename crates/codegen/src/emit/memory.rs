@@ -22,7 +22,7 @@ impl<'n> Emitter<'n, '_> {
         if at.iter().any(never) {
             return self.zero(ty);
         }
-        let linear = self.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         let place = self.place(buffer, &linear);
         let loaded = self.load(buffer, ty, &place);
         match self.all_inside(at) {

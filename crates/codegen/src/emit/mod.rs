@@ -17,36 +17,37 @@
 //! a side of a select opens one, and what was computed in it is forgotten at its end, because it
 //! does not dominate what follows.
 
-pub(crate) mod address;
+mod address;
+mod block_columns;
 mod cast;
-pub(crate) mod checked;
+mod checked;
 mod collect;
 mod copy;
 mod float;
 mod float_rem;
 mod hoist;
 mod integer;
-pub(crate) mod loops;
+mod loops;
 mod memory;
-mod order;
 mod packed;
-mod panel;
 mod poll;
 mod scalar;
 mod scan;
-pub(crate) mod stage;
+mod stage;
 mod update;
-pub(crate) mod vector;
-mod why;
+mod vector;
+mod vector_call;
 mod wrap;
 
 pub(crate) use copy::Support;
 pub(crate) use poll::STOPPED;
+pub(crate) use vector_call::{LoopCode, signature as loop_signature};
 pub(crate) use wrap::RawFault;
 
+use crate::analysis::Analysis;
+use crate::analysis::legality::Runs;
 use crate::target::Target;
 use crate::text;
-use crate::vectorize::LoopCode;
 use cranelift_codegen::ir::{
     self, AbiParam, AliasRegionData, Block, ExternalName, Function, GlobalValueData, InstBuilder,
     MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value, types,
@@ -54,12 +55,10 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataId, FuncId};
-use hoist::Facts;
 use loops::{Loop, Turns};
-use panel::Panel;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use scalar::{Slot, Task};
-use vinelift_nest::{AxisId, Buffer, Interval, Nest, Parts, Ranges, Scalar};
+use vinelift_nest::{AxisId, Nest, Parts, Scalar};
 use vinelift_tensor::ElementType;
 
 /// Kernels beyond this are refused: compiling takes about a microsecond for each.
@@ -93,19 +92,6 @@ pub(crate) struct Around<'a> {
     pub(crate) isa: &'a dyn TargetIsa,
     /// What strips may consist of; `None` for no strips.
     pub(crate) target: Option<Target>,
-}
-
-/// How a stage runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Runs {
-    /// Points done at once.
-    pub(crate) lanes: usize,
-    /// Of a vector register; 0 if there are none.
-    pub(crate) bits: usize,
-}
-
-impl Runs {
-    pub(crate) const SCALAR: Runs = Runs { lanes: 1, bits: 0 };
 }
 
 /// What has been emitted besides the function.
@@ -149,7 +135,7 @@ pub(crate) fn kernel(
         runs: std::mem::take(&mut emitter.runs),
         notes: std::mem::take(&mut emitter.notes),
         loop_codes: std::mem::take(&mut emitter.loop_codes),
-        parts: emitter.parts,
+        parts: emitter.analysis.parts,
         scratch: emitter.scratch_bytes,
     };
     emitter.builder.finalize(isa.frontend_config());
@@ -157,22 +143,18 @@ pub(crate) fn kernel(
 }
 
 pub(crate) struct Emitter<'n, 'f> {
-    pub(crate) nest: &'n Nest,
-    /// The same with casts of `f16`.
+    pub(crate) analysis: Analysis<'n>,
+    /// The nest with casts of `f16`.
     halves: Option<&'n Nest>,
     pub(crate) builder: FunctionBuilder<'f>,
     /// Where each buffer begins.
     bases: Vec<Value>,
-    /// The values that tables of indices lie between.
-    values: Vec<Option<Interval>>,
     /// How each buffer is accessed.
     flags: Vec<MemFlagsData>,
     /// Where a fault is written.
     fault: Value,
     /// Which loops of the current stage look whether to stop.
     looks: poll::Looks,
-    /// Into which parts the nest can be cut.
-    pub(crate) parts: Parts,
     /// Where the part to do begins and ends.
     part: [Value; 2],
     /// Where scratch memory begins, and how much of it is used.
@@ -191,9 +173,6 @@ pub(crate) struct Emitter<'n, 'f> {
     /// Length of `order` at the start of each open scope.
     scopes: Vec<usize>,
     tasks: Vec<Task<'n>>,
-    /// About the scalars of the current stage.
-    pub(crate) facts: Facts,
-    pub(crate) ranges: Ranges,
     /// Of the stage that runs by vectors.
     vectors: vector::Vectors,
     /// How each stage runs.
@@ -204,18 +183,14 @@ pub(crate) struct Emitter<'n, 'f> {
     instead_of_faults: Option<Block>,
     /// The axis that has only some of its points for now, and which.
     narrowed: Option<(AxisId, Turns)>,
-    /// What the current stage reads of its data from scratch memory.
-    panels: Vec<Panel<'n>>,
-    /// What strips may consist of.
-    pub(crate) target: Option<Target>,
+    /// Where the first column of each panel of the current stage would begin, if all columns were packed.
+    panel_bases: Vec<Value>,
     /// The function that the strip of each stage becomes, if it has one.
     pub(crate) loop_functions: &'n [FuncId],
     pub(crate) loop_codes: Vec<LoopCode>,
     /// What a dump says of each stage besides.
     notes: Vec<String>,
     support: Support,
-    /// Whether stages may run by vectors.
-    has_vectors: bool,
     is_x86: bool,
 }
 
@@ -267,15 +242,13 @@ impl<'n, 'f> Emitter<'n, 'f> {
             );
         }
         Emitter {
-            nest,
+            analysis: Analysis::new(nest, around.target, vector::is_supported(around.isa)),
             halves,
             builder,
             bases,
-            values: nest.buffers.iter().map(Buffer::values).collect(),
             flags,
             fault,
             looks: poll::Looks::default(),
-            parts: Parts::of(nest),
             part,
             scratch,
             scratch_bytes: 0,
@@ -286,31 +259,27 @@ impl<'n, 'f> Emitter<'n, 'f> {
             order: Vec::new(),
             scopes: Vec::new(),
             tasks: Vec::new(),
-            facts: Facts::default(),
-            ranges: Ranges::new(),
             vectors: vector::Vectors::default(),
             runs: vec![Runs::SCALAR; nest.stages.len()],
             collected: Vec::new(),
             instead_of_faults: None,
             narrowed: None,
-            panels: Vec::new(),
-            target: around.target,
+            panel_bases: Vec::new(),
             loop_functions: around.loop_functions,
             loop_codes: Vec::new(),
             notes: vec![String::new(); nest.stages.len()],
             support: around.support,
-            has_vectors: vector::is_supported(around.isa),
             is_x86: around.isa.name() == "x64",
         }
     }
 
     fn stages(&mut self) -> Result {
-        for (number, stage) in self.nest.stages.iter().enumerate() {
+        for (number, stage) in self.analysis.nest.stages.iter().enumerate() {
             self.builder.set_srcloc(text::location(number));
             self.stage(number, stage)?;
         }
         self.builder
-            .set_srcloc(text::location(self.nest.stages.len()));
+            .set_srcloc(text::location(self.analysis.nest.stages.len()));
         let done = self.builder.ins().iconst(types::I32, 0);
         self.builder.ins().return_(&[done]);
         self.builder.seal_all_blocks();
@@ -377,22 +346,6 @@ fn table_base(builder: &mut FunctionBuilder, table: DataId) -> Value {
         tls: false,
     });
     builder.ins().symbol_value(types::I64, symbol)
-}
-
-/// Whether `is` holds for `x` or something that it is made of.
-fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
-    let mut seen = FxHashSet::default();
-    let mut open = vec![x];
-    while let Some(x) = open.pop() {
-        if !seen.insert(x.address()) {
-            continue;
-        }
-        if is(x) {
-            return true;
-        }
-        open.extend(x.children());
-    }
-    false
 }
 
 /// How a value is held in a register: floats of 32 and 64 bits as such, all else as its bits with

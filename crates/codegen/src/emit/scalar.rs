@@ -158,7 +158,7 @@ impl<'n> Emitter<'n, '_> {
                 None => return no_primitive(format_args!("axis {}, which is not in scope", id.0)),
             },
             Kind::Load { buffer, at } => {
-                let linear = self.linear(*buffer, at);
+                let linear = self.analysis.linear(*buffer, at);
                 self.tasks.push(Task::Finish(x));
                 let leaves: Vec<&'n Scalar> = linear.leaves().collect();
                 self.need(leaves);
@@ -236,7 +236,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn is_natural(&mut self, x: &Scalar) -> bool {
-        self.ranges.of(x).low >= 0
+        self.analysis.ranges.of(x).low >= 0
     }
 
     /// Sides that are arithmetic alone are both evaluated; otherwise only the one that is taken.
@@ -286,7 +286,7 @@ impl<'n> Emitter<'n, '_> {
             return;
         }
         self.accumulators.push(init);
-        self.ranges.bind(reduce.axes);
+        self.analysis.ranges.bind(reduce.axes);
         for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }

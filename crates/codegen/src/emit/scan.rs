@@ -26,9 +26,9 @@ pub(super) struct Rows<'n> {
 impl<'n> Emitter<'n, '_> {
     /// How `stage`, which has these axes of many points, goes on from point to point; `None` if it does not.
     pub(super) fn rows_of(&mut self, stage: &'n Stage, many: &[Axis]) -> Option<Rows<'n>> {
-        let scan = Scan::of(self.nest, stage)?;
+        let scan = Scan::of(self.analysis.nest, stage)?;
         let (last, outer) = many.split_last()?;
-        if scan.axis.id != last.id || self.nest.buf(stage.target).ty.is_packed() {
+        if scan.axis.id != last.id || self.analysis.nest.buf(stage.target).ty.is_packed() {
             return None;
         }
         let mut previous = Vec::new();
@@ -42,9 +42,9 @@ impl<'n> Emitter<'n, '_> {
                 Kind::Wrap(_) | Kind::Reduce { .. } => return None,
                 // It is read before the first point, whatever the guards say.
                 Kind::Load { buffer, at } if *buffer == stage.target => {
-                    let shape = &self.nest.buf(*buffer).shape;
+                    let shape = &self.analysis.nest.buf(*buffer).shape;
                     let mut dims = at.iter().zip(shape);
-                    if !dims.all(|(i, n)| self.ranges.of(i).is_index_of(*n)) {
+                    if !dims.all(|(i, n)| self.analysis.ranges.of(i).is_index_of(*n)) {
                         return None;
                     }
                     previous.push(x);

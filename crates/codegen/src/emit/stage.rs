@@ -1,16 +1,15 @@
 //! Stages: the loops over a domain, and the store inside.
 
-use super::checked::{Checked, how};
-use super::collect::has_checks;
 use super::copy::Copy;
-use super::order::Columns;
 use super::scan::Rows;
 use super::update::BLOCK;
-use super::vector::Plan;
-use super::{Emitter, Result, Runs};
-use crate::vectorize::{Collected, VectorLoop};
+use super::{Emitter, Result};
+use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked, reads_zero};
+use crate::analysis::legality::{Plan, Runs};
+use crate::analysis::work::first_inner;
+use crate::vectorize::{BlockColumns, Collected, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
-use vinelift_nest::{Axis, Kind, Mode, Ranges, Scalar, Stage};
+use vinelift_nest::{Axis, Mode, Scalar, Stage};
 
 impl<'n> Emitter<'n, '_> {
     pub(super) fn stage(&mut self, number: usize, stage: &'n Stage) -> Result {
@@ -40,7 +39,7 @@ impl<'n> Emitter<'n, '_> {
                 && k + 2 == many.len()
             {
                 let depth = self.loops.len();
-                let instead = self.open_columns(stage, [axis, many[k + 1]], columns);
+                let instead = self.open_columns(stage, [axis, many[k + 1]], &mut columns.columns);
                 exact = Some((depth, instead));
                 if let Some(ready) = columns.vector_loop.take() {
                     self.run_vector_loop_of_columns(number, stage, ready, instead)?;
@@ -75,7 +74,9 @@ impl<'n> Emitter<'n, '_> {
                     break;
                 }
                 Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
-                Way::Columns(columns) if is_last => self.clif_vector_loop(stage, columns.plan)?,
+                Way::Columns(columns) if is_last => {
+                    self.clif_vector_loop(stage, columns.columns.plan)?
+                }
                 Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
                 _ => {
                     let turns = self.turns(stage, axis);
@@ -94,7 +95,7 @@ impl<'n> Emitter<'n, '_> {
                 self.close_loop(&[]);
             }
             (self.narrowed, self.instead_of_faults) = (None, None);
-            self.panels.clear();
+            self.analysis.panels.clear();
             self.point_by_point(stage, exact, &many[many.len() - 2..])?;
         }
         while self.loops.len() > loops {
@@ -125,8 +126,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn know(&mut self, stage: &'n Stage) {
-        self.facts.of_stage(stage);
-        self.ranges = Ranges::of_stage(stage);
+        self.analysis.begin(stage);
         self.note_work(stage);
     }
 
@@ -139,15 +139,15 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return None;
         }
-        if self.vector_loop_of(halves).is_some() {
+        if self.analysis.vector_loop_of(halves).is_some() {
             return Some(halves);
         }
         // What is collected, and the exact way that is left for wrong indices, are no strips.
-        let collected = self.collected_loop(halves, many, first)?;
+        let collected = self.analysis.collected_loop(halves, many, first)?;
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
             let is_exact = collected.rows.is_none() || !has_checks(x);
-            is_exact && !self.facts.converts_halves(x)
+            is_exact && !self.analysis.facts.converts_halves(x)
         });
         fits.then_some(halves)
     }
@@ -157,22 +157,22 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return Way::Points;
         }
-        if self.parts.dim.is_some() {
+        if self.analysis.parts.dim.is_some() {
             return self.way_of_columns(stage, many);
         }
         let copy = self.copy_of(stage, many);
         if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
         }
-        if let Some(strip) = self.vector_loop_of(stage) {
+        if let Some(strip) = self.analysis.vector_loop_of(stage) {
             return Way::VectorLoop(Some(strip));
         }
-        let plan = self.plan(stage);
-        let columns = plan.and_then(|plan| self.columns_of(stage, many, plan));
+        let plan = self.analysis.plan(stage);
+        let columns = plan.and_then(|plan| self.analysis.columns_of(stage, many, plan));
         if columns
             .as_ref()
             .is_none_or(|columns| columns.vector_loop.is_none())
-            && let Some(collected) = self.collected_loop(stage, many, first)
+            && let Some(collected) = self.analysis.collected_loop(stage, many, first)
         {
             return Way::Collected(Some(Box::new(collected)));
         }
@@ -190,7 +190,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// The way of a stage of which a part is not a run of points: nothing that goes through several loops.
     fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
-        match self.plan(stage) {
+        match self.analysis.plan(stage) {
             Some(plan) => Way::Vectors(plan),
             None => self.way_of_updates(stage, many),
         }
@@ -198,7 +198,9 @@ impl<'n> Emitter<'n, '_> {
 
     fn way_of_updates(&self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         let checks = match many.last() {
-            Some(axis) if self.has_vectors && axis.extent >= BLOCK => self.checks(stage, axis.id),
+            Some(axis) if self.analysis.has_vectors && axis.extent >= BLOCK => {
+                self.analysis.checks(stage, axis.id)
+            }
             _ => Vec::new(),
         };
         match checks.is_empty() {
@@ -212,12 +214,15 @@ impl<'n> Emitter<'n, '_> {
         match way {
             Way::Copy(copy) => {
                 let bytes = self.bytes_of(*copy, stage);
-                let why = self.why_copied(stage).map(|why| format!(", {why}"));
+                let why = self
+                    .analysis
+                    .why_copied(stage)
+                    .map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
-            Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how(checks)),
+            Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how_all_checked(checks)),
             Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
-            Way::Points | Way::Rows(_) => match self.why_points(stage, many) {
+            Way::Points | Way::Rows(_) => match self.analysis.why_points(stage, many) {
                 Some(why) => format!("point by point: {why}"),
                 None => String::new(),
             },
@@ -226,10 +231,13 @@ impl<'n> Emitter<'n, '_> {
                 let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
                 format!("collected in blocks of {rows}{lane}")
             }
-            Way::Vectors(plan) => how(&self.checks(stage, plan.axis.id)).to_owned(),
+            Way::Vectors(plan) => {
+                how_all_checked(&self.analysis.checks(stage, plan.axis.id)).to_owned()
+            }
             Way::Columns(columns) => {
-                let checks = how(&self.checks(stage, columns.plan.axis.id));
-                format!("{checks}, {columns}")
+                let checks =
+                    how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
+                format!("{checks}, {}", columns.columns)
             }
             Way::VectorLoop(Some(ready)) => ready.how.clone(),
             Way::VectorLoop(None) | Way::Collected(None) => String::new(),
@@ -238,13 +246,13 @@ impl<'n> Emitter<'n, '_> {
 
     /// `target[at] mode= value` at one point, or nothing if an index that reads zero is out of range.
     pub(super) fn assign(&mut self, stage: &'n Stage) -> Result {
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.compute(linear.leaves())?;
         let after = self.unless_skipped(&stage.at);
         self.compute([&stage.value])?;
         let mut value = self.get(&stage.value);
         let place = self.place(stage.target, &linear);
-        let ty = self.nest.buf(stage.target).ty;
+        let ty = self.analysis.nest.buf(stage.target).ty;
         if let Mode::Combine(op) = stage.mode {
             let old = self.load(stage.target, ty, &place);
             value = self.binary(op, ty, old, value, stage.value.as_const())?;
@@ -275,12 +283,6 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
-/// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
-/// outermost axis.
-pub(super) fn first_inner(stage: &Stage) -> usize {
-    usize::from(stage.group.is_some() && stage.turns() > 1)
-}
-
 /// How the points of a stage are done.
 enum Way<'n> {
     /// One by one.
@@ -288,9 +290,9 @@ enum Way<'n> {
     /// Several at once.
     Vectors(Plan),
     /// Several at once, in blocks of columns.
-    Columns(Box<Columns<'n>>),
+    Columns(Box<BlockColumns<'n>>),
     /// One by one, with the indices of several checked at once.
-    Update(Vec<Checked<'n>>),
+    Update(Vec<CheckedIndex<'n>>),
     /// One by one, each from the one before.
     Rows(Rows<'n>),
     /// As copies of neighbours.
@@ -311,8 +313,4 @@ impl Way<'_> {
             _ => Runs::SCALAR,
         }
     }
-}
-
-pub(crate) fn reads_zero(index: &Scalar) -> bool {
-    matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
 }

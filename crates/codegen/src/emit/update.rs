@@ -1,9 +1,10 @@
 //! Stages whose target is reached through data-dependent indices: one point after the other, with the
 //! indices of a block of points checked at once.
 
-use super::checked::{Checked, Compared};
+use super::checked::Compared;
 use super::loops::Turns;
 use super::{Emitter, Result};
+use crate::analysis::indices::CheckedIndex;
 use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Axis, Stage};
 
@@ -16,7 +17,7 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let turns = self.turns(stage, axis);
         let has_rest = turns.part().is_some() || !axis.extent.is_multiple_of(BLOCK);

@@ -5,7 +5,7 @@ use super::scalar::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use std::mem::{MaybeUninit, offset_of};
 use std::sync::atomic::AtomicBool;
-use vinelift_nest::{Kind, MAX_RANK, Scalar, Wrap};
+use vinelift_nest::{MAX_RANK, Scalar, Wrap};
 
 /// A [`Fault`](vinelift_nest::Fault) in plain numbers, which a kernel fills in before it returns 1; and what has it
 /// return 2.
@@ -26,19 +26,10 @@ pub(crate) struct RawFault {
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// Whether an index comes from a table that holds none out of range: it needs no check.
-    pub(crate) fn never_faults(&self, wrap: &Wrap) -> bool {
-        let values = match wrap.narrow().kind() {
-            Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
-            _ => None,
-        };
-        values.is_some_and(|values| values.is_index_of(wrap.extent))
-    }
-
     /// Checks an index that has been computed.
     pub(super) fn wrap(&mut self, whole: &'n Scalar, wrap: &'n Wrap) {
         let found = self.found(wrap);
-        if self.never_faults(wrap) && !wrap.policy.zero {
+        if self.analysis.never_faults(wrap) && !wrap.policy.zero {
             self.set(whole, found);
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::build::{Argument, Builder, Pace};
 use super::prefetch::row_bytes;
-use crate::emit::address::Linear;
+use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::{TripCount, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};
@@ -18,7 +18,7 @@ pub(super) struct PointerKey {
     pace: Pace,
 }
 
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     pub(super) fn load(
         &mut self,
         x: &'n Scalar,
@@ -45,8 +45,8 @@ impl<'n> Builder<'_, 'n, '_> {
         buffer: BufferId,
         at: &'n [Scalar],
     ) -> Option<Value> {
-        let shape = &self.emitter.nest.buf(buffer).shape;
-        let is_own = buffer == self.stage.target && !self.emitter.stays_apart(self.stage, at);
+        let shape = &self.analysis.nest.buf(buffer).shape;
+        let is_own = buffer == self.stage.target && !self.analysis.stays_apart(self.stage, at);
         if is_own || shape.contains(&0) {
             return None;
         }
@@ -73,7 +73,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
     pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
-        let linear = self.emitter.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         self.access_of(buffer, linear, Pace::STILL)
     }
 
@@ -84,7 +84,7 @@ impl<'n> Builder<'_, 'n, '_> {
         linear: Linear<'n>,
         mut pace: Pace,
     ) -> Option<(Access, i64)> {
-        let ty = self.emitter.nest.buf(buffer).ty;
+        let ty = self.analysis.nest.buf(buffer).ty;
         if ty.is_packed() {
             return None;
         }
@@ -94,7 +94,7 @@ impl<'n> Builder<'_, 'n, '_> {
         let mut moves = Vec::new();
         for (leaf, coefficient) in linear.terms() {
             if self.is_invariant(leaf) {
-                if !self.certain.contains(&leaf.address()) && self.emitter.facts.has_effect(leaf) {
+                if !self.certain.contains(&leaf.address()) && self.analysis.facts.has_effect(leaf) {
                     return None;
                 }
                 continue;
@@ -183,7 +183,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// Stores `value` where the stage writes.
     pub(super) fn store(&mut self, value: Value) -> Option<()> {
-        let ty = self.emitter.nest.buf(self.stage.target).ty;
+        let ty = self.analysis.nest.buf(self.stage.target).ty;
         let (access, step) = self.access(self.stage.target, &self.stage.at)?;
         let value = match ty {
             Boolean => self.apply(Op::MaskedConstant(1), U8, &[value]),

@@ -6,7 +6,7 @@ use crate::vector_ir::program::Value;
 use vinelift_nest::{Binary, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
-impl Builder<'_, '_, '_> {
+impl Builder<'_, '_> {
     /// These bits in all lanes.
     pub(super) fn constant(&mut self, bits: u64, ty: ElementType) -> Value {
         self.throughout(Op::Constant(bits), ty)

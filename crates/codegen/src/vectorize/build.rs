@@ -4,9 +4,9 @@ use super::VectorLoop;
 use super::access::PointerKey;
 use super::prefetch::Run;
 use super::unroll_and_jam::Jam;
-use crate::emit::Emitter;
-use crate::emit::address::Linear;
-use crate::emit::vector::operands_first;
+use crate::analysis::Analysis;
+use crate::analysis::linear::Linear;
+use crate::analysis::walk::operands_first;
 use crate::target::Target;
 use crate::vector_ir::ops::{Op, is_float};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
@@ -15,7 +15,7 @@ use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 
 /// An argument of a vector loop: one word, which the kernel computes.
-pub(super) enum Argument<'n> {
+pub(crate) enum Argument<'n> {
     /// Where the elements begin.
     Address {
         buffer: BufferId,
@@ -35,9 +35,9 @@ pub(super) enum Argument<'n> {
 
 /// `points` points of an axis move an address on by `bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Pace {
-    pub(super) bytes: i64,
-    pub(super) points: i64,
+pub(crate) struct Pace {
+    pub(crate) bytes: i64,
+    pub(crate) points: i64,
 }
 
 impl Pace {
@@ -57,8 +57,8 @@ pub(super) struct Block {
     pub(super) length: usize,
 }
 
-pub(super) struct Builder<'b, 'n, 'f> {
-    pub(super) emitter: &'b Emitter<'n, 'f>,
+pub(super) struct Builder<'b, 'n> {
+    pub(super) analysis: &'b Analysis<'n>,
     pub(super) target: Target,
     pub(super) program: Program,
     pub(super) arguments: Vec<Argument<'n>>,
@@ -101,17 +101,17 @@ pub(super) struct Builder<'b, 'n, 'f> {
 /// More than this is not worth a strip's registers.
 const MOST_NODES: usize = 2000;
 
-impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
+impl<'b, 'n> Builder<'b, 'n> {
     /// For `lanes` elements at a time, `parts` registers of them.
     pub(super) fn new(
-        emitter: &'b Emitter<'n, 'f>,
+        analysis: &'b Analysis<'n>,
         target: Target,
         stage: &'n Stage,
         (lanes, parts): (usize, usize),
         certain: FxHashSet<usize>,
-    ) -> Builder<'b, 'n, 'f> {
+    ) -> Builder<'b, 'n> {
         Builder {
-            emitter,
+            analysis,
             target,
             program: Program::default(),
             arguments: Vec::new(),
@@ -324,17 +324,17 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
 
     /// The innermost loop that a scalar depends on.
     fn depth(&self, x: &Scalar) -> usize {
-        let free = self.emitter.facts.free(x);
+        let free = self.analysis.facts.free(x);
         let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 
     /// Whether a scalar is the same throughout the strip, and can be computed before it.
     pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
-        let free = self.emitter.facts.free(x);
+        let free = self.analysis.facts.free(x);
         self.depth(x) == 0
             && !free.iter().any(|axis| self.fixed.contains_key(axis))
-            && !self.emitter.facts.converts_halves(x)
+            && !self.analysis.facts.converts_halves(x)
     }
 
     /// The value of a scalar.
@@ -359,7 +359,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
         let row = self.jam.as_ref().map(|jam| jam.axis);
         let axes = axes.iter().map(|axis| axis.id).chain(row);
         for address in self.order.split_off(mark) {
-            let varies = |axis| self.emitter.facts.depends(address, axis);
+            let varies = |axis| self.analysis.facts.depends(address, axis);
             match axes.clone().any(varies) {
                 true => drop(self.known.remove(&address)),
                 false => self.order.push(address),
@@ -387,7 +387,7 @@ impl<'b, 'n, 'f> Builder<'b, 'n, 'f> {
             return Some(self.constant(bits, x.ty()));
         }
         // Computed ahead of its guard.
-        if !self.certain.contains(&x.address()) && self.emitter.facts.has_effect(x) {
+        if !self.certain.contains(&x.address()) && self.analysis.facts.has_effect(x) {
             return None;
         }
         let argument = match self.scalars.get(&x.address()) {

@@ -2,8 +2,9 @@
 
 use super::VectorLoop;
 use super::build::{Argument, Builder};
-use crate::emit::Emitter;
-use crate::emit::stage::reads_zero;
+use crate::analysis::Analysis;
+use crate::analysis::columns::even;
+use crate::analysis::indices::reads_zero;
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
@@ -38,7 +39,7 @@ const MOST_BYTES: usize = 1 << 15;
 /// Elements further apart than this are not in the same line of the cache for long.
 const NEAR: u64 = 16;
 
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
     /// The strip for a stage whose facts are known, of which some loads do not step with the innermost
     /// axis: because their indices depend on data, or because they lie the other way round.
     pub(crate) fn collected_loop(
@@ -217,15 +218,7 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
-/// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
-/// of `unit`, unless there are fewer points.
-pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
-    let blocks = extent.div_ceil(most).max(1);
-    let length = extent.div_ceil(blocks).next_multiple_of(unit);
-    length.min(extent).min(most)
-}
-
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     pub(super) fn is_collected(&self, x: &Scalar) -> bool {
         self.collected.iter().any(|c| c.address() == x.address())
     }

@@ -1,8 +1,8 @@
 //! Lanes that run over rows of few columns, which one axis goes through.
 
 use super::build::Builder;
-use crate::emit::Emitter;
-use crate::emit::address::Linear;
+use crate::analysis::Analysis;
+use crate::analysis::linear::Linear;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
 
@@ -30,25 +30,7 @@ fn of_lane(x: &Scalar, lane: AxisId) -> Option<(Binary, i64)> {
     Some((*op, n))
 }
 
-impl<'n> Emitter<'n, '_> {
-    /// Whether all parts that the nest may be cut into begin at a multiple of `points`.
-    fn cuts_at(&self, points: usize) -> bool {
-        // The parts of a nest with more stages may still change.
-        let [stage] = self.nest.stages.as_slice() else {
-            return false;
-        };
-        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
-        (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points)
-    }
-
-    /// Makes sure that all parts do, if the nest has no other stages.
-    pub(super) fn cut_at(&mut self, stage: &Stage, points: usize) {
-        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
-        if self.nest.stages.len() == 1 && self.parts.extent == outer {
-            self.parts.grain = self.parts.grain.next_multiple_of(points);
-        }
-    }
-
+impl<'n> Analysis<'n> {
     /// If the axis `lane` goes through rows of few columns, in something that is looked up: how many.
     pub(super) fn few_columns(&self, stage: &'n Stage, lane: Axis) -> Option<usize> {
         let mut seen = FxHashSet::default();
@@ -72,7 +54,7 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     /// Where the elements of consecutive lanes lie if these are rows of few columns: of an offset made of
     /// `lane / columns` and `lane % columns`, that part, and the rest.
     pub(super) fn by_rows(
@@ -102,7 +84,7 @@ impl<'n> Builder<'_, 'n, '_> {
         let mut domain = self.stage.domain.iter();
         let extent = domain.find(|axis| axis.id == lane)?.extent;
         // Every turn must begin with a row, also those of a part.
-        let in_parts = self.cut != Some(lane) || self.emitter.cuts_at(rows.columns.into());
+        let in_parts = self.cut != Some(lane) || self.analysis.cuts_at(rows.columns.into());
         let begins = self.blocked.is_empty() && extent.is_multiple_of(rows.columns.into());
         if rows.columns > 0 && !(in_parts && begins) {
             return None;

@@ -5,11 +5,11 @@
 //! the kernel does all points of the strip again, in the exact way.
 
 use super::build::{Block, Builder, Pace};
-use crate::emit::Emitter;
-use crate::emit::address::Linear;
-use crate::emit::checked::how_checked;
-use crate::emit::stage::reads_zero;
-use crate::emit::vector::Plan;
+use crate::analysis::Analysis;
+use crate::analysis::indices::how_checked;
+use crate::analysis::indices::reads_zero;
+use crate::analysis::legality::Plan;
+use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
@@ -27,7 +27,7 @@ struct Found<'n> {
     rest: Linear<'n>,
 }
 
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
     /// The most bytes of an index that depends on the axis `lane`, on the way to a value.
     pub(super) fn widest_index(&self, value: &'n Scalar, lane: AxisId) -> usize {
         let mut widest = 1;
@@ -46,7 +46,7 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     /// The value of `x`, which is `buffer[at]`.
     pub(super) fn gather(
         &mut self,
@@ -93,7 +93,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
         self.check(wrap, index, permutes)?;
         self.program.has_indices = true;
-        let is_known = self.emitter.never_faults(wrap);
+        let is_known = self.analysis.never_faults(wrap);
         let kept = match (permutes, is_known) {
             (true, true) => ", rows in registers",
             (true, false) => " by vectors, rows in registers",
@@ -124,7 +124,7 @@ impl<'n> Builder<'_, 'n, '_> {
 
     /// How `buffer[at]` is such a load.
     fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
-        let linear = self.emitter.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         let mut wraps = linear
             .terms()
             .filter(|(leaf, _)| matches!(leaf.kind(), Kind::Wrap(_)) && !self.is_invariant(leaf));
@@ -162,7 +162,7 @@ impl<'n> Builder<'_, 'n, '_> {
                     axis: *axis,
                     lanes: self.lanes,
                 };
-                self.emitter.columns(self.stage, *rows, plan).is_some()
+                self.analysis.columns(self.stage, *rows, plan).is_some()
             });
         }
         many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
@@ -181,7 +181,7 @@ impl<'n> Builder<'_, 'n, '_> {
         if step != 1 {
             return None;
         }
-        let is_known = self.emitter.never_faults(wrap);
+        let is_known = self.analysis.never_faults(wrap);
         // The kernel goes through all points again if one is wrong.
         if !is_known && !Effects::of_stage(self.stage).may_repeat() {
             return None;

@@ -5,6 +5,7 @@
 
 mod access;
 mod arithmetic;
+mod block_columns;
 mod build;
 mod collected;
 mod delinearize;
@@ -13,23 +14,18 @@ mod prefetch;
 mod reduce;
 mod unroll_and_jam;
 
-use crate::emit::address::Place;
-use crate::emit::loops::Turns;
-use crate::emit::stage::reads_zero;
-use crate::emit::{Emitter, Result, Runs};
+use crate::analysis::Analysis;
+use crate::analysis::indices::reads_zero;
+use crate::analysis::legality::Runs;
 use crate::target::{Assembled, Target};
 use crate::vector_ir::ops::lane_bytes;
-use build::{Argument, Builder};
-pub(crate) use collected::{Collected, even};
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
-    UserExternalName, Value, types,
-};
-use cranelift_codegen::isa::CallConv;
-use cranelift_module::FuncId;
+pub(crate) use block_columns::BlockColumns;
+pub(crate) use build::Argument;
+use build::Builder;
+pub(crate) use collected::Collected;
 use rustc_hash::FxHashSet;
 use unroll_and_jam::Jam;
-use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of so many scalars are chains that keep a register waiting.
@@ -41,29 +37,10 @@ const MOST_PARTS: usize = 8;
 /// How many rows of a fold to try side by side: more load hardly less.
 const ROWS: [usize; 3] = [8, 4, 2];
 
-/// The code of a strip.
-pub(crate) struct LoopCode {
-    /// The function that it becomes.
-    pub(crate) function: FuncId,
-    /// The number of its stage.
-    pub(crate) stage: usize,
-    pub(crate) bytes: Vec<u8>,
-    /// How many of them are instructions; constants follow.
-    pub(crate) code: usize,
-}
-
-/// What strips take and return.
-pub(crate) fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.push(AbiParam::new(types::I64));
-    signature.returns.push(AbiParam::new(types::I32));
-    signature
-}
-
 /// A strip that has been built for a stage.
 pub(crate) struct VectorLoop<'n> {
-    code: Assembled,
-    arguments: Vec<Argument<'n>>,
+    pub(crate) code: Assembled,
+    pub(crate) arguments: Vec<Argument<'n>>,
     /// Whether it stops where an index is out of range.
     pub(crate) may_fault: bool,
     /// What a dump says of how elements are looked up, if any are.
@@ -83,7 +60,7 @@ impl VectorLoop<'_> {
     }
 }
 
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
     /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
     pub(crate) fn vector_loop_of(&mut self, stage: &'n Stage) -> Option<VectorLoop<'n>> {
         let target = self.target?;
@@ -244,12 +221,6 @@ impl<'n> Emitter<'n, '_> {
         None
     }
 
-    /// The axis that is cut into parts, if one is.
-    pub(crate) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
-        let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
-        Some(axis.id)
-    }
-
     /// The most bytes that a lane takes, of elements, indices or what is written.
     fn widest_lane(&self, stage: &'n Stage, lane: Axis) -> usize {
         self.widest_of(&stage.value)
@@ -346,106 +317,5 @@ impl<'n> Emitter<'n, '_> {
             }
         }
         certain
-    }
-
-    /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
-    pub(crate) fn call_vector_loop(
-        &mut self,
-        number: usize,
-        stage: &'n Stage,
-        ready: VectorLoop<'n>,
-    ) -> Result<Value> {
-        let turns = self.parts.axis(stage).map(|axis| self.turns(stage, axis));
-        let size = 8 * ready.arguments.len().max(1) as u32;
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
-        let slot = self.builder.create_sized_stack_slot(data);
-        for (k, argument) in ready.arguments.iter().enumerate() {
-            let value = self.argument(argument, turns)?;
-            self.builder
-                .ins()
-                .stack_store(types::I64, value, slot, 8 * k as i32);
-        }
-        let function = self.loop_functions[number];
-        let name = UserExternalName::new(0, function.as_u32());
-        let name = self.builder.func.declare_imported_user_function(name);
-        let signature = self.builder.func.import_signature(signature());
-        let function_ref = self.builder.func.import_function(ExtFuncData {
-            name: ExternalName::user(name),
-            signature,
-            colocated: false,
-            patchable: false,
-        });
-        let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
-        let call = self.builder.ins().call(function_ref, &[arguments]);
-        let status = self.builder.inst_results(call)[0];
-        self.loop_codes.push(LoopCode {
-            function,
-            stage: number,
-            bytes: ready.code.bytes,
-            code: ready.code.code,
-        });
-        Ok(status)
-    }
-
-    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
-        match argument {
-            Argument::Points { less } => {
-                let Some(Turns { from, to, .. }) = turns else {
-                    return Ok(self.index(0));
-                };
-                let points = self.builder.ins().isub(to, from);
-                Ok(self.builder.ins().iadd_imm_s(points, -less))
-            }
-            Argument::Address {
-                buffer,
-                linear,
-                pace,
-            } => {
-                self.compute(linear.leaves())?;
-                let address = match self.place(*buffer, linear) {
-                    Place::Bytes { address, offset } => {
-                        self.builder.ins().iadd_imm_s(address, i64::from(offset))
-                    }
-                    Place::Packed { base, .. } => base,
-                };
-                match turns.filter(|_| pace.bytes != 0) {
-                    Some(turns) => {
-                        let steps = match pace.points {
-                            1 => turns.from,
-                            points => {
-                                // Parts begin where that leaves nothing.
-                                let points = self.index(points);
-                                self.builder.ins().udiv(turns.from, points)
-                            }
-                        };
-                        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
-                        Ok(self.builder.ins().iadd(address, skipped))
-                    }
-                    None => Ok(address),
-                }
-            }
-            Argument::Collected(number) => {
-                let slot = self.collected[*number];
-                Ok(self.builder.ins().stack_addr(types::I64, slot, 0))
-            }
-            Argument::Inside(at) => {
-                self.compute(at.iter().filter(|i| reads_zero(i)))?;
-                let inside = match self.all_inside(at) {
-                    Some(inside) => inside,
-                    None => self.builder.ins().iconst(types::I8, 1),
-                };
-                let wide = self.builder.ins().uextend(types::I64, inside);
-                Ok(self.builder.ins().ineg(wide))
-            }
-            Argument::Scalar(x) => {
-                self.compute([*x])?;
-                let value = self.get(x);
-                if x.ty() == Boolean {
-                    let wide = self.builder.ins().uextend(types::I64, value);
-                    return Ok(self.builder.ins().ineg(wide));
-                }
-                Ok(value)
-            }
-        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Run {
     pub(super) row_bytes: i32,
 }
 
-impl Builder<'_, '_, '_> {
+impl Builder<'_, '_> {
     /// Takes down a run of a block of columns.
     pub(super) fn note_run(
         &mut self,
@@ -36,7 +36,7 @@ impl Builder<'_, '_, '_> {
         width: i64,
         row_bytes: i64,
     ) {
-        let bytes = self.emitter.nest.buf(buffer).byte_len();
+        let bytes = self.analysis.nest.buf(buffer).byte_len();
         let is_large = bytes.is_some_and(|bytes| bytes >= LARGE);
         if let (Ok(width), Ok(row_bytes)) = (i32::try_from(width), i32::try_from(row_bytes))
             && is_large

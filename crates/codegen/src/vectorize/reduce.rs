@@ -1,7 +1,7 @@
 //! Folds in every lane, with a loop or without.
 
 use super::build::Builder;
-use crate::emit::vector::operands_first;
+use crate::analysis::walk::operands_first;
 use crate::vector_ir::ops::{Op, is_float};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, Binary, Kind, Scalar};
@@ -12,7 +12,7 @@ const MOST_UNROLLED: usize = 16;
 const MOST_SMALL_UNROLLED: usize = 50;
 /// Scalars in what is hardly more than a load.
 const SMALL: usize = 4;
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.
     pub(super) fn fold(&mut self, x: &'n Scalar) -> Option<Value> {
         let Kind::Reduce {

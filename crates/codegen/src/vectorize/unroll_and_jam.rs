@@ -44,7 +44,7 @@ const OTHERS: usize = 3;
 impl<'n> Jam<'n> {
     /// Of the axis `rows`, `most` of them at most, if rows of the only fold in the value of the builder's stage
     /// read the same elements.
-    pub(super) fn of(builder: &Builder<'_, 'n, '_>, rows: Axis, most: usize) -> Option<Jam<'n>> {
+    pub(super) fn of(builder: &Builder<'_, 'n>, rows: Axis, most: usize) -> Option<Jam<'n>> {
         let fold = only_fold(&builder.stage.value)?;
         let Kind::Reduce {
             axes, init, body, ..
@@ -100,7 +100,7 @@ fn only_fold(value: &Scalar) -> Option<&Scalar> {
 
 /// After how many points of a fold over `axes` a row reads what the next row reads first.
 fn behind<'n>(
-    builder: &Builder<'_, 'n, '_>,
+    builder: &Builder<'_, 'n>,
     rows: AxisId,
     axes: &'n [Axis],
     body: &'n Scalar,
@@ -111,7 +111,7 @@ fn behind<'n>(
             open.extend(x.children());
             continue;
         };
-        let linear = builder.emitter.linear(*buffer, at);
+        let linear = builder.analysis.linear(*buffer, at);
         let along = |id: AxisId| {
             let is_axis = |leaf: &Scalar| matches!(leaf.kind(), Kind::Axis(other) if *other == id);
             let term = { linear.terms() }.find(|(leaf, _)| is_axis(leaf));
@@ -130,7 +130,7 @@ fn behind<'n>(
     None
 }
 
-impl<'n> Builder<'_, 'n, '_> {
+impl<'n> Builder<'_, 'n> {
     /// Opens the loop over the turns of rows, and builds it and what is left; `lane` is the axis inside.
     pub(super) fn jammed_loops(&mut self, lane: Axis) -> Option<()> {
         let block = self.blocks.len();

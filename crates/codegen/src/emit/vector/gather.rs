@@ -1,8 +1,9 @@
 //! Loads through data-dependent indices, for all lanes at once.
 
 use super::lanes::{Lanes, vector};
+use crate::analysis::indices::CheckedIndex;
 use crate::emit::address::Place;
-use crate::emit::checked::{Checked, Compared};
+use crate::emit::checked::Compared;
 use crate::emit::{Emitter, Result, register};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
@@ -17,7 +18,7 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let count = self.vectors.lanes();
         let loads = self.gathers(stage);
@@ -81,11 +82,11 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let ty = stage.value.ty();
         let count = self.vectors.lanes();
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.open_scope();
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
@@ -140,7 +141,9 @@ impl<'n> Emitter<'n, '_> {
             let below = open.len();
             match x.kind() {
                 Kind::Load { at, .. }
-                    if at.iter().any(|i| self.has_wrap(i, self.vectors.axis())) =>
+                    if at
+                        .iter()
+                        .any(|i| self.analysis.has_wrap(i, self.vectors.axis())) =>
                 {
                     found.push(x)
                 }

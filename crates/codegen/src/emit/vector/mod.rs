@@ -17,18 +17,34 @@
 mod arithmetic;
 mod gather;
 mod lanes;
-mod plan;
 mod width;
 
 use super::address::Place;
 use super::loops::Turns;
 use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
+use crate::analysis::legality::Plan;
+use crate::analysis::walk::operands_first;
+use cranelift_codegen::isa::TargetIsa;
 use lanes::Lanes;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
 pub(super) use lanes::{Vectors, integer};
-pub(crate) use plan::{Plan, is_supported};
+
+/// Whether the machine has the vector instructions that Cranelift counts on.
+pub(super) fn is_supported(isa: &dyn TargetIsa) -> bool {
+    let flags = isa.isa_flags();
+    let has = |name: &str| {
+        flags
+            .iter()
+            .any(|f| f.name == name && f.as_bool() == Some(true))
+    };
+    match isa.name() {
+        "x64" => has("has_ssse3") && has("has_sse41"),
+        "aarch64" => true,
+        _ => false,
+    }
+}
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
@@ -49,7 +65,7 @@ impl<'n> Emitter<'n, '_> {
             self.stay_before(axis, turns, lanes);
         }
         self.vectors.begin(axis, lanes);
-        let checks = self.checks(stage, axis.id);
+        let checks = self.analysis.checks(stage, axis.id);
         if !checks.is_empty() {
             let only = matches!(stage.value.kind(), Kind::Load { .. });
             if only && stage.mode == Mode::Set && stage.value.ty() != ElementType::Boolean {
@@ -61,13 +77,13 @@ impl<'n> Emitter<'n, '_> {
             self.gather_lanes(stage, axis, &checks)?;
         }
         let mut value = self.lanes(&stage.value)?;
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.open_scope();
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
         self.close_lane();
         if let Place::Bytes { address, offset } = place {
-            let ty = self.nest.buf(stage.target).ty;
+            let ty = self.analysis.nest.buf(stage.target).ty;
             let flags = self.flags[stage.target.0 as usize];
             if let Mode::Combine(op) = stage.mode {
                 let old = self.load_registers(ty, flags, address, offset);
@@ -105,7 +121,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether a scalar depends on the axis that runs over lanes.
     fn varies(&self, x: &Scalar) -> bool {
-        self.facts.free(x).contains(&self.vectors.axis())
+        self.analysis.facts.free(x).contains(&self.vectors.axis())
     }
 
     /// The lanes of a scalar that has been computed, in either way.
@@ -174,7 +190,7 @@ impl<'n> Emitter<'n, '_> {
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(sum);
         }
-        self.ranges.bind(axes);
+        self.analysis.ranges.bind(axes);
         for &axis in axes.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
@@ -221,10 +237,10 @@ impl<'n> Emitter<'n, '_> {
         at: &'n [Scalar],
     ) -> Result<Lanes> {
         let ty: ElementType = x.ty();
-        let linear = self.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         // Of an empty dim there is nothing to load.
-        let is_empty = self.nest.buf(buffer).shape.contains(&0);
-        if self.steps(&linear) == Some(1) && !is_empty {
+        let is_empty = self.analysis.nest.buf(buffer).shape.contains(&0);
+        if self.analysis.steps_with(self.vectors.axis(), &linear) == Some(1) && !is_empty {
             self.open_scope();
             self.compute(linear.leaves())?;
             let place = self.place(buffer, &linear);
@@ -254,40 +270,4 @@ impl<'n> Emitter<'n, '_> {
         self.axes.insert(axis, first);
         Ok(self.gathered(ty, &elements))
     }
-}
-
-/// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
-/// scalars, and the body of a fold has a scope of its own: neither is among them.
-pub(crate) fn operands_first<'n>(
-    root: &'n Scalar,
-    is_known: impl Fn(&'n Scalar) -> bool,
-) -> Vec<&'n Scalar> {
-    let mut order = Vec::new();
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut open = vec![(root, false)];
-    while let Some((x, operands_done)) = open.pop() {
-        if operands_done {
-            order.push(x);
-            continue;
-        }
-        if is_known(x) || !seen.insert(x.address()) {
-            continue;
-        }
-        open.push((x, true));
-        match x.kind() {
-            Kind::Load { .. } => {}
-            Kind::Reduce { init, .. } => open.push((init, false)),
-            // The condition last: masks are few.
-            Kind::Select(c, yes, no) => open.extend([c, no, yes].map(|x| (x, false))),
-            _ => {
-                let below = open.len();
-                match x.as_sum() {
-                    Some(operands) => open.extend(operands.map(|x| (x, false))),
-                    None => open.extend(x.children().map(|child| (child, false))),
-                }
-                open[below..].reverse();
-            }
-        }
-    }
-    order
 }

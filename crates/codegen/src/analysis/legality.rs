@@ -1,9 +1,9 @@
-//! Which stages run by vectors.
+//! Which stages may run by vectors, and by how many lanes of 128 bits.
 
-use crate::emit::Emitter;
-use crate::emit::address::Linear;
-use crate::emit::{Runs, any_under, register};
-use cranelift_codegen::isa::TargetIsa;
+use super::Analysis;
+use super::walk::any_under;
+use crate::vector_ir::ops::lane_bytes;
+use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
@@ -25,25 +25,23 @@ impl Plan {
     }
 }
 
+/// How a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Points done at once.
+    pub(crate) lanes: usize,
+    /// Of a vector register; 0 if there are none.
+    pub(crate) bits: usize,
+}
+
+impl Runs {
+    pub(crate) const SCALAR: Runs = Runs { lanes: 1, bits: 0 };
+}
+
 /// More scalars than this in one stage stay scalar code: vector code is a few times as large.
 const MOST_SCALARS: usize = 3000;
 
-/// Whether the machine has the vector instructions that Cranelift counts on.
-pub(crate) fn is_supported(isa: &dyn TargetIsa) -> bool {
-    let flags = isa.isa_flags();
-    let has = |name: &str| {
-        flags
-            .iter()
-            .any(|f| f.name == name && f.as_bool() == Some(true))
-    };
-    match isa.name() {
-        "x64" => has("has_ssse3") && has("has_sse41"),
-        "aarch64" => true,
-        _ => false,
-    }
-}
-
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
     /// How `stage`, whose facts are known, runs by vectors; `None` if it does not.
     pub(crate) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
         let axis = *stage.domain.iter().rfind(|axis| axis.extent > 1)?;
@@ -58,12 +56,7 @@ impl<'n> Emitter<'n, '_> {
             return None;
         }
         let is_checked = !self.checks(stage, axis.id).is_empty();
-        let widest = self.widest(
-            stage,
-            axis.id,
-            is_checked,
-            register(target.ty).bytes() as usize,
-        )?;
+        let widest = self.widest(stage, axis.id, is_checked, lane_bytes(target.ty).into())?;
         // An index that is checked in a fold is checked once for all lanes.
         let most = if self.checks_in_fold(&stage.value) {
             128
@@ -85,7 +78,7 @@ impl<'n> Emitter<'n, '_> {
         const MANY: usize = 8;
         let (mut apart, mut others) = (0, 0);
         let mut open: Vec<&'n Scalar> = vec![&stage.value];
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         while let Some(x) = open.pop() {
             if !self.facts.free(x).contains(&axis) || !seen.insert(x.address()) {
                 continue;
@@ -107,7 +100,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Whether a fold evaluates an index that depends on data and on its axes.
     fn checks_in_fold(&self, value: &Scalar) -> bool {
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         let mut open: Vec<(&Scalar, &[Axis])> = vec![(value, &[])];
         while let Some((x, folded)) = open.pop() {
             if !seen.insert((x.address(), folded.len())) {
@@ -136,7 +129,7 @@ impl<'n> Emitter<'n, '_> {
         let mut widest = least;
         let mut checked = 0;
         let mut open: Vec<(&Scalar, bool)> = vec![(&stage.value, false)];
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         while let Some((x, guarded)) = open.pop() {
             if !seen.insert((x.address(), guarded)) {
                 continue;
@@ -183,7 +176,7 @@ impl<'n> Emitter<'n, '_> {
                 if x.ty().is_packed() {
                     return None;
                 }
-                widest = widest.max(register(x.ty()).bytes() as usize);
+                widest = widest.max(lane_bytes(x.ty()).into());
             }
         }
         Some(widest)
@@ -194,7 +187,7 @@ impl<'n> Emitter<'n, '_> {
     /// without that guard, since both sides of a select are evaluated.
     fn may_run(&mut self, stage: &Stage, load: &Scalar, guarded: bool) -> bool {
         let mut open = vec![load];
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         while let Some(x) = open.pop() {
             if !seen.insert(x.address()) {
                 continue;
@@ -219,46 +212,6 @@ impl<'n> Emitter<'n, '_> {
             open.extend(x.children());
         }
         true
-    }
-
-    /// Whether `at` in the target of `stage` is, at every point, so far from what is written there that
-    /// the innermost loop does not read what it writes.
-    pub(crate) fn stays_apart(&self, stage: &Stage, at: &[Scalar]) -> bool {
-        let Some(axis) = stage.domain.iter().rfind(|axis| axis.extent > 1) else {
-            return false;
-        };
-        let (read, written) = (
-            self.linear(stage.target, at),
-            self.linear(stage.target, &stage.at),
-        );
-        let mut moves: Vec<(&Scalar, i64)> = read.terms().collect();
-        for (leaf, coefficient) in written.terms() {
-            match moves.iter_mut().find(|(other, _)| *other == leaf) {
-                Some((_, sum)) => *sum = sum.wrapping_sub(coefficient),
-                None => return false,
-            }
-        }
-        let distance = read.constant().wrapping_sub(written.constant());
-        let is_far = distance.unsigned_abs() >= axis.extent as u64;
-        is_far && moves.iter().all(|(_, sum)| *sum == 0)
-    }
-
-    /// The elements by which an offset steps along the lanes.
-    pub(super) fn steps(&self, linear: &Linear<'n>) -> Option<i64> {
-        self.steps_with(self.vectors.axis(), linear)
-    }
-
-    /// The elements by which an offset steps with the axis; `None` if not always by as many.
-    pub(crate) fn steps_with(&self, axis: AxisId, linear: &Linear<'n>) -> Option<i64> {
-        let mut step = 0;
-        for (leaf, coefficient) in linear.terms() {
-            match leaf.kind() {
-                Kind::Axis(id) if *id == axis => step = coefficient,
-                _ if self.facts.free(leaf).contains(&axis) => return None,
-                _ => {}
-            }
-        }
-        Some(step)
     }
 }
 

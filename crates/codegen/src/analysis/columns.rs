@@ -1,18 +1,21 @@
-//! The columns of the data that a block of points may lead to, packed into scratch memory.
+//! Blocks of columns: points that are done in another order than theirs, because memory is faster that way.
 //!
-//! Rows that lie far apart take a page each, more than the processor keeps in mind, and often the same few places
-//! in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
+//! Of a gather along an axis that is not the last, each point of a row may lead to another row of the data. If these
+//! do not fit into the cache, the columns are done in blocks that do, packed into a panel of scratch memory before it
+//! where that pays: rows that lie far apart take a page each, more than the processor keeps in mind, and often the same
+//! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
 //! which they are packed, as in that of the indices.
 
-use super::Emitter;
-use super::address::{Linear, Place};
-use cranelift_codegen::ir::{InstBuilder, Value};
-use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
+use super::Analysis;
+use super::legality::Plan;
+use super::linear::Linear;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
 
 /// Bytes of the data that a block of columns may lead to.
 const CACHED: usize = 1 << 19;
 /// Bytes that the cache takes from each row at least.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// Data of more bytes are packed in any case: some cache may hold them only for a while.
 const LARGE: usize = 6 << 20;
 /// Narrow elements that stay in the cache anyway take so many bytes at most; they are packed sooner than others.
@@ -24,40 +27,56 @@ const LEAST_LINES: usize = 2;
 /// Bytes of panels: what is larger stays in no cache.
 const MOST_SCRATCH: usize = 16 << 20;
 
+/// Points that are done in blocks of columns.
+pub(crate) struct Columns<'n> {
+    pub(crate) count: usize,
+    pub(crate) plan: Plan,
+    /// The data that is packed for each block.
+    pub(crate) panels: Vec<Panel<'n>>,
+}
+
+impl std::fmt::Display for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packed = match self.panels.is_empty() {
+            true => "",
+            false => ", packed",
+        };
+        write!(f, "{} columns at a time{packed}", self.count)
+    }
+}
+
 /// The columns that a block of points may lead to, in scratch memory: row after row.
-pub(super) struct Panel<'n> {
+pub(crate) struct Panel<'n> {
     /// Whose elements these are: `buffer[at]`.
-    buffer: BufferId,
-    at: &'n [Scalar],
+    pub(crate) buffer: BufferId,
+    pub(crate) at: &'n [Scalar],
     /// Where a row begins in the buffer, but for its number.
-    linear: Linear<'n>,
+    pub(crate) linear: Linear<'n>,
     /// Rows, and how many elements they are apart in the buffer.
-    extent: usize,
-    step: i64,
+    pub(crate) extent: usize,
+    pub(crate) step: i64,
     /// Bytes of an element.
-    size: usize,
+    pub(crate) size: usize,
     /// Where it begins in scratch memory.
-    offset: usize,
-    /// Where the first column would begin, if all were packed.
-    pub(super) base: Value,
-    /// The flat offset from there.
-    pub(super) terms: [(&'n Scalar, i64); 2],
+    pub(crate) offset: usize,
+    /// The flat offset from where the first column would begin, if all were packed.
+    pub(crate) terms: [(&'n Scalar, i64); 2],
 }
 
 impl Panel<'_> {
     /// Whether it holds what is loaded from `at`.
-    pub(super) fn holds(&self, at: &[Scalar]) -> bool {
+    pub(crate) fn holds(&self, at: &[Scalar]) -> bool {
         std::ptr::eq(self.at, at)
     }
 
     /// Bytes of so many columns.
-    fn bytes(&self, columns: usize) -> usize {
+    pub(crate) fn bytes(&self, columns: usize) -> usize {
         self.extent.saturating_mul(columns * self.size)
     }
 }
 
 /// Gives the panels for so many columns their places in scratch memory; drops them if they are too large.
-pub(super) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
+pub(crate) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
     let mut offset = 0usize;
     for panel in &mut *panels {
         panel.offset = offset;
@@ -69,10 +88,45 @@ pub(super) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
     }
 }
 
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
+    /// The columns, which are points of the innermost axis, that should be done before the next, but not
+    /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
+    pub(crate) fn columns(&self, stage: &'n Stage, rows: Axis, plan: Plan) -> Option<Columns<'n>> {
+        let lane = plan.axis;
+        let mut count = usize::MAX;
+        let mut panels = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut open = vec![(&stage.value, false)];
+        while let Some((x, guarded)) = open.pop() {
+            if !self.facts.free(x).contains(&lane.id) || !seen.insert((x.address(), guarded)) {
+                continue;
+            }
+            if let Kind::Load { buffer, at } = x.kind()
+                && let Some((columns, panel)) = self.lead_apart(stage, *buffer, at, [rows, lane])
+            {
+                count = count.min(columns);
+                // What a select guards need not exist.
+                panels.extend(panel.filter(|_| !guarded));
+            }
+            let guards = guarded || matches!(x.kind(), Kind::Select(..) | Kind::Reduce { .. });
+            open.extend(x.children().map(|child| (child, guards)));
+        }
+        // The last block overlaps the one before, by as little as can be.
+        let count = even(lane.extent, count, plan.lanes).max(plan.lanes);
+        let fewer = count < lane.extent / 2 && rows.extent >= 8;
+        // In another order, and all points once more if an index is wrong.
+        let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
+        let may = fewer && ordered && self.is_injective(stage);
+        may.then_some(Columns {
+            count,
+            plan,
+            panels,
+        })
+    }
+
     /// If each point of `buffer[at]` leads to a row of its own: how many columns should be done at once, and
     /// what may be packed before.
-    pub(super) fn lead_apart(
+    fn lead_apart(
         &self,
         stage: &Stage,
         buffer: BufferId,
@@ -123,7 +177,6 @@ impl<'n> Emitter<'n, '_> {
             step,
             size,
             offset: 0,
-            base: self.scratch,
             terms: [(row, 0), column],
         };
         let mut columns = (fitting * LINE / size).min(MOST_COLUMNS);
@@ -133,38 +186,15 @@ impl<'n> Emitter<'n, '_> {
         Some((columns, Some(panel)))
     }
 
-    /// Copies the columns of a block, the first of which has the number `first`, into a panel, row after row. All
-    /// of them exist: the access is proven for every row and every column of the block.
-    pub(super) fn pack(&mut self, panel: &mut Panel<'n>, rows: Axis, first: Value, count: usize) {
-        let end = panel.offset + panel.bytes(count);
-        self.scratch_bytes = self.scratch_bytes.max(end.next_multiple_of(LINE));
-        let Place::Bytes { address, offset } = self.place(panel.buffer, &panel.linear) else {
-            return;
-        };
-        let offset_of_panel = panel.offset as i64;
-        let base = self.builder.ins().iadd_imm_s(self.scratch, offset_of_panel);
-        let axis = Axis {
-            extent: panel.extent,
-            ..rows
-        };
-        self.open_loop_by(axis, 1, &[]);
-        let row = self.axes[&rows.id].value;
-        let size = panel.size as i64;
-        let mut beyond = |each: i64| {
-            let each = each.wrapping_mul(size);
-            self.builder.ins().imul_imm_s(row, each)
-        };
-        let (from, to) = (beyond(panel.step), beyond(count as i64));
-        let from = self.builder.ins().iadd(address, from);
-        let to = self.builder.ins().iadd(base, to);
-        let flags = [self.flags[panel.buffer.0 as usize]; 2];
-        self.copy_in_place(flags, (from, offset), (to, 0), count * panel.size);
-        self.close_loop(&[]);
-        let before = self.builder.ins().imul_imm_s(first, size);
-        panel.base = self.builder.ins().isub(base, before);
-    }
-
     fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {
         axes.iter().all(|axis| self.facts.free(x).contains(axis))
     }
+}
+
+/// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
+/// of `unit`, unless there are fewer points.
+pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
+    let blocks = extent.div_ceil(most).max(1);
+    let length = extent.div_ceil(blocks).next_multiple_of(unit);
+    length.min(extent).min(most)
 }

@@ -1,14 +1,16 @@
 //! Why a stage runs point by point, in a few words for whoever reads a dump.
 
-use super::{Emitter, register, stage::first_inner};
+use super::Analysis;
+use super::work::first_inner;
+use crate::vector_ir::ops::lane_bytes;
 use vinelift_nest::{Axis, Kind, Mode, Role, Scalar, Scan, Stage};
 
 /// There are no smaller vectors.
 const LEAST_BYTES: usize = 16;
 
-impl<'n> Emitter<'n, '_> {
+impl<'n> Analysis<'n> {
     /// Why `stage`, whose facts are known and which has these axes of many points, is not vectorised.
-    pub(super) fn why_points(&self, stage: &'n Stage, many: &[Axis]) -> Option<&'static str> {
+    pub(crate) fn why_points(&self, stage: &'n Stage, many: &[Axis]) -> Option<&'static str> {
         let target = self.nest.buf(stage.target);
         let last = many.get(first_inner(stage)..)?.last()?;
         if !self.has_vectors {
@@ -17,7 +19,7 @@ impl<'n> Emitter<'n, '_> {
         if target.ty.is_packed() {
             return Some("writes elements that share bytes");
         }
-        let bytes = register(target.ty).bytes() as usize;
+        let bytes = usize::from(lane_bytes(target.ty));
         if last.extent.saturating_mul(bytes) < LEAST_BYTES {
             return Some("the innermost axis is short");
         }
@@ -73,7 +75,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Why a stage that copies what later stages change does not change it in place.
-    pub(super) fn why_copied(&self, stage: &Stage) -> Option<&'static str> {
+    pub(crate) fn why_copied(&self, stage: &Stage) -> Option<&'static str> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;
         };

@@ -1,0 +1,141 @@
+//! Calls of vector loops.
+
+use super::address::Place;
+use super::loops::Turns;
+use super::{Emitter, Result};
+use crate::analysis::indices::reads_zero;
+use crate::vectorize::{Argument, VectorLoop};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
+    UserExternalName, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_module::FuncId;
+use vinelift_nest::Stage;
+use vinelift_tensor::ElementType::Boolean;
+
+/// The code of a strip.
+pub(crate) struct LoopCode {
+    /// The function that it becomes.
+    pub(crate) function: FuncId,
+    /// The number of its stage.
+    pub(crate) stage: usize,
+    pub(crate) bytes: Vec<u8>,
+    /// How many of them are instructions; constants follow.
+    pub(crate) code: usize,
+}
+
+/// What strips take and return.
+pub(crate) fn signature() -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.push(AbiParam::new(types::I32));
+    signature
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
+    pub(crate) fn call_vector_loop(
+        &mut self,
+        number: usize,
+        stage: &'n Stage,
+        ready: VectorLoop<'n>,
+    ) -> Result<Value> {
+        let turns = self
+            .analysis
+            .parts
+            .axis(stage)
+            .map(|axis| self.turns(stage, axis));
+        let size = 8 * ready.arguments.len().max(1) as u32;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        let slot = self.builder.create_sized_stack_slot(data);
+        for (k, argument) in ready.arguments.iter().enumerate() {
+            let value = self.argument(argument, turns)?;
+            self.builder
+                .ins()
+                .stack_store(types::I64, value, slot, 8 * k as i32);
+        }
+        let function = self.loop_functions[number];
+        let name = UserExternalName::new(0, function.as_u32());
+        let name = self.builder.func.declare_imported_user_function(name);
+        let signature = self.builder.func.import_signature(signature());
+        let function_ref = self.builder.func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: false,
+            patchable: false,
+        });
+        let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
+        let call = self.builder.ins().call(function_ref, &[arguments]);
+        let status = self.builder.inst_results(call)[0];
+        self.loop_codes.push(LoopCode {
+            function,
+            stage: number,
+            bytes: ready.code.bytes,
+            code: ready.code.code,
+        });
+        Ok(status)
+    }
+
+    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
+        match argument {
+            Argument::Points { less } => {
+                let Some(Turns { from, to, .. }) = turns else {
+                    return Ok(self.index(0));
+                };
+                let points = self.builder.ins().isub(to, from);
+                Ok(self.builder.ins().iadd_imm_s(points, -less))
+            }
+            Argument::Address {
+                buffer,
+                linear,
+                pace,
+            } => {
+                self.compute(linear.leaves())?;
+                let address = match self.place(*buffer, linear) {
+                    Place::Bytes { address, offset } => {
+                        self.builder.ins().iadd_imm_s(address, i64::from(offset))
+                    }
+                    Place::Packed { base, .. } => base,
+                };
+                match turns.filter(|_| pace.bytes != 0) {
+                    Some(turns) => {
+                        let steps = match pace.points {
+                            1 => turns.from,
+                            points => {
+                                // Parts begin where that leaves nothing.
+                                let points = self.index(points);
+                                self.builder.ins().udiv(turns.from, points)
+                            }
+                        };
+                        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
+                        Ok(self.builder.ins().iadd(address, skipped))
+                    }
+                    None => Ok(address),
+                }
+            }
+            Argument::Collected(number) => {
+                let slot = self.collected[*number];
+                Ok(self.builder.ins().stack_addr(types::I64, slot, 0))
+            }
+            Argument::Inside(at) => {
+                self.compute(at.iter().filter(|i| reads_zero(i)))?;
+                let inside = match self.all_inside(at) {
+                    Some(inside) => inside,
+                    None => self.builder.ins().iconst(types::I8, 1),
+                };
+                let wide = self.builder.ins().uextend(types::I64, inside);
+                Ok(self.builder.ins().ineg(wide))
+            }
+            Argument::Scalar(x) => {
+                self.compute([*x])?;
+                let value = self.get(x);
+                if x.ty() == Boolean {
+                    let wide = self.builder.ins().uextend(types::I64, value);
+                    return Ok(self.builder.ins().ineg(wide));
+                }
+                Ok(value)
+            }
+        }
+    }
+}
