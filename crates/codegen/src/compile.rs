@@ -2,7 +2,7 @@
 
 use crate::code::{Code, Entry, Memory};
 use crate::emit;
-use crate::error::CodegenError;
+use crate::error::{CodegenError, refused};
 use crate::support;
 use crate::target::Target;
 use crate::text::{self, KernelText};
@@ -410,24 +410,10 @@ fn link(
     Ok(Code::new(memory, entries))
 }
 
-/// What the module says to a definition of `bytes` bytes for a kernel.
-pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
-    match e {
-        ModuleError::Allocation { err } => CodegenError::Memory {
-            bytes,
-            message: err.to_string(),
-        },
-        e => CodegenError::Cranelift {
-            kernel,
-            message: e.to_string(),
-        },
-    }
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use crate::Pointer;
+    use crate::code::Pointer;
     use vinelift_nest::{Binary, Scalar, build::zero};
     use vinelift_tensor::ElementType::F32;
 

@@ -1,4 +1,6 @@
-//! What can go wrong while compiling.
+//! Why nests do not become code.
+
+use cranelift_module::ModuleError;
 
 /// Why nests did not become code. `kernel` counts the nests handed to
 /// [`Compiler::compile`](crate::Compiler::compile).
@@ -50,4 +52,18 @@ pub enum CodegenError {
         /// What the system said.
         message: String,
     },
+}
+
+/// The error for a definition of `bytes` bytes for a kernel that the module refuses.
+pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
+    match e {
+        ModuleError::Allocation { err } => CodegenError::Memory {
+            bytes,
+            message: err.to_string(),
+        },
+        e => CodegenError::Cranelift {
+            kernel,
+            message: e.to_string(),
+        },
+    }
 }

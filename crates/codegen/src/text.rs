@@ -1,9 +1,9 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
 use crate::analysis::legality::Runs;
-use crate::emit::LoopCode;
+use crate::emit::{LoopCode, source_location};
 use cranelift_codegen::CompiledCode;
-use cranelift_codegen::ir::{Function, SourceLoc};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
 use std::fmt::Write;
 use vinelift_nest::Nest;
@@ -17,11 +17,6 @@ pub struct KernelText {
     pub vcode: String,
     /// The disassembled machine code.
     pub asm: String,
-}
-
-/// The source location of a stage's instructions; that of the stage after the last is the return.
-pub(crate) fn location(stage: usize) -> SourceLoc {
-    SourceLoc::new(stage as u32 + 1)
 }
 
 /// What a kernel came from.
@@ -39,7 +34,12 @@ pub(crate) struct Origin<'a> {
 pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
     let mut text = String::new();
     for stage in 0..origin.nest.stages.len() {
-        let _ = writeln!(text, "; {} {}", location(stage), origin.heading(stage));
+        let _ = writeln!(
+            text,
+            "; {} {}",
+            source_location(stage),
+            origin.heading(stage)
+        );
     }
     let _ = write!(text, "{}", func.display());
     text

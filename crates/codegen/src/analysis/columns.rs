@@ -6,9 +6,9 @@
 //! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
 //! which they are packed, as in that of the indices.
 
-use super::Analysis;
 use super::legality::Plan;
-use super::linear::Linear;
+use super::linear::Panel;
+use super::state::Analysis;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
 
@@ -42,36 +42,6 @@ impl std::fmt::Display for Columns<'_> {
             false => ", packed",
         };
         write!(f, "{} columns at a time{packed}", self.count)
-    }
-}
-
-/// The columns that a block of points may lead to, in scratch memory: row after row.
-pub(crate) struct Panel<'n> {
-    /// Whose elements these are: `buffer[at]`.
-    pub(crate) buffer: BufferId,
-    pub(crate) at: &'n [Scalar],
-    /// Where a row begins in the buffer, but for its number.
-    pub(crate) linear: Linear<'n>,
-    /// Rows, and how many elements they are apart in the buffer.
-    pub(crate) extent: usize,
-    pub(crate) step: i64,
-    /// Bytes of an element.
-    pub(crate) size: usize,
-    /// Where it begins in scratch memory.
-    pub(crate) offset: usize,
-    /// The flat offset from where the first column would begin, if all were packed.
-    pub(crate) terms: [(&'n Scalar, i64); 2],
-}
-
-impl Panel<'_> {
-    /// Whether it holds what is loaded from `at`.
-    pub(crate) fn holds(&self, at: &[Scalar]) -> bool {
-        std::ptr::eq(self.at, at)
-    }
-
-    /// Bytes of so many columns.
-    pub(crate) fn bytes(&self, columns: usize) -> usize {
-        self.extent.saturating_mul(columns * self.size)
     }
 }
 

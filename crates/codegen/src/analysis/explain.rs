@@ -1,6 +1,6 @@
 //! Why a stage runs point by point, in a few words for whoever reads a dump.
 
-use super::Analysis;
+use super::state::Analysis;
 use super::work::first_inner;
 use crate::vector_ir::ops::lane_bytes;
 use vinelift_nest::{Axis, Kind, Mode, Role, Scalar, Scan, Stage};

@@ -1,7 +1,7 @@
 //! Indices that depend on data: which can be checked for several points at once.
 
-use super::Analysis;
 use super::linear::Linear;
+use super::state::Analysis;
 use super::walk::any_under;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Stage, Wrap};

@@ -1,6 +1,6 @@
 //! Which stages may run by vectors, and by how many lanes of 128 bits.
 
-use super::Analysis;
+use super::state::Analysis;
 use super::walk::any_under;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;

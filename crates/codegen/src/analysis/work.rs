@@ -1,6 +1,6 @@
 //! How much work stages are, and the axis of which a call does a part.
 
-use super::Analysis;
+use super::state::Analysis;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
 

@@ -1,6 +1,7 @@
 //! Where an element lies: the indices of all dims as one sum.
 
-use super::{Binding, Emitter};
+use super::emitter::Emitter;
+use super::state::Binding;
 use crate::analysis::linear::Linear;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};

@@ -4,9 +4,10 @@
 //! reported, then: all points are done again, one by one in their order.
 
 use super::address::Place;
-use super::loops::Turns;
-use super::{Binding, Emitter, Result};
-use crate::analysis::columns::{Columns, LINE, Panel};
+use super::emitter::{Emitter, Result, no_primitive};
+use super::state::{Binding, Bounds};
+use crate::analysis::columns::{Columns, LINE};
+use crate::analysis::linear::Panel;
 use crate::vectorize::VectorLoop;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use vinelift_nest::{Axis, Stage};
@@ -34,7 +35,7 @@ impl<'n> Emitter<'n, '_> {
         self.analysis.panels = panels;
         self.axes.remove(&lane.id);
         let to = self.builder.ins().iadd_imm_s(first.value, count as i64);
-        self.narrowed = Some((lane.id, Turns::between(first.value, to)));
+        self.narrowed = Some((lane.id, Bounds::between(first.value, to)));
         let exact = self.builder.create_block();
         self.instead_of_faults = Some(exact);
         exact
@@ -48,8 +49,8 @@ impl<'n> Emitter<'n, '_> {
         ready: VectorLoop<'n>,
         exact: Block,
     ) -> Result {
-        let Some((axis, Turns { from, .. })) = self.narrowed else {
-            return super::no_primitive("a block of columns that is not open");
+        let Some((axis, Bounds { from, .. })) = self.narrowed else {
+            return no_primitive("a block of columns that is not open");
         };
         let first = Binding {
             value: from,

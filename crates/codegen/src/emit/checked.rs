@@ -15,9 +15,8 @@
 //! Indices from a table of which none is out of range are used as they are.
 
 use super::address::Place;
-use super::loops::Turns;
-use super::scalar::Slot;
-use super::{Binding, Emitter, Result};
+use super::emitter::{Emitter, Result, no_primitive};
+use super::state::{Binding, Bounds, Slot};
 use crate::analysis::indices::{CheckedIndex, Source};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
@@ -266,11 +265,11 @@ impl<'n> Emitter<'n, '_> {
         let blocks = self.cold_from_here();
         self.builder.switch_to_block(ways.cold);
         let Some(first) = self.axes.get(&axis.id).copied() else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let from = self.builder.ins().iadd_imm_s(first.value, first.plus);
         let to = self.builder.ins().iadd_imm_s(from, count as i64);
-        self.open_loop(axis, Turns::between(from, to), 1, &[]);
+        self.open_loop(axis, Bounds::between(from, to), 1, &[]);
         let now = self.axes[&axis.id].value;
         let point = self.builder.ins().isub(now, from);
         f(self, point)?;

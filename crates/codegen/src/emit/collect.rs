@@ -5,9 +5,9 @@
 //! them, and of their indices, are neighbours in memory.
 
 use super::checked::Compared;
-use super::loops::Turns;
+use super::emitter::{Emitter, Result, no_primitive, register};
+use super::state::Bounds;
 use super::update::BLOCK;
-use super::{Emitter, Result, register};
 use crate::analysis::indices::CheckedIndex;
 use crate::analysis::indices::has_checks;
 use crate::vectorize::Collected;
@@ -83,13 +83,13 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result {
         let (inner, count) = rows.unwrap_or(lane);
         let Some(start) = self.axes.remove(&inner.id) else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let first = self.axes.get(&lane.0.id).copied();
         let mut column = None;
         if let Some(first) = first {
             let to = self.builder.ins().iadd_imm_s(first.value, lane.1 as i64);
-            self.open_loop(lane.0, Turns::between(first.value, to), 1, &[]);
+            self.open_loop(lane.0, Bounds::between(first.value, to), 1, &[]);
             // What does not depend on the row, which is not in scope.
             self.hoist(loads.iter().copied())?;
             let now = self.axes[&lane.0.id].value;
@@ -108,7 +108,7 @@ impl<'n> Emitter<'n, '_> {
             places.push(Place { x, address, step });
         }
         let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
-        let turns = Turns::between(start.value, to);
+        let turns = Bounds::between(start.value, to);
         let checks = self.analysis.checks(stage, inner.id);
         let faults = loads.iter().any(|x| self.analysis.has_wrap(x, inner.id));
         if faults && checks.is_empty() {

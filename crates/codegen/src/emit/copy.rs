@@ -1,7 +1,7 @@
 //! Stages that copy bytes: what runs over neighbours in both buffers becomes one copy.
 
 use super::address::Place;
-use super::{Emitter, Result};
+use super::emitter::{Emitter, Result, Support};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_module::FuncId;
 use vinelift_nest::{Axis, BufferId, Kind, Mode, Scalar, Stage};
@@ -16,15 +16,6 @@ pub(super) struct Copy<'n> {
     pub(super) outermost: usize,
     /// Elements that it copies for each point of the loops around it.
     elements: usize,
-}
-
-/// The functions that kernels call.
-#[derive(Clone, Copy)]
-pub(crate) struct Support {
-    /// `fn(to, from, bytes)`
-    pub(crate) copy: FuncId,
-    /// `fn(to, bytes)`
-    pub(crate) clear: FuncId,
 }
 
 /// Copies up to this are emitted in place; a call takes a few nanoseconds.

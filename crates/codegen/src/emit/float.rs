@@ -1,6 +1,6 @@
 //! Arithmetic on `f32` and `f64`.
 
-use super::{Emitter, Result, no_primitive};
+use super::emitter::{Emitter, Result, no_primitive};
 use cranelift_codegen::ir::{
     Endianness, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, types,
 };

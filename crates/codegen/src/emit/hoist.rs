@@ -4,7 +4,7 @@
 //! Only what is evaluated at every point moves, never what a select guards. An index that faults
 //! outside the loop would have faulted at its first point: the same points have been written.
 
-use super::{Emitter, Result};
+use super::emitter::{Emitter, Result};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Kind, Scalar};
 

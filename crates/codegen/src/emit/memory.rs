@@ -1,7 +1,7 @@
 //! Loads and stores of elements that have bytes of their own, and loads through checked indices.
 
 use super::address::Place;
-use super::{Emitter, register};
+use super::emitter::{Emitter, register};
 use cranelift_codegen::ir::{InstBuilder, Value, condcodes::IntCC};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType;

@@ -4,29 +4,17 @@
 //! together are not. What is cut into parts is called in pieces by whoever runs it, so the loop that is cut does not
 //! look.
 
-use super::loops::Turns;
-use super::{Emitter, RawFault};
+use super::abi::{RawFault, STOPPED};
+use super::emitter::Emitter;
+use super::state::{Bounds, Looks};
 use crate::analysis::work::for_each_with_trips;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
-use rustc_hash::FxHashMap;
 use std::mem::offset_of;
-use vinelift_nest::{Axis, AxisId, Kind, Stage};
-
-/// The value that a kernel returns which was told to stop.
-pub(crate) const STOPPED: u32 = 2;
+use vinelift_nest::{Axis, Kind, Stage};
 
 /// The work between two looks, in tenths of a nanosecond as [`Nest::work`](vinelift_nest::Nest::work) counts it: loops
 /// that run point by point may take several times as long.
 const EVERY: usize = 20_000_000;
-
-/// How much work the loops of a stage are.
-#[derive(Default)]
-pub(super) struct Looks {
-    /// For each axis, that of one point of it; nothing if no loop is to look.
-    points: FxHashMap<AxisId, usize>,
-    /// The axis that is cut into parts.
-    cut: Option<AxisId>,
-}
 
 impl<'n> Emitter<'n, '_> {
     /// Takes down how much work the loops of a stage are, if one of them is to look whether to stop.
@@ -61,7 +49,7 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn look_whether_to_stop(
         &mut self,
         axis: Axis,
-        turns: Turns,
+        turns: Bounds,
         step: i64,
         counter: Value,
     ) {

@@ -1,77 +1,10 @@
 //! Scalars, from a list of tasks.
 
-use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use super::state::{Binding, Reduce, Select, Task};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
-use vinelift_nest::{Axis, Binary, Kind, Scalar, Unary, Wrap};
+use vinelift_nest::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;
-
-/// A scalar that has been computed.
-#[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub(super) value: Value,
-    /// Of a wrap that reads zero: whether the index is in range. Its value is 0 if not.
-    pub(super) inside: Option<Value>,
-}
-
-impl From<Value> for Slot {
-    fn from(value: Value) -> Slot {
-        Slot {
-            value,
-            inside: None,
-        }
-    }
-}
-
-/// Something to do; the last of the list is done first.
-#[derive(Clone, Copy)]
-pub(super) enum Task<'n> {
-    /// Computes a scalar, unless that has been done.
-    Need(&'n Scalar),
-    /// Computes a scalar whose operands have been computed.
-    Finish(&'n Scalar),
-    /// Emits a select whose condition has been computed.
-    Choose(Select<'n>),
-    /// Turns from one side of a select to the other.
-    Otherwise {
-        select: Select<'n>,
-        no: Block,
-        join: Block,
-    },
-    /// Ends a select.
-    Join { select: Select<'n>, join: Block },
-    /// Begins a reduction whose start value has been computed.
-    Start(Reduce<'n>),
-    /// Computes what does not depend on the axes of a reduction that are still to be opened.
-    Hoist(Reduce<'n>),
-    /// Opens the loop over an axis of a reduction.
-    Open(Axis),
-    /// Folds the body, which has been computed, and closes the loops.
-    Fold(Reduce<'n>),
-    /// Reports a fault whose position has been computed.
-    Report {
-        whole: &'n Scalar,
-        wrap: &'n Wrap,
-        index: Value,
-        resume: Block,
-    },
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Select<'n> {
-    whole: &'n Scalar,
-    condition: &'n Scalar,
-    yes: &'n Scalar,
-    no: &'n Scalar,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Reduce<'n> {
-    whole: &'n Scalar,
-    op: Binary,
-    axes: &'n [Axis],
-    init: &'n Scalar,
-    body: &'n Scalar,
-}
 
 impl<'n> Emitter<'n, '_> {
     /// Computes scalars in the current scope, in their order.

@@ -3,8 +3,8 @@
 //! What a point has written is what the next one reads: it stays in a register instead of going through
 //! memory. As each point still waits for the one before, several rows are done side by side.
 
-use super::loops::Turns;
-use super::{Binding, Emitter, Result};
+use super::emitter::{Emitter, Result};
+use super::state::{Binding, Bounds};
 use cranelift_codegen::ir::Value;
 use vinelift_nest::{Axis, Kind, Scalar, Scan, Stage};
 
@@ -76,11 +76,11 @@ impl<'n> Emitter<'n, '_> {
         let turns = self.turns(stage, across);
         let count = rows.count as i64;
         let middle = self.whole_blocks(turns, count);
-        let Turns { from, to, .. } = turns;
-        self.open_loop(across, Turns::between(from, middle), count, &[]);
+        let Bounds { from, to, .. } = turns;
+        self.open_loop(across, Bounds::between(from, middle), count, &[]);
         self.side_by_side(stage, rows, Some((across, rows.count)), along)?;
         self.close_loop(&[]);
-        self.open_loop(across, Turns::between(middle, to), 1, &[]);
+        self.open_loop(across, Bounds::between(middle, to), 1, &[]);
         self.side_by_side(stage, rows, Some((across, 1)), along)?;
         self.close_loop(&[]);
         Ok(())

@@ -1,9 +1,9 @@
 //! Stages: the loops over a domain, and the store inside.
 
 use super::copy::Copy;
+use super::emitter::{Emitter, Result};
 use super::scan::Rows;
 use super::update::BLOCK;
-use super::{Emitter, Result};
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked, reads_zero};
 use crate::analysis::legality::{Plan, Runs};
 use crate::analysis::work::first_inner;

@@ -2,8 +2,8 @@
 //! indices of a block of points checked at once.
 
 use super::checked::Compared;
-use super::loops::Turns;
-use super::{Emitter, Result};
+use super::emitter::{Emitter, Result};
+use super::state::Bounds;
 use crate::analysis::indices::CheckedIndex;
 use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Axis, Stage};
@@ -21,9 +21,9 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result {
         let turns = self.turns(stage, axis);
         let has_rest = turns.part().is_some() || !axis.extent.is_multiple_of(BLOCK);
-        let Turns { from, to, .. } = turns;
+        let Bounds { from, to, .. } = turns;
         let middle = self.whole_blocks(turns, BLOCK as i64);
-        self.open_loop(axis, Turns::between(from, middle), BLOCK as i64, &[]);
+        self.open_loop(axis, Bounds::between(from, middle), BLOCK as i64, &[]);
         let ways = self.check(checks, axis, BLOCK, Compared::for_stage(stage))?;
         let join = self.builder.create_block();
         for point in 0..BLOCK {
@@ -36,7 +36,7 @@ impl<'n> Emitter<'n, '_> {
         self.builder.switch_to_block(join);
         self.close_loop(&[]);
         if has_rest {
-            self.open_loop(axis, Turns::between(middle, to), 1, &[]);
+            self.open_loop(axis, Bounds::between(middle, to), 1, &[]);
             self.assign(stage)?;
             self.close_loop(&[]);
         }

@@ -1,37 +1,17 @@
 //! Calls of vector loops.
 
 use super::address::Place;
-use super::loops::Turns;
-use super::{Emitter, Result};
+use super::emitter::{Emitter, LoopCode, Result};
+use super::kernel::loop_signature;
+use super::state::Bounds;
 use crate::analysis::indices::reads_zero;
 use crate::vectorize::{Argument, VectorLoop};
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
-    UserExternalName, Value, types,
+    ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, Value,
+    types,
 };
-use cranelift_codegen::isa::CallConv;
-use cranelift_module::FuncId;
 use vinelift_nest::Stage;
 use vinelift_tensor::ElementType::Boolean;
-
-/// The code of a strip.
-pub(crate) struct LoopCode {
-    /// The function that it becomes.
-    pub(crate) function: FuncId,
-    /// The number of its stage.
-    pub(crate) stage: usize,
-    pub(crate) bytes: Vec<u8>,
-    /// How many of them are instructions; constants follow.
-    pub(crate) code: usize,
-}
-
-/// What strips take and return.
-pub(crate) fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.push(AbiParam::new(types::I64));
-    signature.returns.push(AbiParam::new(types::I32));
-    signature
-}
 
 impl<'n> Emitter<'n, '_> {
     /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
@@ -58,7 +38,7 @@ impl<'n> Emitter<'n, '_> {
         let function = self.loop_functions[number];
         let name = UserExternalName::new(0, function.as_u32());
         let name = self.builder.func.declare_imported_user_function(name);
-        let signature = self.builder.func.import_signature(signature());
+        let signature = self.builder.func.import_signature(loop_signature());
         let function_ref = self.builder.func.import_function(ExtFuncData {
             name: ExternalName::user(name),
             signature,
@@ -77,10 +57,10 @@ impl<'n> Emitter<'n, '_> {
         Ok(status)
     }
 
-    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Turns>) -> Result<Value> {
+    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Bounds>) -> Result<Value> {
         match argument {
             Argument::Points { less } => {
-                let Some(Turns { from, to, .. }) = turns else {
+                let Some(Bounds { from, to, .. }) = turns else {
                     return Ok(self.index(0));
                 };
                 let points = self.builder.ins().isub(to, from);

@@ -1,29 +1,11 @@
 //! Data-dependent indices, and the report when one is out of range.
 
-use super::Emitter;
-use super::scalar::{Slot, Task};
+use super::abi::RawFault;
+use super::emitter::Emitter;
+use super::state::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
-use std::mem::{MaybeUninit, offset_of};
-use std::sync::atomic::AtomicBool;
+use std::mem::offset_of;
 use vinelift_nest::{MAX_RANK, Scalar, Wrap};
-
-/// A [`Fault`](vinelift_nest::Fault) in plain numbers, which a kernel fills in before it returns 1; and what has it
-/// return 2.
-#[repr(C)]
-pub(crate) struct RawFault {
-    /// The flag that has the kernel end, which the caller sets.
-    pub(crate) stop: *const AtomicBool,
-    pub(crate) site: u64,
-    pub(crate) extent: u64,
-    /// The index, extended to 64 bits by its own sign.
-    pub(crate) index: u64,
-    /// 1 if the index is of an unsigned type.
-    pub(crate) unsigned: u64,
-    pub(crate) negative: u64,
-    /// How many coordinates are filled in.
-    pub(crate) rank: u64,
-    pub(crate) position: [MaybeUninit<i64>; MAX_RANK],
-}
 
 impl<'n> Emitter<'n, '_> {
     /// Checks an index that has been computed.

@@ -1,22 +1,13 @@
 //! Elements in memory: which pointer leads to them, and how it moves.
 
-use super::build::{Argument, Builder, Pace};
+use super::build::{Builder, PointerKey};
 use super::prefetch::row_bytes;
+use super::vector_loop::{Argument, Pace};
 use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::{TripCount, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{Boolean, U8};
-
-/// What makes pointers the same: the buffer, what else the place depends on, and how it moves.
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct PointerKey {
-    buffer: BufferId,
-    panel: Option<usize>,
-    terms: Vec<(usize, i64)>,
-    moves: Vec<(usize, i64)>,
-    pace: Pace,
-}
 
 impl<'n> Builder<'_, 'n> {
     pub(super) fn load(

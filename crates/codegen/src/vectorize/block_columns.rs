@@ -1,6 +1,6 @@
 //! Vector loops over blocks of columns.
 
-use super::VectorLoop;
+use super::vector_loop::VectorLoop;
 use crate::analysis::Analysis;
 use crate::analysis::columns::{Columns, place_panels};
 use crate::analysis::legality::{Plan, Runs};

@@ -1,51 +1,59 @@
 //! From a stage, or the inner loops of one, to a program.
 
-use super::VectorLoop;
-use super::access::PointerKey;
-use super::prefetch::Run;
-use super::unroll_and_jam::Jam;
+use super::vector_loop::{Argument, Pace, VectorLoop};
 use crate::analysis::Analysis;
-use crate::analysis::linear::Linear;
 use crate::analysis::walk::operands_first;
 use crate::target::Target;
-use crate::vector_ir::ops::{Op, is_float};
+use crate::vector_ir::ops::{Access, Op, is_float};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 
-/// An argument of a vector loop: one word, which the kernel computes.
-pub(crate) enum Argument<'n> {
-    /// Where the elements begin.
-    Address {
-        buffer: BufferId,
-        linear: Linear<'n>,
-        /// How the points of the axis that is cut move on.
-        pace: Pace,
-    },
-    /// How many points of the axis that is cut there are to do, less `less`.
-    Points { less: i64 },
-    /// A scalar that does not change; of a boolean, all bits of it.
-    Scalar(&'n Scalar),
-    /// Where the kernel puts what it collects, by number.
-    Collected(usize),
-    /// All bits, if those of these indices that read zero are in range; else none.
-    Inside(&'n [Scalar]),
+/// What two accesses have in common that go by the same pointer.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PointerKey {
+    pub(super) buffer: BufferId,
+    pub(super) panel: Option<usize>,
+    pub(super) terms: Vec<(usize, i64)>,
+    pub(super) moves: Vec<(usize, i64)>,
+    pub(super) pace: Pace,
 }
 
-/// `points` points of an axis move an address on by `bytes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pace {
-    pub(crate) bytes: i64,
-    pub(crate) points: i64,
+/// Elements that lie side by side along the lanes, row after row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) access: Access,
+    /// Bytes of an element.
+    pub(super) width: i32,
+    /// Bytes from row to row.
+    pub(super) row_bytes: i32,
 }
 
-impl Pace {
-    pub(super) const STILL: Pace = Pace {
-        bytes: 0,
-        points: 1,
-    };
+/// An axis of which several points are done side by side.
+pub(super) struct Jam<'n> {
+    pub(super) axis: AxisId,
+    pub(super) extent: usize,
+    /// How many of them in each turn.
+    pub(super) each: usize,
+    /// The loop of these turns, by its number.
+    pub(super) block: usize,
+    /// Those that are being built, from the first of all or, of what is left after all turns, from there on.
+    pub(super) rows: Range<usize>,
+    /// The one of them that is being built.
+    pub(super) row: usize,
+    pub(super) fold: &'n Scalar,
+    /// How many points of the fold a row is behind the one before.
+    pub(super) behind: usize,
+    /// Of what is the same along the row, so many points stay in registers; others are loaded for each use.
+    pub(super) most_kept: usize,
+    /// What rows may have in common, with how deep inside loops it was loaded; while they fold.
+    pub(super) loads: Option<Vec<(usize, Load, Value)>>,
 }
+
+/// A load, and the type of its elements.
+pub(super) type Load = (Op, ElementType);
 
 /// A loop, or the code around all loops.
 pub(super) struct Block {

@@ -1,7 +1,7 @@
 //! Strips over a block of points for which the kernel has collected what does not lie side by side.
 
-use super::VectorLoop;
-use super::build::{Argument, Builder};
+use super::build::Builder;
+use super::vector_loop::{Argument, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::columns::even;
 use crate::analysis::indices::reads_zero;

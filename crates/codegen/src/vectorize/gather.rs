@@ -4,7 +4,8 @@
 //! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
 //! the kernel does all points of the strip again, in the exact way.
 
-use super::build::{Block, Builder, Pace};
+use super::build::{Block, Builder};
+use super::vector_loop::Pace;
 use crate::analysis::Analysis;
 use crate::analysis::indices::how_checked;
 use crate::analysis::indices::reads_zero;

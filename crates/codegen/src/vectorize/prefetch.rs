@@ -4,7 +4,7 @@
 //! foresee that by itself. An instruction that fetches ahead does not fault, wherever it points to: behind the
 //! last row it does nothing.
 
-use super::build::Builder;
+use super::build::{Builder, Run};
 use crate::vector_ir::ops::{Access, Op};
 use vinelift_nest::BufferId;
 use vinelift_tensor::ElementType::U8;
@@ -16,16 +16,6 @@ const LINE: i32 = 64;
 /// How many points ahead, and how many rows at least and at most.
 const POINTS: usize = 256;
 const ROWS: [usize; 2] = [2, 16];
-
-/// Elements that lie side by side along the lanes, row after row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) access: Access,
-    /// Bytes of an element.
-    pub(super) width: i32,
-    /// Bytes from row to row.
-    pub(super) row_bytes: i32,
-}
 
 impl Builder<'_, '_> {
     /// Takes down a run of a block of columns.

@@ -6,37 +6,12 @@
 //! What is left of the rows after all turns of the loop is done once more behind it. So windows over images
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
-use super::build::Builder;
+use super::build::{Builder, Jam, Load};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
 use rustc_hash::FxHashSet;
-use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType;
-
-/// An axis of which several points are done side by side.
-pub(super) struct Jam<'n> {
-    pub(super) axis: AxisId,
-    extent: usize,
-    /// How many of them in each turn.
-    each: usize,
-    /// The loop of these turns, by its number.
-    block: usize,
-    /// Those that are being built, from the first of all or, of what is left after all turns, from there on.
-    rows: Range<usize>,
-    /// The one of them that is being built.
-    row: usize,
-    fold: &'n Scalar,
-    /// How many points of the fold a row is behind the one before.
-    behind: usize,
-    /// Of what is the same along the row, so many points stay in registers; others are loaded for each use.
-    most_kept: usize,
-    /// What rows may have in common, with how deep inside loops it was loaded; while they fold.
-    loads: Option<Vec<(usize, Load, Value)>>,
-}
-
-/// A load, and the type of its elements.
-type Load = (Op, ElementType);
 
 /// Registers for what is neither a sum nor kept: what is being loaded, and what becomes of a sum.
 const OTHERS: usize = 3;

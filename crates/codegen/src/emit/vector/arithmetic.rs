@@ -1,7 +1,7 @@
 //! Arithmetic in every lane.
 
-use super::lanes::Lanes;
-use crate::emit::{Emitter, Result, no_primitive};
+use super::values::Lanes;
+use crate::emit::emitter::{Emitter, Result, no_primitive};
 use cranelift_codegen::ir::{
     InstBuilder, Value,
     condcodes::{CondCode, FloatCC, IntCC},

@@ -1,10 +1,11 @@
 //! Loads through data-dependent indices, for all lanes at once.
 
-use super::lanes::{Lanes, vector};
+use super::lanes::vector;
+use super::values::Lanes;
 use crate::analysis::indices::CheckedIndex;
 use crate::emit::address::Place;
 use crate::emit::checked::Compared;
-use crate::emit::{Emitter, Result, register};
+use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };

@@ -17,34 +17,19 @@
 mod arithmetic;
 mod gather;
 mod lanes;
+pub(super) mod values;
 mod width;
 
 use super::address::Place;
-use super::loops::Turns;
-use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
+use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive};
+use super::state::{Binding, Bounds};
 use crate::analysis::legality::Plan;
 use crate::analysis::walk::operands_first;
-use cranelift_codegen::isa::TargetIsa;
-use lanes::Lanes;
+use values::Lanes;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
-pub(super) use lanes::{Vectors, integer};
-
-/// Whether the machine has the vector instructions that Cranelift counts on.
-pub(super) fn is_supported(isa: &dyn TargetIsa) -> bool {
-    let flags = isa.isa_flags();
-    let has = |name: &str| {
-        flags
-            .iter()
-            .any(|f| f.name == name && f.as_bool() == Some(true))
-    };
-    match isa.name() {
-        "x64" => has("has_ssse3") && has("has_sse41"),
-        "aarch64" => true,
-        _ => false,
-    }
-}
+pub(super) use lanes::integer;
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
@@ -59,7 +44,7 @@ impl<'n> Emitter<'n, '_> {
             Mode::Set => None,
             Mode::Combine(_) => Some(self.whole_blocks(turns, step)),
         };
-        let blocks = rest.map_or(turns, |middle| Turns::between(turns.from, middle));
+        let blocks = rest.map_or(turns, |middle| Bounds::between(turns.from, middle));
         self.open_loop(axis, blocks, step, &[]);
         if rest.is_none() {
             self.stay_before(axis, turns, lanes);
@@ -95,7 +80,7 @@ impl<'n> Emitter<'n, '_> {
         self.vectors.end();
         self.close_loop(&[]);
         if let Some(middle) = rest.filter(|_| !fills) {
-            self.open_loop(axis, Turns::between(middle, turns.to), 1, &[]);
+            self.open_loop(axis, Bounds::between(middle, turns.to), 1, &[]);
             self.assign(stage)?;
             self.close_loop(&[]);
         }
@@ -173,7 +158,7 @@ impl<'n> Emitter<'n, '_> {
                 body,
             } => self.fold_lanes(*op, axes, init, body),
             Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => {
-                super::no_primitive("a scalar that has no lanes")
+                no_primitive("a scalar that has no lanes")
             }
         }
     }
@@ -256,7 +241,7 @@ impl<'n> Emitter<'n, '_> {
         }
         let axis = self.vectors.axis();
         let Some(first) = self.axes.get(&axis).copied() else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let mut elements = Vec::with_capacity(self.vectors.lanes());
         for lane in 0..self.vectors.lanes() {

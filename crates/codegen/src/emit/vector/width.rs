@@ -1,7 +1,8 @@
 //! Lanes of other widths: masks for elements of another size, conversions between numbers.
 
-use super::lanes::{Lanes, integer, vector};
-use crate::emit::{Emitter, Result, register};
+use super::lanes::{integer, vector};
+use super::values::Lanes;
+use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use vinelift_tensor::ElementType::{self, Boolean, F32, F64, I32, U32};
 
