@@ -1,6 +1,6 @@
 //! From nests to code: legalise, verify, emit and compile in parallel, then link in one place.
 
-use crate::code::{Code, Entry, Memory};
+use crate::code::{Code, CodeMemory, Entry};
 use crate::emit;
 use crate::error::{CodegenError, refused};
 use crate::support;
@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_nest::{Nest, Parts, Role, parallel};
 
-/// What to do besides compiling.
+/// Options of compiling.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Keep what each kernel looks like on its way ([`Code::text`]).
@@ -110,7 +110,7 @@ impl Compiler {
         let mut builder =
             JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
         support::define(&mut builder);
-        let mut memory = Memory::new(JITModule::new(builder));
+        let mut memory = CodeMemory::new(JITModule::new(builder));
         let tables = define_tables(memory.module(), &nests)?;
         let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
@@ -375,7 +375,7 @@ fn call_out(relocation: &ModuleReloc) -> Option<ir::LibCall> {
 }
 
 fn link(
-    mut memory: Memory,
+    mut memory: CodeMemory,
     functions: &[FuncId],
     compiled: Vec<Compiled>,
 ) -> Result<Code, CodegenError> {

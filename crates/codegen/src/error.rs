@@ -14,7 +14,7 @@ pub enum CodegenError {
     NotVerified {
         /// Which nest.
         kernel: usize,
-        /// What the verifier found.
+        /// The verifier's errors.
         errors: String,
     },
     /// Our fault: a scalar that should have been replaced by primitives reached the emitter.
@@ -38,7 +38,7 @@ pub enum CodegenError {
     Cranelift {
         /// Which nest.
         kernel: usize,
-        /// What Cranelift said.
+        /// Cranelift's error.
         message: String,
     },
     /// Nobody's fault: whoever asked no longer wants the code.
@@ -49,7 +49,7 @@ pub enum CodegenError {
     Memory {
         /// How much was asked for.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         message: String,
     },
 }

@@ -8,7 +8,7 @@ use cranelift_codegen::isa::TargetIsa;
 use std::fmt::Write;
 use vinelift_nest::Nest;
 
-/// What a kernel looked like on its way.
+/// The text of a kernel at each step of its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelText {
     /// Cranelift's intermediate code as emitted; `@0001` in its margin marks stage 0.
@@ -19,13 +19,13 @@ pub struct KernelText {
     pub asm: String,
 }
 
-/// What a kernel came from.
+/// The nest that a kernel came from, and how it runs.
 pub(crate) struct Origin<'a> {
     /// As it was handed in: what the functions in it become is too long to read.
     pub(crate) nest: &'a Nest,
     /// How each stage runs.
     pub(crate) runs: &'a [Runs],
-    /// What is to be said of that besides.
+    /// Notes on that.
     pub(crate) notes: &'a [String],
     /// The vector loops that the kernel calls.
     pub(crate) loop_codes: &'a [LoopCode],

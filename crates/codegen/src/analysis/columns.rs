@@ -6,8 +6,8 @@
 //! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
 //! which they are packed, as in that of the indices.
 
-use super::legality::Plan;
-use super::linear::Panel;
+use super::legality::LanePlan;
+use super::linear::PackedColumns;
 use super::state::Analysis;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
@@ -18,11 +18,11 @@ const CACHED: usize = 1 << 19;
 pub(crate) const LINE: usize = 64;
 /// Data of more bytes are packed in any case: some cache may hold them only for a while.
 const LARGE: usize = 6 << 20;
-/// Narrow elements that stay in the cache anyway take so many bytes at most; they are packed sooner than others.
+/// The most bytes of narrow elements that stay in the cache anyway; they are packed sooner than others.
 const NEAR: usize = 1 << 16;
 /// Columns that are packed at once: fewer would be short runs of indices and results.
 const MOST_COLUMNS: usize = 64;
-/// Fewer columns, so that there are several blocks of them, are at least so many lines of each row.
+/// Where there are fewer columns, so that there are several blocks, a block has at least this many lines of each row.
 const LEAST_LINES: usize = 2;
 /// Bytes of panels: what is larger stays in no cache.
 const MOST_SCRATCH: usize = 16 << 20;
@@ -30,9 +30,9 @@ const MOST_SCRATCH: usize = 16 << 20;
 /// Points that are done in blocks of columns.
 pub(crate) struct Columns<'n> {
     pub(crate) count: usize,
-    pub(crate) plan: Plan,
+    pub(crate) plan: LanePlan,
     /// The data that is packed for each block.
-    pub(crate) panels: Vec<Panel<'n>>,
+    pub(crate) panels: Vec<PackedColumns<'n>>,
 }
 
 impl std::fmt::Display for Columns<'_> {
@@ -45,8 +45,8 @@ impl std::fmt::Display for Columns<'_> {
     }
 }
 
-/// Gives the panels for so many columns their places in scratch memory; drops them if they are too large.
-pub(crate) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
+/// Gives the panels for `count` columns their offsets in scratch memory; drops them if they are too large.
+pub(crate) fn place_panels(panels: &mut Vec<PackedColumns<'_>>, count: usize) {
     let mut offset = 0usize;
     for panel in &mut *panels {
         panel.offset = offset;
@@ -61,7 +61,12 @@ pub(crate) fn place_panels(panels: &mut Vec<Panel<'_>>, count: usize) {
 impl<'n> Analysis<'n> {
     /// The columns, which are points of the innermost axis, that should be done before the next, but not
     /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
-    pub(crate) fn columns(&self, stage: &'n Stage, rows: Axis, plan: Plan) -> Option<Columns<'n>> {
+    pub(crate) fn columns(
+        &self,
+        stage: &'n Stage,
+        rows: Axis,
+        plan: LanePlan,
+    ) -> Option<Columns<'n>> {
         let lane = plan.axis;
         let mut count = usize::MAX;
         let mut panels = Vec::new();
@@ -75,7 +80,7 @@ impl<'n> Analysis<'n> {
                 && let Some((columns, panel)) = self.lead_apart(stage, *buffer, at, [rows, lane])
             {
                 count = count.min(columns);
-                // What a select guards need not exist.
+                // Elements behind a guard need not exist.
                 panels.extend(panel.filter(|_| !guarded));
             }
             let guards = guarded || matches!(x.kind(), Kind::Select(..) | Kind::Reduce { .. });
@@ -102,7 +107,7 @@ impl<'n> Analysis<'n> {
         buffer: BufferId,
         at: &'n [Scalar],
         [rows, lane]: [Axis; 2],
-    ) -> Option<(usize, Option<Panel<'n>>)> {
+    ) -> Option<(usize, Option<PackedColumns<'n>>)> {
         let ty = self.nest.buf(buffer).ty;
         let size = (ty.bits() / 8).max(1);
         let linear = self.linear(buffer, at);
@@ -139,7 +144,7 @@ impl<'n> Analysis<'n> {
         if !(pays && is_known) || bytes == 0 || ty.is_packed() {
             return Some((fitting * LINE / size, None));
         }
-        let panel = Panel {
+        let panel = PackedColumns {
             buffer,
             at,
             linear,

@@ -1,5 +1,6 @@
 //! Why a stage runs point by point, in a few words for whoever reads a dump.
 
+use super::indices::reads_zero;
 use super::state::Analysis;
 use super::work::first_inner;
 use crate::vector_ir::ops::lane_bytes;
@@ -23,7 +24,7 @@ impl<'n> Analysis<'n> {
         if last.extent.saturating_mul(bytes) < LEAST_BYTES {
             return Some("the innermost axis is short");
         }
-        if stage.at.iter().any(skips) {
+        if stage.at.iter().any(reads_zero) {
             return Some("may skip points");
         }
         match self.steps_with(last.id, &self.linear(stage.target, &stage.at)) {
@@ -91,10 +92,6 @@ impl<'n> Analysis<'n> {
             _ => "not in place: it belongs to the caller or the model",
         })
     }
-}
-
-fn skips(index: &Scalar) -> bool {
-    matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
 }
 
 fn is_index(index: &Scalar) -> bool {

@@ -12,13 +12,13 @@ pub(crate) struct CheckedIndex<'n> {
     /// The wrap.
     pub(crate) whole: &'n Scalar,
     pub(crate) wrap: &'n Wrap,
-    pub(crate) source: Option<Source<'n>>,
+    pub(crate) source: Option<IndexSource<'n>>,
     /// Whether it is in range at every point.
     pub(crate) is_known: bool,
 }
 
 /// Where the indices of consecutive points lie: `step` elements apart.
-pub(crate) struct Source<'n> {
+pub(crate) struct IndexSource<'n> {
     pub(crate) buffer: BufferId,
     pub(crate) ty: ElementType,
     pub(crate) linear: Linear<'n>,
@@ -86,7 +86,7 @@ impl<'n> Analysis<'n> {
     }
 
     /// Where an index is loaded from, if that is all it is.
-    fn source(&self, index: &'n Scalar, axis: AxisId) -> Option<Source<'n>> {
+    fn source(&self, index: &'n Scalar, axis: AxisId) -> Option<IndexSource<'n>> {
         let load = match index.kind() {
             // Of a type that holds all values of the other, which is signed.
             Kind::Cast(x) if index.ty() == I64 && x.ty() == I32 => x,
@@ -101,7 +101,7 @@ impl<'n> Analysis<'n> {
             .filter(|step| (1..=8).contains(step))?;
         let is_whole = at.iter().all(|i| !matches!(i.kind(), Kind::Wrap(_)));
         let ty = load.ty();
-        (matches!(ty, I32 | I64) && is_whole).then_some(Source {
+        (matches!(ty, I32 | I64) && is_whole).then_some(IndexSource {
             buffer: *buffer,
             ty,
             linear,
@@ -133,7 +133,7 @@ impl CheckedIndex<'_> {
     }
 }
 
-/// What a dump says of how indices are checked.
+/// The note of a dump on how indices are checked.
 pub(crate) fn how_all_checked(checks: &[CheckedIndex<'_>]) -> &'static str {
     match checks {
         [] => "",

@@ -1,5 +1,6 @@
 //! Which stages may run by vectors, and by how many lanes of 128 bits.
 
+use super::indices::reads_zero;
 use super::state::Analysis;
 use super::walk::any_under;
 use crate::vector_ir::ops::lane_bytes;
@@ -9,14 +10,14 @@ use vinelift_tensor::ElementType;
 
 /// How a stage runs by vectors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LanePlan {
     /// The innermost axis.
     pub(crate) axis: Axis,
     /// How many of its points are done at once.
     pub(crate) lanes: usize,
 }
 
-impl Plan {
+impl LanePlan {
     pub(crate) fn runs(self) -> Runs {
         Runs {
             lanes: self.lanes,
@@ -43,14 +44,13 @@ const MOST_SCALARS: usize = 3000;
 
 impl<'n> Analysis<'n> {
     /// How `stage`, whose facts are known, runs by vectors; `None` if it does not.
-    pub(crate) fn plan(&mut self, stage: &'n Stage) -> Option<Plan> {
+    pub(crate) fn plan(&mut self, stage: &'n Stage) -> Option<LanePlan> {
         let axis = *stage.domain.iter().rfind(|axis| axis.extent > 1)?;
         let target = self.nest.buf(stage.target);
-        let skips = |i: &Scalar| matches!(i.kind(), Kind::Wrap(w) if w.policy.zero);
         let fits = self.has_vectors
             && !target.ty.is_packed()
             && (stage.mode == Mode::Set || target.ty != ElementType::Boolean)
-            && !stage.at.iter().any(skips)
+            && !stage.at.iter().any(reads_zero)
             && self.steps_with(axis.id, &self.linear(stage.target, &stage.at)) == Some(1);
         if !fits {
             return None;
@@ -69,7 +69,7 @@ impl<'n> Analysis<'n> {
             .filter(|n| *n <= most)
             .find(fits)?;
         let lanes = bytes / widest;
-        (!self.loads_apart(stage, axis.id)).then_some(Plan { axis, lanes })
+        (!self.loads_apart(stage, axis.id)).then_some(LanePlan { axis, lanes })
     }
 
     /// Whether a stage loads many elements for each point that are not neighbours, and does little with them.

@@ -12,7 +12,7 @@ pub(crate) struct Linear<'n> {
 }
 
 impl<'n> Linear<'n> {
-    /// What must be computed first, in order of evaluation.
+    /// The scalars that must be computed first, in order of evaluation.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
         self.terms.iter().map(|(leaf, _)| *leaf)
     }
@@ -56,7 +56,7 @@ impl<'n> Linear<'n> {
 }
 
 /// The columns that a block of points may lead to, in scratch memory: row after row.
-pub(crate) struct Panel<'n> {
+pub(crate) struct PackedColumns<'n> {
     /// Whose elements these are: `buffer[at]`.
     pub(crate) buffer: BufferId,
     pub(crate) at: &'n [Scalar],
@@ -73,13 +73,13 @@ pub(crate) struct Panel<'n> {
     pub(crate) terms: [(&'n Scalar, i64); 2],
 }
 
-impl Panel<'_> {
+impl PackedColumns<'_> {
     /// Whether it holds what is loaded from `at`.
     pub(crate) fn holds(&self, at: &[Scalar]) -> bool {
         std::ptr::eq(self.at, at)
     }
 
-    /// Bytes of so many columns.
+    /// Bytes of `columns` columns.
     pub(crate) fn bytes(&self, columns: usize) -> usize {
         self.extent.saturating_mul(columns * self.size)
     }

@@ -1,4 +1,4 @@
-//! What is known of a nest and of the stage that is being compiled: facts that no code is needed for.
+//! Analysis of a nest and of the stage that is being compiled; it emits no code.
 //!
 //! The scalar code, the vectors of 128 bits and the vector loops ask the same questions here: which offsets step with
 //! an axis ([`linear`]), what may be evaluated ahead of its guard or for several points at once ([`legality`],

@@ -1,7 +1,7 @@
 //! The state of an analysis.
 
 use super::facts::Facts;
-use super::linear::Panel;
+use super::linear::PackedColumns;
 use crate::target::Target;
 use vinelift_nest::{Buffer, Interval, Nest, Parts, Ranges, Stage};
 
@@ -15,7 +15,7 @@ pub(crate) struct Analysis<'n> {
     pub(crate) facts: Facts,
     pub(crate) ranges: Ranges,
     /// The data of the current stage that it reads from scratch memory.
-    pub(crate) panels: Vec<Panel<'n>>,
+    pub(crate) panels: Vec<PackedColumns<'n>>,
     /// The machine that vector loops are for; `None` for none.
     pub(crate) target: Option<Target>,
     /// Whether stages may run by Cranelift's vectors.

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};
 
 /// The address of an element.
-pub(crate) enum Place {
+pub(crate) enum ElementAddress {
     /// Of its own bytes: `address + offset`.
     Bytes { address: Value, offset: i32 },
     /// Of one that shares bytes with others: its number, counted from `base`.
@@ -17,8 +17,8 @@ pub(crate) enum Place {
 impl<'n> Emitter<'n, '_> {
     /// The address of an element whose leaves have been computed.
     ///
-    /// What depends on outer loops alone is added first, so that it can be moved out of the inner.
-    pub(crate) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
+    /// Terms that depend on outer loops alone are added first, so that their sum can be moved out of the inner.
+    pub(crate) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> ElementAddress {
         let base = match linear.panel() {
             Some(number) => self.panel_bases[number],
             None => self.bases[buffer.0 as usize],
@@ -45,7 +45,7 @@ impl<'n> Emitter<'n, '_> {
                 let scaled = self.builder.ins().imul_imm_s(value, coefficient);
                 element = self.builder.ins().iadd(element, scaled);
             }
-            return Place::Packed { base, element };
+            return ElementAddress::Packed { base, element };
         }
         let size = (ty.bits() / 8) as i64;
         let mut address = base;
@@ -57,15 +57,15 @@ impl<'n> Emitter<'n, '_> {
             address = self.builder.ins().iadd(address, scaled);
         }
         let constant = constant.wrapping_mul(size);
-        // What lies behind it, up to a few registers, must have an offset too.
+        // Elements behind it, up to a few registers, must have an offset too.
         match i32::try_from(constant)
             .ok()
             .filter(|offset| *offset < i32::MAX - 256)
         {
-            Some(offset) => Place::Bytes { address, offset },
+            Some(offset) => ElementAddress::Bytes { address, offset },
             None => {
                 let address = self.builder.ins().iadd_imm_s(address, constant);
-                Place::Bytes { address, offset: 0 }
+                ElementAddress::Bytes { address, offset: 0 }
             }
         }
     }

@@ -3,11 +3,11 @@
 //! Where an index is wrong, the first that is found need not be the first in the order of points. It is not
 //! reported, then: all points are done again, one by one in their order.
 
-use super::address::Place;
+use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
 use super::state::{Binding, Bounds};
 use crate::analysis::columns::{Columns, LINE};
-use crate::analysis::linear::Panel;
+use crate::analysis::linear::PackedColumns;
 use crate::vectorize::VectorLoop;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use vinelift_nest::{Axis, Stage};
@@ -41,7 +41,7 @@ impl<'n> Emitter<'n, '_> {
         exact
     }
 
-    /// Does the block of columns that is open by a strip, which leads to `exact` if an index is out of range.
+    /// Does the block of columns that is open by a vector loop, which leads to `exact` if an index is out of range.
     pub(super) fn run_vector_loop_of_columns(
         &mut self,
         number: usize,
@@ -103,14 +103,15 @@ impl<'n> Emitter<'n, '_> {
     /// of them exist: the access is proven for every row and every column of the block.
     pub(super) fn pack(
         &mut self,
-        panel: &Panel<'n>,
+        panel: &PackedColumns<'n>,
         rows: Axis,
         first: Value,
         count: usize,
     ) -> Option<Value> {
         let end = panel.offset + panel.bytes(count);
         self.scratch_bytes = self.scratch_bytes.max(end.next_multiple_of(LINE));
-        let Place::Bytes { address, offset } = self.place(panel.buffer, &panel.linear) else {
+        let ElementAddress::Bytes { address, offset } = self.place(panel.buffer, &panel.linear)
+        else {
             return None;
         };
         let offset_of_panel = panel.offset as i64;

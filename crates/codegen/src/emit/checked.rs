@@ -7,24 +7,24 @@
 //! zeros, or reports the first index that is wrong, as scalar code for the whole stage would.
 //!
 //! Where the points of a block may be done again, an index is loaded and compared when its point comes
-//! ([`Compared::WhenUsed`]); otherwise all are before the first.
+//! ([`CompareTime::WhenUsed`]); otherwise all are before the first.
 //!
 //! An index that is computed lies in `0..n` if and only if the sign of `k | (n - 1 - k)` is clear. The signs of
 //! those of a block are joined, and one branch tells whether the block needs a closer look.
 //!
 //! Indices from a table of which none is out of range are used as they are.
 
-use super::address::Place;
+use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
 use super::state::{Binding, Bounds, Slot};
-use crate::analysis::indices::{CheckedIndex, Source};
+use crate::analysis::indices::{CheckedIndex, IndexSource};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use vinelift_nest::{Axis, AxisId, Effects, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, I64};
 
 /// An index that has been checked for a block of points, but not for each of them.
-struct Ready<'n> {
+struct BlockIndex<'n> {
     whole: &'n Scalar,
     values: Values,
 }
@@ -38,19 +38,19 @@ enum Values {
 
 /// When the indices of a block of points are compared with their extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum CompareTime {
     /// Before the first point is done.
     Ahead,
     /// When they are used. The points before may have been done by then, and are done again if one is not in range.
     WhenUsed,
 }
 
-impl Compared {
+impl CompareTime {
     /// The last moment at which the indices of a stage may be compared that writes as it goes.
-    pub(super) fn for_stage(stage: &Stage) -> Compared {
+    pub(super) fn for_stage(stage: &Stage) -> CompareTime {
         match Effects::of_stage(stage).may_repeat() {
-            true => Compared::WhenUsed,
-            false => Compared::Ahead,
+            true => CompareTime::WhenUsed,
+            false => CompareTime::Ahead,
         }
     }
 }
@@ -78,8 +78,8 @@ impl Neighbours {
 }
 
 /// The two ways to do a block of points.
-pub(super) struct Ways<'n> {
-    ready: Vec<Ready<'n>>,
+pub(super) struct CheckedBlock<'n> {
+    ready: Vec<BlockIndex<'n>>,
     /// Where the points are done one by one.
     cold: Block,
 }
@@ -92,8 +92,8 @@ impl<'n> Emitter<'n, '_> {
         checks: &[CheckedIndex<'n>],
         axis: Axis,
         count: usize,
-        compared: Compared,
-    ) -> Result<Ways<'n>> {
+        compared: CompareTime,
+    ) -> Result<CheckedBlock<'n>> {
         let cold = self.builder.create_block();
         self.builder.set_cold_block(cold);
         let mut signs = Signs::default();
@@ -107,42 +107,43 @@ impl<'n> Emitter<'n, '_> {
             let extent = (!check.is_known).then_some(check.wrap.extent as i64);
             let values = match (neighbours, compared) {
                 (None, _) => self.check_each(check, axis, count, &mut signs)?,
-                (Some(from), Compared::Ahead) if extent.is_some() => {
+                (Some(from), CompareTime::Ahead) if extent.is_some() => {
                     let points = 0..count;
                     let load = |point| self.load_index(&from, point, extent, cold);
                     Values::Known(points.map(load).collect())
                 }
                 (Some(from), _) => Values::Loaded(from, extent),
             };
-            ready.push(Ready {
+            ready.push(BlockIndex {
                 whole: check.whole,
                 values,
             });
         }
-        let is_compared = |ready: &Ready<'_>| matches!(ready.values, Values::Loaded(_, Some(_)));
+        let is_compared =
+            |ready: &BlockIndex<'_>| matches!(ready.values, Values::Loaded(_, Some(_)));
         let leaves = signs.0.is_some() || !ready.iter().any(is_compared);
         if leaves {
             let flagged = signs.into_value(self);
             self.leave_if(flagged, cold);
         }
-        Ok(Ways { ready, cold })
+        Ok(CheckedBlock { ready, cold })
     }
 
     /// Where the indices of the points from the value of the axis on lie, if each is bytes of its own.
-    fn neighbours(&mut self, source: &Source<'n>, axis: Axis) -> Result<Option<Neighbours>> {
+    fn neighbours(&mut self, source: &IndexSource<'n>, axis: Axis) -> Result<Option<Neighbours>> {
         self.open_scope();
         self.compute(source.linear.leaves())?;
         let place = self.place(source.buffer, &source.linear);
         self.close_point(axis.id);
         Ok(match place {
-            Place::Bytes { address, offset } => Some(Neighbours {
+            ElementAddress::Bytes { address, offset } => Some(Neighbours {
                 flags: self.flags[source.buffer.0 as usize],
                 address,
                 offset,
                 ty: source.ty,
                 step: source.step as i32,
             }),
-            Place::Packed { .. } => None,
+            ElementAddress::Packed { .. } => None,
         })
     }
 
@@ -199,7 +200,7 @@ impl<'n> Emitter<'n, '_> {
     /// the blocks and before the scopes of all other points.
     pub(super) fn in_range<T>(
         &mut self,
-        ways: &Ways<'n>,
+        ways: &CheckedBlock<'n>,
         axis: AxisId,
         point: usize,
         f: impl FnOnce(&mut Self) -> Result<T>,
@@ -257,7 +258,7 @@ impl<'n> Emitter<'n, '_> {
     /// does.
     pub(super) fn one_by_one(
         &mut self,
-        ways: &Ways<'n>,
+        ways: &CheckedBlock<'n>,
         axis: Axis,
         count: usize,
         mut f: impl FnMut(&mut Self, Value) -> Result,
@@ -278,7 +279,7 @@ impl<'n> Emitter<'n, '_> {
         Ok(blocks)
     }
 
-    /// What comes from here on is seldom run.
+    /// Marks the blocks that are created from here on as seldom run.
     pub(super) fn cold_from_here(&self) -> ColdBlocks {
         ColdBlocks(self.builder.func.dfg.num_blocks())
     }

@@ -1,10 +1,10 @@
-//! What a strip cannot load is collected first, a block of points at a time.
+//! Elements that a vector loop cannot load are collected first, a block of points at a time.
 //!
 //! Elements whose indices depend on data, or that lie the other way round, are put side by side on the
-//! stack; the strip for the block finds them there. They are collected along the axis on which most of
+//! stack; the vector loop for the block finds them there. They are collected along the axis on which most of
 //! them, and of their indices, are neighbours in memory.
 
-use super::checked::Compared;
+use super::checked::CompareTime;
 use super::emitter::{Emitter, Result, no_primitive, register};
 use super::state::Bounds;
 use super::update::BLOCK;
@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{
 use vinelift_nest::{Axis, Scalar, Stage};
 
 /// Where the elements of a load go while one column, or row, of a block is collected.
-struct Place<'n> {
+struct CollectedLoad<'n> {
     x: &'n Scalar,
     /// Of the first.
     address: Value,
@@ -90,7 +90,7 @@ impl<'n> Emitter<'n, '_> {
         if let Some(first) = first {
             let to = self.builder.ins().iadd_imm_s(first.value, lane.1 as i64);
             self.open_loop(lane.0, Bounds::between(first.value, to), 1, &[]);
-            // What does not depend on the row, which is not in scope.
+            // Scalars that do not depend on the row, which is not in scope.
             self.hoist(loads.iter().copied())?;
             let now = self.axes[&lane.0.id].value;
             column = Some(self.builder.ins().isub(now, first.value));
@@ -105,7 +105,7 @@ impl<'n> Emitter<'n, '_> {
                 address = self.builder.ins().iadd(address, offset);
             }
             let step = size * column.map_or(1, |_| lane.1 as i64);
-            places.push(Place { x, address, step });
+            places.push(CollectedLoad { x, address, step });
         }
         let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
         let turns = Bounds::between(start.value, to);
@@ -144,13 +144,13 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         axis: Axis,
         checks: &[CheckedIndex<'n>],
-        places: &[Place<'n>],
+        places: &[CollectedLoad<'n>],
         point: Value,
     ) -> Result {
         let ways = match checks.is_empty() {
             true => None,
-            // What is collected may be collected again.
-            false => Some(self.check(checks, axis, BLOCK, Compared::WhenUsed)?),
+            // Elements may be collected again.
+            false => Some(self.check(checks, axis, BLOCK, CompareTime::WhenUsed)?),
         };
         for place in places {
             let register = register(place.x.ty());
@@ -195,7 +195,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Collects the elements of one point, with exact code.
-    fn collect_point(&mut self, places: &[Place<'n>], point: Value) -> Result {
+    fn collect_point(&mut self, places: &[CollectedLoad<'n>], point: Value) -> Result {
         self.compute(places.iter().map(|place| place.x))?;
         for place in places {
             let offset = self.builder.ins().imul_imm_s(point, place.step);

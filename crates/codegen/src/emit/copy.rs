@@ -1,6 +1,6 @@
 //! Stages that copy bytes: what runs over neighbours in both buffers becomes one copy.
 
-use super::address::Place;
+use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, Support};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_module::FuncId;
@@ -9,7 +9,7 @@ use vinelift_tensor::ElementType;
 
 /// A stage whose inner loops copy neighbours.
 #[derive(Clone, Copy)]
-pub(super) struct Copy<'n> {
+pub(super) struct CopyStage<'n> {
     buffer: BufferId,
     at: &'n [Scalar],
     /// Of the loops of the stage, the first that is part of the copy.
@@ -23,7 +23,7 @@ const MOST_BYTES_IN_PLACE: usize = 256;
 
 impl<'n> Emitter<'n, '_> {
     /// How a stage copies, if that is what it does. `loops` are its axes of more than one point.
-    pub(super) fn copy_of(&self, stage: &'n Stage, loops: &[Axis]) -> Option<Copy<'n>> {
+    pub(super) fn copy_of(&self, stage: &'n Stage, loops: &[Axis]) -> Option<CopyStage<'n>> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;
         };
@@ -48,7 +48,7 @@ impl<'n> Emitter<'n, '_> {
             outermost -= 1;
             elements = elements.checked_mul(axis.extent)?;
         }
-        (elements > 1).then_some(Copy {
+        (elements > 1).then_some(CopyStage {
             buffer: *buffer,
             at,
             outermost,
@@ -57,12 +57,12 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// How many bytes each copy moves, for the dump.
-    pub(super) fn bytes_of(&self, copy: Copy<'n>, stage: &Stage) -> usize {
+    pub(super) fn bytes_of(&self, copy: CopyStage<'n>, stage: &Stage) -> usize {
         copy.elements * (self.analysis.nest.buf(stage.target).ty.bits() / 8)
     }
 
     /// Copies in place of the loops from `copy.outermost` on, which are `inner`.
-    pub(super) fn copy(&mut self, stage: &'n Stage, copy: Copy<'n>, inner: &[Axis]) -> Result {
+    pub(super) fn copy(&mut self, stage: &'n Stage, copy: CopyStage<'n>, inner: &[Axis]) -> Result {
         let size = self.analysis.nest.buf(stage.target).ty.bits() / 8;
         let turns = self.turns(stage, inner[0]);
         for axis in inner {
@@ -83,7 +83,7 @@ impl<'n> Emitter<'n, '_> {
         self.compute(source.leaves())?;
         let to = self.place(stage.target, &target);
         let from = self.place(copy.buffer, &source);
-        if let (Place::Bytes { .. }, Place::Bytes { .. }) = (&to, &from) {
+        if let (ElementAddress::Bytes { .. }, ElementAddress::Bytes { .. }) = (&to, &from) {
             let flags = [copy.buffer, stage.target].map(|b| self.flags[b.0 as usize]);
             match self.all_inside(copy.at) {
                 None => self.copy_bytes(flags, &from, &to, bytes),
@@ -110,12 +110,12 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
-    fn beginning(&mut self, place: &Place) -> Value {
+    fn beginning(&mut self, place: &ElementAddress) -> Value {
         match *place {
-            Place::Bytes { address, offset } => {
+            ElementAddress::Bytes { address, offset } => {
                 self.builder.ins().iadd_imm_s(address, i64::from(offset))
             }
-            Place::Packed { base, .. } => base,
+            ElementAddress::Packed { base, .. } => base,
         }
     }
 
@@ -129,17 +129,17 @@ impl<'n> Emitter<'n, '_> {
     fn copy_bytes(
         &mut self,
         [reads, writes]: [MemFlagsData; 2],
-        from: &Place,
-        to: &Place,
+        from: &ElementAddress,
+        to: &ElementAddress,
         bytes: Bytes,
     ) {
         let (
             Bytes::Constant(length @ 1..=MOST_BYTES_IN_PLACE),
-            Place::Bytes {
+            ElementAddress::Bytes {
                 address: from_address,
                 offset: from_offset,
             },
-            Place::Bytes {
+            ElementAddress::Bytes {
                 address: to_address,
                 offset: to_offset,
             },
@@ -153,7 +153,7 @@ impl<'n> Emitter<'n, '_> {
         self.copy_in_place([reads, writes], from, to, length);
     }
 
-    /// Copies so many bytes by loads and stores.
+    /// Copies `bytes` bytes by loads and stores.
     pub(super) fn copy_in_place(
         &mut self,
         [reads, writes]: [MemFlagsData; 2],
@@ -209,7 +209,7 @@ enum Bytes {
     Variable(Value),
 }
 
-/// The widest moves that cover so many bytes, as offsets and widths; the last overlaps the one before
+/// The widest moves that cover `length` bytes, as offsets and widths; the last overlaps the one before
 /// if it must.
 fn pieces(length: usize) -> Vec<(usize, usize)> {
     let widest = [16, 8, 4, 2, 1].into_iter().find(|w| *w <= length);

@@ -1,7 +1,7 @@
 //! The emitter of a kernel: what it knows and has emitted so far, and the scopes of computed scalars.
 
 use super::state::{Binding, Bounds, Looks, Loop, Slot, Task};
-use super::vector::values::Vectors;
+use super::vector::values::KnownLanes;
 use crate::analysis::Analysis;
 use crate::analysis::legality::Runs;
 use crate::target::Target;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use vinelift_nest::{AxisId, Nest, Scalar};
 use vinelift_tensor::ElementType;
 
-/// What kernels are made of besides their nest.
+/// The surroundings of a kernel besides its nest.
 pub(crate) struct Around<'a> {
     /// The table behind each buffer, if there is one.
     pub(crate) tables: &'a [Option<DataId>],
@@ -24,7 +24,7 @@ pub(crate) struct Around<'a> {
     pub(crate) loop_functions: &'a [FuncId],
     pub(crate) support: Support,
     pub(crate) isa: &'a dyn TargetIsa,
-    /// What strips may consist of; `None` for no strips.
+    /// The machine that vector loops are for; `None` for none.
     pub(crate) target: Option<Target>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Around<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Nests<'n> {
     pub(crate) legal: &'n Nest,
-    /// The same with casts between `f16` and `f32`, which strips have instructions for.
+    /// The same with casts between `f16` and `f32`, which vector loops have instructions for.
     pub(crate) halves: Option<&'n Nest>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Support {
     pub(crate) clear: FuncId,
 }
 
-/// The code of a strip.
+/// The code of a vector loop.
 pub(crate) struct LoopCode {
     /// The function that it becomes.
     pub(crate) function: FuncId,
@@ -93,7 +93,7 @@ pub(crate) struct Emitter<'n, 'f> {
     pub(super) loops: Vec<Loop>,
     /// The accumulators of the reductions that are open.
     pub(super) accumulators: Vec<Value>,
-    /// What has been computed, by address of the scalar.
+    /// The scalars that have been computed, by address.
     pub(super) slots: FxHashMap<usize, Slot>,
     /// The keys of `slots` in the order in which they came.
     pub(super) order: Vec<usize>,
@@ -101,7 +101,7 @@ pub(crate) struct Emitter<'n, 'f> {
     pub(super) scopes: Vec<usize>,
     pub(super) tasks: Vec<Task<'n>>,
     /// Of the stage that runs by vectors.
-    pub(super) vectors: Vectors,
+    pub(super) vectors: KnownLanes,
     /// How each stage runs.
     pub(super) runs: Vec<Runs>,
     /// Memory for what the current stage collects, a piece for each load.
@@ -112,10 +112,10 @@ pub(crate) struct Emitter<'n, 'f> {
     pub(super) narrowed: Option<(AxisId, Bounds)>,
     /// Where the first column of each panel of the current stage would begin, if all columns were packed.
     pub(super) panel_bases: Vec<Value>,
-    /// The function that the strip of each stage becomes, if it has one.
+    /// The function that the vector loop of each stage becomes, if it has one.
     pub(super) loop_functions: &'n [FuncId],
     pub(super) loop_codes: Vec<LoopCode>,
-    /// What a dump says of each stage besides.
+    /// The note of a dump on each stage.
     pub(super) notes: Vec<String>,
     pub(super) support: Support,
     pub(super) is_x86: bool,
@@ -136,28 +136,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let parameter = |k: usize| builder.block_params(entry)[k];
         let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
         let scratch = parameter(4);
-        let (mut bases, mut flags) = (Vec::new(), Vec::new());
-        for (b, buffer) in nest.buffers.iter().enumerate() {
-            bases.push(match around.tables.get(b).copied().flatten() {
-                Some(table) => table_base(&mut builder, table),
-                None => {
-                    let once = MemFlagsData::trusted().with_readonly().with_can_move();
-                    builder.ins().load(types::I64, once, pointers, b as i32 * 8)
-                }
-            });
-            // No two buffers overlap. Elements may lie at any address.
-            let region = AliasRegionData {
-                user_id: b as u32,
-                description: buffer.name.clone().into(),
-            };
-            let region = builder.func.dfg.alias_regions.insert(region);
-            flags.push(
-                MemFlagsData::new()
-                    .with_notrap()
-                    .with_endianness(ir::Endianness::Little)
-                    .with_alias_region(Some(region)),
-            );
-        }
+        let (bases, flags) = buffers(&mut builder, nest, around.tables, pointers);
         Emitter {
             analysis: Analysis::new(nest, around.target, has_vectors(around.isa)),
             halves,
@@ -176,7 +155,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             order: Vec::new(),
             scopes: Vec::new(),
             tasks: Vec::new(),
-            vectors: Vectors::default(),
+            vectors: KnownLanes::default(),
             runs: vec![Runs::SCALAR; nest.stages.len()],
             collected: Vec::new(),
             instead_of_faults: None,
@@ -234,6 +213,38 @@ impl<'n, 'f> Emitter<'n, 'f> {
             _ => ins.iconst(register(ty), (bits & (u64::MAX >> (64 - ty.bits()))) as i64),
         }
     }
+}
+
+/// Where each buffer begins, and how it is accessed.
+fn buffers(
+    builder: &mut FunctionBuilder<'_>,
+    nest: &Nest,
+    tables: &[Option<DataId>],
+    pointers: Value,
+) -> (Vec<Value>, Vec<MemFlagsData>) {
+    let (mut bases, mut flags) = (Vec::new(), Vec::new());
+    for (b, buffer) in nest.buffers.iter().enumerate() {
+        bases.push(match tables.get(b).copied().flatten() {
+            Some(table) => table_base(builder, table),
+            None => {
+                let once = MemFlagsData::trusted().with_readonly().with_can_move();
+                builder.ins().load(types::I64, once, pointers, b as i32 * 8)
+            }
+        });
+        // No two buffers overlap. Elements may lie at any address.
+        let region = AliasRegionData {
+            user_id: b as u32,
+            description: buffer.name.clone().into(),
+        };
+        let region = builder.func.dfg.alias_regions.insert(region);
+        flags.push(
+            MemFlagsData::new()
+                .with_notrap()
+                .with_endianness(ir::Endianness::Little)
+                .with_alias_region(Some(region)),
+        );
+    }
+    (bases, flags)
 }
 
 fn table_base(builder: &mut FunctionBuilder, table: DataId) -> Value {

@@ -1,4 +1,4 @@
-//! What may move out of a loop: scalars that read memory, can fault or loop themselves, and do not
+//! Hoisting: scalars move out of a loop that read memory, can fault or loop themselves, and do not
 //! depend on the loop's axis.
 //!
 //! Only what is evaluated at every point moves, never what a select guards. An index that faults
@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use vinelift_nest::{Kind, Scalar};
 
 impl<'n> Emitter<'n, '_> {
-    /// Computes what need not wait for a loop that is about to be opened.
+    /// Computes the scalars that need not wait for a loop that is about to be opened.
     pub(super) fn hoist(&mut self, roots: impl Iterator<Item = &'n Scalar>) -> Result {
         let ready = self.ready(roots);
         self.compute(ready)
@@ -17,7 +17,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// The largest scalars under `roots` that are worth hoisting and depend on axes in scope alone.
     pub(super) fn ready(&self, roots: impl Iterator<Item = &'n Scalar>) -> Vec<&'n Scalar> {
-        // What runs over lanes is no scalar that could be computed ahead.
+        // A value that runs over lanes is no scalar that could be computed ahead.
         let lanes = self.vectors.axis();
         self.certain(roots, |x| {
             self.analysis
@@ -48,7 +48,7 @@ impl<'n> Emitter<'n, '_> {
         false
     }
 
-    /// What both sides of a select evaluate in any case, and is more than arithmetic.
+    /// The scalars that both sides of a select evaluate in any case, and are more than arithmetic.
     pub(super) fn in_both(&self, yes: &'n Scalar, no: &'n Scalar) -> Vec<&'n Scalar> {
         let mut in_yes = FxHashSet::default();
         self.certain([yes].into_iter(), |x| {

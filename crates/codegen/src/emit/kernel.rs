@@ -23,13 +23,13 @@ pub(crate) fn loop_signature() -> Signature {
     signature
 }
 
-/// What has been emitted besides the function.
+/// The results of emitting a kernel besides the function.
 pub(crate) struct Emitted {
     /// How each stage runs.
     pub(crate) runs: Vec<Runs>,
-    /// What else is to be said of that.
+    /// Notes on that.
     pub(crate) notes: Vec<String>,
-    /// The strips that the function calls.
+    /// The vector loops that the function calls.
     pub(crate) loop_codes: Vec<LoopCode>,
     /// Into which parts it can be cut.
     pub(crate) parts: Parts,

@@ -1,11 +1,11 @@
 //! Stages: the loops over a domain, and the store inside.
 
-use super::copy::Copy;
+use super::copy::CopyStage;
 use super::emitter::{Emitter, Result};
-use super::scan::Rows;
+use super::scan::ScanRows;
 use super::update::BLOCK;
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked, reads_zero};
-use crate::analysis::legality::{Plan, Runs};
+use crate::analysis::legality::{LanePlan, Runs};
 use crate::analysis::work::first_inner;
 use crate::vectorize::{BlockColumns, Collected, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
@@ -46,45 +46,8 @@ impl<'n> Emitter<'n, '_> {
                     break;
                 }
             }
-            // The value of a point that may be skipped is not evaluated in any case.
-            let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
-            self.hoist(stage.at.iter().chain(value))?;
-            let is_last = k + 1 == many.len();
-            match &mut way {
-                Way::VectorLoop(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
-                    if let Some(ready) = ready.take() {
-                        self.run_vector_loop(number, [stage, legal], ready, &many[k..])?;
-                    }
-                    break;
-                }
-                Way::Collected(collected)
-                    if collected.as_ref().map(|c| c.ready.outer) == Some(k) =>
-                {
-                    if let Some(collected) = collected.take() {
-                        self.collected_loops(number, stage, *collected, &many[k..])?;
-                    }
-                    break;
-                }
-                Way::Copy(copy) if k == copy.outermost => {
-                    self.copy(stage, *copy, &many[k..])?;
-                    break;
-                }
-                Way::Rows(rows) if k == rows.outermost => {
-                    self.rows(stage, rows, &many[k..])?;
-                    break;
-                }
-                Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
-                Way::Columns(columns) if is_last => {
-                    self.clif_vector_loop(stage, columns.columns.plan)?
-                }
-                Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
-                _ => {
-                    let turns = self.turns(stage, axis);
-                    self.open_loop(axis, turns, 1, &[]);
-                    if is_last {
-                        self.assign(stage)?;
-                    }
-                }
+            if self.open_axis(number, [stage, legal], &mut way, (k, &many))? {
+                break;
             }
         }
         if many.is_empty() {
@@ -105,7 +68,57 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
-    /// A strip, and all its points one by one if it says that an index is out of range; these without casts
+    /// Opens the loop over the axis of number `k` among `many`, or does all from it on in another way: true then.
+    fn open_axis(
+        &mut self,
+        number: usize,
+        [stage, legal]: [&'n Stage; 2],
+        way: &mut Way<'n>,
+        (k, many): (usize, &[Axis]),
+    ) -> Result<bool> {
+        // The value of a point that may be skipped is not evaluated in any case.
+        let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
+        self.hoist(stage.at.iter().chain(value))?;
+        let (axis, inner) = (many[k], &many[k..]);
+        let is_last = inner.len() == 1;
+        match way {
+            Way::VectorLoop(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
+                if let Some(ready) = ready.take() {
+                    self.run_vector_loop(number, [stage, legal], ready, inner)?;
+                }
+                return Ok(true);
+            }
+            Way::Collected(collected) if collected.as_ref().map(|c| c.ready.outer) == Some(k) => {
+                if let Some(collected) = collected.take() {
+                    self.collected_loops(number, stage, *collected, inner)?;
+                }
+                return Ok(true);
+            }
+            Way::Copy(copy) if k == copy.outermost => {
+                self.copy(stage, *copy, inner)?;
+                return Ok(true);
+            }
+            Way::Scan(rows) if k == rows.outermost => {
+                self.rows(stage, rows, inner)?;
+                return Ok(true);
+            }
+            Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
+            Way::Columns(columns) if is_last => {
+                self.clif_vector_loop(stage, columns.columns.plan)?;
+            }
+            Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
+            _ => {
+                let turns = self.turns(stage, axis);
+                self.open_loop(axis, turns, 1, &[]);
+                if is_last {
+                    self.assign(stage)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// A vector loop, and all its points one by one if it finds an index out of range; these without casts
     /// of `f16`.
     fn run_vector_loop(
         &mut self,
@@ -130,7 +143,7 @@ impl<'n> Emitter<'n, '_> {
         self.note_work(stage);
     }
 
-    /// The stage of that number with casts of `f16`, if it has any and becomes a strip: nothing else has
+    /// The stage of that number with casts of `f16`, if it has any and becomes a vector loop: nothing else has
     /// instructions for them.
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
@@ -142,7 +155,7 @@ impl<'n> Emitter<'n, '_> {
         if self.analysis.vector_loop_of(halves).is_some() {
             return Some(halves);
         }
-        // What is collected, and the exact way that is left for wrong indices, are no strips.
+        // The loads that are collected, and the exact way for wrong indices, are scalar code.
         let collected = self.analysis.collected_loop(halves, many, first)?;
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
@@ -164,8 +177,8 @@ impl<'n> Emitter<'n, '_> {
         if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
         }
-        if let Some(strip) = self.analysis.vector_loop_of(stage) {
-            return Way::VectorLoop(Some(strip));
+        if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
+            return Way::VectorLoop(Some(vector_loop));
         }
         let plan = self.analysis.plan(stage);
         let columns = plan.and_then(|plan| self.analysis.columns_of(stage, many, plan));
@@ -183,7 +196,7 @@ impl<'n> Emitter<'n, '_> {
             return Way::Vectors(plan);
         }
         if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
-            return Way::Rows(rows);
+            return Way::Scan(rows);
         }
         self.way_of_updates(stage, many)
     }
@@ -209,7 +222,7 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// What the heading of a stage says.
+    /// The note in the heading of a stage.
     fn note(&self, stage: &'n Stage, way: &Way<'n>, many: &[Axis]) -> String {
         match way {
             Way::Copy(copy) => {
@@ -221,8 +234,8 @@ impl<'n> Emitter<'n, '_> {
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
             Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how_all_checked(checks)),
-            Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
-            Way::Points | Way::Rows(_) => match self.analysis.why_points(stage, many) {
+            Way::Scan(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
+            Way::Points | Way::Scan(_) => match self.analysis.why_points(stage, many) {
                 Some(why) => format!("point by point: {why}"),
                 None => String::new(),
             },
@@ -288,18 +301,18 @@ enum Way<'n> {
     /// One by one.
     Points,
     /// Several at once.
-    Vectors(Plan),
+    Vectors(LanePlan),
     /// Several at once, in blocks of columns.
     Columns(Box<BlockColumns<'n>>),
     /// One by one, with the indices of several checked at once.
     Update(Vec<CheckedIndex<'n>>),
     /// One by one, each from the one before.
-    Rows(Rows<'n>),
+    Scan(ScanRows<'n>),
     /// As copies of neighbours.
-    Copy(Copy<'n>),
-    /// By a strip, until it is called.
+    Copy(CopyStage<'n>),
+    /// By a vector loop, until it is called.
     VectorLoop(Option<VectorLoop<'n>>),
-    /// By a strip over blocks for which something is collected, until it is called.
+    /// By a vector loop over blocks for which loads are collected, until it is called.
     Collected(Option<Box<Collected<'n>>>),
 }
 

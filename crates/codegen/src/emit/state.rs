@@ -121,7 +121,7 @@ pub(super) struct Looks {
 #[derive(Clone, Copy)]
 pub(super) struct Binding {
     pub(super) value: Value,
-    /// What is added to that.
+    /// A constant that is added to `value`.
     pub(super) plus: i64,
     /// How many loops are open around its values.
     pub(super) depth: usize,

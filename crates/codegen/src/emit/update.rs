@@ -1,7 +1,7 @@
 //! Stages whose target is reached through data-dependent indices: one point after the other, with the
 //! indices of a block of points checked at once.
 
-use super::checked::Compared;
+use super::checked::CompareTime;
 use super::emitter::{Emitter, Result};
 use super::state::Bounds;
 use crate::analysis::indices::CheckedIndex;
@@ -24,7 +24,7 @@ impl<'n> Emitter<'n, '_> {
         let Bounds { from, to, .. } = turns;
         let middle = self.whole_blocks(turns, BLOCK as i64);
         self.open_loop(axis, Bounds::between(from, middle), BLOCK as i64, &[]);
-        let ways = self.check(checks, axis, BLOCK, Compared::for_stage(stage))?;
+        let ways = self.check(checks, axis, BLOCK, CompareTime::for_stage(stage))?;
         let join = self.builder.create_block();
         for point in 0..BLOCK {
             self.in_range(&ways, axis.id, point, |this| this.assign(stage))?;

@@ -1,11 +1,11 @@
 //! Calls of vector loops.
 
-use super::address::Place;
+use super::address::ElementAddress;
 use super::emitter::{Emitter, LoopCode, Result};
 use super::kernel::loop_signature;
 use super::state::Bounds;
 use crate::analysis::indices::reads_zero;
-use crate::vectorize::{Argument, VectorLoop};
+use crate::vectorize::{Argument, Pace, VectorLoop};
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, Value,
     types,
@@ -14,7 +14,7 @@ use vinelift_nest::Stage;
 use vinelift_tensor::ElementType::Boolean;
 
 impl<'n> Emitter<'n, '_> {
-    /// Calls a strip; the loops around it are open. What it returns is 1 if an index is out of range.
+    /// Calls a vector loop; the loops around it are open. Gives 1 if an index is out of range.
     pub(crate) fn call_vector_loop(
         &mut self,
         number: usize,
@@ -73,26 +73,15 @@ impl<'n> Emitter<'n, '_> {
             } => {
                 self.compute(linear.leaves())?;
                 let address = match self.place(*buffer, linear) {
-                    Place::Bytes { address, offset } => {
+                    ElementAddress::Bytes { address, offset } => {
                         self.builder.ins().iadd_imm_s(address, i64::from(offset))
                     }
-                    Place::Packed { base, .. } => base,
+                    ElementAddress::Packed { base, .. } => base,
                 };
-                match turns.filter(|_| pace.bytes != 0) {
-                    Some(turns) => {
-                        let steps = match pace.points {
-                            1 => turns.from,
-                            points => {
-                                // Parts begin where that leaves nothing.
-                                let points = self.index(points);
-                                self.builder.ins().udiv(turns.from, points)
-                            }
-                        };
-                        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
-                        Ok(self.builder.ins().iadd(address, skipped))
-                    }
-                    None => Ok(address),
-                }
+                Ok(match turns.filter(|_| pace.bytes != 0) {
+                    Some(turns) => self.moved_on(address, turns.from, *pace),
+                    None => address,
+                })
             }
             Argument::Collected(number) => {
                 let slot = self.collected[*number];
@@ -117,5 +106,19 @@ impl<'n> Emitter<'n, '_> {
                 Ok(value)
             }
         }
+    }
+
+    /// The address after `from` points of the axis that is cut.
+    fn moved_on(&mut self, address: Value, from: Value, pace: Pace) -> Value {
+        let steps = match pace.points {
+            1 => from,
+            points => {
+                // Parts begin at a multiple of the points.
+                let points = self.index(points);
+                self.builder.ins().udiv(from, points)
+            }
+        };
+        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
+        self.builder.ins().iadd(address, skipped)
     }
 }

@@ -91,7 +91,7 @@ pub(crate) enum Op {
         access: Access,
         extent: u32,
     },
-    /// `to =` the elements of the table `x` whose numbers are the checked indices, of so many bytes each.
+    /// `to =` the elements of the table `x` whose numbers are the checked indices, of `index_bytes` bytes each.
     TableLookup {
         index_bytes: u8,
     },
@@ -211,7 +211,7 @@ pub(crate) fn lane_bytes(ty: ElementType) -> u8 {
     ty.bits().div_ceil(8) as u8
 }
 
-/// The unsigned integers of so many bytes.
+/// The unsigned integer type of `bytes` bytes.
 pub(crate) fn unsigned(bytes: u8) -> ElementType {
     match bytes {
         1 => ElementType::U8,

@@ -9,6 +9,19 @@ use crate::vector_ir::program::{TripCount, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{Boolean, U8};
 
+/// How an offset moves, in elements, and pointers to it, in bytes.
+#[derive(Default)]
+struct Strides {
+    /// From lane to lane.
+    step: i64,
+    /// By axes that have one value for now.
+    offset: i64,
+    /// Loops that move the pointer, and by how many bytes.
+    moves: Vec<(usize, i64)>,
+    /// Bytes by which a point of the axis that is cut moves it.
+    cut_step: i64,
+}
+
 impl<'n> Builder<'_, 'n> {
     pub(super) fn load(
         &mut self,
@@ -80,9 +93,39 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         let width = i64::from(lane_bytes(ty));
-        let mut step = 0;
-        let mut offset = 0i64;
-        let mut moves = Vec::new();
+        let Strides {
+            step,
+            offset,
+            moves,
+            cut_step,
+        } = self.strides(&linear, width)?;
+        let cut_bytes = cut_step.checked_mul(pace.points)?;
+        pace.bytes = pace.bytes.checked_add(cut_bytes)?;
+        // The kernel adds where an axis of a block begins.
+        let blocked = &self.blocked;
+        let begins = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if blocked.contains(id));
+        let invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
+        let offset = invariant
+            .constant()
+            .checked_add(offset)?
+            .checked_mul(width)?;
+        let row_bytes = row_bytes(&moves);
+        let access = Access {
+            pointer: self.pointer(buffer, invariant.at_zero(), moves, pace)?,
+            step: 0,
+            offset: i32::try_from(offset)
+                .ok()
+                .filter(|o| *o < i32::MAX - 4096)?,
+        };
+        if let Some(row_bytes) = row_bytes.filter(|_| step == 1) {
+            self.note_run(buffer, access, width, row_bytes);
+        }
+        Some((access, step))
+    }
+
+    /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if by something else.
+    fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides> {
+        let mut strides = Strides::default();
         for (leaf, coefficient) in linear.terms() {
             if self.is_invariant(leaf) {
                 if !self.certain.contains(&leaf.address()) && self.analysis.facts.has_effect(leaf) {
@@ -94,31 +137,37 @@ impl<'n> Builder<'_, 'n> {
                 return None;
             };
             if self.cut == Some(*id) {
-                let more = coefficient.checked_mul(width)?.checked_mul(pace.points)?;
-                pace.bytes = pace.bytes.checked_add(more)?;
+                let more = coefficient.checked_mul(width)?;
+                strides.cut_step = strides.cut_step.checked_add(more)?;
             }
             if let Some((block, each, row)) = self.jammed_axis(*id) {
                 let by = coefficient.checked_mul(width)?;
-                moves.push((block, by.checked_mul(each)?));
-                offset = offset.checked_add(row.checked_mul(coefficient)?)?;
+                strides.moves.push((block, by.checked_mul(each)?));
+                let more = row.checked_mul(coefficient)?;
+                strides.offset = strides.offset.checked_add(more)?;
             } else if let Some(value) = self.fixed.get(id) {
-                offset = offset.checked_add(value.checked_mul(coefficient)?)?;
+                let more = value.checked_mul(coefficient)?;
+                strides.offset = strides.offset.checked_add(more)?;
             } else if self.lane == Some(*id) {
-                step = coefficient;
+                strides.step = coefficient;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
-                moves.push((block, coefficient.checked_mul(width)?));
+                strides.moves.push((block, coefficient.checked_mul(width)?));
             }
         }
-        // The kernel adds where an axis of a block begins.
-        let blocked = &self.blocked;
-        let begins = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if blocked.contains(id));
-        let invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
-        let offset = invariant
-            .constant()
-            .checked_add(offset)?
-            .checked_mul(width)?;
-        let invariant = invariant.at_zero();
+        strides.moves.sort_unstable();
+        strides.moves.retain(|(_, by)| *by != 0);
+        Some(strides)
+    }
+
+    /// The pointer that starts at `invariant` in the buffer and moves so.
+    fn pointer(
+        &mut self,
+        buffer: BufferId,
+        invariant: Linear<'n>,
+        moves: Vec<(usize, i64)>,
+        pace: Pace,
+    ) -> Option<u32> {
         let mut terms: Vec<(usize, i64)> = invariant
             .terms()
             .map(|(leaf, c)| match leaf.kind() {
@@ -127,8 +176,6 @@ impl<'n> Builder<'_, 'n> {
             })
             .collect();
         terms.sort_unstable();
-        moves.sort_unstable();
-        moves.retain(|(_, by)| *by != 0);
         let key = PointerKey {
             buffer,
             panel: invariant.panel(),
@@ -136,40 +183,28 @@ impl<'n> Builder<'_, 'n> {
             moves,
             pace,
         };
-        let row_bytes = row_bytes(&key.moves);
-        let pointer = match self.pointers.get(&key).copied() {
-            Some(known) => known,
-            // The rows that are left go by the pointers of the loop over the others.
-            None if self.is_rest() => return None,
-            None => {
-                let argument = self.argument(Argument::Address {
-                    buffer,
-                    linear: invariant,
-                    pace,
-                });
-                self.program.pointers.push(argument);
-                for &(block, by) in &key.moves {
-                    let by = i32::try_from(by).ok()?;
-                    if let Some(TripCount::Fixed(trips)) = self.blocks[block].trips {
-                        by.checked_mul(trips)?;
-                    }
-                    self.blocks[block].moves.push((argument, by));
-                }
-                self.pointers.insert(key, argument);
-                argument
-            }
-        };
-        let access = Access {
-            pointer,
-            step: 0,
-            offset: i32::try_from(offset)
-                .ok()
-                .filter(|o| *o < i32::MAX - 4096)?,
-        };
-        if let Some(row_bytes) = row_bytes.filter(|_| step == 1) {
-            self.note_run(buffer, access, width, row_bytes);
+        if let Some(known) = self.pointers.get(&key) {
+            return Some(*known);
         }
-        Some((access, step))
+        // The rows that are left go by the pointers of the loop over the others.
+        if self.is_rest() {
+            return None;
+        }
+        let argument = self.argument(Argument::Address {
+            buffer,
+            linear: invariant,
+            pace,
+        });
+        self.program.pointers.push(argument);
+        for &(block, by) in &key.moves {
+            let by = i32::try_from(by).ok()?;
+            if let Some(TripCount::Fixed(trips)) = self.blocks[block].trips {
+                by.checked_mul(trips)?;
+            }
+            self.blocks[block].moves.push((argument, by));
+        }
+        self.pointers.insert(key, argument);
+        Some(argument)
     }
 
     /// Stores `value` where the stage writes.

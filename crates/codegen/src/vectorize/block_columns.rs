@@ -3,7 +3,7 @@
 use super::vector_loop::VectorLoop;
 use crate::analysis::Analysis;
 use crate::analysis::columns::{Columns, place_panels};
-use crate::analysis::legality::{Plan, Runs};
+use crate::analysis::legality::{LanePlan, Runs};
 use vinelift_nest::{Axis, Stage};
 
 /// A stage in blocks of columns.
@@ -29,7 +29,7 @@ impl<'n> Analysis<'n> {
         &mut self,
         stage: &'n Stage,
         many: &[Axis],
-        plan: Plan,
+        plan: LanePlan,
     ) -> Option<BlockColumns<'n>> {
         let &[.., rows, lane] = many else {
             return None;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 
-/// What two accesses have in common that go by the same pointer.
+/// Accesses of equal keys go by the same pointer.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PointerKey {
     pub(super) buffer: BufferId,
@@ -46,9 +46,9 @@ pub(super) struct Jam<'n> {
     pub(super) fold: &'n Scalar,
     /// How many points of the fold a row is behind the one before.
     pub(super) behind: usize,
-    /// Of what is the same along the row, so many points stay in registers; others are loaded for each use.
+    /// The most values that are the same along the row and stay in registers; others are loaded for each use.
     pub(super) most_kept: usize,
-    /// What rows may have in common, with how deep inside loops it was loaded; while they fold.
+    /// Loads that rows may share while they fold, each with how deep inside loops it stands.
     pub(super) loads: Option<Vec<(usize, Load, Value)>>,
 }
 
@@ -75,20 +75,20 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) lanes: usize,
     /// Registers for what depends on the axis that runs over lanes.
     pub(super) parts: usize,
-    /// That axis, inside its loop.
+    /// The axis that runs over lanes, inside its loop.
     pub(super) lane: Option<AxisId>,
     /// The points of that axis, if it has fewer than a register has lanes: others are left out.
     pub(super) few: Option<usize>,
     pub(super) blocks: Vec<Block>,
     /// Which of them instructions go to.
     pub(super) at: usize,
-    /// That several rows are done side by side.
+    /// The rows that are unrolled and jammed, if any are.
     pub(super) jam: Option<Jam<'n>>,
     /// The axis that is cut into parts.
     pub(super) cut: Option<AxisId>,
     /// Axes of which it does a block: from where they stand in the kernel on.
     pub(super) blocked: Vec<AxisId>,
-    /// What is read and written side by side in such a block.
+    /// Runs of neighbours that such a block reads or writes.
     pub(super) runs: Vec<Run>,
     /// Loads that the kernel has collected.
     pub(super) collected: Vec<&'n Scalar>,
@@ -96,17 +96,17 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) fixed: FxHashMap<AxisId, i64>,
     known: FxHashMap<usize, (usize, Value)>,
     pub(super) order: Vec<usize>,
-    /// What is evaluated whatever the guards say.
+    /// Scalars that are evaluated whatever the guards say.
     pub(super) certain: FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
     scalars: FxHashMap<usize, u32>,
     /// Whether an index may be out of range.
     pub(super) may_fault: bool,
-    /// What a dump says of how elements are looked up, if any are.
+    /// The note of a dump on how elements are gathered, if any are.
     pub(super) how: String,
 }
 
-/// More than this is not worth a strip's registers.
+/// Values of more scalars than this have too few registers.
 const MOST_NODES: usize = 2000;
 
 impl<'b, 'n> Builder<'b, 'n> {
@@ -152,7 +152,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         }
     }
 
-    /// The strip of what has been built, on registers of so many bytes, inside so many loops of the kernel; `None`
+    /// The vector loop that has been built, on registers of `bytes` bytes, inside `outer` loops of the kernel; `None`
     /// if there are too few registers.
     pub(super) fn ready(mut self, outer: usize, bytes: usize) -> Option<VectorLoop<'n>> {
         (self.program.lanes, self.program.parts) = (self.lanes, self.parts);
@@ -337,7 +337,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 
-    /// Whether a scalar is the same throughout the strip, and can be computed before it.
+    /// Whether a scalar is the same throughout the vector loop, and can be computed before it.
     pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
         let free = self.analysis.facts.free(x);
         self.depth(x) == 0
@@ -375,7 +375,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         }
     }
 
-    /// What is not known yet under `root`, operands first.
+    /// The scalars under `root` that are not known yet, operands first.
     fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
         let order = operands_first(root, |x| {
             self.known.contains_key(&x.address()) || self.is_invariant(x)

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
-/// Values of so many scalars are chains that keep a register waiting.
+/// Values of at least this many scalars are chains, of which each operation waits for the one before.
 const LONG: usize = 16;
 
 /// The most registers done side by side.
@@ -20,7 +20,7 @@ const MOST_PARTS: usize = 8;
 const ROWS: [usize; 3] = [8, 4, 2];
 
 impl<'n> Analysis<'n> {
-    /// The strip for a stage whose facts are known: as many of its inner loops as can be one.
+    /// The vector loop for a stage whose facts are known: over as many of its inner loops as can be in one.
     pub(crate) fn vector_loop_of(&mut self, stage: &'n Stage) -> Option<VectorLoop<'n>> {
         let target = self.target?;
         let axes: Vec<Axis> = stage
@@ -51,7 +51,7 @@ impl<'n> Analysis<'n> {
         let most = if folds || nodes >= LONG { 4 } else { 2 };
         let columns = self.few_columns(stage, lane).unwrap_or(1);
         self.cut_at(stage, columns);
-        // What comes with steps takes registers of 256 bits.
+        // Loads of every second element may need registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
             let mut counts = vec![4, 2, 1];
@@ -89,7 +89,7 @@ impl<'n> Analysis<'n> {
             && self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) == Some(1)
     }
 
-    /// The strip for a block of so many points of the innermost axis, `lane`, and all of `rows` around it.
+    /// The vector loop for a block of `count` points of the innermost axis, `lane`, and all of `rows` around it.
     pub(crate) fn vector_loop_of_columns(
         &mut self,
         stage: &'n Stage,
@@ -136,7 +136,7 @@ impl<'n> Analysis<'n> {
         builder.ready(outer, bytes)
     }
 
-    /// The strip that does several rows of a fold side by side, `most` of them at most.
+    /// The vector loop that unrolls a fold by rows and jams them, at most `most` of them.
     fn jammed_loop(
         &self,
         stage: &'n Stage,

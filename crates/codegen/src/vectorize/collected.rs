@@ -1,4 +1,4 @@
-//! Strips over a block of points for which the kernel has collected what does not lie side by side.
+//! Vector loops over a block of points for which the kernel has collected elements that are no neighbours.
 
 use super::build::Builder;
 use super::vector_loop::{Argument, VectorLoop};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Effects, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
-/// A strip over a block of points, and what is collected for it.
+/// A vector loop over a block of points, and the loads that are collected for it.
 pub(crate) struct Collected<'n> {
     pub(crate) ready: VectorLoop<'n>,
     /// The loads whose elements are collected, in order of evaluation.
@@ -40,7 +40,7 @@ const MOST_BYTES: usize = 1 << 15;
 const NEAR: u64 = 16;
 
 impl<'n> Analysis<'n> {
-    /// The strip for a stage whose facts are known, of which some loads do not step with the innermost
+    /// The vector loop for a stage whose facts are known, of which some loads do not step with the innermost
     /// axis: because their indices depend on data, or because they lie the other way round.
     pub(crate) fn collected_loop(
         &mut self,
@@ -76,7 +76,7 @@ impl<'n> Analysis<'n> {
         }
     }
 
-    /// Whether a stage only moves elements from so few lines for each row that the cache still has them for the
+    /// Whether a stage only moves elements, from few enough lines for each row that the cache still has them for the
     /// next rows: nothing is gained by another order then.
     fn stays_cached(&self, stage: &'n Stage, lane: Axis) -> bool {
         let Kind::Load { buffer, at } = stage.value.kind() else {
@@ -132,7 +132,7 @@ impl<'n> Analysis<'n> {
         None
     }
 
-    /// The loads that a strip along `lane` cannot do, in order of evaluation; `None` if there are none, or one
+    /// The loads that a vector loop along `lane` cannot do, in order of evaluation; `None` if there are none, or one
     /// cannot be done ahead either.
     fn to_collect(
         &self,
@@ -189,7 +189,7 @@ impl<'n> Analysis<'n> {
         axis.extent >= LEAST_ROWS && cost(rows) < cost(lane) && self.is_injective(stage)
     }
 
-    /// What it costs to go on along the axis, for the loads under `x`, itself included: some lead far away,
+    /// The cost of one step along the axis for the loads under `x`, itself included: some lead far away,
     /// some indices must be checked again.
     fn cost_along(&self, x: &'n Scalar, axis: AxisId) -> usize {
         let mut cost = 0;
@@ -246,7 +246,7 @@ impl<'n> Builder<'_, 'n> {
         })
     }
 
-    /// What has been loaded through indices that are the same throughout: zero, if one that reads zero is
+    /// The value `loaded` through indices that are the same throughout: zero, if one that reads zero is
     /// out of range.
     pub(super) fn where_inside(
         &mut self,

@@ -1,6 +1,7 @@
 //! Lanes that run over rows of few columns, which one axis goes through.
 
 use super::build::Builder;
+use super::vector_loop::Pace;
 use crate::analysis::Analysis;
 use crate::analysis::linear::Linear;
 use rustc_hash::FxHashSet;
@@ -18,6 +19,19 @@ pub(super) struct LaneRows {
     /// Bytes from row to row, and from column to column.
     pub(super) row_bytes: i32,
     pub(super) column_bytes: u8,
+}
+
+impl LaneRows {
+    /// How the rows move with the axis that runs over lanes, if that `is_cut`.
+    pub(super) fn pace(self, is_cut: bool) -> Pace {
+        match self.columns {
+            columns if columns > 0 && is_cut => Pace {
+                bytes: self.row_bytes.into(),
+                points: columns.into(),
+            },
+            _ => Pace::STILL,
+        }
+    }
 }
 
 /// The part of `x` that is `lane / n` or `lane % n`, and that number.

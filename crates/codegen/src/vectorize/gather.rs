@@ -2,14 +2,13 @@
 //!
 //! `buffer[… + wrap(index) · k + …]`: the indices of a turn are checked at once, then the elements are put
 //! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
-//! the kernel does all points of the strip again, in the exact way.
+//! the kernel does all points of the vector loop again, in the exact way.
 
 use super::build::{Block, Builder};
-use super::vector_loop::Pace;
 use crate::analysis::Analysis;
 use crate::analysis::indices::how_checked;
 use crate::analysis::indices::reads_zero;
-use crate::analysis::legality::Plan;
+use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
@@ -70,13 +69,7 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         let (rows, rest) = self.by_rows(rest, lane, width)?;
-        let pace = match rows.columns {
-            columns if columns > 0 && self.cut == Some(lane) => Pace {
-                bytes: rows.row_bytes.into(),
-                points: columns.into(),
-            },
-            _ => Pace::STILL,
-        };
+        let pace = rows.pace(self.cut == Some(lane));
         let (access, step) = self.access_of(buffer, rest, pace)?;
         if index_step < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
             return None;
@@ -94,14 +87,7 @@ impl<'n> Builder<'_, 'n> {
 
         self.check(wrap, index, permutes)?;
         self.program.has_indices = true;
-        let is_known = self.analysis.never_faults(wrap);
-        let kept = match (permutes, is_known) {
-            (true, true) => ", rows in registers",
-            (true, false) => " by vectors, rows in registers",
-            (false, _) => "",
-        };
-        let checked = how_checked(is_known);
-        self.how = format!("{checked}{kept}");
+        self.how = note(self.analysis.never_faults(wrap), permutes);
         if permutes {
             let before = self.go_to(row_depth);
             let extent = u32::try_from(extent).ok()?;
@@ -123,7 +109,7 @@ impl<'n> Builder<'_, 'n> {
         Some(self.apply(Op::Gather(gather), ty, &[]))
     }
 
-    /// How `buffer[at]` is such a load.
+    /// The index of `buffer[at]`, if it is a load through one.
     fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
         let linear = self.analysis.linear(buffer, at);
         let mut wraps = linear
@@ -159,7 +145,7 @@ impl<'n> Builder<'_, 'n> {
         if rest.terms().any(|term| along(term) == Some(lane)) {
             let (axis, rows) = (many.next_back(), many.next_back());
             return axis.zip(rows).is_some_and(|(axis, rows)| {
-                let plan = Plan {
+                let plan = LanePlan {
                     axis: *axis,
                     lanes: self.lanes,
                 };
@@ -208,4 +194,14 @@ impl<'n> Builder<'_, 'n> {
         let moves = |block: &Block| block.moves.iter().any(|(moved, _)| *moved == pointer);
         self.blocks.iter().rposition(moves).unwrap_or(0)
     }
+}
+
+/// The note of a dump: whether indices are known to be in range, and whether rows stay in registers.
+fn note(is_known: bool, in_registers: bool) -> String {
+    let kept = match (in_registers, is_known) {
+        (true, true) => ", rows in registers",
+        (true, false) => " by vectors, rows in registers",
+        (false, _) => "",
+    };
+    format!("{}{kept}", how_checked(is_known))
 }

@@ -18,4 +18,4 @@ mod vector_loop;
 
 pub(crate) use block_columns::BlockColumns;
 pub(crate) use collected::Collected;
-pub(crate) use vector_loop::{Argument, VectorLoop};
+pub(crate) use vector_loop::{Argument, Pace, VectorLoop};

@@ -1,4 +1,4 @@
-//! What the next rows of a block of columns read and write, fetched into the cache ahead.
+//! Prefetching: the next rows of a block of columns are fetched into the cache ahead.
 //!
 //! A row of a block is a short run, and the next one lies far from it, often in another page: the processor does not
 //! foresee that by itself. An instruction that fetches ahead does not fault, wherever it points to: behind the
@@ -43,7 +43,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Fetches the runs of a row to come, of so many points.
+    /// Fetches the runs of a row to come, of `points` points.
     pub(super) fn fetch_ahead(&mut self, points: usize) -> Option<()> {
         let rows = (POINTS / points).clamp(ROWS[0], ROWS[1]) as i32;
         let before = self.go_to(ROWS_BLOCK);

@@ -7,10 +7,11 @@ use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, Binary, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
-/// Folds over at most so many points have no loop; of what is hardly more than a load, over so many registers.
+/// Folds over at most `MOST_UNROLLED` points have no loop; nor do folds of small bodies, if points times registers are at
+/// most `MOST_SMALL_UNROLLED`.
 const MOST_UNROLLED: usize = 16;
 const MOST_SMALL_UNROLLED: usize = 50;
-/// Scalars in what is hardly more than a load.
+/// Scalars of a small body, which is hardly more than a load.
 const SMALL: usize = 4;
 impl<'n> Builder<'_, 'n> {
     /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.

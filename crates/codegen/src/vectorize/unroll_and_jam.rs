@@ -1,9 +1,9 @@
-//! Rows of a fold side by side: what they load in common is loaded once.
+//! Unroll-and-jam: rows of a fold are done side by side, and loads that they share are done once.
 //!
 //! > `y[i, j] = Σ_{k, l} x[i + k, j + l] · w[k, l]`: of the rows `i`, `i + 1`, … each takes its points of the
 //! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
 //!
-//! What is left of the rows after all turns of the loop is done once more behind it. So windows over images
+//! Rows that are left after all turns of the loop are done behind it. So windows over images
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
 use super::build::{Builder, Jam, Load};
@@ -184,7 +184,7 @@ impl<'n> Builder<'_, 'n> {
                 self.jam.as_mut()?.row = rows.start + row;
                 *sum = self.fold_point(*op, fold.ty(), axes, point, *sum, body)?;
             }
-            // What the next points read is something else, but for weights.
+            // The next points read other elements, but for weights.
             let loads = self.jam.as_mut()?.loads.as_mut()?;
             loads.retain(|(at, ..)| *at < depth);
         }

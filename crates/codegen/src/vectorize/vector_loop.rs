@@ -11,7 +11,7 @@ pub(crate) struct VectorLoop<'n> {
     pub(crate) arguments: Vec<Argument<'n>>,
     /// Whether it stops where an index is out of range.
     pub(crate) may_fault: bool,
-    /// What a dump says of how elements are looked up, if any are.
+    /// The note of a dump on how elements are gathered, if any are.
     pub(crate) how: String,
     /// How many loops of the stage are not part of it.
     pub(crate) outer: usize,

@@ -1,6 +1,6 @@
-//! What is known of a stage while its innermost axis runs over lanes.
+//! Registers of 128 bits full of lanes: loads, stores, and single lanes.
 
-use super::values::Lanes;
+use super::values::Lanes128;
 use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -11,7 +11,7 @@ pub(super) fn vector(element: Type) -> Type {
     element.by(lanes).unwrap_or(types::I8X16)
 }
 
-/// Integers of so many bytes.
+/// The integer type of `width` bytes.
 pub(in crate::emit) fn integer(width: usize) -> Type {
     match width {
         1 => types::I8,
@@ -22,7 +22,7 @@ pub(in crate::emit) fn integer(width: usize) -> Type {
 }
 
 impl Emitter<'_, '_> {
-    /// How many registers hold all lanes of so many bytes each.
+    /// How many registers hold all lanes of `width` bytes each.
     pub(super) fn registers(&self, width: usize) -> usize {
         (self.vectors.lanes() * width).div_ceil(16)
     }
@@ -36,7 +36,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The same value in every lane.
-    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes {
+    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes128 {
         let register = register(ty);
         let width = register.bytes() as usize;
         let value = match ty {
@@ -45,14 +45,14 @@ impl Emitter<'_, '_> {
             _ => value,
         };
         let spread = self.builder.ins().splat(vector(register), value);
-        Lanes {
+        Lanes128 {
             registers: vec![spread; self.registers(width)],
             width,
         }
     }
 
     /// The lanes if a condition holds, which is the same for all, else zeros.
-    pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes) -> Lanes {
+    pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes128) -> Lanes128 {
         let all = self.builder.ins().uextend(types::I64, condition);
         let all = self.builder.ins().ineg(all);
         let all = self.builder.ins().splat(types::I64X2, all);
@@ -62,7 +62,7 @@ impl Emitter<'_, '_> {
             let mask = self.cast_register(all, ty);
             registers.push(self.builder.ins().band(register, mask));
         }
-        Lanes {
+        Lanes128 {
             registers,
             width: lanes.width,
         }
@@ -82,14 +82,14 @@ impl Emitter<'_, '_> {
     }
 
     /// One scalar for each lane.
-    pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes {
+    pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes128 {
         let register = register(ty);
         let (width, each) = (register.bytes() as usize, 16 / register.bytes() as usize);
         let mut registers = Vec::new();
         for part in elements.chunks(each) {
             registers.push(self.one_register(register, part));
         }
-        let lanes = Lanes { registers, width };
+        let lanes = Lanes128 { registers, width };
         match ty {
             Boolean => self.is_not_zero(&lanes),
             _ => lanes,
@@ -97,7 +97,7 @@ impl Emitter<'_, '_> {
     }
 
     /// One lane as a scalar.
-    pub(super) fn lane(&mut self, ty: ElementType, lanes: &Lanes, lane: usize) -> Value {
+    pub(super) fn lane(&mut self, ty: ElementType, lanes: &Lanes128, lane: usize) -> Value {
         let each = 16 / lanes.width;
         let register = lanes.registers[lane / each];
         let value = self
@@ -118,9 +118,9 @@ impl Emitter<'_, '_> {
     pub(super) fn lane_by_lane(
         &mut self,
         to: ElementType,
-        operands: &[(ElementType, &Lanes)],
+        operands: &[(ElementType, &Lanes128)],
         mut f: impl FnMut(&mut Self, &[Value]) -> Result<Value>,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let mut results = Vec::with_capacity(self.vectors.lanes());
         for lane in 0..self.vectors.lanes() {
             let scalars: Vec<Value> = operands
@@ -139,7 +139,7 @@ impl Emitter<'_, '_> {
         flags: MemFlagsData,
         address: Value,
         offset: i32,
-    ) -> Lanes {
+    ) -> Lanes128 {
         let register = register(ty);
         let width = register.bytes() as usize;
         let bytes = self.vectors.lanes() * width;
@@ -156,7 +156,7 @@ impl Emitter<'_, '_> {
             };
             (0..bytes / 16).map(|k| ins(k, self)).collect()
         };
-        let lanes = Lanes { registers, width };
+        let lanes = Lanes128 { registers, width };
         match ty {
             Boolean => self.is_not_zero(&lanes),
             _ => lanes,
@@ -176,7 +176,7 @@ impl Emitter<'_, '_> {
         flags: MemFlagsData,
         address: Value,
         offset: i32,
-        lanes: &Lanes,
+        lanes: &Lanes128,
     ) {
         let lanes = &match ty {
             Boolean => self.ones(lanes),

@@ -4,10 +4,10 @@
 //! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
 //! that there is no scalar tail: what it writes again has the same values. Where a value is combined with
 //! what the target holds, the rest is done point by point instead. Each scalar that depends
-//! on the axis becomes a list of registers ([`Lanes`]); all others stay scalars and are spread where they
+//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are spread where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
-//! These are registers of 128 bits, which is what Cranelift knows; most such stages become strips
+//! These are registers of 128 bits, the widest that Cranelift knows; most such stages become vector loops
 //! instead where the machine has wider ones.
 //!
 //! A load whose offset steps with the axis is a vector load; any other is done lane by lane, with the
@@ -20,12 +20,12 @@ mod lanes;
 pub(super) mod values;
 mod width;
 
-use super::address::Place;
+use super::address::ElementAddress;
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive};
 use super::state::{Binding, Bounds};
-use crate::analysis::legality::Plan;
+use crate::analysis::legality::LanePlan;
 use crate::analysis::walk::operands_first;
-use values::Lanes;
+use values::Lanes128;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
@@ -33,13 +33,13 @@ pub(super) use lanes::integer;
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
-    pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
-        let Plan { axis, lanes } = plan;
+    pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
+        let LanePlan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
         let turns = self.turns(stage, axis);
         self.part_at_least(stage, axis, lanes);
         let fills = turns.part().is_none() && extent % step == 0;
-        // What is combined with the target may not be done twice.
+        // A point that is combined with the target may not be done twice.
         let rest = match stage.mode {
             Mode::Set => None,
             Mode::Combine(_) => Some(self.whole_blocks(turns, step)),
@@ -67,7 +67,7 @@ impl<'n> Emitter<'n, '_> {
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
         self.close_lane();
-        if let Place::Bytes { address, offset } = place {
+        if let ElementAddress::Bytes { address, offset } = place {
             let ty = self.analysis.nest.buf(stage.target).ty;
             let flags = self.flags[stage.target.0 as usize];
             if let Mode::Combine(op) = stage.mode {
@@ -88,7 +88,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The lanes of a scalar; those of one that does not depend on the axis are all the same.
-    fn lanes(&mut self, root: &'n Scalar) -> Result<Lanes> {
+    fn lanes(&mut self, root: &'n Scalar) -> Result<Lanes128> {
         for x in self.in_order(root) {
             if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {
                 return Err(Refusal::TooLarge);
@@ -99,7 +99,7 @@ impl<'n> Emitter<'n, '_> {
         self.known_lanes(root)
     }
 
-    /// What depends on the axis under `root` and has no lanes yet, operands first.
+    /// The scalars under `root` that depend on the axis and have no lanes yet, operands first.
     fn in_order(&self, root: &'n Scalar) -> Vec<&'n Scalar> {
         operands_first(root, |x| self.vectors.get(x).is_some() || !self.varies(x))
     }
@@ -110,7 +110,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The lanes of a scalar that has been computed, in either way.
-    fn known_lanes(&mut self, x: &'n Scalar) -> Result<Lanes> {
+    fn known_lanes(&mut self, x: &'n Scalar) -> Result<Lanes128> {
         if let Some(lanes) = self.vectors.get(x) {
             return Ok(lanes.clone());
         }
@@ -119,7 +119,7 @@ impl<'n> Emitter<'n, '_> {
         Ok(self.spread(value, x.ty()))
     }
 
-    fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes> {
+    fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes128> {
         if let Some([sum, a, b]) = x.as_sum() {
             let sum = self.known_lanes(sum)?;
             let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
@@ -170,7 +170,7 @@ impl<'n> Emitter<'n, '_> {
         axes: &'n [Axis],
         init: &'n Scalar,
         body: &'n Scalar,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let mut sum = self.known_lanes(init)?;
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(sum);
@@ -197,7 +197,7 @@ impl<'n> Emitter<'n, '_> {
             }
         };
         if body.ty() == ElementType::Boolean {
-            // What goes round is as wide as what it began with.
+            // The accumulator is as wide as its initial value.
             sum = self.masks(&sum, width);
         }
         self.vectors.forget(mark);
@@ -220,7 +220,7 @@ impl<'n> Emitter<'n, '_> {
         buffer: vinelift_nest::BufferId,
         x: &'n Scalar,
         at: &'n [Scalar],
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let ty: ElementType = x.ty();
         let linear = self.analysis.linear(buffer, at);
         // Of an empty dim there is nothing to load.
@@ -230,7 +230,7 @@ impl<'n> Emitter<'n, '_> {
             self.compute(linear.leaves())?;
             let place = self.place(buffer, &linear);
             self.close_lane();
-            if let Place::Bytes { address, offset } = place {
+            if let ElementAddress::Bytes { address, offset } = place {
                 let flags = self.flags[buffer.0 as usize];
                 let lanes = self.load_registers(ty, flags, address, offset);
                 return Ok(match self.all_inside(at) {

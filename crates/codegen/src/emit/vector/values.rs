@@ -7,7 +7,7 @@ use vinelift_nest::{Axis, AxisId, Scalar};
 /// The values of a scalar at consecutive points: registers of 128 bits, the first points first. What
 /// fills less than one register lies in its low part.
 #[derive(Clone, Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct Lanes128 {
     pub(super) registers: Vec<Value>,
     /// Bytes of one lane. Booleans are masks, all ones for true, of any width.
     pub(super) width: usize,
@@ -15,14 +15,14 @@ pub(crate) struct Lanes {
 
 /// The lanes that have been computed.
 #[derive(Default)]
-pub(crate) struct Vectors {
+pub(crate) struct KnownLanes {
     axis: Option<AxisId>,
     lanes: usize,
-    known: FxHashMap<usize, Lanes>,
+    known: FxHashMap<usize, Lanes128>,
     order: Vec<usize>,
 }
 
-impl Vectors {
+impl KnownLanes {
     pub(super) fn begin(&mut self, axis: Axis, lanes: usize) {
         self.axis = Some(axis.id);
         self.lanes = lanes;
@@ -44,17 +44,17 @@ impl Vectors {
         self.lanes
     }
 
-    pub(crate) fn get(&self, x: &Scalar) -> Option<&Lanes> {
+    pub(crate) fn get(&self, x: &Scalar) -> Option<&Lanes128> {
         self.known.get(&x.address())
     }
 
-    pub(super) fn set(&mut self, x: &Scalar, lanes: Lanes) {
+    pub(super) fn set(&mut self, x: &Scalar, lanes: Lanes128) {
         if self.known.insert(x.address(), lanes).is_none() {
             self.order.push(x.address());
         }
     }
 
-    /// To go back to with [`Vectors::forget`].
+    /// To go back to with [`KnownLanes::forget`].
     pub(super) fn mark(&self) -> usize {
         self.order.len()
     }

@@ -1,6 +1,6 @@
 //! Registers for the values of a program, by a linear scan.
 
-use super::machine::{Class, Id, Instruction, Program, Step};
+use super::machine::{Class, Id, MachineInstruction, MachineProgram, MachineStep};
 
 /// The register of each value.
 pub(super) struct Registers {
@@ -26,7 +26,7 @@ struct Scan {
 }
 
 /// `None` if `vectors` or `masks` registers are too few; mask registers are numbered from 1.
-pub(super) fn allocate(program: &Program, vectors: u8, masks: u8) -> Option<Registers> {
+pub(super) fn allocate(program: &MachineProgram, vectors: u8, masks: u8) -> Option<Registers> {
     let mut scan = Scan {
         live: vec![Live::default(); program.values.len()],
         position: 0,
@@ -68,12 +68,12 @@ pub(super) fn allocate(program: &Program, vectors: u8, masks: u8) -> Option<Regi
 }
 
 impl Scan {
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[MachineStep]) {
         for step in steps {
             self.position += 1;
             match step {
-                Step::Do(instruction) => self.instruction(instruction),
-                Step::Loop { body, .. } => {
+                MachineStep::Do(instruction) => self.instruction(instruction),
+                MachineStep::Loop { body, .. } => {
                     self.open.push(Vec::new());
                     self.steps(body);
                     self.position += 1;
@@ -86,7 +86,7 @@ impl Scan {
         }
     }
 
-    fn instruction(&mut self, instruction: &Instruction) {
+    fn instruction(&mut self, instruction: &MachineInstruction) {
         for id in instruction.reads().chain(instruction.to) {
             self.touch(id);
         }

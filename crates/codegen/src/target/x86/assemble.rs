@@ -9,9 +9,9 @@
 use super::super::{Assembled, Target};
 use super::allocate::allocate;
 use super::assembly::Assembly;
-use super::encode::{Assembler, Condition, General, Memory, RAX, RBP, RSP};
+use super::encode::{Assembler, Condition, Gpr, Memory, RAX, RBP, RSP};
 use super::index_check;
-use super::machine::{Form, Operand, Program, Step};
+use super::machine::{Form, MachineProgram, MachineStep, Operand};
 use crate::vector_ir::program::TripCount;
 use rustc_hash::FxHashMap;
 
@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 1 << 16;
 
 /// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
 /// `None` if there are too few registers, or something has no encoding.
-pub(super) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
+pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assembled> {
     let evex = target == Target::Avx512;
     let (vectors, own) = match program.has_indices {
         true => (
@@ -33,13 +33,13 @@ pub(super) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
         false => (target.registers() as u8, 0),
     };
     let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
-    let mut general = GENERAL.iter().skip(own).map(|r| General(*r));
+    let mut general = GENERAL.iter().skip(own).map(|r| Gpr(*r));
     let mut pointers = FxHashMap::default();
     for argument in &program.pointers {
         pointers.insert(*argument, general.next()?);
     }
     let depth = depth(&program.steps);
-    let counters: Vec<General> = general.take(depth).collect();
+    let counters: Vec<Gpr> = general.take(depth).collect();
     if counters.len() < depth {
         return None;
     }
@@ -77,15 +77,15 @@ pub(super) fn assemble(program: &Program, target: Target) -> Option<Assembled> {
 }
 
 /// Loops inside each other that take a register.
-fn depth(steps: &[Step]) -> usize {
-    let of = |step: &Step| match step {
-        Step::Do(_) => 0,
-        Step::Loop {
+fn depth(steps: &[MachineStep]) -> usize {
+    let of = |step: &MachineStep| match step {
+        MachineStep::Do(_) => 0,
+        MachineStep::Loop {
             trips: TripCount::Lanes { .. },
             body,
             ..
         } => depth(body),
-        Step::Loop { body, .. } => 1 + depth(body),
+        MachineStep::Loop { body, .. } => 1 + depth(body),
     };
     steps.iter().map(of).max().unwrap_or(0)
 }
@@ -93,9 +93,9 @@ fn depth(steps: &[Step]) -> usize {
 impl Assembly<'_> {
     fn function(&mut self) {
         let used = self.own + self.pointers.len() + self.counters.len();
-        let saved: Vec<General> = GENERAL[OWN.min(used)..used]
+        let saved: Vec<Gpr> = GENERAL[OWN.min(used)..used]
             .iter()
-            .map(|r| General(*r))
+            .map(|r| Gpr(*r))
             .collect();
         self.code.push(RBP);
         self.code.copy(RBP, RSP);
@@ -155,11 +155,11 @@ impl Assembly<'_> {
         }
     }
 
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[MachineStep]) {
         for step in steps {
             match step {
-                Step::Do(instruction) => self.instruction(instruction),
-                Step::Loop { trips, moves, body } => match *trips {
+                MachineStep::Do(instruction) => self.instruction(instruction),
+                MachineStep::Loop { trips, moves, body } => match *trips {
                     TripCount::Fixed(turns) => self.counted(turns, moves, body),
                     TripCount::Argument(argument) => {
                         let counter = self.counters[self.depth];
@@ -184,7 +184,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[Step]) {
+    fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[MachineStep]) {
         self.code.require(turns > 0);
         let counter = self.counters[self.depth];
         self.code.set(counter, turns);
@@ -197,7 +197,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn count_down(&mut self, counter: General, moves: &[(u32, i32)], body: &[Step]) {
+    fn count_down(&mut self, counter: Gpr, moves: &[(u32, i32)], body: &[MachineStep]) {
         self.depth += 1;
         let top = self.code.here();
         self.steps(body);
@@ -210,7 +210,7 @@ impl Assembly<'_> {
         self.depth -= 1;
     }
 
-    fn over_lanes(&mut self, extent: i32, step: i32, body: &[Step]) {
+    fn over_lanes(&mut self, extent: i32, step: i32, body: &[MachineStep]) {
         // One turn beyond the last is counted to. Of fewer elements than a step there is one turn, whose masks leave
         // the others out.
         let counts = step > 0 && extent > 0 && extent.checked_add(step).is_some();
@@ -234,7 +234,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[Step]) {
+    fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[MachineStep]) {
         let last = self.counters[self.depth];
         self.depth += 1;
         self.load_argument(last, argument);
@@ -256,19 +256,19 @@ impl Assembly<'_> {
 }
 
 /// How much a register saves for each thing that is broadcast.
-fn count(steps: &[Step], weight: usize, weights: &mut [usize]) {
+fn count(steps: &[MachineStep], weight: usize, weights: &mut [usize]) {
     for step in steps {
         match step {
-            Step::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
+            MachineStep::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
             // Far away.
-            Step::Do(i) if i.compares_when_used() => {}
-            Step::Do(i) => {
+            MachineStep::Do(i) if i.compares_when_used() => {}
+            MachineStep::Do(i) => {
                 for (k, operand) in i.from.iter().enumerate() {
                     if let Some(Operand::Broadcast(broadcast)) = operand {
                         // The last operand may come from memory just as well.
                         let last = matches!(
                             (i.form, k),
-                            (Form::Three | Form::Blend, 1) | (Form::MulAdd, 2)
+                            (Form::Rvm | Form::Blend, 1) | (Form::MulAdd, 2)
                         );
                         let cost = if last && i.broadcasts != 0 { 1 } else { 3 };
                         let sum = &mut weights[*broadcast as usize];

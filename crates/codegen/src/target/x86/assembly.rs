@@ -2,18 +2,20 @@
 
 use super::super::Target;
 use super::allocate::Registers;
-use super::encode::{Assembler, Extra, General, Label, Last, Memory, Opcode, RDI, opcode};
-use super::machine::{Broadcast, Check, INDICES, Id, Instruction, Operand, Program, Source};
+use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, Opcode, RDI, RmOperand, opcode};
+use super::machine::{
+    Broadcast, BroadcastSource, Check, INDICES, Id, MachineInstruction, MachineProgram, Operand,
+};
 use super::opcodes;
 use crate::vector_ir::ops::Access;
 use rustc_hash::FxHashMap;
 
 /// Points to the indices that were checked last.
-pub(super) const INDICES_AT: General = General(2);
+pub(super) const INDICES_AT: Gpr = Gpr(2);
 const MOVE: Opcode = opcode(2, 1, false, 0x6f);
 
 pub(super) struct Assembly<'p> {
-    pub(super) program: &'p Program,
+    pub(super) program: &'p MachineProgram,
     pub(super) registers: Registers,
     pub(super) target: Target,
     pub(super) evex: bool,
@@ -24,11 +26,11 @@ pub(super) struct Assembly<'p> {
     /// Bytes of the stack for indices.
     pub(super) frame: i32,
     /// The indices that were checked last.
-    pub(super) checked: Option<Checked>,
+    pub(super) checked: Option<CheckedIndices>,
     /// The largest number of an element along the lanes, in the loop over lanes that is open.
     pub(super) most_lane: i64,
-    pub(super) pointers: FxHashMap<u32, General>,
-    pub(super) counters: Vec<General>,
+    pub(super) pointers: FxHashMap<u32, Gpr>,
+    pub(super) counters: Vec<Gpr>,
     /// Counted loops that are open.
     pub(super) depth: usize,
     /// Registers of what is broadcast once and for all.
@@ -44,7 +46,7 @@ pub(super) struct Assembly<'p> {
 
 /// Indices that have been checked, or are when they are used.
 #[derive(Clone, Copy)]
-pub(super) struct Checked {
+pub(super) struct CheckedIndices {
     /// Bytes of all of them, and of one.
     pub(super) bytes: i32,
     pub(super) each: u8,
@@ -54,7 +56,7 @@ pub(super) struct Checked {
 
 /// The code far away for indices that are not all in range.
 pub(super) struct Cold {
-    pub(super) instruction: Instruction,
+    pub(super) instruction: MachineInstruction,
     pub(super) check: Check,
     pub(super) good: u8,
     pub(super) here: Label,
@@ -70,7 +72,7 @@ impl Assembly<'_> {
     }
 
     /// The register that holds a pointer.
-    pub(super) fn pointer(&mut self, argument: u32) -> General {
+    pub(super) fn pointer(&mut self, argument: u32) -> Gpr {
         let register = self.pointers.get(&argument).copied();
         self.code.require(register.is_some());
         register.unwrap_or(RDI)
@@ -87,20 +89,20 @@ impl Assembly<'_> {
         }
     }
 
-    pub(super) fn load_argument(&mut self, to: General, argument: u32) {
+    pub(super) fn load_argument(&mut self, to: Gpr, argument: u32) {
         if let Memory::At { base, offset, .. } = self.argument_at(argument) {
             self.code.load(to, base, offset);
         }
     }
 
-    pub(super) fn emit(&mut self, i: &Instruction, first: u8, second: u8, last: Last) {
+    pub(super) fn emit(&mut self, i: &MachineInstruction, first: u8, second: u8, last: RmOperand) {
         if !self.evex {
             self.code
                 .vex(i.op, i.bytes, first, second, last, i.immediate);
             return;
         }
         let mask = i.mask.map_or(0, |id| self.register_of(id));
-        let extra = Extra {
+        let extra = Modifiers {
             mask,
             zeroing: i.zeroing,
             immediate: i.immediate,
@@ -112,9 +114,11 @@ impl Assembly<'_> {
         if to == from {
             return;
         }
-        let last = Last::Register(from);
+        let last = RmOperand::Register(from);
         match self.evex {
-            true => self.code.evex(MOVE, bytes, to, 0, last, Extra::default()),
+            true => self
+                .code
+                .evex(MOVE, bytes, to, 0, last, Modifiers::default()),
             false => self.code.vex(MOVE, bytes, to, 0, last, None),
         }
     }
@@ -148,54 +152,62 @@ impl Assembly<'_> {
     }
 
     /// As [`Assembly::register`], or in memory if the instruction can take it from there.
-    pub(super) fn last(&mut self, operand: Option<Operand>, i: &Instruction) -> Last {
+    pub(super) fn last(&mut self, operand: Option<Operand>, i: &MachineInstruction) -> RmOperand {
         if let (None, Some(Operand::Broadcast(number))) = (self.in_register(operand), operand) {
             let broadcast = self.program.broadcasts[number as usize];
             let constant = match broadcast.source {
-                Source::Constant(bits) => Some(bits),
-                Source::Whole(_) | Source::Argument(_) => None,
+                BroadcastSource::Constant(bits) => Some(bits),
+                BroadcastSource::Whole(_) | BroadcastSource::Argument(_) => None,
             };
             if self.evex && i.broadcasts == broadcast.width {
-                return Last::Broadcast(self.broadcast_memory(number));
+                return RmOperand::Broadcast(self.broadcast_memory(number));
             }
             if let (false, Some(bits)) = (self.evex, constant)
                 && i.broadcasts != 0
             {
                 let copies = 32 / broadcast.width;
-                return Last::Memory(Memory::Pool(self.constant(bits, broadcast.width, copies)));
+                return RmOperand::Memory(Memory::Pool(self.constant(
+                    bits,
+                    broadcast.width,
+                    copies,
+                )));
             }
         }
-        Last::Register(self.register(operand))
+        RmOperand::Register(self.register(operand))
     }
 
     pub(super) fn broadcast_memory(&mut self, number: u32) -> Memory {
         let broadcast = self.program.broadcasts[number as usize];
         match broadcast.source {
-            Source::Constant(bits) => Memory::Pool(self.constant(bits, broadcast.width, 1)),
-            Source::Whole(words) => {
+            BroadcastSource::Constant(bits) => {
+                Memory::Pool(self.constant(bits, broadcast.width, 1))
+            }
+            BroadcastSource::Whole(words) => {
                 let start = self.pool.len().next_multiple_of(64);
                 self.pool.resize(start, 0);
                 self.pool.extend(words.iter().flat_map(|w| w.to_le_bytes()));
                 Memory::Pool(start as u32)
             }
-            Source::Argument(argument) => self.argument_at(argument),
+            BroadcastSource::Argument(argument) => self.argument_at(argument),
         }
     }
 
     pub(super) fn broadcast_to(&mut self, number: u32, register: u8) {
         let Broadcast { source, width } = self.program.broadcasts[number as usize];
-        let last = Last::Memory(self.broadcast_memory(number));
+        let last = RmOperand::Memory(self.broadcast_memory(number));
         let op = match source {
-            Source::Whole(_) => MOVE,
+            BroadcastSource::Whole(_) => MOVE,
             _ => opcodes::broadcast(width, self.target),
         };
         match self.evex {
-            true => self.code.evex(op, 64, register, 0, last, Extra::default()),
+            true => self
+                .code
+                .evex(op, 64, register, 0, last, Modifiers::default()),
             false => self.code.vex(op, 32, register, 0, last, None),
         }
     }
 
-    /// The offset in the pool of so many copies of a constant.
+    /// The offset in the pool of `copies` copies of a constant.
     pub(super) fn constant(&mut self, bits: u64, width: u8, copies: u8) -> u32 {
         *self.pooled.entry((bits, width, copies)).or_insert_with(|| {
             let size = usize::from(width) * usize::from(copies);
@@ -229,8 +241,8 @@ impl Assembly<'_> {
     }
 
     /// The register that points to the indices which were checked last; those from `offset` on are wanted.
-    pub(super) fn checked_at(&mut self, offset: i32) -> General {
-        let inside = |checked: &Checked| (0..checked.bytes).contains(&offset);
+    pub(super) fn checked_at(&mut self, offset: i32) -> Gpr {
+        let inside = |checked: &CheckedIndices| (0..checked.bytes).contains(&offset);
         self.code.require(self.checked.as_ref().is_some_and(inside));
         INDICES_AT
     }
@@ -239,16 +251,16 @@ impl Assembly<'_> {
         &mut self,
         op: Opcode,
         bytes: u8,
-        (first, second, last): (u8, u8, Last),
+        (first, second, last): (u8, u8, RmOperand),
         immediate: Option<u8>,
     ) {
         if !self.evex {
             self.code.vex(op, bytes, first, second, last, immediate);
             return;
         }
-        let extra = Extra {
+        let extra = Modifiers {
             immediate,
-            ..Extra::default()
+            ..Modifiers::default()
         };
         self.code.evex(op, bytes, first, second, last, extra);
     }

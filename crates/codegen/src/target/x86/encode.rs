@@ -2,13 +2,13 @@
 
 /// A general register by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct General(pub(super) u8);
+pub(super) struct Gpr(pub(super) u8);
 
-pub(super) const RAX: General = General(0);
-pub(super) const RDI: General = General(7);
-pub(super) const RSP: General = General(4);
+pub(super) const RAX: Gpr = Gpr(0);
+pub(super) const RDI: Gpr = Gpr(7);
+pub(super) const RSP: Gpr = Gpr(4);
 /// Points at the caller's, by which profilers find their way through calls.
-pub(super) const RBP: General = General(5);
+pub(super) const RBP: Gpr = Gpr(5);
 
 /// Of an instruction on vectors or masks: what does not depend on its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +34,11 @@ pub(super) const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Memory {
     /// `base + rax · scale + offset`, without the second for a scale of 0.
-    At {
-        base: General,
-        scale: u8,
-        offset: i32,
-    },
+    At { base: Gpr, scale: u8, offset: i32 },
     /// `base + index · scale + offset`, of an index among the first eight registers.
     Indexed {
-        base: General,
-        index: General,
+        base: Gpr,
+        index: Gpr,
         scale: u8,
         offset: i32,
     },
@@ -52,29 +48,29 @@ pub(super) enum Memory {
 
 /// The operand that may be in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Last {
+pub(super) enum RmOperand {
     Register(u8),
     Memory(Memory),
     /// One element, broadcast to all lanes.
     Broadcast(Memory),
 }
 
-impl Last {
+impl RmOperand {
     /// Whether the register's number is below `count`, if it is one.
     fn register_below(self, count: u8) -> bool {
         match self {
-            Last::Register(register) => register < count,
-            Last::Memory(_) | Last::Broadcast(_) => true,
+            RmOperand::Register(register) => register < count,
+            RmOperand::Memory(_) | RmOperand::Broadcast(_) => true,
         }
     }
 }
 
 /// The rest of an instruction on vectors.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extra {
+pub(super) struct Modifiers {
     /// The mask register that governs, 0 for none.
     pub(super) mask: u8,
-    /// Lanes without the mask become zero.
+    /// RegisterGroup without the mask become zero.
     pub(super) zeroing: bool,
     pub(super) immediate: Option<u8>,
 }
@@ -96,7 +92,7 @@ pub(super) enum Condition {
 
 /// Machine code under construction.
 ///
-/// What no instruction can say (a register that there is not, a scale that is no power of two) is refused:
+/// Operands that no instruction has (a register that there is not, a scale that is no power of two) are refused:
 /// [`Assembler::finish`] then gives nothing.
 #[derive(Default)]
 pub(super) struct Assembler {
@@ -118,16 +114,16 @@ impl Assembler {
         bytes: u8,
         first: u8,
         second: u8,
-        last: Last,
-        extra: Extra,
+        last: RmOperand,
+        extra: Modifiers,
     ) {
         let fits = first < 32 && second < 32 && extra.mask < 8 && last.register_below(32);
         self.require(fits && matches!(bytes, 16 | 32 | 64));
         let length = (bytes.trailing_zeros() as u8).saturating_sub(4);
         let (x, b, broadcast) = match last {
-            Last::Register(r) => (r >> 4, r >> 3, false),
-            Last::Memory(m) => (0, base_bit(m), false),
-            Last::Broadcast(m) => (0, base_bit(m), true),
+            RmOperand::Register(r) => (r >> 4, r >> 3, false),
+            RmOperand::Memory(m) => (0, base_bit(m), false),
+            RmOperand::Broadcast(m) => (0, base_bit(m), true),
         };
         let not = |bit: u8, at: u8| (!bit & 1) << at;
         self.bytes.extend([
@@ -151,15 +147,15 @@ impl Assembler {
         bytes: u8,
         first: u8,
         second: u8,
-        last: Last,
+        last: RmOperand,
         immediate: Option<u8>,
     ) {
         // No element is broadcast from memory, and there are no masks.
         let fits = first < 16 && second < 16 && last.register_below(16);
-        self.require(fits && matches!(bytes, 16 | 32) && !matches!(last, Last::Broadcast(_)));
+        self.require(fits && matches!(bytes, 16 | 32) && !matches!(last, RmOperand::Broadcast(_)));
         let b = match last {
-            Last::Register(r) => r >> 3,
-            Last::Memory(m) | Last::Broadcast(m) => base_bit(m),
+            RmOperand::Register(r) => r >> 3,
+            RmOperand::Memory(m) | RmOperand::Broadcast(m) => base_bit(m),
         };
         let not = |bit: u8, at: u8| (!bit & 1) << at;
         self.bytes.extend([
@@ -176,11 +172,11 @@ impl Assembler {
         self.bytes.extend([0xc5, 0xf8, 0x77]);
     }
 
-    fn operands(&mut self, first: u8, last: Last, immediate: Option<u8>) {
+    fn operands(&mut self, first: u8, last: RmOperand, immediate: Option<u8>) {
         let register = (first & 7) << 3;
         match last {
-            Last::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
-            Last::Memory(m) | Last::Broadcast(m) => {
+            RmOperand::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
+            RmOperand::Memory(m) | RmOperand::Broadcast(m) => {
                 self.memory(register, m, usize::from(immediate.is_some()));
             }
         }
@@ -237,7 +233,7 @@ impl Assembler {
     }
 
     /// `to = [from + offset]`
-    pub(super) fn load(&mut self, to: General, from: General, offset: i32) {
+    pub(super) fn load(&mut self, to: Gpr, from: Gpr, offset: i32) {
         self.bytes.extend([rex(to.0 >> 3, from.0 >> 3), 0x8b]);
         let memory = Memory::At {
             base: from,
@@ -248,7 +244,7 @@ impl Assembler {
     }
 
     /// `to = from`, an address.
-    pub(super) fn address(&mut self, to: General, from: Memory) {
+    pub(super) fn address(&mut self, to: Gpr, from: Memory) {
         self.bytes.extend([rex(to.0 >> 3, base_bit(from)), 0x8d]);
         self.memory((to.0 & 7) << 3, from, 0);
     }
@@ -261,7 +257,7 @@ impl Assembler {
     }
 
     /// `x = x · by`
-    pub(super) fn multiply(&mut self, x: General, by: i32) {
+    pub(super) fn multiply(&mut self, x: Gpr, by: i32) {
         match by > 0 && by & (by - 1) == 0 {
             true => self.shift(SHIFT_LEFT, x, by.trailing_zeros() as u8, true),
             false => self.times(x, by, true),
@@ -270,7 +266,7 @@ impl Assembler {
 
     /// `x = x / by`, where that leaves nothing and `x` is at most `most`, which must be less than 2³¹: times what
     /// `by` is the inverse of, modulo 2³².
-    pub(super) fn divide_exactly(&mut self, x: General, by: u32, most: i64) {
+    pub(super) fn divide_exactly(&mut self, x: Gpr, by: u32, most: i64) {
         self.require(by > 0 && i32::try_from(most).is_ok());
         if by == 0 {
             return;
@@ -290,7 +286,7 @@ impl Assembler {
     }
 
     /// `x = x · by`, of 64 bits if `wide`, else of 32.
-    fn times(&mut self, x: General, by: i32, wide: bool) {
+    fn times(&mut self, x: Gpr, by: i32, wide: bool) {
         let prefix = sized(rex(x.0 >> 3, x.0 >> 3), wide);
         let operand = 0xc0 | (x.0 & 7) << 3 | (x.0 & 7);
         self.bytes.extend([prefix, 0x69, operand]);
@@ -298,63 +294,63 @@ impl Assembler {
     }
 
     /// Shifts the 64 bits of `x` if `wide`, else the low 32.
-    fn shift(&mut self, op: u8, x: General, amount: u8, wide: bool) {
+    fn shift(&mut self, op: u8, x: Gpr, amount: u8, wide: bool) {
         let prefix = sized(rex(0, x.0 >> 3), wide);
         let operand = 0xc0 | op << 3 | (x.0 & 7);
         self.bytes.extend([prefix, 0xc1, operand, amount]);
     }
 
-    pub(super) fn set(&mut self, to: General, value: i32) {
+    pub(super) fn set(&mut self, to: Gpr, value: i32) {
         self.bytes
             .extend([rex(0, to.0 >> 3), 0xc7, 0xc0 | (to.0 & 7)]);
         self.bytes.extend(value.to_le_bytes());
     }
 
-    pub(super) fn add(&mut self, to: General, value: i32) {
+    pub(super) fn add(&mut self, to: Gpr, value: i32) {
         self.arithmetic(0, to, value);
     }
 
-    pub(super) fn and(&mut self, to: General, value: i32) {
+    pub(super) fn and(&mut self, to: Gpr, value: i32) {
         self.arithmetic(4, to, value);
     }
 
-    pub(super) fn compare(&mut self, x: General, value: i32) {
+    pub(super) fn compare(&mut self, x: Gpr, value: i32) {
         self.arithmetic(7, x, value);
     }
 
     /// Compares the 64 bits of `x` if `wide`, else the low 32.
-    pub(super) fn compare_sized(&mut self, x: General, value: i32, wide: bool) {
+    pub(super) fn compare_sized(&mut self, x: Gpr, value: i32, wide: bool) {
         let prefix = sized(rex(0, x.0 >> 3), wide);
         self.bytes.extend([prefix, 0x81, 0xc0 | 7 << 3 | (x.0 & 7)]);
         self.bytes.extend(value.to_le_bytes());
     }
 
-    pub(super) fn compare_with(&mut self, x: General, y: General) {
+    pub(super) fn compare_with(&mut self, x: Gpr, y: Gpr) {
         let operand = 0xc0 | (y.0 & 7) << 3 | (x.0 & 7);
         self.bytes.extend([rex(y.0 >> 3, x.0 >> 3), 0x39, operand]);
     }
 
-    pub(super) fn copy(&mut self, to: General, from: General) {
+    pub(super) fn copy(&mut self, to: Gpr, from: Gpr) {
         self.move_register(to, from, true);
     }
 
     /// The low 32 bits of `from`, with zeros above them.
-    pub(super) fn copy_lower_half(&mut self, to: General, from: General) {
+    pub(super) fn copy_lower_half(&mut self, to: Gpr, from: Gpr) {
         self.move_register(to, from, false);
     }
 
-    fn move_register(&mut self, to: General, from: General, wide: bool) {
+    fn move_register(&mut self, to: Gpr, from: Gpr, wide: bool) {
         let operand = 0xc0 | (from.0 & 7) << 3 | (to.0 & 7);
         let prefix = sized(rex(from.0 >> 3, to.0 >> 3), wide);
         self.bytes.extend([prefix, 0x89, operand]);
     }
 
     /// `x = x / 2³²`, unsigned.
-    pub(super) fn take_upper_half(&mut self, x: General) {
+    pub(super) fn take_upper_half(&mut self, x: Gpr) {
         self.shift(SHIFT_RIGHT, x, 32, true);
     }
 
-    fn arithmetic(&mut self, op: u8, to: General, value: i32) {
+    fn arithmetic(&mut self, op: u8, to: Gpr, value: i32) {
         let operand = 0xc0 | op << 3 | (to.0 & 7);
         let prefix = rex(0, to.0 >> 3);
         match i8::try_from(value) {
@@ -366,11 +362,11 @@ impl Assembler {
         }
     }
 
-    pub(super) fn push(&mut self, x: General) {
+    pub(super) fn push(&mut self, x: Gpr) {
         self.bytes.extend([0x40 | x.0 >> 3, 0x50 | (x.0 & 7)]);
     }
 
-    pub(super) fn pop(&mut self, x: General) {
+    pub(super) fn pop(&mut self, x: Gpr) {
         self.bytes.extend([0x40 | x.0 >> 3, 0x58 | (x.0 & 7)]);
     }
 

@@ -1,17 +1,17 @@
 //! Gathers: the elements that lie where checked indices say, put together one by one.
 
-use super::assembly::{Assembly, Checked};
-use super::encode::{Condition, General, Last, Memory, Opcode, RAX, opcode};
+use super::assembly::{Assembly, CheckedIndices};
+use super::encode::{Condition, Gpr, Memory, Opcode, RAX, RmOperand, opcode};
 use super::index_check::{INDEX, XOR};
-use super::machine::{Instruction, Lookup};
+use super::machine::{Lookup, MachineInstruction};
 use crate::vector_ir::ops::Gather;
 
 /// Two narrow indices at once, and where the first lane's elements lie.
-const PAIR: General = General(6);
-const ELEMENTS_AT: General = General(8);
+const PAIR: Gpr = Gpr(6);
+const ELEMENTS_AT: Gpr = Gpr(8);
 
 impl Assembly<'_> {
-    pub(super) fn look_up(&mut self, i: &Instruction, elements: Lookup, to: u8) {
+    pub(super) fn look_up(&mut self, i: &MachineInstruction, elements: Lookup, to: u8) {
         let at = self.memory(i.access);
         let gather = elements.gather;
         let Some(access) = i.access.filter(|_| self.may_look_up(elements)) else {
@@ -52,7 +52,7 @@ impl Assembly<'_> {
             self.fill(elements, place, group * unit, unit, filled);
             if group > 0 {
                 let bytes = elements.lanes * elements.width;
-                let last = Last::Register(filled);
+                let last = RmOperand::Register(filled);
                 self.three(INSERT, bytes, (to, to, last), Some(group));
             }
         }
@@ -74,7 +74,8 @@ impl Assembly<'_> {
             ..
         } = gather;
         let last = (i32::from(first) + i32::from(lanes)) * i32::from(index_bytes);
-        let is_checked = |checked: &Checked| checked.each == index_bytes && last <= checked.bytes;
+        let is_checked =
+            |checked: &CheckedIndices| checked.each == index_bytes && last <= checked.bytes;
         let fills = match width {
             4 => matches!(lanes, 2 | 4 | 8 | 16),
             8 => matches!(lanes, 2 | 4 | 8),
@@ -87,12 +88,12 @@ impl Assembly<'_> {
         self.checked.as_ref().is_some_and(is_checked) && fills && is_even && steps && index_step > 0
     }
 
-    /// Fills the 128 bits of a register, or the first of them, with the elements of so many lanes.
-    fn fill(&mut self, elements: Lookup, place: (General, i32), first: u8, count: u8, to: u8) {
+    /// Fills the 128 bits of a register, or the first of them, with the elements of `count` lanes.
+    fn fill(&mut self, elements: Lookup, place: (Gpr, i32), first: u8, count: u8, to: u8) {
         let (second, third) = (self.scratch + 1, self.scratch + 2);
         let element = |this: &mut Self, lane: u8| {
             let memory = this.element(elements, place, first + lane);
-            Last::Memory(memory)
+            RmOperand::Memory(memory)
         };
         match elements.width {
             4 => {
@@ -101,12 +102,12 @@ impl Assembly<'_> {
                         let last = element(this, lane);
                         this.three(LOAD_4, 16, (register, 0, last), None);
                     }
-                    this.three(INTERLEAVE, 16, (to, to, Last::Register(other)), None);
+                    this.three(INTERLEAVE, 16, (to, to, RmOperand::Register(other)), None);
                 };
                 two(self, 0, [to, second]);
                 if count == 4 {
                     two(self, 2, [second, third]);
-                    let last = Last::Register(second);
+                    let last = RmOperand::Register(second);
                     self.three(JOIN_HALVES, 16, (to, to, last), None);
                 }
             }
@@ -117,7 +118,7 @@ impl Assembly<'_> {
                 self.three(LOAD_UPPER, 16, (to, to, last), None);
             }
             width => {
-                self.three(XOR, 16, (to, to, Last::Register(to)), None);
+                self.three(XOR, 16, (to, to, RmOperand::Register(to)), None);
                 let insert = if width == 2 { INSERT_2 } else { INSERT_1 };
                 for lane in 0..count {
                     let last = element(self, lane);
@@ -128,7 +129,7 @@ impl Assembly<'_> {
     }
 
     /// Where the element of a lane lies.
-    fn element(&mut self, elements: Lookup, (base, offset): (General, i32), lane: u8) -> Memory {
+    fn element(&mut self, elements: Lookup, (base, offset): (Gpr, i32), lane: u8) -> Memory {
         let Gather {
             index_bytes,
             index_step,
@@ -168,7 +169,7 @@ impl Assembly<'_> {
     }
 
     /// The index of a lane, in a register. Narrow ones are loaded two at a time: lanes come in their order.
-    fn index(&mut self, lane: u8, bytes: u8) -> General {
+    fn index(&mut self, lane: u8, bytes: u8) -> Gpr {
         let at = i32::from(lane) * i32::from(bytes);
         let indices = self.checked_at(at);
         let is_wide = bytes == 8;

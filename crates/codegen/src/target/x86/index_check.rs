@@ -3,22 +3,24 @@
 //! The indices of a turn lie side by side in memory. Each is compared with its extent in the register that it is
 //! loaded into and looked up by: the memory is the caller's, and other threads may write there. If one is not in
 //! range, code that is laid out far away adds the extent to those of the turn that are less than zero, by vectors,
-//! on the stack, and the turn's look-ups begin again with these; if that does not help, the strip ends and returns 1.
+//! on the stack, and the turn's look-ups begin again with these; if that does not help, the function ends and returns 1.
 //!
 //! Rows in registers are permuted by vectors of indices, which lead nowhere else, whatever they are. Those are
 //! compared all at once: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the sign of
 //! `k | (n - 1 - k)`, which is clear if and only if `k` lies in `0..n`.
 
 use super::super::Target;
-use super::assembly::{Assembly, Checked, Cold, INDICES_AT};
-use super::encode::{Condition, Extra, General, Label, Last, Memory, Opcode, RAX, RSP, opcode};
-use super::machine::{Check, Form, Instruction, Program, Step};
+use super::assembly::{Assembly, CheckedIndices, Cold, INDICES_AT};
+use super::encode::{
+    Condition, Gpr, Label, Memory, Modifiers, Opcode, RAX, RSP, RmOperand, opcode,
+};
+use super::machine::{Check, Form, MachineInstruction, MachineProgram, MachineStep};
 use crate::vector_ir::ops::Compared;
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,
 /// where the indices lie, two narrow indices at once, and where the first lane's elements lie.
 pub(super) const OWN: usize = 4;
-pub(super) const INDEX: General = General(1);
+pub(super) const INDEX: Gpr = Gpr(1);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
 /// Of indices on the stack: a register's bytes.
@@ -33,11 +35,11 @@ pub(super) fn limit(extent: u64, target: Target) -> u64 {
 }
 
 /// Bytes of the stack for indices; `None` if they are too many.
-pub(super) fn frame(program: &Program) -> Option<i32> {
-    fn most(steps: &[Step]) -> i32 {
-        let of = |step: &Step| match step {
-            Step::Loop { body, .. } => most(body),
-            Step::Do(i) => match i.form {
+pub(super) fn frame(program: &MachineProgram) -> Option<i32> {
+    fn most(steps: &[MachineStep]) -> i32 {
+        let of = |step: &MachineStep| match step {
+            MachineStep::Loop { body, .. } => most(body),
+            MachineStep::Do(i) => match i.form {
                 Form::Check(check) if check.compared != Compared::Never => bytes_of(i, check),
                 _ => 0,
             },
@@ -50,18 +52,18 @@ pub(super) fn frame(program: &Program) -> Option<i32> {
 }
 
 /// Bytes of the indices of a turn.
-fn bytes_of(i: &Instruction, check: Check) -> i32 {
+fn bytes_of(i: &MachineInstruction, check: Check) -> i32 {
     i32::from(check.registers) * i32::from(i.bytes)
 }
 
 impl Assembly<'_> {
-    pub(super) fn check(&mut self, i: &Instruction, check: Check, good: u8) {
+    pub(super) fn check(&mut self, i: &MachineInstruction, check: Check, good: u8) {
         let from = self.memory(i.access);
         let each = index_bytes(i);
         let is_whole = check.registers > 0 && matches!(each, 4 | 8) && i.bytes >= 16;
         self.code.require(self.program.has_indices && is_whole);
         self.code.address(INDICES_AT, from);
-        let mut checked = Checked {
+        let mut checked = CheckedIndices {
             bytes: bytes_of(i, check),
             each,
             limit: None,
@@ -97,7 +99,7 @@ impl Assembly<'_> {
     }
 
     /// Compares the indices from `at` on: zero if all are in range.
-    fn compare(&mut self, i: &Instruction, check: Check, limit_and_good: (u8, u8), at: General) {
+    fn compare(&mut self, i: &MachineInstruction, check: Check, limit_and_good: (u8, u8), at: Gpr) {
         match self.evex {
             true => self.compare_unsigned(i, check, limit_and_good, at),
             false => self.join_signs(i, check, limit_and_good, at),
@@ -106,47 +108,53 @@ impl Assembly<'_> {
 
     fn compare_unsigned(
         &mut self,
-        i: &Instruction,
+        i: &MachineInstruction,
         check: Check,
         (limit, good): (u8, u8),
-        at: General,
+        at: Gpr,
     ) {
         for register in 0..check.registers {
-            let extra = Extra {
+            let extra = Modifiers {
                 // Those before it must have been good.
                 mask: if register == 0 { 0 } else { good },
                 zeroing: false,
                 immediate: Some(GREATER),
             };
-            let last = Last::Memory(register_at(at, i.bytes, register));
+            let last = RmOperand::Memory(register_at(at, i.bytes, register));
             self.code.evex(i.op, i.bytes, good, limit, last, extra);
         }
-        let good = Last::Register(good);
+        let good = RmOperand::Register(good);
         self.code.vex(MASK_TO_GENERAL, 16, INDEX.0, 0, good, None);
         let lanes = i.bytes / index_bytes(i);
         self.code.compare(INDEX, (1 << lanes) - 1);
     }
 
-    fn join_signs(&mut self, i: &Instruction, check: Check, (last, signs): (u8, u8), at: General) {
+    fn join_signs(
+        &mut self,
+        i: &MachineInstruction,
+        check: Check,
+        (last, signs): (u8, u8),
+        at: Gpr,
+    ) {
         let is_wide = index_bytes(i) == 8;
         let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
         // The first may be what they are compared with.
         let (index, others) = (self.scratch + 1, self.scratch + 2);
         for register in 0..check.registers {
-            let place = Last::Memory(register_at(at, i.bytes, register));
+            let place = RmOperand::Memory(register_at(at, i.bytes, register));
             let to = if register == 0 { signs } else { others };
             let mut emit = |op, first, second, last| {
                 self.code.vex(op, i.bytes, first, second, last, None);
             };
             emit(LOAD, index, 0, place);
-            emit(subtract, to, last, Last::Register(index));
-            emit(OR, to, to, Last::Register(index));
+            emit(subtract, to, last, RmOperand::Register(index));
+            emit(OR, to, to, RmOperand::Register(index));
             if to != signs {
-                emit(OR, signs, signs, Last::Register(to));
+                emit(OR, signs, signs, RmOperand::Register(to));
             }
         }
         let test = if is_wide { TEST_WIDE } else { TEST };
-        let last = Last::Register(signs);
+        let last = RmOperand::Register(signs);
         self.code.vex(test, i.bytes, signs, 0, last, None);
     }
 
@@ -191,17 +199,18 @@ impl Assembly<'_> {
         let index = self.scratch + 1;
         let mut emit = |op, first, second, last, mask| {
             let op = Opcode { wide, ..op };
-            let extra = Extra {
+            let extra = Modifiers {
                 mask,
-                ..Extra::default()
+                ..Modifiers::default()
             };
             self.code.evex(op, bytes, first, second, last, extra);
         };
-        let [from, to] = [INDICES_AT, RSP].map(|at| Last::Memory(register_at(at, bytes, register)));
+        let [from, to] =
+            [INDICES_AT, RSP].map(|at| RmOperand::Memory(register_at(at, bytes, register)));
         let add = if wide { ADD_WIDE } else { ADD };
         emit(LOAD, index, 0, from, 0);
-        emit(SIGNS, cold.good, 0, Last::Register(index), 0);
-        emit(add, index, index, Last::Register(limit), cold.good);
+        emit(SIGNS, cold.good, 0, RmOperand::Register(index), 0);
+        emit(add, index, index, RmOperand::Register(limit), cold.good);
         emit(STORE, index, 0, to, 0);
     }
 
@@ -216,15 +225,16 @@ impl Assembly<'_> {
         let mut emit = |op, first, second, last| {
             self.code.vex(op, bytes, first, second, last, None);
         };
-        let [from, to] = [INDICES_AT, RSP].map(|at| Last::Memory(register_at(at, bytes, register)));
+        let [from, to] =
+            [INDICES_AT, RSP].map(|at| RmOperand::Memory(register_at(at, bytes, register)));
         let added = index + 1;
         emit(LOAD, index, 0, from);
-        emit(XOR, less, less, Last::Register(less));
+        emit(XOR, less, less, RmOperand::Register(less));
         // All bits of those less than zero: minus one.
-        emit(greater, less, less, Last::Register(index));
-        emit(AND, added, less, Last::Register(limit));
-        emit(add, index, index, Last::Register(added));
-        emit(subtract, index, index, Last::Register(less));
+        emit(greater, less, less, RmOperand::Register(index));
+        emit(AND, added, less, RmOperand::Register(limit));
+        emit(add, index, index, RmOperand::Register(added));
+        emit(subtract, index, index, RmOperand::Register(less));
         emit(STORE, index, 0, to);
     }
 
@@ -237,12 +247,12 @@ impl Assembly<'_> {
     }
 }
 
-fn index_bytes(check: &Instruction) -> u8 {
+fn index_bytes(check: &MachineInstruction) -> u8 {
     check.access.map_or(8, |access| access.step)
 }
 
 /// Where a register of indices lies.
-fn register_at(base: General, bytes: u8, register: u8) -> Memory {
+fn register_at(base: Gpr, bytes: u8, register: u8) -> Memory {
     Memory::At {
         base,
         scale: 0,

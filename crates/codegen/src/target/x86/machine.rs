@@ -18,20 +18,20 @@ pub(super) enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Value(Id),
-    /// The same in all lanes, by its number in [`Program::broadcasts`].
+    /// The same in all lanes, by its number in [`MachineProgram::broadcasts`].
     Broadcast(u32),
 }
 
 /// Something that is the same in all lanes, throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broadcast {
-    pub(super) source: Source,
+    pub(super) source: BroadcastSource,
     /// Bytes of a lane.
     pub(super) width: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum BroadcastSource {
     Constant(u64),
     /// Not the same in all lanes after all: 64 bytes that fill a register, by words of 8.
     Whole(&'static [u64; 8]),
@@ -69,13 +69,13 @@ pub(super) struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// `to = op(from 0, from 1)`
-    Three,
+    Rvm,
     /// `to = op(from 0)`
-    Two,
+    Rm,
     /// `to = op(from 0)`, with the operation's number in a field.
-    Digit(u8),
+    Vm(u8),
     /// `to = op(from 0)`, with the fields the other way round.
-    Back,
+    Mr,
     /// `to = from 0 · from 1 + from 2`
     MulAdd,
     /// `to = mask ? from 1 : from 0`; without AVX-512 the mask is from 2.
@@ -100,14 +100,14 @@ pub(super) enum Form {
 
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Instruction {
+pub(super) struct MachineInstruction {
     pub(super) form: Form,
     pub(super) op: Opcode,
     /// Of the registers it works on.
     pub(super) bytes: u8,
     pub(super) to: Option<Id>,
     pub(super) from: [Option<Operand>; 3],
-    /// Lanes that it does; with AVX-512 a mask register.
+    /// RegisterGroup that it does; with AVX-512 a mask register.
     pub(super) mask: Option<Id>,
     /// Whether other lanes become zero.
     pub(super) zeroing: bool,
@@ -118,8 +118,8 @@ pub(super) struct Instruction {
 }
 
 /// An instruction that only needs its operands.
-pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> Instruction {
-    Instruction {
+pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstruction {
+    MachineInstruction {
         form,
         op,
         bytes: bytes.max(16),
@@ -134,18 +134,18 @@ pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> Instruction {
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
-    Do(Instruction),
+pub(super) enum MachineStep {
+    Do(MachineInstruction),
     Loop {
         trips: TripCount,
         /// Pointers that move with each turn, and by how many bytes.
         moves: Vec<(u32, i32)>,
-        body: Vec<Step>,
+        body: Vec<MachineStep>,
     },
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Program {
+pub(super) struct MachineProgram {
     /// Whether it looks up elements by indices.
     pub(super) has_indices: bool,
     pub(super) values: Vec<Class>,
@@ -153,11 +153,11 @@ pub(super) struct Program {
     /// The arguments that are pointers.
     pub(super) pointers: Vec<u32>,
     /// Masks that are the same throughout, which come before all steps.
-    pub(super) masks: Vec<Instruction>,
-    pub(super) steps: Vec<Step>,
+    pub(super) masks: Vec<MachineInstruction>,
+    pub(super) steps: Vec<MachineStep>,
 }
 
-impl Program {
+impl MachineProgram {
     pub(super) fn value(&mut self, class: Class) -> Id {
         self.values.push(class);
         self.values.len() as Id - 1
@@ -172,7 +172,7 @@ impl Program {
     }
 }
 
-impl Instruction {
+impl MachineInstruction {
     /// Whether it is a check whose indices are compared by the look-ups that follow.
     pub(super) fn compares_when_used(&self) -> bool {
         let Form::Check(check) = self.form else {

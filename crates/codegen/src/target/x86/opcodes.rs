@@ -149,7 +149,7 @@ pub(super) fn blend(width: u8, target: Target) -> Opcode {
     }
 }
 
-/// Of so many bytes in all, of elements of `width` bytes.
+/// A load of `total` bytes, of elements of `width` bytes.
 pub(super) fn load(total: u8, width: u8, target: Target) -> Opcode {
     let is_512 = target == Target::Avx512;
     match total {

@@ -4,9 +4,9 @@
 //! element takes a word.
 
 use super::super::Target;
-use super::machine::{Class, Form, Instruction, Operand, Source, instruction};
+use super::machine::{BroadcastSource, Class, Form, MachineInstruction, Operand, instruction};
 use super::opcodes;
-use super::select::{Lanes, Selector};
+use super::select::{RegisterGroup, Selector};
 use crate::vector_ir::ops::{Access, Comparison, unsigned};
 
 /// Registers that a row may take which stays in them.
@@ -50,21 +50,26 @@ fn permutes_bytes() -> bool {
 
 impl Selector<'_> {
     /// The `extent` elements from there on, in registers.
-    pub(super) fn load_table(&mut self, access: Access, extent: usize, width: u8) -> Option<Lanes> {
+    pub(super) fn load_table(
+        &mut self,
+        access: Access,
+        extent: usize,
+        width: u8,
+    ) -> Option<RegisterGroup> {
         let row = match self.target {
             Target::Avx512 => self.row_of_512(access, extent, width),
             Target::Avx2 => self.row_of_words(access, extent, width),
         };
-        Some(Lanes::new(row?, width))
+        Some(RegisterGroup::new(row?, width))
     }
 
     /// The elements of a table that the indices, which have been checked, say.
     pub(super) fn table_lookup(
         &mut self,
-        table: &Lanes,
+        table: &RegisterGroup,
         index_bytes: u8,
         width: u8,
-    ) -> Option<Lanes> {
+    ) -> Option<RegisterGroup> {
         match self.target {
             Target::Avx512 => self.permuted_by_512(&table.parts, index_bytes, width),
             Target::Avx2 => self.permuted_words(&table.parts, index_bytes, width),
@@ -95,18 +100,23 @@ impl Selector<'_> {
         Some(row)
     }
 
-    fn permuted_by_512(&mut self, row: &[Operand], index_bytes: u8, width: u8) -> Option<Lanes> {
+    fn permuted_by_512(
+        &mut self,
+        row: &[Operand],
+        index_bytes: u8,
+        width: u8,
+    ) -> Option<RegisterGroup> {
         let indices = (0..self.parts).map(|part| self.checked_indices(part, index_bytes));
         let indices = indices.collect();
-        let indices = self.resized(&Lanes::new(indices, index_bytes), width, false)?;
+        let indices = self.resized(&RegisterGroup::new(indices, index_bytes), width, false)?;
         let op = opcodes::permute(width);
-        let mut found: Option<Lanes> = None;
+        let mut found: Option<RegisterGroup> = None;
         for (number, register) in row.iter().enumerate() {
-            let mut i = instruction(Form::Three, op, REGISTER as u8);
-            let register = Lanes::new(vec![*register], width);
+            let mut i = instruction(Form::Rvm, op, REGISTER as u8);
+            let register = RegisterGroup::new(vec![*register], width);
             let Some(found) = &found else {
                 let all = self.each(i, Class::Vector, &[&indices, &register]);
-                found = Some(Lanes::new(all, width));
+                found = Some(RegisterGroup::new(all, width));
                 continue;
             };
             // Only the low bits of an index count: the others say which register.
@@ -165,7 +175,12 @@ impl Selector<'_> {
         Some(row)
     }
 
-    fn permuted_words(&mut self, row: &[Operand], index_bytes: u8, width: u8) -> Option<Lanes> {
+    fn permuted_words(
+        &mut self,
+        row: &[Operand],
+        index_bytes: u8,
+        width: u8,
+    ) -> Option<RegisterGroup> {
         let at_once = parts_at_once(index_bytes);
         let mut parts = Vec::with_capacity(self.parts);
         for part in (0..self.parts).step_by(at_once) {
@@ -173,10 +188,10 @@ impl Selector<'_> {
             if at_once == 2 {
                 // The low halves of the words of both.
                 let more = self.checked_indices(part + 1, index_bytes);
-                let mut i = instruction(Form::Three, opcodes::SHUFFLE_TWO, 32);
+                let mut i = instruction(Form::Rvm, opcodes::SHUFFLE_TWO, 32);
                 i.immediate = Some(0x88);
                 indices = self.of_two(i, indices, more);
-                let mut i = instruction(Form::Two, opcodes::SHUFFLE_HALVES, 32);
+                let mut i = instruction(Form::Rm, opcodes::SHUFFLE_HALVES, 32);
                 i.immediate = Some(0xd8);
                 i.from[0] = Some(indices);
                 indices = self.give(i, Class::Vector);
@@ -187,29 +202,29 @@ impl Selector<'_> {
                     1 => (&LOW_BYTES, &FIRST_WORDS),
                     _ => (&LOW_HALVES, &FIRST_PAIRS),
                 };
-                let bytes = self.broadcast(Source::Whole(bytes), 64);
-                let i = instruction(Form::Three, opcodes::SHUFFLE_BYTES, 32);
+                let bytes = self.broadcast(BroadcastSource::Whole(bytes), 64);
+                let i = instruction(Form::Rvm, opcodes::SHUFFLE_BYTES, 32);
                 found = self.of_two(i, found, bytes);
                 found = self.words_in_order(words, found);
             }
             parts.push(found);
             if at_once == 2 {
                 let mut i = match width {
-                    4 => instruction(Form::Back, opcodes::HIGH_HALF, 32),
-                    _ => instruction(Form::Digit(3), opcodes::SHIFT_BYTES, 16),
+                    4 => instruction(Form::Mr, opcodes::HIGH_HALF, 32),
+                    _ => instruction(Form::Vm(3), opcodes::SHIFT_BYTES, 16),
                 };
                 i.immediate = Some(if width == 4 { 1 } else { 4 * width });
                 i.from[0] = Some(found);
                 parts.push(self.give(i, Class::Vector));
             }
         }
-        Some(Lanes::new(parts, width))
+        Some(RegisterGroup::new(parts, width))
     }
 
     /// The word of a row that each index says: the low three bits by permutation, and the others choose among
     /// registers.
     fn word_of_row(&mut self, row: &[Operand], indices: Operand) -> Option<Operand> {
-        let permute = instruction(Form::Three, opcodes::permute(4), 32);
+        let permute = instruction(Form::Rvm, opcodes::permute(4), 32);
         let found = row
             .iter()
             .map(|words| self.of_two(permute, indices, *words));
@@ -220,7 +235,7 @@ impl Selector<'_> {
             }
             // The bit becomes the sign.
             let (op, digit) = opcodes::shift(true, false, 4, self.target)?;
-            let mut i = instruction(Form::Digit(digit), op, 32);
+            let mut i = instruction(Form::Vm(digit), op, 32);
             i.immediate = Some(31 - bit);
             i.from[0] = Some(indices);
             let sign = self.give(i, Class::Vector);
@@ -239,12 +254,12 @@ impl Selector<'_> {
 
     /// Words of 32 bits in this order.
     fn words_in_order(&mut self, order: &'static [u64; 8], words: Operand) -> Operand {
-        let order = self.broadcast(Source::Whole(order), 64);
-        let i = instruction(Form::Three, opcodes::permute(4), 32);
+        let order = self.broadcast(BroadcastSource::Whole(order), 64);
+        let i = instruction(Form::Rvm, opcodes::permute(4), 32);
         self.of_two(i, order, words)
     }
 
-    fn of_two(&mut self, mut i: Instruction, a: Operand, b: Operand) -> Operand {
+    fn of_two(&mut self, mut i: MachineInstruction, a: Operand, b: Operand) -> Operand {
         i.from = [Some(a), Some(b), None];
         self.give(i, Class::Vector)
     }
@@ -277,7 +292,7 @@ const fn moved_down() -> [[u64; 8]; WORDS] {
         let mut pair = 0;
         while pair < WORDS / 2 {
             let from = (2 * pair + by) as u64;
-            // What comes in at the end is not in the row.
+            // Words that come in at the end are not in the row.
             all[by][pair] = (from % 8) | (((from + 1) % 8) << 32);
             pair += 1;
         }

@@ -1,13 +1,16 @@
 //! From a vector program to machine instructions: which opcodes, in how many registers, with what from memory.
 //!
 //! A value becomes one register for each part of the program, or a single one if it is the same in all lanes
-//! ([`Lanes`]). Constants and arguments are operands in memory until [`assemble`](super::assemble) finds a register
+//! ([`RegisterGroup`]). Constants and arguments are operands in memory until [`assemble`](super::assemble) finds a register
 //! for them, so whichever operand may come from memory is put last. Masks are mask registers with AVX-512; with AVX2
 //! they are lanes of zeros or ones, as wide as what was compared, and fit lanes of that width alone.
 
 use super::super::Target;
 use super::encode::Opcode;
-use super::machine::{self, Broadcast, Class, Form, Id, Operand, Source, instruction};
+use super::machine::{
+    Broadcast, BroadcastSource, Class, Form, Id, MachineInstruction, MachineProgram, MachineStep,
+    Operand, instruction,
+};
 use super::opcodes;
 use crate::vector_ir::ops::{Comparison, Op, is_float, is_whole_integer, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value};
@@ -15,17 +18,17 @@ use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{self, Boolean, F16, F32, U64};
 
 /// The machine program, if `target` has instructions for all of `program`.
-pub(super) fn select(program: &Program, target: Target) -> Option<machine::Program> {
+pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram> {
     let mut selector = Selector {
         program,
         target,
         lanes: program.lanes,
         parts: program.parts,
         values: vec![None; program.types.len()],
-        selected: machine::Program {
+        selected: MachineProgram {
             has_indices: program.has_indices,
             pointers: program.pointers.clone(),
-            ..machine::Program::default()
+            ..MachineProgram::default()
         },
         current: Vec::new(),
         masks: FxHashMap::default(),
@@ -40,15 +43,15 @@ pub(super) fn select(program: &Program, target: Target) -> Option<machine::Progr
 }
 
 /// The steps of the machine program, of the machine instructions for each instruction.
-fn steps(of: &[Step], groups: &mut [Vec<machine::Instruction>]) -> Vec<machine::Step> {
+fn steps(of: &[Step], groups: &mut [Vec<MachineInstruction>]) -> Vec<MachineStep> {
     let mut all = Vec::new();
     for step in of {
         match step {
             Step::Do(number) => {
                 let group = std::mem::take(&mut groups[*number as usize]);
-                all.extend(group.into_iter().map(machine::Step::Do));
+                all.extend(group.into_iter().map(MachineStep::Do));
             }
-            Step::Loop { trips, moves, body } => all.push(machine::Step::Loop {
+            Step::Loop { trips, moves, body } => all.push(MachineStep::Loop {
                 trips: *trips,
                 moves: moves.clone(),
                 body: steps(body, groups),
@@ -60,15 +63,15 @@ fn steps(of: &[Step], groups: &mut [Vec<machine::Instruction>]) -> Vec<machine::
 
 /// The registers of a value: one for each part, or one alone if all lanes are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes {
+pub(super) struct RegisterGroup {
     pub(super) parts: Vec<Operand>,
     /// Bytes of a lane; of a mask those of its lanes with AVX2, 0 with AVX-512.
     pub(super) width: u8,
 }
 
-impl Lanes {
-    pub(super) fn new(parts: Vec<Operand>, width: u8) -> Lanes {
-        Lanes { parts, width }
+impl RegisterGroup {
+    pub(super) fn new(parts: Vec<Operand>, width: u8) -> RegisterGroup {
+        RegisterGroup { parts, width }
     }
 
     pub(super) fn part(&self, part: usize) -> Operand {
@@ -86,10 +89,10 @@ pub(super) struct Selector<'p> {
     /// Elements in one register of the widest type.
     pub(super) lanes: usize,
     pub(super) parts: usize,
-    values: Vec<Option<Lanes>>,
-    pub(super) selected: machine::Program,
-    /// What the instruction that is being selected has become so far.
-    current: Vec<machine::Instruction>,
+    values: Vec<Option<RegisterGroup>>,
+    pub(super) selected: MachineProgram,
+    /// The machine instructions for the instruction that is being selected.
+    current: Vec<MachineInstruction>,
     /// Masks of the first lanes, by how many these are.
     masks: FxHashMap<usize, Id>,
 }
@@ -104,8 +107,8 @@ impl Selector<'_> {
             _ if self.is_variable(i.to) => return self.accumulate(i),
             Op::Constant(bits) => self.constant(bits, width),
             Op::Argument(number) => {
-                let argument = self.broadcast(Source::Argument(number), width);
-                Lanes::new(vec![argument], width)
+                let argument = self.broadcast(BroadcastSource::Argument(number), width);
+                RegisterGroup::new(vec![argument], width)
             }
             Op::MaskArgument(number) => self.mask_argument(number)?,
             Op::Load(access) => self.load(access, width)?,
@@ -138,7 +141,7 @@ impl Selector<'_> {
         Some(())
     }
 
-    fn operand(&self, i: &Instruction, number: usize) -> Option<Lanes> {
+    fn operand(&self, i: &Instruction, number: usize) -> Option<RegisterGroup> {
         self.values[i.operands[number]?.0 as usize].clone()
     }
 
@@ -150,9 +153,9 @@ impl Selector<'_> {
     /// `i` in every part, of operands that have one part or as many.
     pub(super) fn each(
         &mut self,
-        i: machine::Instruction,
+        i: MachineInstruction,
         class: Class,
-        from: &[&Lanes],
+        from: &[&RegisterGroup],
     ) -> Vec<Operand> {
         let parts = from.iter().map(|x| x.parts.len()).max().unwrap_or(1);
         let mut all = Vec::with_capacity(parts);
@@ -167,26 +170,26 @@ impl Selector<'_> {
     }
 
     /// A new value.
-    pub(super) fn give(&mut self, i: machine::Instruction, class: Class) -> Operand {
+    pub(super) fn give(&mut self, i: MachineInstruction, class: Class) -> Operand {
         let to = self.selected.value(class);
-        self.add(machine::Instruction { to: Some(to), ..i });
+        self.add(MachineInstruction { to: Some(to), ..i });
         Operand::Value(to)
     }
 
-    pub(super) fn add(&mut self, i: machine::Instruction) {
+    pub(super) fn add(&mut self, i: MachineInstruction) {
         self.current.push(i);
     }
 
-    pub(super) fn broadcast(&mut self, source: Source, width: u8) -> Operand {
+    pub(super) fn broadcast(&mut self, source: BroadcastSource, width: u8) -> Operand {
         self.selected.broadcast(Broadcast { source, width })
     }
 
-    pub(super) fn constant(&mut self, bits: u64, width: u8) -> Lanes {
-        let constant = self.broadcast(Source::Constant(bits), width);
-        Lanes::new(vec![constant], width)
+    pub(super) fn constant(&mut self, bits: u64, width: u8) -> RegisterGroup {
+        let constant = self.broadcast(BroadcastSource::Constant(bits), width);
+        RegisterGroup::new(vec![constant], width)
     }
 
-    fn ones(&mut self, width: u8) -> Lanes {
+    fn ones(&mut self, width: u8) -> RegisterGroup {
         self.constant(u64::MAX >> (64 - 8 * u32::from(width)), width)
     }
 
@@ -221,32 +224,45 @@ impl Selector<'_> {
     }
 
     /// `to = op(x, y)`, `y` possibly from memory.
-    pub(super) fn three(&mut self, op: Opcode, x: &Lanes, y: &Lanes, imm: Option<u8>) -> Lanes {
-        let mut i = instruction(Form::Three, op, self.bytes(x.width));
+    pub(super) fn three(
+        &mut self,
+        op: Opcode,
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+        imm: Option<u8>,
+    ) -> RegisterGroup {
+        let mut i = instruction(Form::Rvm, op, self.bytes(x.width));
         i.broadcasts = self.broadcasts(x.width);
         i.immediate = imm;
-        Lanes::new(self.each(i, Class::Vector, &[x, y]), x.width)
+        RegisterGroup::new(self.each(i, Class::Vector, &[x, y]), x.width)
     }
 
     /// `to = op(x)`, of lanes of another width if they get one.
-    fn two(&mut self, op: Opcode, x: &Lanes, width: u8, imm: Option<u8>) -> Lanes {
-        self.of_one(Form::Two, op, x, width, imm)
+    fn two(&mut self, op: Opcode, x: &RegisterGroup, width: u8, imm: Option<u8>) -> RegisterGroup {
+        self.of_one(Form::Rm, op, x, width, imm)
     }
 
-    fn of_one(&mut self, form: Form, op: Opcode, x: &Lanes, width: u8, imm: Option<u8>) -> Lanes {
+    fn of_one(
+        &mut self,
+        form: Form,
+        op: Opcode,
+        x: &RegisterGroup,
+        width: u8,
+        imm: Option<u8>,
+    ) -> RegisterGroup {
         let bytes = self.bytes(x.width).max(self.bytes(width));
         let mut i = instruction(form, op, bytes);
         i.immediate = imm;
-        Lanes::new(self.each(i, Class::Vector, &[x]), width)
+        RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
     }
 
-    fn mask_argument(&mut self, number: u32) -> Option<Lanes> {
+    fn mask_argument(&mut self, number: u32) -> Option<RegisterGroup> {
         let i = instruction(Form::Argument(number), opcodes::NOT_MASK, 16);
         self.is_512()
-            .then(|| Lanes::new(vec![self.give(i, Class::Mask)], 0))
+            .then(|| RegisterGroup::new(vec![self.give(i, Class::Mask)], 0))
     }
 
-    fn unary(&mut self, op: Op, ty: ElementType, x: &Lanes) -> Option<Lanes> {
+    fn unary(&mut self, op: Op, ty: ElementType, x: &RegisterGroup) -> Option<RegisterGroup> {
         let width = x.width;
         if ty == Boolean {
             return (op == Op::Not).then(|| self.not(x));
@@ -287,15 +303,21 @@ impl Selector<'_> {
                 let left = matches!(op, Op::ShiftLeft(_));
                 let signed = ty.is_signed_integer();
                 let (op, digit) = opcodes::shift(left, signed, width, self.target)?;
-                let mut i = instruction(Form::Digit(digit), op, self.bytes(width));
+                let mut i = instruction(Form::Vm(digit), op, self.bytes(width));
                 i.immediate = Some(amount);
-                Lanes::new(self.each(i, Class::Vector, &[x]), width)
+                RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
             }
             _ => return None,
         })
     }
 
-    fn binary(&mut self, op: Op, ty: ElementType, x: &Lanes, y: &Lanes) -> Option<Lanes> {
+    fn binary(
+        &mut self,
+        op: Op,
+        ty: ElementType,
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
         if ty == Boolean {
             return self.of_masks(op, x, y);
         }
@@ -310,20 +332,25 @@ impl Selector<'_> {
         }
     }
 
-    fn multiply_add(&mut self, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
+    fn multiply_add(
+        &mut self,
+        a: &RegisterGroup,
+        b: &RegisterGroup,
+        c: &RegisterGroup,
+    ) -> RegisterGroup {
         let op = opcodes::multiply_add(a.width);
         let mut i = instruction(Form::MulAdd, op, self.bytes(a.width));
         i.broadcasts = self.broadcasts(a.width);
-        Lanes::new(self.each(i, Class::Vector, &[a, b, c]), a.width)
+        RegisterGroup::new(self.each(i, Class::Vector, &[a, b, c]), a.width)
     }
 
     pub(super) fn compare(
         &mut self,
         comparison: Comparison,
         ty: ElementType,
-        x: &Lanes,
-        y: &Lanes,
-    ) -> Option<Lanes> {
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
         if x.is_broadcast() && !y.is_broadcast() {
             return self.compare(comparison.mirrored(), ty, y, x);
         }
@@ -341,10 +368,10 @@ impl Selector<'_> {
                     opcodes::integer_order(comparison),
                 ),
             };
-            let mut i = instruction(Form::Three, op, self.bytes(width));
+            let mut i = instruction(Form::Rvm, op, self.bytes(width));
             i.immediate = Some(immediate);
             i.broadcasts = self.broadcasts(width);
-            return Some(Lanes::new(self.each(i, Class::Mask, &[x, y]), 0));
+            return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, y]), 0));
         }
         if floats {
             let order = opcodes::float_order(comparison);
@@ -363,10 +390,10 @@ impl Selector<'_> {
         })
     }
 
-    fn not(&mut self, mask: &Lanes) -> Lanes {
+    fn not(&mut self, mask: &RegisterGroup) -> RegisterGroup {
         if self.is_512() {
             let i = instruction(Form::Masks, opcodes::NOT_MASK, 16);
-            return Lanes::new(self.each(i, Class::Mask, &[mask]), 0);
+            return RegisterGroup::new(self.each(i, Class::Mask, &[mask]), 0);
         }
         let ones = self.ones(mask.width);
         match opcodes::bitwise(Op::Xor, mask.width) {
@@ -375,7 +402,7 @@ impl Selector<'_> {
         }
     }
 
-    fn of_masks(&mut self, op: Op, x: &Lanes, y: &Lanes) -> Option<Lanes> {
+    fn of_masks(&mut self, op: Op, x: &RegisterGroup, y: &RegisterGroup) -> Option<RegisterGroup> {
         use Comparison::*;
         let (op, x, y) = match op {
             Op::Compare(Greater) => (Op::Compare(Less), y, x),
@@ -391,7 +418,7 @@ impl Selector<'_> {
         }
         if self.is_512() {
             let i = instruction(Form::Masks, opcodes::masks(op)?, 32);
-            return Some(Lanes::new(self.each(i, Class::Mask, &[x, y]), 0));
+            return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, y]), 0));
         }
         if x.width != y.width {
             return None;
@@ -406,7 +433,13 @@ impl Selector<'_> {
         Some(if negate { self.not(&mask) } else { mask })
     }
 
-    fn select(&mut self, mask: &Lanes, ty: ElementType, yes: &Lanes, no: &Lanes) -> Option<Lanes> {
+    fn select(
+        &mut self,
+        mask: &RegisterGroup,
+        ty: ElementType,
+        yes: &RegisterGroup,
+        no: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
         if ty == Boolean {
             let taken = self.of_masks(Op::And, mask, yes)?;
             let not = self.not(mask);
@@ -419,7 +452,8 @@ impl Selector<'_> {
         i.broadcasts = self.broadcasts(width);
         if !self.is_512() {
             let fits = mask.width == width;
-            return fits.then(|| Lanes::new(self.each(i, Class::Vector, &[no, yes, mask]), width));
+            return fits
+                .then(|| RegisterGroup::new(self.each(i, Class::Vector, &[no, yes, mask]), width));
         }
         let parts = mask.parts.len().max(yes.parts.len()).max(no.parts.len());
         let mut all = Vec::with_capacity(parts);
@@ -431,20 +465,25 @@ impl Selector<'_> {
             i.from = [Some(no.part(part)), Some(yes.part(part)), None];
             all.push(self.give(i, Class::Vector));
         }
-        Some(Lanes::new(all, width))
+        Some(RegisterGroup::new(all, width))
     }
 
-    fn is_not_zero(&mut self, x: &Lanes) -> Lanes {
+    fn is_not_zero(&mut self, x: &RegisterGroup) -> RegisterGroup {
         if self.is_512() {
-            let i = instruction(Form::Three, opcodes::test(x.width), self.bytes(x.width));
-            return Lanes::new(self.each(i, Class::Mask, &[x, x]), 0);
+            let i = instruction(Form::Rvm, opcodes::test(x.width), self.bytes(x.width));
+            return RegisterGroup::new(self.each(i, Class::Mask, &[x, x]), 0);
         }
         let zero = self.constant(0, x.width);
         let equal = self.three(opcodes::equal(x.width), x, &zero, None);
         self.not(&equal)
     }
 
-    fn masked_constant(&mut self, mask: &Lanes, value: u64, width: u8) -> Option<Lanes> {
+    fn masked_constant(
+        &mut self,
+        mask: &RegisterGroup,
+        value: u64,
+        width: u8,
+    ) -> Option<RegisterGroup> {
         let (value, zero) = (self.constant(value, width), self.constant(0, width));
         if self.is_512() {
             return self.select(mask, U64, &value, &zero);
@@ -456,7 +495,12 @@ impl Selector<'_> {
     }
 
     /// Integers in wider lanes, by their sign or not, or the low bits of them in narrower lanes.
-    pub(super) fn resized(&mut self, x: &Lanes, width: u8, signed: bool) -> Option<Lanes> {
+    pub(super) fn resized(
+        &mut self,
+        x: &RegisterGroup,
+        width: u8,
+        signed: bool,
+    ) -> Option<RegisterGroup> {
         if x.width == width {
             return Some(x.clone());
         }
@@ -468,32 +512,37 @@ impl Selector<'_> {
             return None;
         }
         let op = opcodes::narrow(x.width, width)?;
-        Some(self.of_one(Form::Back, op, x, width, None))
+        Some(self.of_one(Form::Mr, op, x, width, None))
     }
 
-    fn convert(&mut self, x: &Lanes, from: ElementType, to: ElementType) -> Option<Lanes> {
+    fn convert(
+        &mut self,
+        x: &RegisterGroup,
+        from: ElementType,
+        to: ElementType,
+    ) -> Option<RegisterGroup> {
         let width = lane_bytes(to);
         if is_whole_integer(from) && is_whole_integer(to) {
             return self.resized(x, width, from.is_signed_integer());
         }
         if (from, to) == (F32, F16) {
-            return Some(self.of_one(Form::Back, opcodes::TO_HALF, x, 2, Some(0)));
+            return Some(self.of_one(Form::Mr, opcodes::TO_HALF, x, 2, Some(0)));
         }
         let op = opcodes::convert(from, to, self.target)?;
         Some(self.two(op, x, width, None))
     }
 
     /// A new value in every part that starts as `start`.
-    fn variable(&mut self, start: &Lanes) -> Lanes {
+    fn variable(&mut self, start: &RegisterGroup) -> RegisterGroup {
         let copy = opcodes::load(64, 4, Target::Avx2);
-        let i = instruction(Form::Two, copy, self.bytes(start.width));
+        let i = instruction(Form::Rm, copy, self.bytes(start.width));
         let mut parts = Vec::with_capacity(self.parts);
         for part in 0..self.parts {
             let from = [Some(start.part(part)), None, None];
-            let copied = machine::Instruction { from, ..i };
+            let copied = MachineInstruction { from, ..i };
             parts.push(self.give(copied, Class::Vector));
         }
-        Lanes::new(parts, start.width)
+        RegisterGroup::new(parts, start.width)
     }
 
     /// An instruction whose result goes to a variable.
@@ -503,10 +552,10 @@ impl Selector<'_> {
             Op::MulAdd => (Form::MulAdd, opcodes::multiply_add(variable.width), 3),
             op => {
                 let op = opcodes::binary(op, i.ty, variable.width, self.target)?;
-                (Form::Three, op, 2)
+                (Form::Rvm, op, 2)
             }
         };
-        let operands: Vec<Lanes> = (0..count)
+        let operands: Vec<RegisterGroup> = (0..count)
             .map(|k| self.operand(i, k))
             .collect::<Option<_>>()?;
         for (part, operand) in variable.parts.iter().enumerate() {

@@ -2,16 +2,18 @@
 
 use super::super::Target;
 use super::index_check::limit;
-use super::machine::{self, Broadcast, Check, Class, Form, Lookup, Operand, Source, instruction};
+use super::machine::{
+    Broadcast, BroadcastSource, Check, Class, Form, Id, Lookup, Operand, instruction,
+};
 use super::opcodes;
-use super::select::{Lanes, Selector};
+use super::select::{RegisterGroup, Selector};
 use crate::vector_ir::ops::{Access, Gather, IndexCheck};
 
 /// Words of 64 bits.
 const EVEN_THEN_ODD: [u64; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
 
 impl Selector<'_> {
-    pub(super) fn load(&mut self, access: Access, width: u8) -> Option<Lanes> {
+    pub(super) fn load(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
         let total = (self.lanes * usize::from(width)) as u8;
         let few = self.program.few;
         if total < 4 || (few.is_some() && total < 16) {
@@ -34,16 +36,16 @@ impl Selector<'_> {
             (i.mask, i.zeroing) = (mask, mask.is_some());
             loaded.push(self.give(i, Class::Vector));
         }
-        Some(Lanes::new(loaded, width))
+        Some(RegisterGroup::new(loaded, width))
     }
 
     /// A mask of the first lanes, if these are not all.
-    fn mask_of_first(&mut self, count: usize) -> Option<machine::Id> {
+    fn mask_of_first(&mut self, count: usize) -> Option<Id> {
         (count < self.lanes).then(|| self.first_lanes(count))
     }
 
     /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
-    pub(super) fn load_every_second(&mut self, access: Access, width: u8) -> Option<Lanes> {
+    pub(super) fn load_every_second(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
         if width != 4 || self.lanes < 8 {
             return None;
         }
@@ -56,7 +58,7 @@ impl Selector<'_> {
             .map_or(2 * self.lanes - 1, |few| 2 * few - 1);
         let mut loaded = Vec::with_capacity(self.parts);
         for part in 0..self.parts as i32 {
-            let mut halves: Vec<Lanes> = Vec::with_capacity(2);
+            let mut halves: Vec<RegisterGroup> = Vec::with_capacity(2);
             for word in [0, lanes - 1] {
                 // The second has nothing of a short row.
                 let left = words.checked_sub(word as usize).filter(|left| *left > 0);
@@ -76,38 +78,43 @@ impl Selector<'_> {
                     offset: access.offset.checked_add(8 * lanes * part + 4 * word)?,
                     ..access
                 });
-                halves.push(Lanes::new(vec![self.give(i, Class::Vector)], 4));
+                halves.push(RegisterGroup::new(vec![self.give(i, Class::Vector)], 4));
             }
             loaded.extend(self.even_words(&halves[0], &halves[1], bytes).parts);
         }
-        Some(Lanes::new(loaded, 4))
+        Some(RegisterGroup::new(loaded, 4))
     }
 
     /// The even words of `low`, then the odd ones of `high`.
-    fn even_words(&mut self, low: &Lanes, high: &Lanes, bytes: u8) -> Lanes {
+    fn even_words(
+        &mut self,
+        low: &RegisterGroup,
+        high: &RegisterGroup,
+        bytes: u8,
+    ) -> RegisterGroup {
         // By units of 128 bits, which are then put in order.
         let mixed = self.three(opcodes::SHUFFLE_TWO, low, high, Some(0xd8));
         if bytes == 64 {
             let order = self.selected.broadcast(Broadcast {
-                source: Source::Whole(&EVEN_THEN_ODD),
+                source: BroadcastSource::Whole(&EVEN_THEN_ODD),
                 width: 64,
             });
-            let order = Lanes::new(vec![order], 4);
+            let order = RegisterGroup::new(vec![order], 4);
             return self.three(opcodes::SHUFFLE_BY, &order, &mixed, None);
         }
-        let mut i = instruction(Form::Two, opcodes::SHUFFLE_HALVES, 32);
+        let mut i = instruction(Form::Rm, opcodes::SHUFFLE_HALVES, 32);
         i.immediate = Some(0xd8);
-        Lanes::new(self.each(i, Class::Vector, &[&mixed]), 4)
+        RegisterGroup::new(self.each(i, Class::Vector, &[&mixed]), 4)
     }
 
-    pub(super) fn load_uniform(&mut self, access: Access, width: u8) -> Lanes {
+    pub(super) fn load_uniform(&mut self, access: Access, width: u8) -> RegisterGroup {
         let op = opcodes::broadcast(width, self.target);
         let mut i = instruction(Form::Load, op, self.bytes(width));
         i.access = Some(Access { step: 0, ..access });
-        Lanes::new(vec![self.give(i, Class::Vector)], width)
+        RegisterGroup::new(vec![self.give(i, Class::Vector)], width)
     }
 
-    pub(super) fn store(&mut self, access: Access, value: &Lanes, width: u8) -> Option<()> {
+    pub(super) fn store(&mut self, access: Access, value: &RegisterGroup, width: u8) -> Option<()> {
         let total = (self.lanes * usize::from(width)) as u8;
         let few = self.program.few;
         let least = if few.is_some() { 16 } else { 4 };
@@ -163,7 +170,7 @@ impl Selector<'_> {
         Some(())
     }
 
-    pub(super) fn gather(&mut self, gather: Gather, width: u8) -> Option<Lanes> {
+    pub(super) fn gather(&mut self, gather: Gather, width: u8) -> Option<RegisterGroup> {
         let mut parts: Vec<Operand> = Vec::with_capacity(self.parts);
         for part in 0..self.parts {
             let lookup = Lookup {
@@ -176,6 +183,6 @@ impl Selector<'_> {
             i.access = Some(gather.access);
             parts.push(self.give(i, Class::Vector));
         }
-        Some(Lanes::new(parts, width))
+        Some(RegisterGroup::new(parts, width))
     }
 }

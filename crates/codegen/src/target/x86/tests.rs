@@ -27,7 +27,7 @@ const BROADCAST: Opcode = opcode(1, 2, false, 0x58);
 
 fn at(base: u8, scale: u8, offset: i32) -> Memory {
     Memory::At {
-        base: General(base),
+        base: Gpr(base),
         scale,
         offset,
     }
@@ -37,13 +37,13 @@ fn at(base: u8, scale: u8, offset: i32) -> Memory {
 fn registers_of_every_number() {
     let found = text(|code| {
         for (a, b, c) in [(0, 1, 2), (15, 8, 7), (31, 16, 9), (9, 24, 31)] {
-            code.evex(ADD, 64, a, b, Last::Register(c), Extra::default());
+            code.evex(ADD, 64, a, b, RmOperand::Register(c), Modifiers::default());
         }
-        code.evex(ADD, 16, 1, 2, Last::Register(3), Extra::default());
+        code.evex(ADD, 16, 1, 2, RmOperand::Register(3), Modifiers::default());
         for (a, b, c) in [(0, 1, 2), (15, 8, 7), (7, 15, 9)] {
-            code.vex(ADD, 32, a, b, Last::Register(c), None);
+            code.vex(ADD, 32, a, b, RmOperand::Register(c), None);
         }
-        code.vex(ADD, 16, 1, 2, Last::Register(3), None);
+        code.vex(ADD, 16, 1, 2, RmOperand::Register(3), None);
     });
     let expected = [
         "vaddps zmm0,zmm1,zmm2",
@@ -61,40 +61,47 @@ fn registers_of_every_number() {
 
 #[test]
 fn operands_in_memory() {
-    let masked = Extra {
+    let masked = Modifiers {
         mask: 3,
         zeroing: true,
         immediate: None,
     };
     let found = text(|code| {
-        code.evex(ADD, 64, 1, 2, Last::Memory(at(3, 4, 0)), Extra::default());
-        code.evex(ADD, 64, 1, 2, Last::Memory(at(13, 8, 64)), masked);
         code.evex(
             ADD,
             64,
             1,
             2,
-            Last::Broadcast(at(12, 0, 4)),
-            Extra::default(),
+            RmOperand::Memory(at(3, 4, 0)),
+            Modifiers::default(),
+        );
+        code.evex(ADD, 64, 1, 2, RmOperand::Memory(at(13, 8, 64)), masked);
+        code.evex(
+            ADD,
+            64,
+            1,
+            2,
+            RmOperand::Broadcast(at(12, 0, 4)),
+            Modifiers::default(),
         );
         code.evex(
             ADD,
             32,
             1,
             2,
-            Last::Broadcast(at(7, 0, 0)),
-            Extra::default(),
+            RmOperand::Broadcast(at(7, 0, 0)),
+            Modifiers::default(),
         );
         code.evex(
             BROADCAST,
             64,
             30,
             0,
-            Last::Memory(at(5, 0, 0)),
-            Extra::default(),
+            RmOperand::Memory(at(5, 0, 0)),
+            Modifiers::default(),
         );
-        code.vex(ADD, 32, 1, 2, Last::Memory(at(12, 1, -8)), None);
-        code.vex(ADD, 32, 1, 2, Last::Memory(at(4, 0, 8)), None);
+        code.vex(ADD, 32, 1, 2, RmOperand::Memory(at(12, 1, -8)), None);
+        code.vex(ADD, 32, 1, 2, RmOperand::Memory(at(4, 0, 8)), None);
     });
     let expected = [
         "vaddps zmm1,zmm2,[rbx+rax*4]",
@@ -111,32 +118,32 @@ fn operands_in_memory() {
 #[test]
 fn indices_and_what_lies_where_they_say() {
     let indexed = |base, scale, offset| Memory::Indexed {
-        base: General(base),
-        index: General(1),
+        base: Gpr(base),
+        index: Gpr(1),
         scale,
         offset,
     };
     let found = text(|code| {
-        code.load(General(6), General(2), 60);
-        code.copy_lower_half(General(1), General(6));
-        code.copy_lower_half(General(9), General(12));
-        code.take_upper_half(General(6));
-        code.load(General(1), General(13), 8);
-        code.address(General(2), at(9, 8, 64));
-        code.address(General(6), indexed(15, 1, 0));
+        code.load(Gpr(6), Gpr(2), 60);
+        code.copy_lower_half(Gpr(1), Gpr(6));
+        code.copy_lower_half(Gpr(9), Gpr(12));
+        code.take_upper_half(Gpr(6));
+        code.load(Gpr(1), Gpr(13), 8);
+        code.address(Gpr(2), at(9, 8, 64));
+        code.address(Gpr(6), indexed(15, 1, 0));
         code.prefetch(at(9, 0, 4096));
-        code.multiply(General(1), 64);
-        code.multiply(General(1), 3980);
-        code.multiply(General(10), -3);
+        code.multiply(Gpr(1), 64);
+        code.multiply(Gpr(1), 3980);
+        code.multiply(Gpr(10), -3);
         code.evex(
             ADD,
             16,
             17,
             2,
-            Last::Memory(indexed(6, 4, 12)),
-            Extra::default(),
+            RmOperand::Memory(indexed(6, 4, 12)),
+            Modifiers::default(),
         );
-        code.vex(ADD, 16, 1, 2, Last::Memory(indexed(13, 8, 0)), None);
+        code.vex(ADD, 16, 1, 2, RmOperand::Memory(indexed(13, 8, 0)), None);
         code.add(RSP, -128);
     });
     let expected = [
@@ -161,18 +168,18 @@ fn indices_and_what_lies_where_they_say() {
 #[test]
 fn loops_and_what_they_count() {
     let found = text(|code| {
-        code.push(General(12));
-        code.load(General(9), RDI, 16);
+        code.push(Gpr(12));
+        code.load(Gpr(9), RDI, 16);
         code.set(RAX, 0);
         let top = code.here();
-        code.add(General(9), 1000);
+        code.add(Gpr(9), 1000);
         code.add(RAX, -1);
         code.compare(RAX, 7);
-        code.compare_with(RAX, General(9));
-        code.copy(General(10), RAX);
+        code.compare_with(RAX, Gpr(9));
+        code.copy(Gpr(10), RAX);
         code.jump_if(Condition::LessOrEqual, top);
         code.jump(top);
-        code.pop(General(12));
+        code.pop(Gpr(12));
         code.clear_upper();
         code.ret();
     });
@@ -197,7 +204,7 @@ fn loops_and_what_they_count() {
 #[test]
 fn constants_lie_behind_the_code() {
     let mut code = Assembler::default();
-    code.vex(ADD, 32, 1, 2, Last::Memory(Memory::Pool(32)), None);
+    code.vex(ADD, 32, 1, 2, RmOperand::Memory(Memory::Pool(32)), None);
     code.ret();
     let bytes = code.finish(&[7; 64]).unwrap();
     assert_eq!(bytes.len(), 128);
@@ -208,7 +215,7 @@ fn constants_lie_behind_the_code() {
 #[test]
 fn divisions_that_leave_nothing() {
     for by in [1u32, 2, 3, 6, 7, 12, 31, 100, 255] {
-        let found = text(|code| code.divide_exactly(General(9), by, 1 << 30));
+        let found = text(|code| code.divide_exactly(Gpr(9), by, 1 << 30));
         let operand = |text: &str| text.rsplit_once(',').unwrap().1.to_owned();
         assert!(found[0].starts_with("imul r9d,"), "{found:?}");
         let times = operand(&found[0]);
@@ -227,10 +234,10 @@ fn divisions_that_leave_nothing() {
 }
 
 /// `out[l] = left[l] + right[l]` for eight elements, as a program that a test may spoil.
-fn sum() -> Program {
-    let mut program = Program {
+fn sum() -> MachineProgram {
+    let mut program = MachineProgram {
         pointers: vec![0, 1, 2],
-        ..Program::default()
+        ..MachineProgram::default()
     };
     let [a, b] = [0, 1].map(|pointer| {
         let to = program.value(Class::Vector);
@@ -241,13 +248,13 @@ fn sum() -> Program {
             step: 4,
             offset: 0,
         });
-        program.steps.push(Step::Do(load));
+        program.steps.push(MachineStep::Do(load));
         Some(Operand::Value(to))
     });
-    let mut add = whole(Form::Three, ADD);
+    let mut add = whole(Form::Rvm, ADD);
     add.from = [a, b, None];
     add.to = Some(program.value(Class::Vector));
-    program.steps.push(Step::Do(add));
+    program.steps.push(MachineStep::Do(add));
     let mut store = whole(Form::Store, STORE);
     store.from[0] = add.to.map(Operand::Value);
     store.access = Some(Access {
@@ -255,37 +262,42 @@ fn sum() -> Program {
         step: 4,
         offset: 0,
     });
-    program.steps.push(Step::Do(store));
+    program.steps.push(MachineStep::Do(store));
     program
 }
 
 const LOAD: Opcode = opcode(0, 1, false, 0x10);
 const STORE: Opcode = opcode(0, 1, false, 0x11);
 
-fn whole(form: Form, op: Opcode) -> Instruction {
+fn whole(form: Form, op: Opcode) -> MachineInstruction {
     instruction(form, op, 32)
 }
 
 /// The instruction of that number in a program without loops.
-fn at_step(program: &mut Program, number: usize) -> &mut Instruction {
+fn at_step(program: &mut MachineProgram, number: usize) -> &mut MachineInstruction {
     match &mut program.steps[number] {
-        Step::Do(instruction) => instruction,
-        Step::Loop { .. } => panic!("step {number} is a loop"),
+        MachineStep::Do(instruction) => instruction,
+        MachineStep::Loop { .. } => panic!("step {number} is a loop"),
     }
 }
 
-fn in_loop(mut program: Program, trips: TripCount, moves: Vec<(u32, i32)>) -> Program {
+fn in_loop(
+    mut program: MachineProgram,
+    trips: TripCount,
+    moves: Vec<(u32, i32)>,
+) -> MachineProgram {
     let body = std::mem::take(&mut program.steps);
-    program.steps = vec![Step::Loop { trips, moves, body }];
+    program.steps = vec![MachineStep::Loop { trips, moves, body }];
     program
 }
 
 #[test]
 fn what_has_no_encoding_is_refused() {
     let targets = [Target::Avx2, Target::Avx512];
-    let assembles = |program: &Program| targets.map(|target| assemble(program, target).is_some());
+    let assembles =
+        |program: &MachineProgram| targets.map(|target| assemble(program, target).is_some());
     assert_eq!(assembles(&sum()), [true, true]);
-    type Spoil = fn(&mut Program);
+    type Spoil = fn(&mut MachineProgram);
     let spoiled: [(&str, Spoil); 10] = [
         ("an unknown pointer", |p| {
             at_step(p, 0).access.as_mut().unwrap().pointer = 7;
@@ -303,7 +315,7 @@ fn what_has_no_encoding_is_refused() {
         ("a value that there is not", |p| {
             at_step(p, 3).from[0] = Some(Operand::Broadcast(0));
             p.broadcasts.push(Broadcast {
-                source: Source::Argument(u32::MAX),
+                source: BroadcastSource::Argument(u32::MAX),
                 width: 4,
             });
         }),
@@ -355,7 +367,7 @@ fn loops_beyond_32_bits_are_refused() {
 #[test]
 fn more_registers_than_there_are_is_refused() {
     // Each value is still needed when the last is there.
-    let mut program = Program::default();
+    let mut program = MachineProgram::default();
     program.pointers.push(0);
     let access = Access {
         pointer: 0,
@@ -371,7 +383,7 @@ fn more_registers_than_there_are_is_refused() {
                 Form::Load => i.to = Some(*value),
                 _ => i.from[0] = Some(Operand::Value(*value)),
             }
-            program.steps.push(Step::Do(i));
+            program.steps.push(MachineStep::Do(i));
         }
     }
     for target in [Target::Avx2, Target::Avx512] {
@@ -383,7 +395,7 @@ fn more_registers_than_there_are_is_refused() {
 fn a_division_of_large_numbers_is_refused() {
     for (most, fits) in [(i64::from(i32::MAX), true), (1 << 31, false)] {
         let mut code = Assembler::default();
-        code.divide_exactly(General(1), 3, most);
+        code.divide_exactly(Gpr(1), 3, most);
         assert_eq!(code.finish(&[]).is_some(), fits);
     }
 }
@@ -395,15 +407,29 @@ fn registers_and_scales_that_there_are_not_are_refused() {
         emit(&mut code);
         code.finish(&[]).is_none()
     };
-    let plain = Extra::default();
-    assert!(refused(&|c| c.vex(ADD, 32, 16, 0, Last::Register(1), None)));
-    assert!(refused(&|c| c.vex(ADD, 64, 1, 0, Last::Register(1), None)));
+    let plain = Modifiers::default();
+    assert!(refused(&|c| c.vex(
+        ADD,
+        32,
+        16,
+        0,
+        RmOperand::Register(1),
+        None
+    )));
+    assert!(refused(&|c| c.vex(
+        ADD,
+        64,
+        1,
+        0,
+        RmOperand::Register(1),
+        None
+    )));
     assert!(refused(&|c| c.evex(
         ADD,
         64,
         1,
         32,
-        Last::Register(1),
+        RmOperand::Register(1),
         plain
     )));
     assert!(refused(&|c| c.vex(
@@ -411,22 +437,22 @@ fn registers_and_scales_that_there_are_not_are_refused() {
         32,
         1,
         0,
-        Last::Memory(at(1, 3, 0)),
+        RmOperand::Memory(at(1, 3, 0)),
         None
     )));
     let by_stack = Memory::Indexed {
-        base: General(1),
+        base: Gpr(1),
         index: RSP,
         scale: 1,
         offset: 0,
     };
-    assert!(refused(&|c| c.address(General(1), by_stack)));
+    assert!(refused(&|c| c.address(Gpr(1), by_stack)));
     assert!(refused(&|c| c.vex(
         ADD,
         32,
         1,
         0,
-        Last::Memory(Memory::Pool(0)),
+        RmOperand::Memory(Memory::Pool(0)),
         None
     )));
     assert!(refused(&|c| {
