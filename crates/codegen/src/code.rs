@@ -11,8 +11,8 @@ use vinelift_nest::{Fault, ParallelChunks, SiteId};
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
 pub struct Code {
     entries: Vec<Entry>,
-    /// What the entries' addresses point into.
-    _memory: Memory,
+    /// The memory that the entries' addresses point into.
+    _memory: CodeMemory,
 }
 
 /// Why a kernel ended before all was done.
@@ -31,7 +31,7 @@ pub struct Pointer(pub *mut u8);
 
 // SAFETY: it is an address; only unsafe code can reach what is there.
 unsafe impl Send for Pointer {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives the address, which is a copy of plain data.
 unsafe impl Sync for Pointer {}
 
 /// One kernel.
@@ -60,12 +60,13 @@ type Kernel = unsafe extern "C" fn(
 // is immutable, and kernels keep all their state in registers, on the stack of the thread that
 // calls, and in the buffers and scratch memory that the caller vouches for.
 unsafe impl Send for Code {}
-// SAFETY: as above; a shared reference gives access to immutable code and strings only.
+// SAFETY: a shared reference gives access to immutable code and strings only, and kernels that run at the same time
+// share nothing but the buffers, which their callers vouch for.
 unsafe impl Sync for Code {}
 
 impl Code {
     /// `entries` point into `memory`.
-    pub(crate) fn new(memory: Memory, entries: Vec<Entry>) -> Code {
+    pub(crate) fn new(memory: CodeMemory, entries: Vec<Entry>) -> Code {
         Code {
             entries,
             _memory: memory,
@@ -114,7 +115,7 @@ impl Code {
     ///
     /// # Safety
     ///
-    /// That of [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile. `scratch` is
+    /// As for [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile. `scratch` is
     /// valid for writes of [`Code::scratch_bytes`] bytes, which hold initialised bytes, belong to no buffer and
     /// are used by nobody else meanwhile.
     ///
@@ -184,7 +185,7 @@ impl Code {
         self.entries[kernel].scratch
     }
 
-    /// What the kernel looked like on its way, if [`capture_text`](crate::Options) asked for it.
+    /// The text of the kernel at each step of its way, if [`capture_text`](crate::Options) asked for it.
     ///
     /// # Panics
     ///
@@ -204,11 +205,11 @@ impl Code {
 }
 
 /// A module that frees its memory; by itself one leaks it, for fear of dangling function pointers.
-pub(crate) struct Memory(ManuallyDrop<JITModule>);
+pub(crate) struct CodeMemory(ManuallyDrop<JITModule>);
 
-impl Memory {
-    pub(crate) fn new(module: JITModule) -> Memory {
-        Memory(ManuallyDrop::new(module))
+impl CodeMemory {
+    pub(crate) fn new(module: JITModule) -> CodeMemory {
+        CodeMemory(ManuallyDrop::new(module))
     }
 
     pub(crate) fn module(&mut self) -> &mut JITModule {
@@ -216,7 +217,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for CodeMemory {
     fn drop(&mut self) {
         // SAFETY: the module is taken once, here.
         let module = unsafe { ManuallyDrop::take(&mut self.0) };

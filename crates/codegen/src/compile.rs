@@ -1,10 +1,10 @@
 //! From nests to code: legalise, verify, emit and compile in parallel, then link in one place.
 
-use crate::code::{Code, Entry, Memory};
+use crate::code::{Code, CodeMemory, Entry};
 use crate::emit;
-use crate::error::CodegenError;
-use crate::strip::Target;
+use crate::error::{CodegenError, refused};
 use crate::support;
+use crate::target::Target;
 use crate::text::{self, KernelText};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_nest::{Nest, ParallelChunks, Role, compiler_threads};
 
-/// What to do besides compiling.
+/// Options of compiling.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Keep what each kernel looks like on its way ([`Code::text`]).
@@ -110,18 +110,18 @@ impl Compiler {
         let mut builder =
             JITBuilder::with_isa(self.isa.clone(), cranelift_module::default_libcall_names());
         support::define(&mut builder);
-        let mut memory = Memory::new(JITModule::new(builder));
+        let mut memory = CodeMemory::new(JITModule::new(builder));
         let tables = define_tables(memory.module(), &nests)?;
         let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
-        let strips = declare_strips(memory.module(), &nests)?;
+        let loops = declare_loops(memory.module(), &nests)?;
         let job = |kernel: usize| Job {
             kernel,
             nest: &nests[kernel],
             original: kernels[kernel],
             around: emit::Around {
                 tables: &tables[kernel],
-                strip_functions: &strips[kernel],
+                loop_functions: &loops[kernel],
                 support,
                 isa: &*self.isa,
                 target: options.vectors.target(),
@@ -250,12 +250,9 @@ fn profiled_name(kernel: usize, nest: &Nest) -> String {
     format!("kernel{kernel} {layer}")
 }
 
-/// A function for each stage, which is defined if the stage has a strip.
-fn declare_strips(
-    module: &mut JITModule,
-    nests: &[Nest],
-) -> Result<Vec<Vec<FuncId>>, CodegenError> {
-    let signature = emit::strip_signature();
+/// A function for each stage, which is defined if the stage has a vector loop.
+fn declare_loops(module: &mut JITModule, nests: &[Nest]) -> Result<Vec<Vec<FuncId>>, CodegenError> {
+    let signature = emit::loop_signature();
     let of = |(kernel, nest): (usize, &Nest)| {
         let name = profiled_name(kernel, nest);
         let mut declare = |stage: usize| {
@@ -280,7 +277,7 @@ struct Job<'a> {
 }
 
 struct Compiled {
-    strips: Vec<emit::Strip>,
+    loop_codes: Vec<emit::LoopCode>,
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
@@ -291,7 +288,7 @@ struct Compiled {
 
 impl Compiled {
     fn size(&self) -> usize {
-        self.bytes.len() + self.strips.iter().map(|s| s.bytes.len()).sum::<usize>()
+        self.bytes.len() + self.loop_codes.iter().map(|s| s.bytes.len()).sum::<usize>()
     }
 }
 
@@ -329,7 +326,7 @@ impl Job<'_> {
             nest: self.original,
             runs: &emitted.runs,
             notes: &emitted.notes,
-            strips: &emitted.strips,
+            loop_codes: &emitted.loop_codes,
         };
         let clif = capture.then(|| text::clif(&origin, &context.func));
         if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
@@ -358,7 +355,7 @@ impl Job<'_> {
             )));
         }
         Ok(Compiled {
-            strips: emitted.strips,
+            loop_codes: emitted.loop_codes,
             bytes,
             align,
             relocations,
@@ -378,7 +375,7 @@ fn call_out(relocation: &ModuleReloc) -> Option<ir::LibCall> {
 }
 
 fn link(
-    mut memory: Memory,
+    mut memory: CodeMemory,
     functions: &[FuncId],
     compiled: Vec<Compiled>,
 ) -> Result<Code, CodegenError> {
@@ -392,9 +389,9 @@ fn link(
         module
             .define_function_bytes(function, c.align, &c.bytes, &c.relocations)
             .map_err(no_memory)?;
-        for strip in &c.strips {
+        for code in &c.loop_codes {
             module
-                .define_function_bytes(strip.function, 64, &strip.bytes, &[])
+                .define_function_bytes(code.function, 64, &code.bytes, &[])
                 .map_err(no_memory)?;
         }
     }
@@ -413,24 +410,10 @@ fn link(
     Ok(Code::new(memory, entries))
 }
 
-/// What the module says to a definition of `bytes` bytes for a kernel.
-pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
-    match e {
-        ModuleError::Allocation { err } => CodegenError::Memory {
-            bytes,
-            message: err.to_string(),
-        },
-        e => CodegenError::Cranelift {
-            kernel,
-            message: e.to_string(),
-        },
-    }
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use crate::Pointer;
+    use crate::code::Pointer;
     use vinelift_nest::{Binary, Scalar, build::zero};
     use vinelift_tensor::ElementType::F32;
 

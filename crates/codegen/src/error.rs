@@ -1,4 +1,6 @@
-//! What can go wrong while compiling.
+//! Why nests do not become code.
+
+use cranelift_module::ModuleError;
 
 /// Why nests did not become code. `kernel` counts the nests handed to
 /// [`Compiler::compile`](crate::Compiler::compile).
@@ -12,7 +14,7 @@ pub enum CodegenError {
     NotVerified {
         /// Which nest.
         kernel: usize,
-        /// What the verifier found.
+        /// The verifier's errors.
         errors: String,
     },
     /// Our fault: a scalar that should have been replaced by primitives reached the emitter.
@@ -36,7 +38,7 @@ pub enum CodegenError {
     Cranelift {
         /// Which nest.
         kernel: usize,
-        /// What Cranelift said.
+        /// Cranelift's error.
         message: String,
     },
     /// Nobody's fault: whoever asked no longer wants the code.
@@ -47,7 +49,21 @@ pub enum CodegenError {
     Memory {
         /// How much was asked for.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         message: String,
     },
+}
+
+/// The error for a definition of `bytes` bytes for a kernel that the module refuses.
+pub(crate) fn refused(kernel: usize, bytes: usize, e: ModuleError) -> CodegenError {
+    match e {
+        ModuleError::Allocation { err } => CodegenError::Memory {
+            bytes,
+            message: err.to_string(),
+        },
+        e => CodegenError::Cranelift {
+            kernel,
+            message: e.to_string(),
+        },
+    }
 }

@@ -22,13 +22,13 @@
 //! # Ok::<(), vinelift_codegen::CodegenError>(())
 //! ```
 //!
-//! What touches nearly every element runs by vectors: of 128 bits through Cranelift, and as wide as
-//! the machine has them in strips, which are assembled here ([`Vectors`] limits that).
+//! Stages that touch nearly every element run by vectors: of 128 bits through Cranelift, and as wide as
+//! the machine has them in vector loops, which are assembled here ([`Vectors`] limits that).
 //!
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
 //!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
-//! * a kernel never traps and calls nothing but the strips that belong to it and what copies and clears
+//! * a kernel never traps and calls nothing but the vector loops that belong to it and what copies and clears
 //!   memory: what can go wrong ends it with a
 //!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
 //!   zero, shifts by too much, casts out of range) is settled by instructions around it;
@@ -39,13 +39,16 @@
 //! caller of [`Code::run`] vouches for the buffers; and the memory that holds the machine code lives
 //! exactly as long as the [`Code`] that is borrowed to run it.
 
+mod analysis;
 mod code;
 mod compile;
 mod emit;
 mod error;
-mod strip;
 mod support;
+mod target;
 mod text;
+mod vector_ir;
+mod vectorize;
 
 pub use code::{Code, Interrupt, Pointer};
 pub use compile::{Compiler, Options, Vectors};

@@ -1,9 +1,8 @@
 //! The functions that kernels call: long copies are best left to those who know the machine, and some
 //! machines have no instruction for a fused multiply-add.
 
-use crate::CodegenError;
-use crate::compile::refused;
 use crate::emit::Support;
+use crate::error::{CodegenError, refused};
 use cranelift_codegen::ir::{AbiParam, LibCall, types};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};

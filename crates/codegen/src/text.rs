@@ -1,13 +1,14 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
-use crate::emit::{Runs, Strip};
+use crate::analysis::legality::Runs;
+use crate::emit::{LoopCode, source_location};
 use cranelift_codegen::CompiledCode;
-use cranelift_codegen::ir::{Function, SourceLoc};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
 use std::fmt::Write;
 use vinelift_nest::Nest;
 
-/// What a kernel looked like on its way.
+/// The text of a kernel at each step of its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelText {
     /// Cranelift's intermediate code as emitted; `@0001` in its margin marks stage 0.
@@ -18,34 +19,34 @@ pub struct KernelText {
     pub asm: String,
 }
 
-/// The source location of a stage's instructions; that of the stage after the last is the return.
-pub(crate) fn location(stage: usize) -> SourceLoc {
-    SourceLoc::new(stage as u32 + 1)
-}
-
-/// What a kernel came from.
+/// The nest that a kernel came from, and how it runs.
 pub(crate) struct Origin<'a> {
     /// As it was handed in: what the functions in it become is too long to read.
     pub(crate) nest: &'a Nest,
     /// How each stage runs.
     pub(crate) runs: &'a [Runs],
-    /// What is to be said of that besides.
+    /// Notes on that.
     pub(crate) notes: &'a [String],
-    /// The strips that the kernel calls.
-    pub(crate) strips: &'a [Strip],
+    /// The vector loops that the kernel calls.
+    pub(crate) loop_codes: &'a [LoopCode],
 }
 
 pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
     let mut text = String::new();
     for stage in 0..origin.nest.stages.len() {
-        let _ = writeln!(text, "; {} {}", location(stage), origin.heading(stage));
+        let _ = writeln!(
+            text,
+            "; {} {}",
+            source_location(stage),
+            origin.heading(stage)
+        );
     }
     let _ = write!(text, "{}", func.display());
     text
 }
 
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
-/// optimiser made up belong to no stage and stay where they are. Strips follow the kernel that calls them.
+/// optimiser made up belong to no stage and stay where they are. Vector loops follow the kernel that calls them.
 pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn TargetIsa) -> String {
     let ranges = code.buffer.get_srclocs_sorted();
     // Every block ends with an instruction that has a location; constants follow the last.
@@ -69,9 +70,9 @@ pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn Targe
         }
         let _ = writeln!(text, "{at:6x}  {line}");
     }
-    for strip in origin.strips {
-        let _ = writeln!(text, "; strip of {}", origin.heading(strip.stage));
-        for (at, line) in disassembly::instructions(&strip.bytes[..strip.code], isa.name()) {
+    for code in origin.loop_codes {
+        let _ = writeln!(text, "; vector loop of {}", origin.heading(code.stage));
+        for (at, line) in disassembly::instructions(&code.bytes[..code.code], isa.name()) {
             let _ = writeln!(text, "{at:6x}  {line}");
         }
     }

@@ -65,7 +65,7 @@ fn case(choices: &mut Choices) -> Case {
     };
     shape.push(dims.len());
     let indices = nest.buffer("indices", index_ty, &shape, Role::Input);
-    // What the data have besides: the row, the column, or nothing.
+    // The other axes of the data: the row, the column, or none.
     let with_row = choices.below(2) == 0;
     let with_column = by_row || choices.below(2) == 0;
     let row_last = with_row && choices.below(3) == 0;
@@ -242,7 +242,7 @@ fn every_way_gives_what_the_interpreter_gives() {
         }
     }
     let ways: Vec<(&str, usize)> = WAYS.into_iter().zip(met).collect();
-    let least = match strips() {
+    let least = match vector_loops() {
         [_, true] => WAYS.len(),
         // Without those of many lanes.
         [true, _] => WAYS.len() - 2,
@@ -251,8 +251,8 @@ fn every_way_gives_what_the_interpreter_gives() {
     assert!(met.iter().filter(|n| **n > 0).count() >= least, "{ways:?}");
 }
 
-/// Whether this machine has strips of 256 bits, and of 512.
-fn strips() -> [bool; 2] {
+/// Whether this machine has vector loops of 256 bits, and of 512.
+fn vector_loops() -> [bool; 2] {
     #[cfg(target_arch = "x86_64")]
     return [
         std::arch::is_x86_feature_detected!("avx2"),
@@ -302,7 +302,7 @@ fn columns_in_blocks() {
     columns([1, 4100, 40], 1030, [F32, I32], "16 columns at a time:");
 }
 
-/// So many that they are packed first: because the data are large, or most rows are led to more than once.
+/// Enough columns that they are packed first: because the data are large, or most rows are led to more than once.
 #[test]
 fn columns_that_are_packed() {
     let large = "64 columns at a time, packed";
@@ -335,7 +335,7 @@ fn columns(shape: [usize; 3], outer: usize, [ty, index_ty]: [ElementType; 2], he
         }
     });
     let found = headings(&nest);
-    assert!(found.contains(heading) || !strips()[0], "{found}");
+    assert!(found.contains(heading) || !vector_loops()[0], "{found}");
     let of_data: Vec<u8> = (0..batch * rows * columns)
         .flat_map(|k| little_endian((k % 1009) as i64, ty))
         .collect();
@@ -407,7 +407,7 @@ fn few_columns(columns: usize, ty: ElementType, data_ty: ElementType, by_row: bo
     let good: Vec<i64> = (0..count).map(|k| (k * 7919 % EXTENT) as i64).collect();
     let heading = headings(&nest);
     let on = |bits: usize| heading.contains(&format!("on {bits} bits, indices checked"));
-    let is_wide = match strips() {
+    let is_wide = match vector_loops() {
         [_, true] => on(512),
         [is_there, _] => on(256) || !is_there,
     };
@@ -492,7 +492,7 @@ fn indices_from_a_table() {
             }
         }
     }
-    assert!(known > 0 || !strips()[0]);
+    assert!(known > 0 || !vector_loops()[0]);
 }
 
 /// Rows that stay in registers, whole ones or not, by indices of both widths, of which one may be wrong or from the
@@ -531,7 +531,10 @@ fn short_row(extent: usize, points: usize, ty: ElementType, data_ty: ElementType
     let heading = headings(&nest);
     let stays = heading.contains("rows in registers");
     // Wider vectors do not all permute bytes.
-    assert!(stays || !strips()[0] || strips()[1], "{extent}: {heading}");
+    assert!(
+        stays || !vector_loops()[0] || vector_loops()[1],
+        "{extent}: {heading}"
+    );
     let of_data: Vec<u8> = (0..ROWS * extent)
         .flat_map(|k| little_endian(k as i64, data_ty))
         .collect();

@@ -32,7 +32,7 @@ fn check_gather<T: Number>(index: i128, convert: fn(i128) -> T) {
     let data: Vec<i32> = (10..15).collect();
     let found = bytes(&[convert(1), convert(index)]);
     let signed = T::TY.is_signed_integer();
-    // What the type holds, which is what counts.
+    // The values that the type holds count.
     let mut wide = [if signed && found[found.len() - 1] & 128 != 0 {
         255
     } else {

@@ -1,67 +1,13 @@
 //! Where an element lies: the indices of all dims as one sum.
 
-use super::{Binding, Emitter};
+use super::emitter::Emitter;
+use super::state::Binding;
+use crate::analysis::linear::Linear;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use vinelift_nest::{Binary, BufferId, Kind, Scalar, row_major};
-
-/// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
-/// taken apart and put together again freely.
-pub(super) struct Linear<'n> {
-    terms: Vec<(&'n Scalar, i64)>,
-    constant: i64,
-    /// The panel that it is counted from, if that is not where the buffer begins.
-    panel: Option<usize>,
-}
-
-/// Steps taken to take one index apart; what is left then is computed as it stands.
-const MOST_STEPS: usize = 256;
-
-impl<'n> Linear<'n> {
-    /// What must be computed first, in order of evaluation.
-    pub(super) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
-        self.terms.iter().map(|(leaf, _)| *leaf)
-    }
-
-    /// The leaves with their coefficients.
-    pub(super) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, i64)> + use<'_, 'n> {
-        self.terms.iter().copied()
-    }
-
-    pub(super) fn constant(&self) -> i64 {
-        self.constant
-    }
-
-    /// The panel that it is counted from.
-    pub(super) fn panel(&self) -> Option<usize> {
-        self.panel
-    }
-
-    /// The sum without its constant.
-    pub(super) fn at_zero(mut self) -> Linear<'n> {
-        self.constant = 0;
-        self
-    }
-
-    /// The sum without the leaves that are `other`.
-    pub(super) fn without(mut self, other: impl Fn(&Scalar) -> bool) -> Linear<'n> {
-        self.terms.retain(|(leaf, _)| !other(leaf));
-        self
-    }
-
-    fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
-        let same = |known: &Scalar| match (known.kind(), leaf.kind()) {
-            (Kind::Axis(a), Kind::Axis(b)) => a == b,
-            _ => known.address() == leaf.address(),
-        };
-        match self.terms.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, known)) => *known = known.wrapping_add(coefficient),
-            None => self.terms.push((leaf, coefficient)),
-        }
-    }
-}
+use vinelift_nest::{BufferId, Kind, Scalar};
 
 /// The address of an element.
-pub(super) enum Place {
+pub(crate) enum ElementAddress {
     /// Of its own bytes: `address + offset`.
     Bytes { address: Value, offset: i32 },
     /// Of one that shares bytes with others: its number, counted from `base`.
@@ -69,61 +15,18 @@ pub(super) enum Place {
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// The flat offset of `buffer[at]`, or that in the panel that it is packed in.
-    pub(super) fn linear(&self, buffer: BufferId, at: &'n [Scalar]) -> Linear<'n> {
-        let panel = self.panels.iter().position(|panel| panel.holds(at));
-        if let Some(number) = panel {
-            return Linear {
-                terms: self.panels[number].terms.to_vec(),
-                constant: 0,
-                panel,
-            };
-        }
-        let mut linear = Linear {
-            terms: Vec::new(),
-            constant: 0,
-            panel: None,
-        };
-        for (index, stride) in at.iter().zip(row_major(&self.nest.buf(buffer).shape)) {
-            let mut open = vec![(index, stride as i64)];
-            let mut steps = 0;
-            while let Some((x, factor)) = open.pop() {
-                steps += 1;
-                match x.kind() {
-                    Kind::Const(bits) => {
-                        let value = (bits.0 as i64).wrapping_mul(factor);
-                        linear.constant = linear.constant.wrapping_add(value);
-                    }
-                    Kind::Binary(Binary::Add, a, b) if steps < MOST_STEPS => {
-                        open.extend([(b, factor), (a, factor)]);
-                    }
-                    Kind::Binary(Binary::Sub, a, b) if steps < MOST_STEPS => {
-                        open.extend([(b, factor.wrapping_neg()), (a, factor)]);
-                    }
-                    Kind::Binary(Binary::Mul, a, b) => match (a.as_index(), b.as_index()) {
-                        (_, Some(k)) => open.push((a, factor.wrapping_mul(k))),
-                        (Some(k), _) => open.push((b, factor.wrapping_mul(k))),
-                        _ => linear.add(x, factor),
-                    },
-                    _ => linear.add(x, factor),
-                }
-            }
-        }
-        linear
-    }
-
     /// The address of an element whose leaves have been computed.
     ///
-    /// What depends on outer loops alone is added first, so that it can be moved out of the inner.
-    pub(super) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> Place {
-        let base = match linear.panel {
-            Some(number) => self.panels[number].base,
+    /// Terms that depend on outer loops alone are added first, so that their sum can be moved out of the inner.
+    pub(crate) fn place(&mut self, buffer: BufferId, linear: &Linear<'n>) -> ElementAddress {
+        let base = match linear.panel() {
+            Some(number) => self.panel_bases[number],
             None => self.bases[buffer.0 as usize],
         };
-        let ty = self.nest.buf(buffer).ty;
-        let mut constant = linear.constant;
-        let mut terms: Vec<(usize, Value, i64)> = Vec::with_capacity(linear.terms.len());
-        for &(leaf, coefficient) in linear.terms.iter().filter(|(_, k)| *k != 0) {
+        let ty = self.analysis.nest.buf(buffer).ty;
+        let mut constant = linear.constant();
+        let mut terms: Vec<(usize, Value, i64)> = Vec::new();
+        for (leaf, coefficient) in linear.terms().filter(|(_, k)| *k != 0) {
             let value = match leaf.kind() {
                 // Neighbours along an axis differ by a constant.
                 Kind::Axis(id) if self.axes.contains_key(id) => {
@@ -142,7 +45,7 @@ impl<'n> Emitter<'n, '_> {
                 let scaled = self.builder.ins().imul_imm_s(value, coefficient);
                 element = self.builder.ins().iadd(element, scaled);
             }
-            return Place::Packed { base, element };
+            return ElementAddress::Packed { base, element };
         }
         let size = (ty.bits() / 8) as i64;
         let mut address = base;
@@ -154,15 +57,15 @@ impl<'n> Emitter<'n, '_> {
             address = self.builder.ins().iadd(address, scaled);
         }
         let constant = constant.wrapping_mul(size);
-        // What lies behind it, up to a few registers, must have an offset too.
+        // Elements behind it, up to a few registers, must have an offset too.
         match i32::try_from(constant)
             .ok()
             .filter(|offset| *offset < i32::MAX - 256)
         {
-            Some(offset) => Place::Bytes { address, offset },
+            Some(offset) => ElementAddress::Bytes { address, offset },
             None => {
                 let address = self.builder.ins().iadd_imm_s(address, constant);
-                Place::Bytes { address, offset: 0 }
+                ElementAddress::Bytes { address, offset: 0 }
             }
         }
     }
@@ -170,6 +73,12 @@ impl<'n> Emitter<'n, '_> {
     /// The number of loops that must be open for `x` to be known.
     fn depth(&self, x: &Scalar) -> usize {
         let depth = |id| self.axes.get(id).map_or(0, |binding| binding.depth);
-        self.facts.free(x).iter().map(depth).max().unwrap_or(0)
+        self.analysis
+            .facts
+            .free(x)
+            .iter()
+            .map(depth)
+            .max()
+            .unwrap_or(0)
     }
 }

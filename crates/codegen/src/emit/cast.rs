@@ -1,6 +1,6 @@
 //! Conversions by value and by bits.
 
-use super::{Emitter, Result, no_primitive, register};
+use super::emitter::{Emitter, Result, no_primitive, register};
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, Type, Value,
     condcodes::{FloatCC, IntCC},

@@ -7,43 +7,24 @@
 //! zeros, or reports the first index that is wrong, as scalar code for the whole stage would.
 //!
 //! Where the points of a block may be done again, an index is loaded and compared when its point comes
-//! ([`Compared::WhenUsed`]); otherwise all are before the first.
+//! ([`CompareTime::WhenUsed`]); otherwise all are before the first.
 //!
 //! An index that is computed lies in `0..n` if and only if the sign of `k | (n - 1 - k)` is clear. The signs of
 //! those of a block are joined, and one branch tells whether the block needs a closer look.
 //!
 //! Indices from a table of which none is out of range are used as they are.
 
-use super::address::{Linear, Place};
-use super::loops::Turns;
-use super::scalar::Slot;
-use super::{Binding, Emitter, Result};
+use super::address::ElementAddress;
+use super::emitter::{Emitter, Result, no_primitive};
+use super::state::{Binding, Bounds, Slot};
+use crate::analysis::indices::{CheckedIndex, IndexSource};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
-use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage, Wrap};
-use vinelift_tensor::ElementType::{self, I32, I64};
-
-/// A data-dependent index that depends on the axis of a block of points.
-pub(super) struct Checked<'n> {
-    /// The wrap.
-    whole: &'n Scalar,
-    wrap: &'n Wrap,
-    source: Option<Source<'n>>,
-    /// Whether it is in range at every point.
-    is_known: bool,
-}
-
-/// Where the indices of consecutive points lie: `step` elements apart.
-struct Source<'n> {
-    buffer: BufferId,
-    ty: ElementType,
-    linear: Linear<'n>,
-    step: i64,
-}
+use vinelift_nest::{Axis, AxisId, Effects, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, I64};
 
 /// An index that has been checked for a block of points, but not for each of them.
-struct Ready<'n> {
+struct BlockIndex<'n> {
     whole: &'n Scalar,
     values: Values,
 }
@@ -57,19 +38,19 @@ enum Values {
 
 /// When the indices of a block of points are compared with their extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum CompareTime {
     /// Before the first point is done.
     Ahead,
     /// When they are used. The points before may have been done by then, and are done again if one is not in range.
     WhenUsed,
 }
 
-impl Compared {
+impl CompareTime {
     /// The last moment at which the indices of a stage may be compared that writes as it goes.
-    pub(super) fn for_stage(stage: &Stage) -> Compared {
+    pub(super) fn for_stage(stage: &Stage) -> CompareTime {
         match Effects::of_stage(stage).may_repeat() {
-            true => Compared::WhenUsed,
-            false => Compared::Ahead,
+            true => CompareTime::WhenUsed,
+            false => CompareTime::Ahead,
         }
     }
 }
@@ -96,106 +77,23 @@ impl Neighbours {
     }
 }
 
-/// More indices than this in one stage are checked one by one.
-const MOST_CHECKS: usize = 6;
-
 /// The two ways to do a block of points.
-pub(super) struct Ways<'n> {
-    ready: Vec<Ready<'n>>,
+pub(super) struct CheckedBlock<'n> {
+    ready: Vec<BlockIndex<'n>>,
     /// Where the points are done one by one.
     cold: Block,
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// The data-dependent indices of a stage that depend on `axis`, if all of those can be checked before
-    /// anything else is done for a block of points.
-    pub(super) fn checks(&self, stage: &'n Stage, axis: AxisId) -> Vec<Checked<'n>> {
-        let mut checks = Vec::new();
-        let mut seen = FxHashSet::default();
-        let mut open: Vec<(&'n Scalar, bool)> = stage.at.iter().map(|x| (x, false)).collect();
-        open.push((&stage.value, false));
-        open.reverse();
-        while let Some((x, guarded)) = open.pop() {
-            let varies = self.facts.free(x).contains(&axis);
-            if !varies || !seen.insert((x.address(), guarded)) {
-                continue;
-            }
-            let below = open.len();
-            match x.kind() {
-                Kind::Wrap(wrap) => {
-                    let fits = !guarded && self.is_plain(&wrap.index, stage, axis);
-                    if !fits || checks.len() == MOST_CHECKS {
-                        return Vec::new();
-                    }
-                    checks.push(Checked {
-                        whole: x,
-                        wrap,
-                        source: self.source(&wrap.index, axis),
-                        is_known: self.never_faults(wrap),
-                    });
-                }
-                Kind::Select(c, yes, no) => open.extend([(c, guarded), (yes, true), (no, true)]),
-                Kind::Reduce { init, body, .. } => open.extend([(init, guarded), (body, true)]),
-                _ => open.extend(x.children().map(|child| (child, guarded))),
-            }
-            open[below..].reverse();
-        }
-        checks
-    }
-
-    /// Whether an index can be evaluated for later points before earlier ones are done.
-    fn is_plain(&self, index: &Scalar, stage: &Stage, axis: AxisId) -> bool {
-        let mut open = vec![index];
-        let mut seen = FxHashSet::default();
-        while let Some(x) = open.pop() {
-            if !seen.insert(x.address()) {
-                continue;
-            }
-            match x.kind() {
-                Kind::Reduce { .. } => return false,
-                Kind::Load { buffer, .. } if *buffer == stage.target => return false,
-                Kind::Wrap(w) if !w.policy.zero && self.facts.free(x).contains(&axis) => {
-                    return false;
-                }
-                _ => open.extend(x.children()),
-            }
-        }
-        true
-    }
-
-    /// Where an index is loaded from, if that is all it is.
-    fn source(&self, index: &'n Scalar, axis: AxisId) -> Option<Source<'n>> {
-        let load = match index.kind() {
-            // Of a type that holds all values of the other, which is signed.
-            Kind::Cast(x) if index.ty() == I64 && x.ty() == I32 => x,
-            _ => index,
-        };
-        let Kind::Load { buffer, at } = load.kind() else {
-            return None;
-        };
-        let linear = self.linear(*buffer, at);
-        let step = self
-            .steps_with(axis, &linear)
-            .filter(|step| (1..=8).contains(step))?;
-        let is_whole = at.iter().all(|i| !matches!(i.kind(), Kind::Wrap(_)));
-        let ty = load.ty();
-        (matches!(ty, I32 | I64) && is_whole).then_some(Source {
-            buffer: *buffer,
-            ty,
-            linear,
-            step,
-        })
-    }
-
     /// Checks the indices of the `count` points from the value of the axis on, or has them be checked. The block that
     /// is current afterwards is for points whose indices are all in range.
     pub(super) fn check(
         &mut self,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
         axis: Axis,
         count: usize,
-        compared: Compared,
-    ) -> Result<Ways<'n>> {
+        compared: CompareTime,
+    ) -> Result<CheckedBlock<'n>> {
         let cold = self.builder.create_block();
         self.builder.set_cold_block(cold);
         let mut signs = Signs::default();
@@ -209,49 +107,50 @@ impl<'n> Emitter<'n, '_> {
             let extent = (!check.is_known).then_some(check.wrap.extent as i64);
             let values = match (neighbours, compared) {
                 (None, _) => self.check_each(check, axis, count, &mut signs)?,
-                (Some(from), Compared::Ahead) if extent.is_some() => {
+                (Some(from), CompareTime::Ahead) if extent.is_some() => {
                     let points = 0..count;
                     let load = |point| self.load_index(&from, point, extent, cold);
                     Values::Known(points.map(load).collect())
                 }
                 (Some(from), _) => Values::Loaded(from, extent),
             };
-            ready.push(Ready {
+            ready.push(BlockIndex {
                 whole: check.whole,
                 values,
             });
         }
-        let is_compared = |ready: &Ready<'_>| matches!(ready.values, Values::Loaded(_, Some(_)));
+        let is_compared =
+            |ready: &BlockIndex<'_>| matches!(ready.values, Values::Loaded(_, Some(_)));
         let leaves = signs.0.is_some() || !ready.iter().any(is_compared);
         if leaves {
             let flagged = signs.into_value(self);
             self.leave_if(flagged, cold);
         }
-        Ok(Ways { ready, cold })
+        Ok(CheckedBlock { ready, cold })
     }
 
     /// Where the indices of the points from the value of the axis on lie, if each is bytes of its own.
-    fn neighbours(&mut self, source: &Source<'n>, axis: Axis) -> Result<Option<Neighbours>> {
+    fn neighbours(&mut self, source: &IndexSource<'n>, axis: Axis) -> Result<Option<Neighbours>> {
         self.open_scope();
         self.compute(source.linear.leaves())?;
         let place = self.place(source.buffer, &source.linear);
         self.close_point(axis.id);
         Ok(match place {
-            Place::Bytes { address, offset } => Some(Neighbours {
+            ElementAddress::Bytes { address, offset } => Some(Neighbours {
                 flags: self.flags[source.buffer.0 as usize],
                 address,
                 offset,
                 ty: source.ty,
                 step: source.step as i32,
             }),
-            Place::Packed { .. } => None,
+            ElementAddress::Packed { .. } => None,
         })
     }
 
     /// Computes the index of each point as a scalar.
     fn check_each(
         &mut self,
-        &Checked { wrap, is_known, .. }: &Checked<'n>,
+        &CheckedIndex { wrap, is_known, .. }: &CheckedIndex<'n>,
         axis: Axis,
         count: usize,
         signs: &mut Signs,
@@ -301,7 +200,7 @@ impl<'n> Emitter<'n, '_> {
     /// the blocks and before the scopes of all other points.
     pub(super) fn in_range<T>(
         &mut self,
-        ways: &Ways<'n>,
+        ways: &CheckedBlock<'n>,
         axis: AxisId,
         point: usize,
         f: impl FnOnce(&mut Self) -> Result<T>,
@@ -346,7 +245,7 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn close_point(&mut self, axis: AxisId) {
         let start = self.scopes.pop().unwrap_or(0);
         for address in self.order.split_off(start) {
-            if self.facts.depends(address, axis) {
+            if self.analysis.facts.depends(address, axis) {
                 self.slots.remove(&address);
             } else {
                 self.order.push(address);
@@ -359,7 +258,7 @@ impl<'n> Emitter<'n, '_> {
     /// does.
     pub(super) fn one_by_one(
         &mut self,
-        ways: &Ways<'n>,
+        ways: &CheckedBlock<'n>,
         axis: Axis,
         count: usize,
         mut f: impl FnMut(&mut Self, Value) -> Result,
@@ -367,11 +266,11 @@ impl<'n> Emitter<'n, '_> {
         let blocks = self.cold_from_here();
         self.builder.switch_to_block(ways.cold);
         let Some(first) = self.axes.get(&axis.id).copied() else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let from = self.builder.ins().iadd_imm_s(first.value, first.plus);
         let to = self.builder.ins().iadd_imm_s(from, count as i64);
-        self.open_loop(axis, Turns::between(from, to), 1, &[]);
+        self.open_loop(axis, Bounds::between(from, to), 1, &[]);
         let now = self.axes[&axis.id].value;
         let point = self.builder.ins().isub(now, from);
         f(self, point)?;
@@ -380,7 +279,7 @@ impl<'n> Emitter<'n, '_> {
         Ok(blocks)
     }
 
-    /// What comes from here on is seldom run.
+    /// Marks the blocks that are created from here on as seldom run.
     pub(super) fn cold_from_here(&self) -> ColdBlocks {
         ColdBlocks(self.builder.func.dfg.num_blocks())
     }
@@ -398,29 +297,6 @@ impl ColdBlocks {
                 .builder
                 .set_cold_block(Block::from_u32(block as u32));
         }
-    }
-}
-
-/// What a dump says of how indices are checked.
-pub(super) fn how(checks: &[Checked<'_>]) -> &'static str {
-    match checks {
-        [] => "",
-        _ => how_checked(checks.iter().all(|check| check.is_known)),
-    }
-}
-
-/// The same of indices that are known to be in range, or not.
-pub(super) fn how_checked(is_known: bool) -> &'static str {
-    match is_known {
-        true => "constant indices, checked once",
-        false => "indices checked",
-    }
-}
-
-impl Checked<'_> {
-    /// Whether an index of this type that is less than zero is above the extent, its bits read as a larger number.
-    fn fits(&self, ty: ElementType) -> bool {
-        self.wrap.extent as u64 <= 1 << (ty.bits() - 1)
     }
 }
 

@@ -1,21 +1,23 @@
-//! What a strip cannot load is collected first, a block of points at a time.
+//! Elements that a vector loop cannot load are collected first, a block of points at a time.
 //!
 //! Elements whose indices depend on data, or that lie the other way round, are put side by side on the
-//! stack; the strip for the block finds them there. They are collected along the axis on which most of
+//! stack; the vector loop for the block finds them there. They are collected along the axis on which most of
 //! them, and of their indices, are neighbours in memory.
 
-use super::checked::{Checked, Compared};
-use super::loops::Turns;
-use super::strip::Collected;
+use super::checked::CompareTime;
+use super::emitter::{Emitter, Result, no_primitive, register};
+use super::state::Bounds;
 use super::update::BLOCK;
-use super::{Emitter, Result, any_under, register};
+use crate::analysis::indices::CheckedIndex;
+use crate::analysis::indices::has_checks;
+use crate::vectorize::Collected;
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
-use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, Scalar, Stage};
 
 /// Where the elements of a load go while one column, or row, of a block is collected.
-struct Place<'n> {
+struct CollectedLoad<'n> {
     x: &'n Scalar,
     /// Of the first.
     address: Value,
@@ -61,7 +63,7 @@ impl<'n> Emitter<'n, '_> {
         let done = self.collect(stage, &loads, lane, rows);
         self.instead_of_faults = None;
         done?;
-        self.call_strip(number, stage, ready)?;
+        self.call_vector_loop(number, stage, ready)?;
         while self.loops.len() > depth {
             self.close_loop(&[]);
         }
@@ -81,14 +83,14 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result {
         let (inner, count) = rows.unwrap_or(lane);
         let Some(start) = self.axes.remove(&inner.id) else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let first = self.axes.get(&lane.0.id).copied();
         let mut column = None;
         if let Some(first) = first {
             let to = self.builder.ins().iadd_imm_s(first.value, lane.1 as i64);
-            self.open_loop(lane.0, Turns::between(first.value, to), 1, &[]);
-            // What does not depend on the row, which is not in scope.
+            self.open_loop(lane.0, Bounds::between(first.value, to), 1, &[]);
+            // Scalars that do not depend on the row, which is not in scope.
             self.hoist(loads.iter().copied())?;
             let now = self.axes[&lane.0.id].value;
             column = Some(self.builder.ins().isub(now, first.value));
@@ -103,12 +105,12 @@ impl<'n> Emitter<'n, '_> {
                 address = self.builder.ins().iadd(address, offset);
             }
             let step = size * column.map_or(1, |_| lane.1 as i64);
-            places.push(Place { x, address, step });
+            places.push(CollectedLoad { x, address, step });
         }
         let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
-        let turns = Turns::between(start.value, to);
-        let checks = self.checks(stage, inner.id);
-        let faults = loads.iter().any(|x| self.has_wrap(x, inner.id));
+        let turns = Bounds::between(start.value, to);
+        let checks = self.analysis.checks(stage, inner.id);
+        let faults = loads.iter().any(|x| self.analysis.has_wrap(x, inner.id));
         if faults && checks.is_empty() {
             self.open_loop(inner, turns, 1, &[]);
             let point = self
@@ -141,14 +143,14 @@ impl<'n> Emitter<'n, '_> {
     fn collect_points(
         &mut self,
         axis: Axis,
-        checks: &[Checked<'n>],
-        places: &[Place<'n>],
+        checks: &[CheckedIndex<'n>],
+        places: &[CollectedLoad<'n>],
         point: Value,
     ) -> Result {
         let ways = match checks.is_empty() {
             true => None,
-            // What is collected may be collected again.
-            false => Some(self.check(checks, axis, BLOCK, Compared::WhenUsed)?),
+            // Elements may be collected again.
+            false => Some(self.check(checks, axis, BLOCK, CompareTime::WhenUsed)?),
         };
         for place in places {
             let register = register(place.x.ty());
@@ -193,7 +195,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Collects the elements of one point, with exact code.
-    fn collect_point(&mut self, places: &[Place<'n>], point: Value) -> Result {
+    fn collect_point(&mut self, places: &[CollectedLoad<'n>], point: Value) -> Result {
         self.compute(places.iter().map(|place| place.x))?;
         for place in places {
             let offset = self.builder.ins().imul_imm_s(point, place.step);
@@ -208,16 +210,4 @@ impl<'n> Emitter<'n, '_> {
         let flags = MemFlagsData::new().with_notrap();
         self.builder.ins().store(flags, value, address, offset);
     }
-
-    /// Whether an index under `x` depends on data and on the axis.
-    pub(super) fn has_wrap(&self, x: &Scalar, axis: AxisId) -> bool {
-        any_under(x, |x| {
-            matches!(x.kind(), Kind::Wrap(_)) && self.facts.free(x).contains(&axis)
-        })
-    }
-}
-
-/// Whether an index under `x` is checked.
-pub(super) fn has_checks(x: &Scalar) -> bool {
-    any_under(x, |x| matches!(x.kind(), Kind::Wrap(_)))
 }

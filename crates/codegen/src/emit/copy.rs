@@ -1,7 +1,7 @@
 //! Stages that copy bytes: what runs over neighbours in both buffers becomes one copy.
 
-use super::address::Place;
-use super::{Emitter, Result};
+use super::address::ElementAddress;
+use super::emitter::{Emitter, Result, Support};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_module::FuncId;
 use vinelift_nest::{Axis, BufferId, Kind, Mode, Scalar, Stage};
@@ -9,7 +9,7 @@ use vinelift_tensor::ElementType;
 
 /// A stage whose inner loops copy neighbours.
 #[derive(Clone, Copy)]
-pub(super) struct Copy<'n> {
+pub(super) struct CopyStage<'n> {
     buffer: BufferId,
     at: &'n [Scalar],
     /// Of the loops of the stage, the first that is part of the copy.
@@ -18,44 +18,37 @@ pub(super) struct Copy<'n> {
     elements: usize,
 }
 
-/// The functions that kernels call.
-#[derive(Clone, Copy)]
-pub(crate) struct Support {
-    /// `fn(to, from, bytes)`
-    pub(crate) copy: FuncId,
-    /// `fn(to, bytes)`
-    pub(crate) clear: FuncId,
-}
-
 /// Copies up to this are emitted in place; a call takes a few nanoseconds.
 const MOST_BYTES_IN_PLACE: usize = 256;
 
 impl<'n> Emitter<'n, '_> {
     /// How a stage copies, if that is what it does. `loops` are its axes of more than one point.
-    pub(super) fn copy_of(&self, stage: &'n Stage, loops: &[Axis]) -> Option<Copy<'n>> {
+    pub(super) fn copy_of(&self, stage: &'n Stage, loops: &[Axis]) -> Option<CopyStage<'n>> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;
         };
         let ty = stage.value.ty();
         // Booleans are made 0 or 1 on their way.
         let has_bytes = !ty.is_packed() && ty != ElementType::Boolean;
-        let to_itself = *buffer == stage.target || self.nest.buf(*buffer).shape.contains(&0);
+        let to_itself =
+            *buffer == stage.target || self.analysis.nest.buf(*buffer).shape.contains(&0);
         if stage.mode != Mode::Set || !has_bytes || to_itself {
             return None;
         }
-        let from = self.linear(*buffer, at);
-        let to = self.linear(stage.target, &stage.at);
+        let from = self.analysis.linear(*buffer, at);
+        let to = self.analysis.linear(stage.target, &stage.at);
         let (mut outermost, mut elements) = (loops.len(), 1usize);
         for axis in loops.iter().rev() {
             let steps = i64::try_from(elements).ok();
-            let neighbours = |linear| steps.is_some() && self.steps_with(axis.id, linear) == steps;
+            let neighbours =
+                |linear| steps.is_some() && self.analysis.steps_with(axis.id, linear) == steps;
             if !neighbours(&from) || !neighbours(&to) {
                 break;
             }
             outermost -= 1;
             elements = elements.checked_mul(axis.extent)?;
         }
-        (elements > 1).then_some(Copy {
+        (elements > 1).then_some(CopyStage {
             buffer: *buffer,
             at,
             outermost,
@@ -64,13 +57,13 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// How many bytes each copy moves, for the dump.
-    pub(super) fn bytes_of(&self, copy: Copy<'n>, stage: &Stage) -> usize {
-        copy.elements * (self.nest.buf(stage.target).ty.bits() / 8)
+    pub(super) fn bytes_of(&self, copy: CopyStage<'n>, stage: &Stage) -> usize {
+        copy.elements * (self.analysis.nest.buf(stage.target).ty.bits() / 8)
     }
 
     /// Copies in place of the loops from `copy.outermost` on, which are `inner`.
-    pub(super) fn copy(&mut self, stage: &'n Stage, copy: Copy<'n>, inner: &[Axis]) -> Result {
-        let size = self.nest.buf(stage.target).ty.bits() / 8;
+    pub(super) fn copy(&mut self, stage: &'n Stage, copy: CopyStage<'n>, inner: &[Axis]) -> Result {
+        let size = self.analysis.nest.buf(stage.target).ty.bits() / 8;
         let turns = self.turns(stage, inner[0]);
         for axis in inner {
             self.bind_point(*axis);
@@ -83,14 +76,14 @@ impl<'n> Emitter<'n, '_> {
             let each = (copy.elements / inner[0].extent * size) as i64;
             bytes = Bytes::Variable(self.builder.ins().imul_imm_s(count, each));
         }
-        let target = self.linear(stage.target, &stage.at);
+        let target = self.analysis.linear(stage.target, &stage.at);
         self.compute(target.leaves())?;
         let after = self.unless_skipped(&stage.at);
-        let source = self.linear(copy.buffer, copy.at);
+        let source = self.analysis.linear(copy.buffer, copy.at);
         self.compute(source.leaves())?;
         let to = self.place(stage.target, &target);
         let from = self.place(copy.buffer, &source);
-        if let (Place::Bytes { .. }, Place::Bytes { .. }) = (&to, &from) {
+        if let (ElementAddress::Bytes { .. }, ElementAddress::Bytes { .. }) = (&to, &from) {
             let flags = [copy.buffer, stage.target].map(|b| self.flags[b.0 as usize]);
             match self.all_inside(copy.at) {
                 None => self.copy_bytes(flags, &from, &to, bytes),
@@ -117,12 +110,12 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
-    fn beginning(&mut self, place: &Place) -> Value {
+    fn beginning(&mut self, place: &ElementAddress) -> Value {
         match *place {
-            Place::Bytes { address, offset } => {
+            ElementAddress::Bytes { address, offset } => {
                 self.builder.ins().iadd_imm_s(address, i64::from(offset))
             }
-            Place::Packed { base, .. } => base,
+            ElementAddress::Packed { base, .. } => base,
         }
     }
 
@@ -136,17 +129,17 @@ impl<'n> Emitter<'n, '_> {
     fn copy_bytes(
         &mut self,
         [reads, writes]: [MemFlagsData; 2],
-        from: &Place,
-        to: &Place,
+        from: &ElementAddress,
+        to: &ElementAddress,
         bytes: Bytes,
     ) {
         let (
             Bytes::Constant(length @ 1..=MOST_BYTES_IN_PLACE),
-            Place::Bytes {
+            ElementAddress::Bytes {
                 address: from_address,
                 offset: from_offset,
             },
-            Place::Bytes {
+            ElementAddress::Bytes {
                 address: to_address,
                 offset: to_offset,
             },
@@ -160,7 +153,7 @@ impl<'n> Emitter<'n, '_> {
         self.copy_in_place([reads, writes], from, to, length);
     }
 
-    /// Copies so many bytes by loads and stores.
+    /// Copies `bytes` bytes by loads and stores.
     pub(super) fn copy_in_place(
         &mut self,
         [reads, writes]: [MemFlagsData; 2],
@@ -216,7 +209,7 @@ enum Bytes {
     Variable(Value),
 }
 
-/// The widest moves that cover so many bytes, as offsets and widths; the last overlaps the one before
+/// The widest moves that cover `length` bytes, as offsets and widths; the last overlaps the one before
 /// if it must.
 fn pieces(length: usize) -> Vec<(usize, usize)> {
     let widest = [16, 8, 4, 2, 1].into_iter().find(|w| *w <= length);

@@ -1,6 +1,6 @@
 //! Arithmetic on `f32` and `f64`.
 
-use super::{Emitter, Result, no_primitive};
+use super::emitter::{Emitter, Result, no_primitive};
 use cranelift_codegen::ir::{
     Endianness, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, types,
 };
@@ -46,7 +46,7 @@ impl Emitter<'_, '_> {
                 } else {
                     FloatCC::GreaterThan
                 };
-                if self.has_vectors {
+                if self.analysis.has_vectors {
                     return Ok(self.float_choice(order, ty, x, y));
                 }
                 let first = ins.fcmp(order, x, y);

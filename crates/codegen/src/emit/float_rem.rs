@@ -1,6 +1,6 @@
 //! `fmod`, exactly: long division of mantissas as integers.
 
-use super::Emitter;
+use super::emitter::Emitter;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use vinelift_tensor::ElementType;
 

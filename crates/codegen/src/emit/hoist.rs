@@ -1,123 +1,15 @@
-//! What may move out of a loop: scalars that read memory, can fault or loop themselves, and do not
+//! Hoisting: scalars move out of a loop that read memory, can fault or loop themselves, and do not
 //! depend on the loop's axis.
 //!
 //! Only what is evaluated at every point moves, never what a select guards. An index that faults
 //! outside the loop would have faulted at its first point: the same points have been written.
 
-use super::{Emitter, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::rc::Rc;
-use vinelift_nest::{AxisId, BufferId, Kind, Scalar, Stage};
-use vinelift_tensor::ElementType;
-
-/// About each scalar of a stage, by address.
-#[derive(Default)]
-pub(super) struct Facts {
-    known: FxHashMap<usize, Fact>,
-}
-
-#[derive(Clone)]
-struct Fact {
-    /// The axes that it depends on and does not bind, in ascending order.
-    free: Rc<[AxisId]>,
-    /// Whether it reads memory, can fault or loops.
-    effect: bool,
-    /// Whether it converts from or to `f16`, which only strips can.
-    halves: bool,
-}
-
-impl Facts {
-    pub(super) fn of_stage(&mut self, stage: &Stage) {
-        self.known.clear();
-        let mut domain: Vec<AxisId> = stage.domain.iter().map(|axis| axis.id).collect();
-        domain.sort_unstable();
-        let domain: Rc<[AxisId]> = domain.into();
-        let mut open: Vec<(&Scalar, bool)> = stage
-            .at
-            .iter()
-            .chain([&stage.value])
-            .map(|x| (x, false))
-            .collect();
-        while let Some((x, children_done)) = open.pop() {
-            if self.known.contains_key(&x.address()) {
-                continue;
-            }
-            if children_done {
-                let fact = self.fact(x, stage.target, &domain);
-                self.known.insert(x.address(), fact);
-            } else {
-                open.push((x, true));
-                open.extend(x.children().map(|child| (child, false)));
-            }
-        }
-    }
-
-    fn fact(&self, x: &Scalar, target: BufferId, domain: &Rc<[AxisId]>) -> Fact {
-        let mut free: Rc<[AxisId]> = Rc::new([]);
-        let mut effect = matches!(
-            x.kind(),
-            Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
-        );
-        let is_half = |x: &Scalar| x.ty() == ElementType::F16;
-        let mut halves = matches!(x.kind(), Kind::Cast(from) if is_half(x) || is_half(from));
-        for child in x.children() {
-            let child = &self.known[&child.address()];
-            free = union(&free, &child.free);
-            effect |= child.effect;
-            halves |= child.halves;
-        }
-        match x.kind() {
-            Kind::Axis(id) => free = Rc::new([*id]),
-            // It changes from point to point.
-            Kind::Load { buffer, .. } if *buffer == target => free = union(&free, domain),
-            Kind::Reduce { axes, .. } => {
-                let bound = |id: &AxisId| axes.iter().any(|axis| axis.id == *id);
-                free = free.iter().copied().filter(|id| !bound(id)).collect();
-            }
-            _ => {}
-        }
-        Fact {
-            free,
-            effect,
-            halves,
-        }
-    }
-
-    pub(super) fn free(&self, x: &Scalar) -> &[AxisId] {
-        self.known.get(&x.address()).map_or(&[], |fact| &fact.free)
-    }
-
-    /// Whether the scalar at an address depends on an axis, as far as is known.
-    pub(super) fn depends(&self, address: usize, axis: AxisId) -> bool {
-        let fact = self.known.get(&address);
-        fact.is_none_or(|fact| fact.free.contains(&axis))
-    }
-
-    pub(super) fn converts_halves(&self, x: &Scalar) -> bool {
-        self.known.get(&x.address()).is_none_or(|fact| fact.halves)
-    }
-
-    pub(super) fn has_effect(&self, x: &Scalar) -> bool {
-        self.known.get(&x.address()).is_none_or(|fact| fact.effect)
-    }
-}
-
-fn union(a: &Rc<[AxisId]>, b: &Rc<[AxisId]>) -> Rc<[AxisId]> {
-    let within = |a: &[AxisId], b: &[AxisId]| a.iter().all(|id| b.binary_search(id).is_ok());
-    if within(b, a) {
-        return a.clone();
-    }
-    if within(a, b) {
-        return b.clone();
-    }
-    let mut all: Vec<AxisId> = a.iter().chain(b.iter()).copied().collect();
-    all.sort_unstable();
-    all.dedup();
-    all.into()
-}
+use super::emitter::{Emitter, Result};
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Kind, Scalar};
 
 impl<'n> Emitter<'n, '_> {
-    /// Computes what need not wait for a loop that is about to be opened.
+    /// Computes the scalars that need not wait for a loop that is about to be opened.
     pub(super) fn hoist(&mut self, roots: impl Iterator<Item = &'n Scalar>) -> Result {
         let ready = self.ready(roots);
         self.compute(ready)
@@ -125,23 +17,24 @@ impl<'n> Emitter<'n, '_> {
 
     /// The largest scalars under `roots` that are worth hoisting and depend on axes in scope alone.
     pub(super) fn ready(&self, roots: impl Iterator<Item = &'n Scalar>) -> Vec<&'n Scalar> {
-        // What runs over lanes is no scalar that could be computed ahead.
+        // A value that runs over lanes is no scalar that could be computed ahead.
         let lanes = self.vectors.axis();
         self.certain(roots, |x| {
-            self.facts
+            self.analysis
+                .facts
                 .free(x)
                 .iter()
                 .all(|id| self.axes.contains_key(id) && *id != lanes)
-                && !self.facts.converts_halves(x)
+                && !self.analysis.facts.converts_halves(x)
         })
     }
 
     /// Whether evaluating `x` would do more than arithmetic, besides what has been computed.
-    pub(super) fn has_effect(&self, x: &'n Scalar) -> bool {
+    pub(crate) fn has_effect(&self, x: &'n Scalar) -> bool {
         let mut seen = FxHashSet::default();
         let mut open = vec![x];
         while let Some(x) = open.pop() {
-            if self.is_known(x) || !self.facts.has_effect(x) || !seen.insert(x.address()) {
+            if self.is_known(x) || !self.analysis.facts.has_effect(x) || !seen.insert(x.address()) {
                 continue;
             }
             if matches!(
@@ -155,7 +48,7 @@ impl<'n> Emitter<'n, '_> {
         false
     }
 
-    /// What both sides of a select evaluate in any case, and is more than arithmetic.
+    /// The scalars that both sides of a select evaluate in any case, and are more than arithmetic.
     pub(super) fn in_both(&self, yes: &'n Scalar, no: &'n Scalar) -> Vec<&'n Scalar> {
         let mut in_yes = FxHashSet::default();
         self.certain([yes].into_iter(), |x| {
@@ -178,7 +71,7 @@ impl<'n> Emitter<'n, '_> {
         // The first root is on top, so that what is found keeps its order of evaluation.
         open.reverse();
         while let Some(x) = open.pop() {
-            if self.is_known(x) || !self.facts.has_effect(x) || !seen.insert(x.address()) {
+            if self.is_known(x) || !self.analysis.facts.has_effect(x) || !seen.insert(x.address()) {
                 continue;
             }
             // A term is computed as part of its sum only.

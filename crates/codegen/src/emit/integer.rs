@@ -1,6 +1,6 @@
 //! Arithmetic on integers and booleans, in registers of their own width.
 
-use super::{Emitter, Result, no_primitive, register};
+use super::emitter::{Emitter, Result, no_primitive, register};
 use cranelift_codegen::ir::{
     InstBuilder, Value,
     condcodes::{CondCode, IntCC},

@@ -4,62 +4,31 @@
 //! visits the second target first, and moves nothing out of a loop any more once it has seen a block
 //! behind it.
 
-use super::{Binding, Emitter};
-use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, condcodes::IntCC, types};
+use super::emitter::Emitter;
+use super::state::{Binding, Bounds, Loop};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, condcodes::IntCC, types};
 use vinelift_nest::{Axis, Stage};
-
-/// A loop that is open: code is being emitted into its body.
-pub(super) struct Loop {
-    axis: Axis,
-    /// Points that one turn does.
-    step: i64,
-    head: Block,
-    exit: Block,
-    counter: Value,
-    /// The accumulators as they are at the top, if the loop is part of a reduction.
-    carried: Vec<Value>,
-}
-
-/// The turns of a loop: from `from` on, as long as they are below `to`.
-#[derive(Clone, Copy)]
-pub(super) struct Turns {
-    pub(super) from: Value,
-    pub(super) to: Value,
-    /// Whether there may be fewer than the axis has points.
-    is_part: bool,
-}
-
-impl Turns {
-    pub(super) fn between(from: Value, to: Value) -> Turns {
-        Turns {
-            from,
-            to,
-            is_part: true,
-        }
-    }
-
-    /// Where they begin and end, if the axis does not say so.
-    pub(super) fn part(self) -> Option<(Value, Value)> {
-        self.is_part.then_some((self.from, self.to))
-    }
-}
 
 impl Emitter<'_, '_> {
     /// All points of an axis or, if it is the one of a nest that is cut, those of the part that the kernel was
     /// asked for.
-    pub(super) fn turns(&mut self, stage: &Stage, axis: Axis) -> Turns {
+    pub(crate) fn turns(&mut self, stage: &Stage, axis: Axis) -> Bounds {
         if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
             return turns;
         }
-        let cut = self.parts.axis(stage).filter(|cut| cut.id == axis.id);
-        let Some(cut) = cut.filter(|_| self.parts.extent > 1) else {
+        let cut = self
+            .analysis
+            .parts
+            .axis(stage)
+            .filter(|cut| cut.id == axis.id);
+        let Some(cut) = cut.filter(|_| self.analysis.parts.extent > 1) else {
             return self.all_turns(axis);
         };
-        let each = (cut.extent / self.parts.extent) as i64;
+        let each = (cut.extent / self.analysis.parts.extent) as i64;
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
-        Turns {
+        Bounds {
             from,
             to,
             is_part: true,
@@ -67,7 +36,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Where the last whole block of `size` turns ends; `size` is a power of two.
-    pub(super) fn whole_blocks(&mut self, turns: Turns, size: i64) -> Value {
+    pub(super) fn whole_blocks(&mut self, turns: Bounds, size: i64) -> Value {
         let count = self.builder.ins().isub(turns.to, turns.from);
         let whole = self.builder.ins().band_imm_s(count, -size);
         self.builder.ins().iadd(turns.from, whole)
@@ -75,14 +44,19 @@ impl Emitter<'_, '_> {
 
     /// Makes sure that no part has less than `points` of an axis.
     pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
-        if self.parts.axis(stage).is_some_and(|cut| cut.id == axis.id) {
-            let each = axis.extent / self.parts.extent;
-            self.parts.grain = self.parts.grain.max(points.div_ceil(each));
+        if self
+            .analysis
+            .parts
+            .axis(stage)
+            .is_some_and(|cut| cut.id == axis.id)
+        {
+            let each = axis.extent / self.analysis.parts.extent;
+            self.analysis.parts.grain = self.analysis.parts.grain.max(points.div_ceil(each));
         }
     }
 
     /// Moves an axis back that stands where fewer than `size` turns are left.
-    pub(super) fn stay_before(&mut self, axis: Axis, turns: Turns, size: usize) {
+    pub(super) fn stay_before(&mut self, axis: Axis, turns: Bounds, size: usize) {
         let fills = !turns.is_part && axis.extent.is_multiple_of(size);
         let Some(binding) = self.axes.get(&axis.id).copied().filter(|_| !fills) else {
             return;
@@ -96,9 +70,9 @@ impl Emitter<'_, '_> {
         self.axes.insert(axis.id, Binding { value, ..binding });
     }
 
-    fn all_turns(&mut self, axis: Axis) -> Turns {
+    fn all_turns(&mut self, axis: Axis) -> Bounds {
         let (from, to) = (self.index(0), self.index(axis.extent as i64));
-        Turns {
+        Bounds {
             from,
             to,
             is_part: false,
@@ -132,7 +106,7 @@ impl Emitter<'_, '_> {
     pub(super) fn open_loop(
         &mut self,
         axis: Axis,
-        turns: Turns,
+        turns: Bounds,
         step: i64,
         carried: &[Value],
     ) -> Vec<Value> {

@@ -1,7 +1,7 @@
 //! Loads and stores of elements that have bytes of their own, and loads through checked indices.
 
-use super::address::Place;
-use super::{Emitter, register};
+use super::address::ElementAddress;
+use super::emitter::{Emitter, register};
 use cranelift_codegen::ir::{InstBuilder, Value, condcodes::IntCC};
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType;
@@ -22,7 +22,7 @@ impl<'n> Emitter<'n, '_> {
         if at.iter().any(never) {
             return self.zero(ty);
         }
-        let linear = self.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         let place = self.place(buffer, &linear);
         let loaded = self.load(buffer, ty, &place);
         match self.all_inside(at) {
@@ -35,17 +35,22 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Whether all indices that read zero are in range, if there are any.
-    pub(super) fn all_inside(&mut self, at: &[Scalar]) -> Option<Value> {
+    pub(crate) fn all_inside(&mut self, at: &[Scalar]) -> Option<Value> {
         at.iter()
             .filter_map(|index| self.slots.get(&index.address())?.inside)
             .reduce(|a, b| self.builder.ins().band(a, b))
     }
 
-    pub(super) fn load(&mut self, buffer: BufferId, ty: ElementType, place: &Place) -> Value {
+    pub(super) fn load(
+        &mut self,
+        buffer: BufferId,
+        ty: ElementType,
+        place: &ElementAddress,
+    ) -> Value {
         let flags = self.flags[buffer.0 as usize];
         match *place {
-            Place::Packed { base, element } => self.load_packed(flags, ty, base, element),
-            Place::Bytes { address, offset } => {
+            ElementAddress::Packed { base, element } => self.load_packed(flags, ty, base, element),
+            ElementAddress::Bytes { address, offset } => {
                 let value = self
                     .builder
                     .ins()
@@ -59,11 +64,19 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    pub(super) fn store(&mut self, buffer: BufferId, ty: ElementType, place: &Place, value: Value) {
+    pub(super) fn store(
+        &mut self,
+        buffer: BufferId,
+        ty: ElementType,
+        place: &ElementAddress,
+        value: Value,
+    ) {
         let flags = self.flags[buffer.0 as usize];
         match *place {
-            Place::Packed { base, element } => self.store_packed(flags, ty, base, element, value),
-            Place::Bytes { address, offset } => {
+            ElementAddress::Packed { base, element } => {
+                self.store_packed(flags, ty, base, element, value)
+            }
+            ElementAddress::Bytes { address, offset } => {
                 self.builder.ins().store(flags, value, address, offset);
             }
         }

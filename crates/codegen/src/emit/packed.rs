@@ -8,7 +8,7 @@
 //! | `u3` | eight to three bytes: two bytes of their two low bits, one of their high bits, the first highest |
 //! | `u6` | four to three bytes: two bytes of their four low bits, one of their two high bits, the first highest |
 
-use super::Emitter;
+use super::emitter::Emitter;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use vinelift_tensor::ElementType;
 

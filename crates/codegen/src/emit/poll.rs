@@ -4,52 +4,38 @@
 //! together are not. What is cut into parts is called in pieces by whoever runs it, so the loop that is cut does not
 //! look.
 
-use super::loops::Turns;
-use super::{Emitter, RawFault};
+use super::abi::{RawFault, STOPPED};
+use super::emitter::Emitter;
+use super::state::{Bounds, Looks};
+use crate::analysis::work::for_each_with_trips;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem::offset_of;
-use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
-
-/// The value that a kernel returns which was told to stop.
-pub(crate) const STOPPED: u32 = 2;
+use vinelift_nest::{Axis, Kind, Stage};
 
 /// The work between two looks, in tenths of a nanosecond as [`Nest::work`](vinelift_nest::Nest::work) counts it: loops
 /// that run point by point may take several times as long.
 const EVERY: usize = 20_000_000;
 
-/// The most work of an assembled function, which does not look.
-const MOST_CALL: usize = 200_000_000;
-
-/// How much work the loops of a stage are.
-#[derive(Default)]
-pub(super) struct Looks {
-    /// For each axis, that of one point of it; nothing if no loop is to look.
-    points: FxHashMap<AxisId, usize>,
-    /// The axis that is cut into parts.
-    cut: Option<AxisId>,
-}
-
 impl<'n> Emitter<'n, '_> {
     /// Takes down how much work the loops of a stage are, if one of them is to look whether to stop.
     pub(super) fn note_work(&mut self, stage: &'n Stage) {
         self.looks = Looks::default();
-        let mut inside = self.work_under(stage, &stage.value);
+        let mut inside = self.analysis.work_under(stage, &stage.value);
         let whole = stage.domain.iter().map(|axis| axis.extent);
         if whole.fold(inside, usize::saturating_mul) <= EVERY {
             return;
         }
-        self.looks.cut = self.cut_axis(stage);
+        self.looks.cut = self.analysis.cut_axis(stage);
         for axis in stage.domain.iter().rev() {
             self.looks.points.insert(axis.id, inside);
             inside = inside.saturating_mul(axis.extent);
         }
         for x in stage.at.iter().chain([&stage.value]) {
-            for_each(x, &mut |x, _| {
+            for_each_with_trips(x, &mut |x, _| {
                 let Kind::Reduce { axes, body, .. } = x.kind() else {
                     return;
                 };
-                let mut inside = self.work_under(stage, body);
+                let mut inside = self.analysis.work_under(stage, body);
                 for axis in axes.iter().rev() {
                     self.looks.points.insert(axis.id, inside);
                     inside = inside.saturating_mul(axis.extent);
@@ -58,36 +44,12 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// Whether the loops over `axes` are little enough work to be one call of an assembled function. The axis that
-    /// is cut may have as few of its points in each call as a part has at least.
-    pub(super) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
-        let cut = self.cut_axis(stage);
-        let points = axes.iter().map(|axis| match Some(axis.id) == cut {
-            true => self.parts.grain.saturating_mul(axis.extent) / self.parts.extent,
-            false => axis.extent,
-        });
-        let each = self.work_under(stage, &stage.value);
-        points.fold(each, usize::saturating_mul) <= MOST_CALL
-    }
-
-    /// How much work it is to evaluate a scalar once, with all turns of its folds.
-    fn work_under(&self, stage: &Stage, x: &Scalar) -> usize {
-        let mut all = 1usize;
-        for_each(x, &mut |x, times| {
-            let own = self.nest.work_of_scalar(stage, x);
-            // A turn of a fold takes something, whatever is folded.
-            let own = own.max(usize::from(matches!(x.kind(), Kind::Reduce { .. })));
-            all = all.saturating_add(own.saturating_mul(times));
-        });
-        all
-    }
-
     /// At the top of the body of a loop that steps by `step` points: ends the kernel if it is to stop, where this loop
     /// is the one to look.
     pub(super) fn look_whether_to_stop(
         &mut self,
         axis: Axis,
-        turns: Turns,
+        turns: Bounds,
         step: i64,
         counter: Value,
     ) {
@@ -130,29 +92,5 @@ impl<'n> Emitter<'n, '_> {
         let stopped = b.ins().iconst(types::I32, i64::from(STOPPED));
         b.ins().return_(&[stopped]);
         b.switch_to_block(go_on);
-    }
-}
-
-/// Calls `f` with every scalar that `x` is made of, itself included, and how often that is evaluated each time `x`
-/// is.
-fn for_each(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)) {
-    let mut seen = FxHashSet::default();
-    let mut open = vec![(x, 1usize)];
-    while let Some((x, times)) = open.pop() {
-        if !seen.insert(x.address()) {
-            continue;
-        }
-        if let Kind::Reduce {
-            axes, init, body, ..
-        } = x.kind()
-        {
-            let turns = axes.iter().map(|axis| axis.extent);
-            let turns = turns.fold(times, usize::saturating_mul);
-            f(x, turns);
-            open.extend([(init, times), (body, turns)]);
-            continue;
-        }
-        f(x, times);
-        open.extend(x.children().map(|child| (child, times)));
     }
 }

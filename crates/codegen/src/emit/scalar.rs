@@ -1,81 +1,14 @@
 //! Scalars, from a list of tasks.
 
-use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
+use super::state::{Binding, Reduce, Select, Task};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
-use vinelift_nest::{Axis, Binary, Kind, Scalar, Unary, Wrap};
+use vinelift_nest::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;
-
-/// A scalar that has been computed.
-#[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub(super) value: Value,
-    /// Of a wrap that reads zero: whether the index is in range. Its value is 0 if not.
-    pub(super) inside: Option<Value>,
-}
-
-impl From<Value> for Slot {
-    fn from(value: Value) -> Slot {
-        Slot {
-            value,
-            inside: None,
-        }
-    }
-}
-
-/// Something to do; the last of the list is done first.
-#[derive(Clone, Copy)]
-pub(super) enum Task<'n> {
-    /// Computes a scalar, unless that has been done.
-    Need(&'n Scalar),
-    /// Computes a scalar whose operands have been computed.
-    Finish(&'n Scalar),
-    /// Emits a select whose condition has been computed.
-    Choose(Select<'n>),
-    /// Turns from one side of a select to the other.
-    Otherwise {
-        select: Select<'n>,
-        no: Block,
-        join: Block,
-    },
-    /// Ends a select.
-    Join { select: Select<'n>, join: Block },
-    /// Begins a reduction whose start value has been computed.
-    Start(Reduce<'n>),
-    /// Computes what does not depend on the axes of a reduction that are still to be opened.
-    Hoist(Reduce<'n>),
-    /// Opens the loop over an axis of a reduction.
-    Open(Axis),
-    /// Folds the body, which has been computed, and closes the loops.
-    Fold(Reduce<'n>),
-    /// Reports a fault whose position has been computed.
-    Report {
-        whole: &'n Scalar,
-        wrap: &'n Wrap,
-        index: Value,
-        resume: Block,
-    },
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Select<'n> {
-    whole: &'n Scalar,
-    condition: &'n Scalar,
-    yes: &'n Scalar,
-    no: &'n Scalar,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Reduce<'n> {
-    whole: &'n Scalar,
-    op: Binary,
-    axes: &'n [Axis],
-    init: &'n Scalar,
-    body: &'n Scalar,
-}
 
 impl<'n> Emitter<'n, '_> {
     /// Computes scalars in the current scope, in their order.
-    pub(super) fn compute(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) -> Result {
+    pub(crate) fn compute(&mut self, scalars: impl IntoIterator<Item = &'n Scalar>) -> Result {
         self.need(scalars);
         while let Some(task) = self.tasks.pop() {
             if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {
@@ -158,7 +91,7 @@ impl<'n> Emitter<'n, '_> {
                 None => return no_primitive(format_args!("axis {}, which is not in scope", id.0)),
             },
             Kind::Load { buffer, at } => {
-                let linear = self.linear(*buffer, at);
+                let linear = self.analysis.linear(*buffer, at);
                 self.tasks.push(Task::Finish(x));
                 let leaves: Vec<&'n Scalar> = linear.leaves().collect();
                 self.need(leaves);
@@ -236,7 +169,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn is_natural(&mut self, x: &Scalar) -> bool {
-        self.ranges.of(x).low >= 0
+        self.analysis.ranges.of(x).low >= 0
     }
 
     /// Sides that are arithmetic alone are both evaluated; otherwise only the one that is taken.
@@ -286,7 +219,7 @@ impl<'n> Emitter<'n, '_> {
             return;
         }
         self.accumulators.push(init);
-        self.ranges.bind(reduce.axes);
+        self.analysis.ranges.bind(reduce.axes);
         for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }

@@ -1,23 +1,23 @@
 //! Stages that go on from the point before along their innermost axis.
 //!
-//! What a point has written is what the next one reads: it stays in a register instead of going through
+//! Each point reads the value that the one before has written: it stays in a register instead of going through
 //! memory. As each point still waits for the one before, several rows are done side by side.
 
-use super::loops::Turns;
-use super::{Binding, Emitter, Result};
+use super::emitter::{Emitter, Result};
+use super::state::{Binding, Bounds};
 use cranelift_codegen::ir::Value;
 use vinelift_nest::{Axis, Kind, Scalar, Scan, Stage};
 
-/// Rows done side by side.
+/// ScanRows done side by side.
 const ROWS: usize = 8;
-/// Larger values are not written out for so many rows.
+/// Values of more scalars are not unrolled by rows.
 const MOST_SCALARS: usize = 64;
 
-/// How such a stage runs.
-pub(super) struct Rows<'n> {
+/// How a scan runs.
+pub(super) struct ScanRows<'n> {
     /// The position of the outermost loop that is part of it.
     pub(super) outermost: usize,
-    /// What is loaded of the stage's own target.
+    /// The load of the stage's own target.
     previous: Vec<&'n Scalar>,
     /// How many rows there are side by side.
     pub(super) count: usize,
@@ -25,10 +25,10 @@ pub(super) struct Rows<'n> {
 
 impl<'n> Emitter<'n, '_> {
     /// How `stage`, which has these axes of many points, goes on from point to point; `None` if it does not.
-    pub(super) fn rows_of(&mut self, stage: &'n Stage, many: &[Axis]) -> Option<Rows<'n>> {
-        let scan = Scan::of(self.nest, stage)?;
+    pub(super) fn rows_of(&mut self, stage: &'n Stage, many: &[Axis]) -> Option<ScanRows<'n>> {
+        let scan = Scan::of(self.analysis.nest, stage)?;
         let (last, outer) = many.split_last()?;
-        if scan.axis.id != last.id || self.nest.buf(stage.target).ty.is_packed() {
+        if scan.axis.id != last.id || self.analysis.nest.buf(stage.target).ty.is_packed() {
             return None;
         }
         let mut previous = Vec::new();
@@ -42,9 +42,9 @@ impl<'n> Emitter<'n, '_> {
                 Kind::Wrap(_) | Kind::Reduce { .. } => return None,
                 // It is read before the first point, whatever the guards say.
                 Kind::Load { buffer, at } if *buffer == stage.target => {
-                    let shape = &self.nest.buf(*buffer).shape;
+                    let shape = &self.analysis.nest.buf(*buffer).shape;
                     let mut dims = at.iter().zip(shape);
-                    if !dims.all(|(i, n)| self.ranges.of(i).is_index_of(*n)) {
+                    if !dims.all(|(i, n)| self.analysis.ranges.of(i).is_index_of(*n)) {
                         return None;
                     }
                     previous.push(x);
@@ -58,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
             Some(rows) => (outer.len() - 1, ROWS.min(1 << rows.extent.ilog2())),
             None => (outer.len(), 1),
         };
-        Some(Rows {
+        Some(ScanRows {
             outermost,
             previous,
             count,
@@ -66,7 +66,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The loops over `axes`: that over rows, if several are done side by side, and the one along them.
-    pub(super) fn rows(&mut self, stage: &'n Stage, rows: &Rows<'n>, axes: &[Axis]) -> Result {
+    pub(super) fn rows(&mut self, stage: &'n Stage, rows: &ScanRows<'n>, axes: &[Axis]) -> Result {
         let &[across, along] = axes else {
             let along = axes
                 .last()
@@ -76,11 +76,11 @@ impl<'n> Emitter<'n, '_> {
         let turns = self.turns(stage, across);
         let count = rows.count as i64;
         let middle = self.whole_blocks(turns, count);
-        let Turns { from, to, .. } = turns;
-        self.open_loop(across, Turns::between(from, middle), count, &[]);
+        let Bounds { from, to, .. } = turns;
+        self.open_loop(across, Bounds::between(from, middle), count, &[]);
         self.side_by_side(stage, rows, Some((across, rows.count)), along)?;
         self.close_loop(&[]);
-        self.open_loop(across, Turns::between(middle, to), 1, &[]);
+        self.open_loop(across, Bounds::between(middle, to), 1, &[]);
         self.side_by_side(stage, rows, Some((across, 1)), along)?;
         self.close_loop(&[]);
         Ok(())
@@ -90,7 +90,7 @@ impl<'n> Emitter<'n, '_> {
     fn side_by_side(
         &mut self,
         stage: &'n Stage,
-        rows: &Rows<'n>,
+        rows: &ScanRows<'n>,
         across: Option<(Axis, usize)>,
         along: Axis,
     ) -> Result {

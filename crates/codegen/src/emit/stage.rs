@@ -1,16 +1,15 @@
 //! Stages: the loops over a domain, and the store inside.
 
-use super::checked::{Checked, how};
-use super::collect::has_checks;
-use super::copy::Copy;
-use super::order::Columns;
-use super::scan::Rows;
-use super::strip::{Collected, Ready};
+use super::copy::CopyStage;
+use super::emitter::{Emitter, Result};
+use super::scan::ScanRows;
 use super::update::BLOCK;
-use super::vector::Plan;
-use super::{Emitter, Result, Runs};
+use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked, reads_zero};
+use crate::analysis::legality::{LanePlan, Runs};
+use crate::analysis::work::first_inner;
+use crate::vectorize::{BlockColumns, Collected, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
-use vinelift_nest::{Axis, Kind, Mode, Ranges, Scalar, Stage};
+use vinelift_nest::{Axis, Mode, Scalar, Stage};
 
 impl<'n> Emitter<'n, '_> {
     pub(super) fn stage(&mut self, number: usize, stage: &'n Stage) -> Result {
@@ -40,50 +39,15 @@ impl<'n> Emitter<'n, '_> {
                 && k + 2 == many.len()
             {
                 let depth = self.loops.len();
-                let instead = self.open_columns(stage, [axis, many[k + 1]], columns);
+                let instead = self.open_columns(stage, [axis, many[k + 1]], &mut columns.columns);
                 exact = Some((depth, instead));
-                if let Some(ready) = columns.strip.take() {
-                    self.run_strip_of_columns(number, stage, ready, instead)?;
+                if let Some(ready) = columns.vector_loop.take() {
+                    self.run_vector_loop_of_columns(number, stage, ready, instead)?;
                     break;
                 }
             }
-            // The value of a point that may be skipped is not evaluated in any case.
-            let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
-            self.hoist(stage.at.iter().chain(value))?;
-            let is_last = k + 1 == many.len();
-            match &mut way {
-                Way::Strip(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
-                    if let Some(ready) = ready.take() {
-                        self.run_strip(number, [stage, legal], ready, &many[k..])?;
-                    }
-                    break;
-                }
-                Way::Collected(collected)
-                    if collected.as_ref().map(|c| c.ready.outer) == Some(k) =>
-                {
-                    if let Some(collected) = collected.take() {
-                        self.collected_loops(number, stage, *collected, &many[k..])?;
-                    }
-                    break;
-                }
-                Way::Copy(copy) if k == copy.outermost => {
-                    self.copy(stage, *copy, &many[k..])?;
-                    break;
-                }
-                Way::Rows(rows) if k == rows.outermost => {
-                    self.rows(stage, rows, &many[k..])?;
-                    break;
-                }
-                Way::Vectors(plan) if is_last => self.vector_loop(stage, *plan)?,
-                Way::Columns(columns) if is_last => self.vector_loop(stage, columns.plan)?,
-                Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
-                _ => {
-                    let turns = self.turns(stage, axis);
-                    self.open_loop(axis, turns, 1, &[]);
-                    if is_last {
-                        self.assign(stage)?;
-                    }
-                }
+            if self.open_axis(number, [stage, legal], &mut way, (k, &many))? {
+                break;
             }
         }
         if many.is_empty() {
@@ -94,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
                 self.close_loop(&[]);
             }
             (self.narrowed, self.instead_of_faults) = (None, None);
-            self.panels.clear();
+            self.analysis.panels.clear();
             self.point_by_point(stage, exact, &many[many.len() - 2..])?;
         }
         while self.loops.len() > loops {
@@ -104,17 +68,67 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
-    /// A strip, and all its points one by one if it says that an index is out of range; these without casts
-    /// of `f16`.
-    fn run_strip(
+    /// Opens the loop over the axis of number `k` among `many`, or does all from it on in another way: true then.
+    fn open_axis(
         &mut self,
         number: usize,
         [stage, legal]: [&'n Stage; 2],
-        ready: Ready<'n>,
+        way: &mut Way<'n>,
+        (k, many): (usize, &[Axis]),
+    ) -> Result<bool> {
+        // The value of a point that may be skipped is not evaluated in any case.
+        let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
+        self.hoist(stage.at.iter().chain(value))?;
+        let (axis, inner) = (many[k], &many[k..]);
+        let is_last = inner.len() == 1;
+        match way {
+            Way::VectorLoop(ready) if ready.as_ref().map(|ready| ready.outer) == Some(k) => {
+                if let Some(ready) = ready.take() {
+                    self.run_vector_loop(number, [stage, legal], ready, inner)?;
+                }
+                return Ok(true);
+            }
+            Way::Collected(collected) if collected.as_ref().map(|c| c.ready.outer) == Some(k) => {
+                if let Some(collected) = collected.take() {
+                    self.collected_loops(number, stage, *collected, inner)?;
+                }
+                return Ok(true);
+            }
+            Way::Copy(copy) if k == copy.outermost => {
+                self.copy(stage, *copy, inner)?;
+                return Ok(true);
+            }
+            Way::Scan(rows) if k == rows.outermost => {
+                self.rows(stage, rows, inner)?;
+                return Ok(true);
+            }
+            Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
+            Way::Columns(columns) if is_last => {
+                self.clif_vector_loop(stage, columns.columns.plan)?;
+            }
+            Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
+            _ => {
+                let turns = self.turns(stage, axis);
+                self.open_loop(axis, turns, 1, &[]);
+                if is_last {
+                    self.assign(stage)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// A vector loop, and all its points one by one if it finds an index out of range; these without casts
+    /// of `f16`.
+    fn run_vector_loop(
+        &mut self,
+        number: usize,
+        [stage, legal]: [&'n Stage; 2],
+        ready: VectorLoop<'n>,
         inner: &[Axis],
     ) -> Result {
         let may_fault = ready.may_fault;
-        let status = self.call_strip(number, stage, ready)?;
+        let status = self.call_vector_loop(number, stage, ready)?;
         if may_fault {
             let exact = self.builder.create_block();
             self.leave_if(status, exact);
@@ -125,17 +139,16 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn know(&mut self, stage: &'n Stage) {
-        self.facts.of_stage(stage);
-        self.ranges = Ranges::of_stage(stage);
+        self.analysis.begin(stage);
         self.note_work(stage);
     }
 
-    /// The stage of that number with casts of `f16`, if it has any and becomes a strip: nothing else has
+    /// The stage of that number with casts of `f16`, if it has any and becomes a vector loop: nothing else has
     /// instructions for them.
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
-        if self.parts.dim.is_some() {
-            // No strip goes through several loops.
+        if self.analysis.parts.dim.is_some() {
+            // No vector loop goes through several loops.
             return None;
         }
         self.know(halves);
@@ -143,15 +156,15 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return None;
         }
-        if self.ready_strip(halves).is_some() {
+        if self.analysis.vector_loop_of(halves).is_some() {
             return Some(halves);
         }
-        // What is collected, and the exact way that is left for wrong indices, are no strips.
-        let collected = self.collected_strip(halves, many, first)?;
+        // The loads that are collected, and the exact way for wrong indices, are scalar code.
+        let collected = self.analysis.collected_loop(halves, many, first)?;
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
             let is_exact = collected.rows.is_none() || !has_checks(x);
-            is_exact && !self.facts.converts_halves(x)
+            is_exact && !self.analysis.facts.converts_halves(x)
         });
         fits.then_some(halves)
     }
@@ -161,22 +174,22 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return Way::Points;
         }
-        if self.parts.dim.is_some() {
+        if self.analysis.parts.dim.is_some() {
             return self.way_of_columns(stage, many);
         }
         let copy = self.copy_of(stage, many);
         if let Some(copy) = copy.filter(|copy| copy.outermost >= first) {
             return Way::Copy(copy);
         }
-        if let Some(strip) = self.ready_strip(stage) {
-            return Way::Strip(Some(strip));
+        if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
+            return Way::VectorLoop(Some(vector_loop));
         }
-        let plan = self.plan(stage);
-        let columns = plan.and_then(|plan| self.columns_of(stage, many, plan));
+        let plan = self.analysis.plan(stage);
+        let columns = plan.and_then(|plan| self.analysis.columns_of(stage, many, plan));
         if columns
             .as_ref()
-            .is_none_or(|columns| columns.strip.is_none())
-            && let Some(collected) = self.collected_strip(stage, many, first)
+            .is_none_or(|columns| columns.vector_loop.is_none())
+            && let Some(collected) = self.analysis.collected_loop(stage, many, first)
         {
             return Way::Collected(Some(Box::new(collected)));
         }
@@ -187,14 +200,14 @@ impl<'n> Emitter<'n, '_> {
             return Way::Vectors(plan);
         }
         if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
-            return Way::Rows(rows);
+            return Way::Scan(rows);
         }
         self.way_of_updates(stage, many)
     }
 
     /// The way of a stage of which a part is not a run of points: nothing that goes through several loops.
     fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
-        match self.plan(stage) {
+        match self.analysis.plan(stage) {
             Some(plan) => Way::Vectors(plan),
             None => self.way_of_updates(stage, many),
         }
@@ -202,7 +215,9 @@ impl<'n> Emitter<'n, '_> {
 
     fn way_of_updates(&self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         let checks = match many.last() {
-            Some(axis) if self.has_vectors && axis.extent >= BLOCK => self.checks(stage, axis.id),
+            Some(axis) if self.analysis.has_vectors && axis.extent >= BLOCK => {
+                self.analysis.checks(stage, axis.id)
+            }
             _ => Vec::new(),
         };
         match checks.is_empty() {
@@ -211,17 +226,20 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// What the heading of a stage says.
+    /// The note in the heading of a stage.
     fn note(&self, stage: &'n Stage, way: &Way<'n>, many: &[Axis]) -> String {
         match way {
             Way::Copy(copy) => {
                 let bytes = self.bytes_of(*copy, stage);
-                let why = self.why_copied(stage).map(|why| format!(", {why}"));
+                let why = self
+                    .analysis
+                    .why_copied(stage)
+                    .map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
-            Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how(checks)),
-            Way::Rows(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
-            Way::Points | Way::Rows(_) => match self.why_points(stage, many) {
+            Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how_all_checked(checks)),
+            Way::Scan(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
+            Way::Points | Way::Scan(_) => match self.analysis.why_points(stage, many) {
                 Some(why) => format!("point by point: {why}"),
                 None => String::new(),
             },
@@ -230,25 +248,28 @@ impl<'n> Emitter<'n, '_> {
                 let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
                 format!("collected in blocks of {rows}{lane}")
             }
-            Way::Vectors(plan) => how(&self.checks(stage, plan.axis.id)).to_owned(),
-            Way::Columns(columns) => {
-                let checks = how(&self.checks(stage, columns.plan.axis.id));
-                format!("{checks}, {columns}")
+            Way::Vectors(plan) => {
+                how_all_checked(&self.analysis.checks(stage, plan.axis.id)).to_owned()
             }
-            Way::Strip(Some(ready)) => ready.how.clone(),
-            Way::Strip(None) | Way::Collected(None) => String::new(),
+            Way::Columns(columns) => {
+                let checks =
+                    how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
+                format!("{checks}, {}", columns.columns)
+            }
+            Way::VectorLoop(Some(ready)) => ready.how.clone(),
+            Way::VectorLoop(None) | Way::Collected(None) => String::new(),
         }
     }
 
     /// `target[at] mode= value` at one point, or nothing if an index that reads zero is out of range.
     pub(super) fn assign(&mut self, stage: &'n Stage) -> Result {
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.compute(linear.leaves())?;
         let after = self.unless_skipped(&stage.at);
         self.compute([&stage.value])?;
         let mut value = self.get(&stage.value);
         let place = self.place(stage.target, &linear);
-        let ty = self.nest.buf(stage.target).ty;
+        let ty = self.analysis.nest.buf(stage.target).ty;
         if let Mode::Combine(op) = stage.mode {
             let old = self.load(stage.target, ty, &place);
             value = self.binary(op, ty, old, value, stage.value.as_const())?;
@@ -279,44 +300,34 @@ impl<'n> Emitter<'n, '_> {
     }
 }
 
-/// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
-/// outermost axis.
-pub(super) fn first_inner(stage: &Stage) -> usize {
-    usize::from(stage.group.is_some() && stage.turns() > 1)
-}
-
 /// How the points of a stage are done.
 enum Way<'n> {
     /// One by one.
     Points,
     /// Several at once.
-    Vectors(Plan),
+    Vectors(LanePlan),
     /// Several at once, in blocks of columns.
-    Columns(Box<Columns<'n>>),
+    Columns(Box<BlockColumns<'n>>),
     /// One by one, with the indices of several checked at once.
-    Update(Vec<Checked<'n>>),
+    Update(Vec<CheckedIndex<'n>>),
     /// One by one, each from the one before.
-    Rows(Rows<'n>),
+    Scan(ScanRows<'n>),
     /// As copies of neighbours.
-    Copy(Copy<'n>),
-    /// By a strip, until it is called.
-    Strip(Option<Ready<'n>>),
-    /// By a strip over blocks for which something is collected, until it is called.
+    Copy(CopyStage<'n>),
+    /// By a vector loop, until it is called.
+    VectorLoop(Option<VectorLoop<'n>>),
+    /// By a vector loop over blocks for which loads are collected, until it is called.
     Collected(Option<Box<Collected<'n>>>),
 }
 
 impl Way<'_> {
     fn runs(&self) -> Runs {
         match self {
-            Way::Strip(Some(ready)) => ready.runs(),
+            Way::VectorLoop(Some(ready)) => ready.runs(),
             Way::Collected(Some(collected)) => collected.ready.runs(),
             Way::Vectors(plan) => plan.runs(),
             Way::Columns(columns) => columns.runs(),
             _ => Runs::SCALAR,
         }
     }
-}
-
-pub(super) fn reads_zero(index: &Scalar) -> bool {
-    matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
 }

@@ -1,9 +1,10 @@
 //! Stages whose target is reached through data-dependent indices: one point after the other, with the
 //! indices of a block of points checked at once.
 
-use super::checked::{Checked, Compared};
-use super::loops::Turns;
-use super::{Emitter, Result};
+use super::checked::CompareTime;
+use super::emitter::{Emitter, Result};
+use super::state::Bounds;
+use crate::analysis::indices::CheckedIndex;
 use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Axis, Stage};
 
@@ -16,14 +17,14 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let turns = self.turns(stage, axis);
         let has_rest = turns.part().is_some() || !axis.extent.is_multiple_of(BLOCK);
-        let Turns { from, to, .. } = turns;
+        let Bounds { from, to, .. } = turns;
         let middle = self.whole_blocks(turns, BLOCK as i64);
-        self.open_loop(axis, Turns::between(from, middle), BLOCK as i64, &[]);
-        let ways = self.check(checks, axis, BLOCK, Compared::for_stage(stage))?;
+        self.open_loop(axis, Bounds::between(from, middle), BLOCK as i64, &[]);
+        let ways = self.check(checks, axis, BLOCK, CompareTime::for_stage(stage))?;
         let join = self.builder.create_block();
         for point in 0..BLOCK {
             self.in_range(&ways, axis.id, point, |this| this.assign(stage))?;
@@ -35,7 +36,7 @@ impl<'n> Emitter<'n, '_> {
         self.builder.switch_to_block(join);
         self.close_loop(&[]);
         if has_rest {
-            self.open_loop(axis, Turns::between(middle, to), 1, &[]);
+            self.open_loop(axis, Bounds::between(middle, to), 1, &[]);
             self.assign(stage)?;
             self.close_loop(&[]);
         }

@@ -1,44 +1,17 @@
 //! Data-dependent indices, and the report when one is out of range.
 
-use super::Emitter;
-use super::scalar::{Slot, Task};
+use super::abi::RawFault;
+use super::emitter::Emitter;
+use super::state::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
-use std::mem::{MaybeUninit, offset_of};
-use std::sync::atomic::AtomicBool;
-use vinelift_nest::{Kind, MAX_RANK, Scalar, Wrap};
-
-/// A [`Fault`](vinelift_nest::Fault) in plain numbers, which a kernel fills in before it returns 1; and what has it
-/// return 2.
-#[repr(C)]
-pub(crate) struct RawFault {
-    /// The flag that has the kernel end, which the caller sets.
-    pub(crate) stop: *const AtomicBool,
-    pub(crate) site: u64,
-    pub(crate) extent: u64,
-    /// The index, extended to 64 bits by its own sign.
-    pub(crate) index: u64,
-    /// 1 if the index is of an unsigned type.
-    pub(crate) unsigned: u64,
-    pub(crate) negative: u64,
-    /// How many coordinates are filled in.
-    pub(crate) rank: u64,
-    pub(crate) position: [MaybeUninit<i64>; MAX_RANK],
-}
+use std::mem::offset_of;
+use vinelift_nest::{MAX_RANK, Scalar, Wrap};
 
 impl<'n> Emitter<'n, '_> {
-    /// Whether an index comes from a table that holds none out of range: it needs no check.
-    pub(super) fn never_faults(&self, wrap: &Wrap) -> bool {
-        let values = match wrap.narrow().kind() {
-            Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
-            _ => None,
-        };
-        values.is_some_and(|values| values.is_index_of(wrap.extent))
-    }
-
     /// Checks an index that has been computed.
     pub(super) fn wrap(&mut self, whole: &'n Scalar, wrap: &'n Wrap) {
         let found = self.found(wrap);
-        if self.never_faults(wrap) && !wrap.policy.zero {
+        if self.analysis.never_faults(wrap) && !wrap.policy.zero {
             self.set(whole, found);
             return;
         }

@@ -23,7 +23,7 @@ const GUARD: u8 = 0xa5;
 /// Before each buffer; odd, so that no element is aligned.
 const BEFORE: usize = 17;
 
-/// What buffers hold after a run, and how it ended.
+/// The contents of buffers after a run, and how it ended.
 type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
 
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what

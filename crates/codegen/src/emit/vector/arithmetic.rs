@@ -1,7 +1,7 @@
 //! Arithmetic in every lane.
 
-use super::lanes::Lanes;
-use crate::emit::{Emitter, Result, no_primitive};
+use super::values::Lanes128;
+use crate::emit::emitter::{Emitter, Result, no_primitive};
 use cranelift_codegen::ir::{
     InstBuilder, Value,
     condcodes::{CondCode, FloatCC, IntCC},
@@ -13,11 +13,11 @@ use vinelift_tensor::ElementType::{self, Boolean, F32, F64};
 impl Emitter<'_, '_> {
     pub(super) fn each(
         &mut self,
-        x: &Lanes,
+        x: &Lanes128,
         f: impl Fn(&mut FunctionBuilder<'_>, Value) -> Value,
-    ) -> Lanes {
+    ) -> Lanes128 {
         let registers = x.registers.iter();
-        Lanes {
+        Lanes128 {
             registers: registers.map(|x| f(&mut self.builder, *x)).collect(),
             width: x.width,
         }
@@ -25,18 +25,23 @@ impl Emitter<'_, '_> {
 
     pub(super) fn each_two(
         &mut self,
-        x: &Lanes,
-        y: &Lanes,
+        x: &Lanes128,
+        y: &Lanes128,
         f: impl Fn(&mut FunctionBuilder<'_>, Value, Value) -> Value,
-    ) -> Lanes {
+    ) -> Lanes128 {
         let pairs = x.registers.iter().zip(&y.registers);
-        Lanes {
+        Lanes128 {
             registers: pairs.map(|(x, y)| f(&mut self.builder, *x, *y)).collect(),
             width: x.width,
         }
     }
 
-    pub(super) fn vector_unary(&mut self, op: Unary, ty: ElementType, x: &Lanes) -> Result<Lanes> {
+    pub(super) fn vector_unary(
+        &mut self,
+        op: Unary,
+        ty: ElementType,
+        x: &Lanes128,
+    ) -> Result<Lanes128> {
         let is_float = matches!(ty, F32 | F64);
         Ok(match op {
             Unary::Not if ty == Boolean || ty.is_integer() => self.each(x, |b, x| b.ins().bnot(x)),
@@ -57,10 +62,10 @@ impl Emitter<'_, '_> {
         &mut self,
         op: Binary,
         ty: ElementType,
-        x: &Lanes,
-        y: &Lanes,
+        x: &Lanes128,
+        y: &Lanes128,
         y_bits: Option<u64>,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         match ty {
             F32 | F64 => self.vector_float(op, ty, x, y),
             Boolean => self.vector_boolean(op, x, y),
@@ -72,17 +77,17 @@ impl Emitter<'_, '_> {
     pub(super) fn vector_add_term(
         &mut self,
         ty: ElementType,
-        sum: &Lanes,
-        x: &Lanes,
-        y: &Lanes,
-    ) -> Result<Lanes> {
+        sum: &Lanes128,
+        x: &Lanes128,
+        y: &Lanes128,
+    ) -> Result<Lanes128> {
         if !ty.is_float() {
             let term = self.vector_binary(Binary::Mul, ty, x, y, None)?;
             return self.vector_binary(Binary::Add, ty, sum, &term, None);
         }
         let factors = x.registers.iter().zip(&y.registers);
         let all = factors.zip(&sum.registers);
-        Ok(Lanes {
+        Ok(Lanes128 {
             registers: all
                 .map(|((x, y), sum)| self.builder.ins().fma(*x, *y, *sum))
                 .collect(),
@@ -90,7 +95,13 @@ impl Emitter<'_, '_> {
         })
     }
 
-    fn vector_float(&mut self, op: Binary, ty: ElementType, x: &Lanes, y: &Lanes) -> Result<Lanes> {
+    fn vector_float(
+        &mut self,
+        op: Binary,
+        ty: ElementType,
+        x: &Lanes128,
+        y: &Lanes128,
+    ) -> Result<Lanes128> {
         use Binary::*;
         let compare =
             |cc| move |b: &mut FunctionBuilder<'_>, x: Value, y: Value| b.ins().fcmp(cc, x, y);
@@ -121,18 +132,18 @@ impl Emitter<'_, '_> {
         })
     }
 
-    fn vector_boolean(&mut self, op: Binary, x: &Lanes, y: &Lanes) -> Result<Lanes> {
+    fn vector_boolean(&mut self, op: Binary, x: &Lanes128, y: &Lanes128) -> Result<Lanes128> {
         use Binary::*;
         let width = x.width.max(y.width);
         let (x, y) = (self.masks(x, width), self.masks(y, width));
-        let not = |this: &mut Self, x: &Lanes| this.each(x, |b, x| b.ins().bnot(x));
-        let and = |this: &mut Self, x: &Lanes, y: &Lanes| {
+        let not = |this: &mut Self, x: &Lanes128| this.each(x, |b, x| b.ins().bnot(x));
+        let and = |this: &mut Self, x: &Lanes128, y: &Lanes128| {
             this.each_two(x, y, |b, x, y| b.ins().band(x, y))
         };
-        let or = |this: &mut Self, x: &Lanes, y: &Lanes| {
+        let or = |this: &mut Self, x: &Lanes128, y: &Lanes128| {
             this.each_two(x, y, |b, x, y| b.ins().bor(x, y))
         };
-        let xor = |this: &mut Self, x: &Lanes, y: &Lanes| {
+        let xor = |this: &mut Self, x: &Lanes128, y: &Lanes128| {
             this.each_two(x, y, |b, x, y| b.ins().bxor(x, y))
         };
         Ok(match op {
@@ -167,10 +178,10 @@ impl Emitter<'_, '_> {
         &mut self,
         op: Binary,
         ty: ElementType,
-        x: &Lanes,
-        y: &Lanes,
+        x: &Lanes128,
+        y: &Lanes128,
         y_bits: Option<u64>,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         use Binary::*;
         let less = match ty.is_signed_integer() {
             true => IntCC::SignedLessThan,
@@ -214,11 +225,11 @@ impl Emitter<'_, '_> {
     /// `yes` where the mask is set.
     pub(super) fn vector_select(
         &mut self,
-        mask: &Lanes,
+        mask: &Lanes128,
         ty: ElementType,
-        yes: &Lanes,
-        no: &Lanes,
-    ) -> Lanes {
+        yes: &Lanes128,
+        no: &Lanes128,
+    ) -> Lanes128 {
         let (yes, no) = match ty {
             // Of masks the widths may differ.
             Boolean => {
@@ -234,7 +245,7 @@ impl Emitter<'_, '_> {
             let mask = self.cast_register(mask, ty);
             registers.push(self.builder.ins().bitselect(mask, yes, no));
         }
-        Lanes {
+        Lanes128 {
             registers,
             width: yes.width,
         }

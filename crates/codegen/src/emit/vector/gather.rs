@@ -1,9 +1,11 @@
 //! Loads through data-dependent indices, for all lanes at once.
 
-use super::lanes::{Lanes, vector};
-use crate::emit::address::Place;
-use crate::emit::checked::{Checked, Compared};
-use crate::emit::{Emitter, Result, register};
+use super::lanes::vector;
+use super::values::Lanes128;
+use crate::analysis::indices::CheckedIndex;
+use crate::emit::address::ElementAddress;
+use crate::emit::checked::CompareTime;
+use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
@@ -17,12 +19,12 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let count = self.vectors.lanes();
         let loads = self.gathers(stage);
         // Nothing is written before all are there.
-        let ways = self.check(checks, axis, count, Compared::WhenUsed)?;
+        let ways = self.check(checks, axis, count, CompareTime::WhenUsed)?;
         let join = self.builder.create_block();
         let mut registers = Vec::new();
         for x in &loads {
@@ -71,7 +73,7 @@ impl<'n> Emitter<'n, '_> {
         for x in loads {
             let width = register(x.ty()).bytes() as usize;
             let registers = joined.by_ref().take(self.registers(width)).collect();
-            self.vectors.set(x, Lanes { registers, width });
+            self.vectors.set(x, Lanes128 { registers, width });
         }
         Ok(())
     }
@@ -81,23 +83,24 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         stage: &'n Stage,
         axis: Axis,
-        checks: &[Checked<'n>],
+        checks: &[CheckedIndex<'n>],
     ) -> Result {
         let ty = stage.value.ty();
         let count = self.vectors.lanes();
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.open_scope();
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
         self.close_point(axis.id);
-        let ways = self.check(checks, axis, count, Compared::for_stage(stage))?;
+        let ways = self.check(checks, axis, count, CompareTime::for_stage(stage))?;
         let join = self.builder.create_block();
         let register = register(ty);
         let each = 16 / register.bytes() as usize;
         let flags = self.flags[stage.target.0 as usize];
         for first in (0..count).step_by(each) {
             // Of narrow elements, putting them together takes longer than storing each.
-            let (true, Place::Bytes { address, offset }) = (register.bytes() >= 4, &place) else {
+            let (true, ElementAddress::Bytes { address, offset }) = (register.bytes() >= 4, &place)
+            else {
                 for lane in first..first + each {
                     self.in_range(&ways, axis.id, lane, |this| this.assign(stage))?;
                 }
@@ -140,7 +143,9 @@ impl<'n> Emitter<'n, '_> {
             let below = open.len();
             match x.kind() {
                 Kind::Load { at, .. }
-                    if at.iter().any(|i| self.has_wrap(i, self.vectors.axis())) =>
+                    if at
+                        .iter()
+                        .any(|i| self.analysis.has_wrap(i, self.vectors.axis())) =>
                 {
                     found.push(x)
                 }

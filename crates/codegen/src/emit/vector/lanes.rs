@@ -1,73 +1,9 @@
-//! What is known of a stage while its innermost axis runs over lanes.
+//! Registers of 128 bits full of lanes: loads, stores, and single lanes.
 
-use crate::emit::{Emitter, register};
+use super::values::Lanes128;
+use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
-use rustc_hash::FxHashMap;
-use vinelift_nest::{Axis, AxisId, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
-
-/// The values of a scalar at consecutive points: registers of 128 bits, the first points first. What
-/// fills less than one register lies in its low part.
-#[derive(Clone, Debug)]
-pub(crate) struct Lanes {
-    pub(super) registers: Vec<Value>,
-    /// Bytes of one lane. Booleans are masks, all ones for true, of any width.
-    pub(super) width: usize,
-}
-
-/// The lanes that have been computed.
-#[derive(Default)]
-pub(crate) struct Vectors {
-    axis: Option<AxisId>,
-    lanes: usize,
-    known: FxHashMap<usize, Lanes>,
-    order: Vec<usize>,
-}
-
-impl Vectors {
-    pub(super) fn begin(&mut self, axis: Axis, lanes: usize) {
-        self.axis = Some(axis.id);
-        self.lanes = lanes;
-    }
-
-    pub(super) fn end(&mut self) {
-        self.axis = None;
-        self.known.clear();
-        self.order.clear();
-    }
-
-    /// The axis that runs over lanes.
-    pub(crate) fn axis(&self) -> AxisId {
-        self.axis.unwrap_or(AxisId(u32::MAX))
-    }
-
-    /// How many lanes there are.
-    pub(super) fn lanes(&self) -> usize {
-        self.lanes
-    }
-
-    pub(super) fn get(&self, x: &Scalar) -> Option<&Lanes> {
-        self.known.get(&x.address())
-    }
-
-    pub(super) fn set(&mut self, x: &Scalar, lanes: Lanes) {
-        if self.known.insert(x.address(), lanes).is_none() {
-            self.order.push(x.address());
-        }
-    }
-
-    /// To go back to with [`Vectors::forget`].
-    pub(super) fn mark(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Forgets what came since the mark.
-    pub(super) fn forget(&mut self, mark: usize) {
-        for address in self.order.drain(mark..) {
-            self.known.remove(&address);
-        }
-    }
-}
 
 /// The type of a register full of elements that are held in registers of type `element`.
 pub(super) fn vector(element: Type) -> Type {
@@ -75,7 +11,7 @@ pub(super) fn vector(element: Type) -> Type {
     element.by(lanes).unwrap_or(types::I8X16)
 }
 
-/// Integers of so many bytes.
+/// The integer type of `width` bytes.
 pub(in crate::emit) fn integer(width: usize) -> Type {
     match width {
         1 => types::I8,
@@ -86,7 +22,7 @@ pub(in crate::emit) fn integer(width: usize) -> Type {
 }
 
 impl Emitter<'_, '_> {
-    /// How many registers hold all lanes of so many bytes each.
+    /// How many registers hold all lanes of `width` bytes each.
     pub(super) fn registers(&self, width: usize) -> usize {
         (self.vectors.lanes() * width).div_ceil(16)
     }
@@ -100,7 +36,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The same value in every lane.
-    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes {
+    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes128 {
         let register = register(ty);
         let width = register.bytes() as usize;
         let value = match ty {
@@ -109,14 +45,14 @@ impl Emitter<'_, '_> {
             _ => value,
         };
         let spread = self.builder.ins().splat(vector(register), value);
-        Lanes {
+        Lanes128 {
             registers: vec![spread; self.registers(width)],
             width,
         }
     }
 
     /// The lanes if a condition holds, which is the same for all, else zeros.
-    pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes) -> Lanes {
+    pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes128) -> Lanes128 {
         let all = self.builder.ins().uextend(types::I64, condition);
         let all = self.builder.ins().ineg(all);
         let all = self.builder.ins().splat(types::I64X2, all);
@@ -126,7 +62,7 @@ impl Emitter<'_, '_> {
             let mask = self.cast_register(all, ty);
             registers.push(self.builder.ins().band(register, mask));
         }
-        Lanes {
+        Lanes128 {
             registers,
             width: lanes.width,
         }
@@ -146,14 +82,14 @@ impl Emitter<'_, '_> {
     }
 
     /// One scalar for each lane.
-    pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes {
+    pub(super) fn gathered(&mut self, ty: ElementType, elements: &[Value]) -> Lanes128 {
         let register = register(ty);
         let (width, each) = (register.bytes() as usize, 16 / register.bytes() as usize);
         let mut registers = Vec::new();
         for part in elements.chunks(each) {
             registers.push(self.one_register(register, part));
         }
-        let lanes = Lanes { registers, width };
+        let lanes = Lanes128 { registers, width };
         match ty {
             Boolean => self.is_not_zero(&lanes),
             _ => lanes,
@@ -161,7 +97,7 @@ impl Emitter<'_, '_> {
     }
 
     /// One lane as a scalar.
-    pub(super) fn lane(&mut self, ty: ElementType, lanes: &Lanes, lane: usize) -> Value {
+    pub(super) fn lane(&mut self, ty: ElementType, lanes: &Lanes128, lane: usize) -> Value {
         let each = 16 / lanes.width;
         let register = lanes.registers[lane / each];
         let value = self
@@ -182,9 +118,9 @@ impl Emitter<'_, '_> {
     pub(super) fn lane_by_lane(
         &mut self,
         to: ElementType,
-        operands: &[(ElementType, &Lanes)],
-        mut f: impl FnMut(&mut Self, &[Value]) -> crate::emit::Result<Value>,
-    ) -> crate::emit::Result<Lanes> {
+        operands: &[(ElementType, &Lanes128)],
+        mut f: impl FnMut(&mut Self, &[Value]) -> Result<Value>,
+    ) -> Result<Lanes128> {
         let mut results = Vec::with_capacity(self.vectors.lanes());
         for lane in 0..self.vectors.lanes() {
             let scalars: Vec<Value> = operands
@@ -203,7 +139,7 @@ impl Emitter<'_, '_> {
         flags: MemFlagsData,
         address: Value,
         offset: i32,
-    ) -> Lanes {
+    ) -> Lanes128 {
         let register = register(ty);
         let width = register.bytes() as usize;
         let bytes = self.vectors.lanes() * width;
@@ -220,7 +156,7 @@ impl Emitter<'_, '_> {
             };
             (0..bytes / 16).map(|k| ins(k, self)).collect()
         };
-        let lanes = Lanes { registers, width };
+        let lanes = Lanes128 { registers, width };
         match ty {
             Boolean => self.is_not_zero(&lanes),
             _ => lanes,
@@ -240,7 +176,7 @@ impl Emitter<'_, '_> {
         flags: MemFlagsData,
         address: Value,
         offset: i32,
-        lanes: &Lanes,
+        lanes: &Lanes128,
     ) {
         let lanes = &match ty {
             Boolean => self.ones(lanes),

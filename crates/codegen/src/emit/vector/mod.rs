@@ -4,10 +4,10 @@
 //! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
 //! that there is no scalar tail: what it writes again has the same values. Where a value is combined with
 //! what the target holds, the rest is done point by point instead. Each scalar that depends
-//! on the axis becomes a list of registers ([`Lanes`]); all others stay scalars and are spread where they
+//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are spread where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
-//! These are registers of 128 bits, which is what Cranelift knows; most such stages become strips
+//! These are registers of 128 bits, the widest that Cranelift knows; most such stages become vector loops
 //! instead where the machine has wider ones.
 //!
 //! A load whose offset steps with the axis is a vector load; any other is done lane by lane, with the
@@ -17,39 +17,40 @@
 mod arithmetic;
 mod gather;
 mod lanes;
-mod plan;
+pub(super) mod values;
 mod width;
 
-use super::address::Place;
-use super::loops::Turns;
-use super::{Binding, Emitter, MOST_INSTRUCTIONS, Refusal, Result};
-use lanes::Lanes;
+use super::address::ElementAddress;
+use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive};
+use super::state::{Binding, Bounds};
+use crate::analysis::legality::LanePlan;
+use crate::analysis::walk::operands_first;
+use values::Lanes128;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
-pub(super) use lanes::{Vectors, integer};
-pub(super) use plan::{Plan, is_supported};
+pub(super) use lanes::integer;
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
-    pub(super) fn vector_loop(&mut self, stage: &'n Stage, plan: Plan) -> Result {
-        let Plan { axis, lanes } = plan;
+    pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
+        let LanePlan { axis, lanes } = plan;
         let (extent, step) = (axis.extent as i64, lanes as i64);
         let turns = self.turns(stage, axis);
         self.part_at_least(stage, axis, lanes);
         let fills = turns.part().is_none() && extent % step == 0;
-        // What is combined with the target may not be done twice.
+        // A point that is combined with the target may not be done twice.
         let rest = match stage.mode {
             Mode::Set => None,
             Mode::Combine(_) => Some(self.whole_blocks(turns, step)),
         };
-        let blocks = rest.map_or(turns, |middle| Turns::between(turns.from, middle));
+        let blocks = rest.map_or(turns, |middle| Bounds::between(turns.from, middle));
         self.open_loop(axis, blocks, step, &[]);
         if rest.is_none() {
             self.stay_before(axis, turns, lanes);
         }
         self.vectors.begin(axis, lanes);
-        let checks = self.checks(stage, axis.id);
+        let checks = self.analysis.checks(stage, axis.id);
         if !checks.is_empty() {
             let only = matches!(stage.value.kind(), Kind::Load { .. });
             if only && stage.mode == Mode::Set && stage.value.ty() != ElementType::Boolean {
@@ -61,13 +62,13 @@ impl<'n> Emitter<'n, '_> {
             self.gather_lanes(stage, axis, &checks)?;
         }
         let mut value = self.lanes(&stage.value)?;
-        let linear = self.linear(stage.target, &stage.at);
+        let linear = self.analysis.linear(stage.target, &stage.at);
         self.open_scope();
         self.compute(linear.leaves())?;
         let place = self.place(stage.target, &linear);
         self.close_lane();
-        if let Place::Bytes { address, offset } = place {
-            let ty = self.nest.buf(stage.target).ty;
+        if let ElementAddress::Bytes { address, offset } = place {
+            let ty = self.analysis.nest.buf(stage.target).ty;
             let flags = self.flags[stage.target.0 as usize];
             if let Mode::Combine(op) = stage.mode {
                 let old = self.load_registers(ty, flags, address, offset);
@@ -79,7 +80,7 @@ impl<'n> Emitter<'n, '_> {
         self.vectors.end();
         self.close_loop(&[]);
         if let Some(middle) = rest.filter(|_| !fills) {
-            self.open_loop(axis, Turns::between(middle, turns.to), 1, &[]);
+            self.open_loop(axis, Bounds::between(middle, turns.to), 1, &[]);
             self.assign(stage)?;
             self.close_loop(&[]);
         }
@@ -87,7 +88,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The lanes of a scalar; those of one that does not depend on the axis are all the same.
-    fn lanes(&mut self, root: &'n Scalar) -> Result<Lanes> {
+    fn lanes(&mut self, root: &'n Scalar) -> Result<Lanes128> {
         for x in self.in_order(root) {
             if self.builder.func.dfg.num_insts() > MOST_INSTRUCTIONS {
                 return Err(Refusal::TooLarge);
@@ -98,18 +99,18 @@ impl<'n> Emitter<'n, '_> {
         self.known_lanes(root)
     }
 
-    /// What depends on the axis under `root` and has no lanes yet, operands first.
+    /// The scalars under `root` that depend on the axis and have no lanes yet, operands first.
     fn in_order(&self, root: &'n Scalar) -> Vec<&'n Scalar> {
         operands_first(root, |x| self.vectors.get(x).is_some() || !self.varies(x))
     }
 
     /// Whether a scalar depends on the axis that runs over lanes.
     fn varies(&self, x: &Scalar) -> bool {
-        self.facts.free(x).contains(&self.vectors.axis())
+        self.analysis.facts.free(x).contains(&self.vectors.axis())
     }
 
     /// The lanes of a scalar that has been computed, in either way.
-    fn known_lanes(&mut self, x: &'n Scalar) -> Result<Lanes> {
+    fn known_lanes(&mut self, x: &'n Scalar) -> Result<Lanes128> {
         if let Some(lanes) = self.vectors.get(x) {
             return Ok(lanes.clone());
         }
@@ -118,7 +119,7 @@ impl<'n> Emitter<'n, '_> {
         Ok(self.spread(value, x.ty()))
     }
 
-    fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes> {
+    fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes128> {
         if let Some([sum, a, b]) = x.as_sum() {
             let sum = self.known_lanes(sum)?;
             let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
@@ -157,7 +158,7 @@ impl<'n> Emitter<'n, '_> {
                 body,
             } => self.fold_lanes(*op, axes, init, body),
             Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => {
-                super::no_primitive("a scalar that has no lanes")
+                no_primitive("a scalar that has no lanes")
             }
         }
     }
@@ -169,12 +170,12 @@ impl<'n> Emitter<'n, '_> {
         axes: &'n [Axis],
         init: &'n Scalar,
         body: &'n Scalar,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let mut sum = self.known_lanes(init)?;
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(sum);
         }
-        self.ranges.bind(axes);
+        self.analysis.ranges.bind(axes);
         for &axis in axes.iter().filter(|axis| axis.extent == 1) {
             self.bind_point(axis);
         }
@@ -196,7 +197,7 @@ impl<'n> Emitter<'n, '_> {
             }
         };
         if body.ty() == ElementType::Boolean {
-            // What goes round is as wide as what it began with.
+            // The accumulator is as wide as its initial value.
             sum = self.masks(&sum, width);
         }
         self.vectors.forget(mark);
@@ -219,17 +220,17 @@ impl<'n> Emitter<'n, '_> {
         buffer: vinelift_nest::BufferId,
         x: &'n Scalar,
         at: &'n [Scalar],
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let ty: ElementType = x.ty();
-        let linear = self.linear(buffer, at);
+        let linear = self.analysis.linear(buffer, at);
         // Of an empty dim there is nothing to load.
-        let is_empty = self.nest.buf(buffer).shape.contains(&0);
-        if self.steps(&linear) == Some(1) && !is_empty {
+        let is_empty = self.analysis.nest.buf(buffer).shape.contains(&0);
+        if self.analysis.steps_with(self.vectors.axis(), &linear) == Some(1) && !is_empty {
             self.open_scope();
             self.compute(linear.leaves())?;
             let place = self.place(buffer, &linear);
             self.close_lane();
-            if let Place::Bytes { address, offset } = place {
+            if let ElementAddress::Bytes { address, offset } = place {
                 let flags = self.flags[buffer.0 as usize];
                 let lanes = self.load_registers(ty, flags, address, offset);
                 return Ok(match self.all_inside(at) {
@@ -240,7 +241,7 @@ impl<'n> Emitter<'n, '_> {
         }
         let axis = self.vectors.axis();
         let Some(first) = self.axes.get(&axis).copied() else {
-            return super::no_primitive("an axis that is not in scope");
+            return no_primitive("an axis that is not in scope");
         };
         let mut elements = Vec::with_capacity(self.vectors.lanes());
         for lane in 0..self.vectors.lanes() {
@@ -254,40 +255,4 @@ impl<'n> Emitter<'n, '_> {
         self.axes.insert(axis, first);
         Ok(self.gathered(ty, &elements))
     }
-}
-
-/// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
-/// scalars, and the body of a fold has a scope of its own: neither is among them.
-pub(super) fn operands_first<'n>(
-    root: &'n Scalar,
-    is_known: impl Fn(&'n Scalar) -> bool,
-) -> Vec<&'n Scalar> {
-    let mut order = Vec::new();
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut open = vec![(root, false)];
-    while let Some((x, operands_done)) = open.pop() {
-        if operands_done {
-            order.push(x);
-            continue;
-        }
-        if is_known(x) || !seen.insert(x.address()) {
-            continue;
-        }
-        open.push((x, true));
-        match x.kind() {
-            Kind::Load { .. } => {}
-            Kind::Reduce { init, .. } => open.push((init, false)),
-            // The condition last: masks are few.
-            Kind::Select(c, yes, no) => open.extend([c, no, yes].map(|x| (x, false))),
-            _ => {
-                let below = open.len();
-                match x.as_sum() {
-                    Some(operands) => open.extend(operands.map(|x| (x, false))),
-                    None => open.extend(x.children().map(|child| (child, false))),
-                }
-                open[below..].reverse();
-            }
-        }
-    }
-    order
 }

@@ -1,42 +1,43 @@
-//! Lanes of other widths: masks for elements of another size, conversions between numbers.
+//! Lanes128 of other widths: masks for elements of another size, conversions between numbers.
 
-use super::lanes::{Lanes, integer, vector};
-use crate::emit::{Emitter, Result, register};
+use super::lanes::{integer, vector};
+use super::values::Lanes128;
+use crate::emit::emitter::{Emitter, Result, register};
 use cranelift_codegen::ir::{InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use vinelift_tensor::ElementType::{self, Boolean, F32, F64, I32, U32};
 
 impl Emitter<'_, '_> {
     /// A mask of the lanes that are not zero, of integers.
-    pub(super) fn is_not_zero(&mut self, lanes: &Lanes) -> Lanes {
+    pub(super) fn is_not_zero(&mut self, lanes: &Lanes128) -> Lanes128 {
         let zero = self.zeros(lanes.width);
         let registers = lanes.registers.iter();
         let compare = |x: &Value| self.builder.ins().icmp(IntCC::NotEqual, *x, zero);
-        Lanes {
+        Lanes128 {
             registers: registers.map(compare).collect(),
             width: lanes.width,
         }
     }
 
     /// A mask as bytes of 0 and 1.
-    pub(super) fn ones(&mut self, mask: &Lanes) -> Lanes {
+    pub(super) fn ones(&mut self, mask: &Lanes128) -> Lanes128 {
         let bytes = self.masks(mask, 1);
         let one = self.builder.ins().iconst(types::I8, 1);
         let one = self.builder.ins().splat(types::I8X16, one);
         let registers = bytes.registers.iter();
         let low = |x: &Value| self.builder.ins().band(*x, one);
-        Lanes {
+        Lanes128 {
             registers: registers.map(low).collect(),
             width: 1,
         }
     }
 
     /// A mask for lanes of another width.
-    pub(super) fn masks(&mut self, mask: &Lanes, width: usize) -> Lanes {
+    pub(super) fn masks(&mut self, mask: &Lanes128, width: usize) -> Lanes128 {
         self.resized(mask, width, true)
     }
 
     /// Integers in wider lanes, by their sign or not, or the low bits of them in narrower lanes.
-    pub(super) fn resized(&mut self, lanes: &Lanes, width: usize, signed: bool) -> Lanes {
+    pub(super) fn resized(&mut self, lanes: &Lanes128, width: usize, signed: bool) -> Lanes128 {
         let mut lanes = lanes.clone();
         while lanes.width < width {
             lanes = self.widened(&lanes, signed);
@@ -47,7 +48,7 @@ impl Emitter<'_, '_> {
         lanes
     }
 
-    fn widened(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
+    fn widened(&mut self, lanes: &Lanes128, signed: bool) -> Lanes128 {
         let width = lanes.width * 2;
         let count = self.registers(width);
         let mut registers = Vec::with_capacity(count);
@@ -68,10 +69,10 @@ impl Emitter<'_, '_> {
                 });
             }
         }
-        Lanes { registers, width }
+        Lanes128 { registers, width }
     }
 
-    fn narrowed(&mut self, lanes: &Lanes) -> Lanes {
+    fn narrowed(&mut self, lanes: &Lanes128) -> Lanes128 {
         let width = lanes.width / 2;
         // The low half of each lane, of two registers.
         let picked = (0..32u8).filter(|k| usize::from(*k) % lanes.width < width);
@@ -83,7 +84,7 @@ impl Emitter<'_, '_> {
             let both = self.shuffled(a, b, &picked);
             registers.push(self.cast_register(both, vector(integer(width))));
         }
-        Lanes { registers, width }
+        Lanes128 { registers, width }
     }
 
     fn shuffled(&mut self, a: Value, b: Value, picked: &[u8]) -> Value {
@@ -98,10 +99,10 @@ impl Emitter<'_, '_> {
 
     pub(super) fn vector_bitcast(
         &mut self,
-        x: &Lanes,
+        x: &Lanes128,
         from: ElementType,
         to: ElementType,
-    ) -> Lanes {
+    ) -> Lanes128 {
         if from == Boolean {
             return match to {
                 Boolean => x.clone(),
@@ -113,7 +114,7 @@ impl Emitter<'_, '_> {
         }
         let ty = vector(register(to));
         let registers = x.registers.iter();
-        Lanes {
+        Lanes128 {
             registers: registers.map(|r| self.cast_register(*r, ty)).collect(),
             width: x.width,
         }
@@ -122,10 +123,10 @@ impl Emitter<'_, '_> {
     /// As the scalar cast, lane by lane where there is no instruction for it.
     pub(super) fn vector_cast(
         &mut self,
-        x: &Lanes,
+        x: &Lanes128,
         from: ElementType,
         to: ElementType,
-    ) -> Result<Lanes> {
+    ) -> Result<Lanes128> {
         let is_whole = |ty: ElementType| (ty.is_integer() && !ty.is_packed()) || ty == Boolean;
         let (from_width, to_width) = (
             register(from).bytes() as usize,
@@ -151,7 +152,7 @@ impl Emitter<'_, '_> {
                 let width = x.width;
                 let differs =
                     self.each_two(x, &zero, |b, x, y| b.ins().fcmp(FloatCC::NotEqual, x, y));
-                Lanes { width, ..differs }
+                Lanes128 { width, ..differs }
             }
             _ if is_whole(from) && to == Boolean => self.is_not_zero(x),
             _ if is_whole(from) && is_whole(to) => {
@@ -161,14 +162,14 @@ impl Emitter<'_, '_> {
             (_, F32) if is_whole(from) && (from_width < 4 || from == I32) => {
                 let wide = self.resized(x, 4, from.is_signed_integer());
                 let convert = |r: &Value| self.builder.ins().fcvt_from_sint(types::F32X4, *r);
-                Lanes {
+                Lanes128 {
                     registers: wide.registers.iter().map(convert).collect(),
                     width: 4,
                 }
             }
             (U32, F32) => {
                 let convert = |r: &Value| self.builder.ins().fcvt_from_uint(types::F32X4, *r);
-                Lanes {
+                Lanes128 {
                     registers: x.registers.iter().map(convert).collect(),
                     width: 4,
                 }
@@ -181,7 +182,7 @@ impl Emitter<'_, '_> {
     }
 
     /// `f32` to `i32`, the smallest number for what does not fit.
-    fn truncated(&mut self, x: &Lanes) -> Lanes {
+    fn truncated(&mut self, x: &Lanes128) -> Lanes128 {
         let limit = self.constant((2f32.powi(31)).to_bits().into(), F32);
         let limit = self.builder.ins().splat(types::F32X4, limit);
         let smallest = self
@@ -198,13 +199,13 @@ impl Emitter<'_, '_> {
             let fits = self.builder.ins().fcmp(FloatCC::LessThan, *x, limit);
             self.builder.ins().bitselect(fits, near, smallest)
         };
-        Lanes {
+        Lanes128 {
             registers: x.registers.iter().map(convert).collect(),
             width: 4,
         }
     }
 
-    fn promoted(&mut self, x: &Lanes) -> Lanes {
+    fn promoted(&mut self, x: &Lanes128) -> Lanes128 {
         let count = self.registers(8);
         let mut registers = Vec::with_capacity(count);
         let high: Vec<u8> = (8..24).collect();
@@ -217,13 +218,13 @@ impl Emitter<'_, '_> {
                 registers.push(self.builder.ins().fvpromote_low(upper));
             }
         }
-        Lanes {
+        Lanes128 {
             registers,
             width: 8,
         }
     }
 
-    fn demoted(&mut self, x: &Lanes) -> Lanes {
+    fn demoted(&mut self, x: &Lanes128) -> Lanes128 {
         let low: Vec<u8> = (0..8).chain(16..24).collect();
         let mut registers = Vec::new();
         for pair in x.registers.chunks(2) {
@@ -236,7 +237,7 @@ impl Emitter<'_, '_> {
             let both = self.shuffled(a, b, &low);
             registers.push(self.cast_register(both, types::F32X4));
         }
-        Lanes {
+        Lanes128 {
             registers,
             width: 4,
         }

@@ -1,0 +1,175 @@
+//! Blocks of columns: points that are done in another order than theirs, because memory is faster that way.
+//!
+//! Of a gather along an axis that is not the last, each point of a row may lead to another row of the data. If these
+//! do not fit into the cache, the columns are done in blocks that do, packed into a panel of scratch memory before it
+//! where that pays: rows that lie far apart take a page each, more than the processor keeps in mind, and often the same
+//! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
+//! which they are packed, as in that of the indices.
+
+use super::legality::LanePlan;
+use super::linear::PackedColumns;
+use super::state::Analysis;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
+
+/// Bytes of the data that a block of columns may lead to.
+const CACHED: usize = 1 << 19;
+/// Bytes that the cache takes from each row at least.
+pub(crate) const LINE: usize = 64;
+/// Data of more bytes are packed in any case: some cache may hold them only for a while.
+const LARGE: usize = 6 << 20;
+/// The most bytes of narrow elements that stay in the cache anyway; they are packed sooner than others.
+const NEAR: usize = 1 << 16;
+/// Columns that are packed at once: fewer would be short runs of indices and results.
+const MOST_COLUMNS: usize = 64;
+/// Where there are fewer columns, so that there are several blocks, a block has at least this many lines of each row.
+const LEAST_LINES: usize = 2;
+/// Bytes of panels: what is larger stays in no cache.
+const MOST_SCRATCH: usize = 16 << 20;
+
+/// Points that are done in blocks of columns.
+pub(crate) struct Columns<'n> {
+    pub(crate) count: usize,
+    pub(crate) plan: LanePlan,
+    /// The data that is packed for each block.
+    pub(crate) panels: Vec<PackedColumns<'n>>,
+}
+
+impl std::fmt::Display for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packed = match self.panels.is_empty() {
+            true => "",
+            false => ", packed",
+        };
+        write!(f, "{} columns at a time{packed}", self.count)
+    }
+}
+
+/// Gives the panels for `count` columns their offsets in scratch memory; drops them if they are too large.
+pub(crate) fn place_panels(panels: &mut Vec<PackedColumns<'_>>, count: usize) {
+    let mut offset = 0usize;
+    for panel in &mut *panels {
+        panel.offset = offset;
+        panel.terms[0].1 = count as i64;
+        offset = offset.saturating_add(panel.bytes(count).next_multiple_of(LINE));
+    }
+    if offset > MOST_SCRATCH {
+        panels.clear();
+    }
+}
+
+impl<'n> Analysis<'n> {
+    /// The columns, which are points of the innermost axis, that should be done before the next, but not
+    /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
+    pub(crate) fn columns(
+        &self,
+        stage: &'n Stage,
+        rows: Axis,
+        plan: LanePlan,
+    ) -> Option<Columns<'n>> {
+        let lane = plan.axis;
+        let mut count = usize::MAX;
+        let mut panels = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut open = vec![(&stage.value, false)];
+        while let Some((x, guarded)) = open.pop() {
+            if !self.facts.free(x).contains(&lane.id) || !seen.insert((x.address(), guarded)) {
+                continue;
+            }
+            if let Kind::Load { buffer, at } = x.kind()
+                && let Some((columns, panel)) = self.lead_apart(stage, *buffer, at, [rows, lane])
+            {
+                count = count.min(columns);
+                // Elements behind a guard need not exist.
+                panels.extend(panel.filter(|_| !guarded));
+            }
+            let guards = guarded || matches!(x.kind(), Kind::Select(..) | Kind::Reduce { .. });
+            open.extend(x.children().map(|child| (child, guards)));
+        }
+        // The last block overlaps the one before, by as little as can be.
+        let count = even(lane.extent, count, plan.lanes).max(plan.lanes);
+        let fewer = count < lane.extent / 2 && rows.extent >= 8;
+        // In another order, and all points once more if an index is wrong.
+        let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
+        let may = fewer && ordered && self.is_injective(stage);
+        may.then_some(Columns {
+            count,
+            plan,
+            panels,
+        })
+    }
+
+    /// If each point of `buffer[at]` leads to a row of its own: how many columns should be done at once, and
+    /// what may be packed before.
+    fn lead_apart(
+        &self,
+        stage: &Stage,
+        buffer: BufferId,
+        at: &'n [Scalar],
+        [rows, lane]: [Axis; 2],
+    ) -> Option<(usize, Option<PackedColumns<'n>>)> {
+        let ty = self.nest.buf(buffer).ty;
+        let size = (ty.bits() / 8).max(1);
+        let linear = self.linear(buffer, at);
+        let along = |(leaf, k): &(&Scalar, i64)| {
+            *k == 1 && matches!(leaf.kind(), Kind::Axis(id) if *id == lane.id)
+        };
+        let column = linear.terms().find(along)?;
+        let (row, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
+            Kind::Wrap(wrap) if self.varies_with(leaf, [rows.id, lane.id]) => {
+                let far = (k.unsigned_abs() as usize).saturating_mul(size) >= LINE;
+                far.then_some((leaf, wrap.extent, k))
+            }
+            _ => None,
+        })?;
+        // Few points do not come back to what a block has brought into the cache.
+        if rows.extent < extent / 4 {
+            return None;
+        }
+        let linear = linear.without(|leaf| leaf.address() == row.address());
+        let is_known = linear.leaves().all(|leaf| match leaf.kind() {
+            Kind::Axis(id) => *id != rows.id && stage.domain.iter().any(|axis| axis.id == *id),
+            _ => false,
+        });
+        let shape = &self.nest.buf(buffer).shape;
+        let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
+        let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
+        let pitch = (step.unsigned_abs() as usize).saturating_mul(size);
+        // To pack a word takes about as long as packing saves for an element that is found.
+        let word = size.min(4);
+        let near = if word < 4 { NEAR } else { CACHED };
+        let is_far = extent.saturating_mul(pitch) > near;
+        let finds_many = rows.extent.saturating_mul(4) >= extent.saturating_mul(word);
+        let pays = bytes > LARGE || (is_far && finds_many);
+        if !(pays && is_known) || bytes == 0 || ty.is_packed() {
+            return Some((fitting * LINE / size, None));
+        }
+        let panel = PackedColumns {
+            buffer,
+            at,
+            linear,
+            extent,
+            step,
+            size,
+            offset: 0,
+            terms: [(row, 0), column],
+        };
+        let mut columns = (fitting * LINE / size).min(MOST_COLUMNS);
+        while columns * 2 >= lane.extent && columns * size > LEAST_LINES * LINE {
+            columns /= 2;
+        }
+        Some((columns, Some(panel)))
+    }
+
+    fn varies_with(&self, x: &Scalar, axes: [AxisId; 2]) -> bool {
+        axes.iter().all(|axis| self.facts.free(x).contains(axis))
+    }
+}
+
+/// The length of blocks of at most `most` points that cover `extent`, all but a few of them once: a multiple
+/// of `unit`, unless there are fewer points.
+pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
+    let blocks = extent.div_ceil(most).max(1);
+    let length = extent.div_ceil(blocks).next_multiple_of(unit);
+    length.min(extent).min(most)
+}

@@ -1,0 +1,44 @@
+//! The state of an analysis.
+
+use super::facts::Facts;
+use super::linear::PackedColumns;
+use crate::target::Target;
+use vinelift_nest::{Buffer, Interval, Nest, ParallelChunks, Ranges, Stage};
+
+pub(crate) struct Analysis<'n> {
+    pub(crate) nest: &'n Nest,
+    /// The values that tables of indices lie between.
+    pub(super) values: Vec<Option<Interval>>,
+    /// Into which parts the nest can be cut.
+    pub(crate) parts: ParallelChunks,
+    /// About the scalars of the current stage.
+    pub(crate) facts: Facts,
+    pub(crate) ranges: Ranges,
+    /// The data of the current stage that it reads from scratch memory.
+    pub(crate) panels: Vec<PackedColumns<'n>>,
+    /// The machine that vector loops are for; `None` for none.
+    pub(crate) target: Option<Target>,
+    /// Whether stages may run by Cranelift's vectors.
+    pub(crate) has_vectors: bool,
+}
+
+impl<'n> Analysis<'n> {
+    pub(crate) fn new(nest: &'n Nest, target: Option<Target>, has_vectors: bool) -> Analysis<'n> {
+        Analysis {
+            nest,
+            values: nest.buffers.iter().map(Buffer::values).collect(),
+            parts: ParallelChunks::of(nest),
+            facts: Facts::default(),
+            ranges: Ranges::new(),
+            panels: Vec::new(),
+            target,
+            has_vectors,
+        }
+    }
+
+    /// Goes on with a stage.
+    pub(crate) fn begin(&mut self, stage: &'n Stage) {
+        self.facts.of_stage(stage);
+        self.ranges = Ranges::of_stage(stage);
+    }
+}

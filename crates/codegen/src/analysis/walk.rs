@@ -1,0 +1,56 @@
+//! Walks over scalars without recursion.
+
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Kind, Scalar};
+
+/// Whether `is` holds for `x` or something that it is made of.
+pub(crate) fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![x];
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        if is(x) {
+            return true;
+        }
+        open.extend(x.children());
+    }
+    false
+}
+
+/// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
+/// scalars, and the body of a fold has a scope of its own: neither is among them.
+pub(crate) fn operands_first<'n>(
+    root: &'n Scalar,
+    is_known: impl Fn(&'n Scalar) -> bool,
+) -> Vec<&'n Scalar> {
+    let mut order = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![(root, false)];
+    while let Some((x, operands_done)) = open.pop() {
+        if operands_done {
+            order.push(x);
+            continue;
+        }
+        if is_known(x) || !seen.insert(x.address()) {
+            continue;
+        }
+        open.push((x, true));
+        match x.kind() {
+            Kind::Load { .. } => {}
+            Kind::Reduce { init, .. } => open.push((init, false)),
+            // The condition last: masks are few.
+            Kind::Select(c, yes, no) => open.extend([c, no, yes].map(|x| (x, false))),
+            _ => {
+                let below = open.len();
+                match x.as_sum() {
+                    Some(operands) => open.extend(operands.map(|x| (x, false))),
+                    None => open.extend(x.children().map(|child| (child, false))),
+                }
+                open[below..].reverse();
+            }
+        }
+    }
+    order
+}

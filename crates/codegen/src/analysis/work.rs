@@ -1,0 +1,88 @@
+//! How much work stages are, and the axis of which a call does a part.
+
+use super::state::Analysis;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+
+/// The most work of an assembled function, which does not look.
+const MOST_CALL: usize = 200_000_000;
+
+impl<'n> Analysis<'n> {
+    /// The axis that is cut into parts, if one is.
+    pub(crate) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
+        let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
+        Some(axis.id)
+    }
+
+    /// Whether all parts that the nest may be cut into begin at a multiple of `points`.
+    pub(crate) fn cuts_at(&self, points: usize) -> bool {
+        // The parts of a nest with more stages may still change.
+        let [stage] = self.nest.stages.as_slice() else {
+            return false;
+        };
+        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
+        (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points)
+    }
+
+    /// Makes sure that all parts do, if the nest has no other stages.
+    pub(crate) fn cut_at(&mut self, stage: &Stage, points: usize) {
+        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
+        if self.nest.stages.len() == 1 && self.parts.extent == outer {
+            self.parts.grain = self.parts.grain.next_multiple_of(points);
+        }
+    }
+
+    /// Whether the loops over `axes` are little enough work to be one call of an assembled function. The axis that
+    /// is cut may have as few of its points in each call as a part has at least.
+    pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
+        let cut = self.cut_axis(stage);
+        let points = axes.iter().map(|axis| match Some(axis.id) == cut {
+            true => self.parts.grain.saturating_mul(axis.extent) / self.parts.extent,
+            false => axis.extent,
+        });
+        let each = self.work_under(stage, &stage.value);
+        points.fold(each, usize::saturating_mul) <= MOST_CALL
+    }
+
+    /// How much work it is to evaluate a scalar once, with all turns of its folds.
+    pub(crate) fn work_under(&self, stage: &Stage, x: &Scalar) -> usize {
+        let mut all = 1usize;
+        for_each_with_trips(x, &mut |x, times| {
+            let own = self.nest.work_of_scalar(stage, x);
+            // A turn of a fold takes something, whatever is folded.
+            let own = own.max(usize::from(matches!(x.kind(), Kind::Reduce { .. })));
+            all = all.saturating_add(own.saturating_mul(times));
+        });
+        all
+    }
+}
+
+/// Calls `f` with every scalar that `x` is made of, itself included, and how often that is evaluated each time `x`
+/// is.
+pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)) {
+    let mut seen = FxHashSet::default();
+    let mut open = vec![(x, 1usize)];
+    while let Some((x, times)) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        if let Kind::Reduce {
+            axes, init, body, ..
+        } = x.kind()
+        {
+            let turns = axes.iter().map(|axis| axis.extent);
+            let turns = turns.fold(times, usize::saturating_mul);
+            f(x, turns);
+            open.extend([(init, times), (body, turns)]);
+            continue;
+        }
+        f(x, times);
+        open.extend(x.children().map(|child| (child, times)));
+    }
+}
+
+/// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
+/// outermost axis.
+pub(crate) fn first_inner(stage: &Stage) -> usize {
+    usize::from(stage.group.is_some() && stage.turns() > 1)
+}

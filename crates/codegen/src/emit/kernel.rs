@@ -1,0 +1,84 @@
+//! A whole kernel: its function, and what has been emitted besides.
+
+use super::emitter::{Around, Emitter, LoopCode, Nests, Result};
+use crate::analysis::legality::Runs;
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, SourceLoc, types};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use vinelift_nest::ParallelChunks;
+
+/// The signature of every kernel.
+pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
+    let mut signature = Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(types::I64); 5]);
+    signature.returns.push(AbiParam::new(types::I32));
+    signature
+}
+
+/// The signature of every vector loop.
+pub(crate) fn loop_signature() -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.push(AbiParam::new(types::I32));
+    signature
+}
+
+/// The results of emitting a kernel besides the function.
+pub(crate) struct Emitted {
+    /// How each stage runs.
+    pub(crate) runs: Vec<Runs>,
+    /// Notes on that.
+    pub(crate) notes: Vec<String>,
+    /// The vector loops that the function calls.
+    pub(crate) loop_codes: Vec<LoopCode>,
+    /// Into which parts it can be cut.
+    pub(crate) parts: ParallelChunks,
+    /// Bytes of scratch memory that a call needs.
+    pub(crate) scratch: usize,
+}
+
+/// Fills `func`, which is empty.
+pub(crate) fn kernel(
+    nests: Nests<'_>,
+    around: &Around<'_>,
+    func: &mut Function,
+    shared: &mut FunctionBuilderContext,
+) -> Result<Emitted> {
+    let isa = around.isa;
+    func.signature = signature(isa);
+    let mut emitter = Emitter::new(nests, around, FunctionBuilder::new(func, shared));
+    if let Err(refusal) = emitter.stages() {
+        // Half a function is left in there.
+        *shared = FunctionBuilderContext::new();
+        return Err(refusal);
+    }
+    let emitted = Emitted {
+        runs: std::mem::take(&mut emitter.runs),
+        notes: std::mem::take(&mut emitter.notes),
+        loop_codes: std::mem::take(&mut emitter.loop_codes),
+        parts: emitter.analysis.parts,
+        scratch: emitter.scratch_bytes,
+    };
+    emitter.builder.finalize(isa.frontend_config());
+    Ok(emitted)
+}
+
+impl Emitter<'_, '_> {
+    fn stages(&mut self) -> Result {
+        for (number, stage) in self.analysis.nest.stages.iter().enumerate() {
+            self.builder.set_srcloc(source_location(number));
+            self.stage(number, stage)?;
+        }
+        self.builder
+            .set_srcloc(source_location(self.analysis.nest.stages.len()));
+        let done = self.builder.ins().iconst(types::I32, 0);
+        self.builder.ins().return_(&[done]);
+        self.builder.seal_all_blocks();
+        Ok(())
+    }
+}
+
+/// The source location of a stage's instructions; that of the stage after the last is the return.
+pub(crate) fn source_location(stage: usize) -> SourceLoc {
+    SourceLoc::new(stage as u32 + 1)
+}

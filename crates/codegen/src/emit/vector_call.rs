@@ -1,0 +1,124 @@
+//! Calls of vector loops.
+
+use super::address::ElementAddress;
+use super::emitter::{Emitter, LoopCode, Result};
+use super::kernel::loop_signature;
+use super::state::Bounds;
+use crate::analysis::indices::reads_zero;
+use crate::vectorize::{Argument, Pace, VectorLoop};
+use cranelift_codegen::ir::{
+    ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, Value,
+    types,
+};
+use vinelift_nest::Stage;
+use vinelift_tensor::ElementType::Boolean;
+
+impl<'n> Emitter<'n, '_> {
+    /// Calls a vector loop; the loops around it are open. Gives 1 if an index is out of range.
+    pub(crate) fn call_vector_loop(
+        &mut self,
+        number: usize,
+        stage: &'n Stage,
+        ready: VectorLoop<'n>,
+    ) -> Result<Value> {
+        let turns = self
+            .analysis
+            .parts
+            .axis(stage)
+            .map(|axis| self.turns(stage, axis));
+        let size = 8 * ready.arguments.len().max(1) as u32;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        let slot = self.builder.create_sized_stack_slot(data);
+        for (k, argument) in ready.arguments.iter().enumerate() {
+            let value = self.argument(argument, turns)?;
+            self.builder
+                .ins()
+                .stack_store(types::I64, value, slot, 8 * k as i32);
+        }
+        let function = self.loop_functions[number];
+        let name = UserExternalName::new(0, function.as_u32());
+        let name = self.builder.func.declare_imported_user_function(name);
+        let signature = self.builder.func.import_signature(loop_signature());
+        let function_ref = self.builder.func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: false,
+            patchable: false,
+        });
+        let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
+        let call = self.builder.ins().call(function_ref, &[arguments]);
+        let status = self.builder.inst_results(call)[0];
+        self.loop_codes.push(LoopCode {
+            function,
+            stage: number,
+            bytes: ready.code.bytes,
+            code: ready.code.code,
+        });
+        Ok(status)
+    }
+
+    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Bounds>) -> Result<Value> {
+        match argument {
+            Argument::Points { less } => {
+                let Some(Bounds { from, to, .. }) = turns else {
+                    return Ok(self.index(0));
+                };
+                let points = self.builder.ins().isub(to, from);
+                Ok(self.builder.ins().iadd_imm_s(points, -less))
+            }
+            Argument::Address {
+                buffer,
+                linear,
+                pace,
+            } => {
+                self.compute(linear.leaves())?;
+                let address = match self.place(*buffer, linear) {
+                    ElementAddress::Bytes { address, offset } => {
+                        self.builder.ins().iadd_imm_s(address, i64::from(offset))
+                    }
+                    ElementAddress::Packed { base, .. } => base,
+                };
+                Ok(match turns.filter(|_| pace.bytes != 0) {
+                    Some(turns) => self.moved_on(address, turns.from, *pace),
+                    None => address,
+                })
+            }
+            Argument::Collected(number) => {
+                let slot = self.collected[*number];
+                Ok(self.builder.ins().stack_addr(types::I64, slot, 0))
+            }
+            Argument::Inside(at) => {
+                self.compute(at.iter().filter(|i| reads_zero(i)))?;
+                let inside = match self.all_inside(at) {
+                    Some(inside) => inside,
+                    None => self.builder.ins().iconst(types::I8, 1),
+                };
+                let wide = self.builder.ins().uextend(types::I64, inside);
+                Ok(self.builder.ins().ineg(wide))
+            }
+            Argument::Scalar(x) => {
+                self.compute([*x])?;
+                let value = self.get(x);
+                if x.ty() == Boolean {
+                    let wide = self.builder.ins().uextend(types::I64, value);
+                    return Ok(self.builder.ins().ineg(wide));
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// The address after `from` points of the axis that is cut.
+    fn moved_on(&mut self, address: Value, from: Value, pace: Pace) -> Value {
+        let steps = match pace.points {
+            1 => from,
+            points => {
+                // ParallelChunks begin at a multiple of the points.
+                let points = self.index(points);
+                self.builder.ins().udiv(from, points)
+            }
+        };
+        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
+        self.builder.ins().iadd(address, skipped)
+    }
+}

@@ -1,0 +1,281 @@
+//! From a program to machine code.
+//!
+//! Nothing is assembled that means something else than the program: whatever has no encoding, no register, or
+//! leads where nobody has said (an operand that is missing, an unknown pointer, an offset beyond 32 bits) is
+//! refused ([`Assembler::require`]), and the stage runs in another way.
+//!
+//! Each function keeps a frame pointer, so that profilers that follow these see what called it.
+
+use super::super::{Assembled, Target};
+use super::allocate::allocate;
+use super::assembly::Assembly;
+use super::encode::{Assembler, Condition, Gpr, Memory, RAX, RBP, RSP};
+use super::index_check;
+use super::machine::{Form, MachineProgram, MachineStep, Operand};
+use crate::vector_ir::program::TripCount;
+use rustc_hash::FxHashMap;
+
+/// Registers that hold pointers and counters; those from the eighth on belong to the caller.
+const GENERAL: [u8; 12] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15];
+const OWN: usize = 7;
+/// Longer code is not worth it.
+const MOST_BYTES: usize = 1 << 16;
+
+/// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
+/// `None` if there are too few registers, or something has no encoding.
+pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assembled> {
+    let evex = target == Target::Avx512;
+    let (vectors, own) = match program.has_indices {
+        true => (
+            if evex { 32 } else { 16 } - index_check::SCRATCH,
+            index_check::OWN,
+        ),
+        false => (target.registers() as u8, 0),
+    };
+    let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
+    let mut general = GENERAL.iter().skip(own).map(|r| Gpr(*r));
+    let mut pointers = FxHashMap::default();
+    for argument in &program.pointers {
+        pointers.insert(*argument, general.next()?);
+    }
+    let depth = depth(&program.steps);
+    let counters: Vec<Gpr> = general.take(depth).collect();
+    if counters.len() < depth {
+        return None;
+    }
+    let frame = index_check::frame(program)?;
+    let mut assembly = Assembly {
+        program,
+        registers,
+        target,
+        evex,
+        scratch: vectors,
+        own,
+        frame,
+        checked: None,
+        most_lane: 0,
+        pointers,
+        counters,
+        depth: 0,
+        hoisted: FxHashMap::default(),
+        code: Assembler::default(),
+        pool: Vec::new(),
+        pooled: FxHashMap::default(),
+        next_scratch: 0,
+        cold: Vec::new(),
+    };
+    assembly.function();
+    let Assembly { code, pool, .. } = assembly;
+    let length = code.len();
+    if length >= MOST_BYTES {
+        return None;
+    }
+    Some(Assembled {
+        bytes: code.finish(&pool)?,
+        code: length,
+    })
+}
+
+/// Loops inside each other that take a register.
+fn depth(steps: &[MachineStep]) -> usize {
+    let of = |step: &MachineStep| match step {
+        MachineStep::Do(_) => 0,
+        MachineStep::Loop {
+            trips: TripCount::Lanes { .. },
+            body,
+            ..
+        } => depth(body),
+        MachineStep::Loop { body, .. } => 1 + depth(body),
+    };
+    steps.iter().map(of).max().unwrap_or(0)
+}
+
+impl Assembly<'_> {
+    fn function(&mut self) {
+        let used = self.own + self.pointers.len() + self.counters.len();
+        let saved: Vec<Gpr> = GENERAL[OWN.min(used)..used]
+            .iter()
+            .map(|r| Gpr(*r))
+            .collect();
+        self.code.push(RBP);
+        self.code.copy(RBP, RSP);
+        for &register in &saved {
+            self.code.push(register);
+        }
+        if self.frame > 0 {
+            self.code.add(RSP, -self.frame);
+            // Whole registers are stored there: none is to cross a line of the cache.
+            self.code.and(RSP, -index_check::ALIGNMENT);
+        }
+        for &argument in &self.program.pointers {
+            let to = self.pointers[&argument];
+            self.load_argument(to, argument);
+        }
+        self.hoist();
+        for mask in &self.program.masks {
+            self.instruction(mask);
+        }
+        self.steps(&self.program.steps);
+        self.code.set(RAX, 0);
+        let end = self.code.here();
+        if self.frame > 0 {
+            let below = Memory::At {
+                base: RBP,
+                scale: 0,
+                offset: saved.len() as i32 * -8,
+            };
+            self.code.address(RSP, below);
+        }
+        for &register in saved.iter().rev() {
+            self.code.pop(register);
+        }
+        self.code.pop(RBP);
+        self.code.clear_upper();
+        self.code.ret();
+        if !self.cold.is_empty() {
+            let fault = self.end_with_fault(end);
+            self.cold_checks(fault);
+        }
+    }
+
+    /// Keeps what is broadcast in the registers that are left over, the most useful first.
+    fn hoist(&mut self) {
+        let mut weights = vec![0; self.program.broadcasts.len()];
+        count(&self.program.steps, 1, &mut weights);
+        let mut order: Vec<u32> = (0..weights.len() as u32)
+            .filter(|s| weights[*s as usize] > 1)
+            .collect();
+        order.sort_by_key(|s| std::cmp::Reverse(weights[*s as usize]));
+        for (broadcast, register) in order
+            .into_iter()
+            .zip(self.registers.first_free..self.scratch)
+        {
+            self.broadcast_to(broadcast, register);
+            self.hoisted.insert(broadcast, register);
+        }
+    }
+
+    fn steps(&mut self, steps: &[MachineStep]) {
+        for step in steps {
+            match step {
+                MachineStep::Do(instruction) => self.instruction(instruction),
+                MachineStep::Loop { trips, moves, body } => match *trips {
+                    TripCount::Fixed(turns) => self.counted(turns, moves, body),
+                    TripCount::Argument(argument) => {
+                        let counter = self.counters[self.depth];
+                        self.load_argument(counter, argument);
+                        self.count_down(counter, moves, body);
+                    }
+                    TripCount::Lanes { extent, step } => {
+                        self.most_lane = i64::from(extent);
+                        self.over_lanes(extent, step, body);
+                    }
+                    TripCount::LanesUntil {
+                        argument,
+                        extent,
+                        step,
+                    } => {
+                        self.most_lane = i64::from(extent);
+                        self.code.require(step > 0);
+                        self.over_lanes_until(argument, step, body);
+                    }
+                },
+            }
+        }
+    }
+
+    fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[MachineStep]) {
+        self.code.require(turns > 0);
+        let counter = self.counters[self.depth];
+        self.code.set(counter, turns);
+        self.count_down(counter, moves, body);
+        for &(pointer, by) in moves {
+            let back = by.checked_mul(turns).and_then(i32::checked_neg);
+            self.code.require(back.is_some());
+            let pointer = self.pointer(pointer);
+            self.code.add(pointer, back.unwrap_or(0));
+        }
+    }
+
+    fn count_down(&mut self, counter: Gpr, moves: &[(u32, i32)], body: &[MachineStep]) {
+        self.depth += 1;
+        let top = self.code.here();
+        self.steps(body);
+        for &(pointer, by) in moves {
+            let pointer = self.pointer(pointer);
+            self.code.add(pointer, by);
+        }
+        self.code.add(counter, -1);
+        self.code.jump_if(Condition::NotZero, top);
+        self.depth -= 1;
+    }
+
+    fn over_lanes(&mut self, extent: i32, step: i32, body: &[MachineStep]) {
+        // One turn beyond the last is counted to. Of fewer elements than a step there is one turn, whose masks leave
+        // the others out.
+        let counts = step > 0 && extent > 0 && extent.checked_add(step).is_some();
+        self.code.require(counts);
+        if !counts {
+            return;
+        }
+        self.code.set(RAX, 0);
+        let top = self.code.here();
+        self.steps(body);
+        self.code.add(RAX, step);
+        self.code.compare(RAX, extent - step);
+        self.code.jump_if(Condition::LessOrEqual, top);
+        if extent % step != 0 {
+            let done = self.code.label();
+            self.code.compare(RAX, extent);
+            self.code.jump_if(Condition::GreaterOrEqual, done);
+            self.code.set(RAX, extent - step);
+            self.code.jump(top);
+            self.code.put(done);
+        }
+    }
+
+    fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[MachineStep]) {
+        let last = self.counters[self.depth];
+        self.depth += 1;
+        self.load_argument(last, argument);
+        self.code.set(RAX, 0);
+        let top = self.code.here();
+        self.steps(body);
+        self.code.add(RAX, step);
+        self.code.compare_with(RAX, last);
+        self.code.jump_if(Condition::LessOrEqual, top);
+        let done = self.code.label();
+        self.code.add(RAX, -step);
+        self.code.compare_with(RAX, last);
+        self.code.jump_if(Condition::GreaterOrEqual, done);
+        self.code.copy(RAX, last);
+        self.code.jump(top);
+        self.code.put(done);
+        self.depth -= 1;
+    }
+}
+
+/// How much a register saves for each thing that is broadcast.
+fn count(steps: &[MachineStep], weight: usize, weights: &mut [usize]) {
+    for step in steps {
+        match step {
+            MachineStep::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
+            // Far away.
+            MachineStep::Do(i) if i.compares_when_used() => {}
+            MachineStep::Do(i) => {
+                for (k, operand) in i.from.iter().enumerate() {
+                    if let Some(Operand::Broadcast(broadcast)) = operand {
+                        // The last operand may come from memory just as well.
+                        let last = matches!(
+                            (i.form, k),
+                            (Form::Rvm | Form::Blend, 1) | (Form::MulAdd, 2)
+                        );
+                        let cost = if last && i.broadcasts != 0 { 1 } else { 3 };
+                        let sum = &mut weights[*broadcast as usize];
+                        *sum = sum.saturating_add(weight.saturating_mul(cost));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Machine instructions, by the form of their operands.
+
+use super::assembly::Assembly;
+use super::encode::{Memory, Opcode, RmOperand, opcode};
+use super::machine::{Form, MachineInstruction, Operand};
+
+const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
+
+impl Assembly<'_> {
+    pub(super) fn instruction(&mut self, i: &MachineInstruction) {
+        self.next_scratch = self.scratch;
+        if !matches!(i.form, Form::Lookup(_)) {
+            self.end_of_look_ups();
+        }
+        let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
+        self.code.require(i.to.is_some() == has_result);
+        let to = i.to.map_or(0, |id| self.register_of(id));
+        let [a, b, _] = i.from;
+        match i.form {
+            Form::Rvm => {
+                let (first, last) = (self.register(a), self.last(b, i));
+                self.emit(i, to, first, last);
+            }
+            Form::Rm => {
+                let last = self.last(a, i);
+                self.emit(i, to, 0, last);
+            }
+            Form::Vm(digit) => {
+                let last = RmOperand::Register(self.register(a));
+                self.emit(i, digit, to, last);
+            }
+            Form::Mr => {
+                let first = self.register(a);
+                self.emit(i, first, 0, RmOperand::Register(to));
+            }
+            Form::MulAdd => self.multiply_add(i, to),
+            Form::Blend => self.blend(i, to),
+            Form::Load => self.load(i, to),
+            Form::Store => {
+                let first = self.register(a);
+                let last = RmOperand::Memory(self.memory(i.access));
+                self.emit(i, first, 0, last);
+            }
+            Form::Prefetch => {
+                let memory = self.memory(i.access);
+                self.code.prefetch(memory);
+            }
+            Form::Masks => {
+                let (first, last) = match b {
+                    Some(_) => (self.register(a), RmOperand::Register(self.register(b))),
+                    None => (0, RmOperand::Register(self.register(a))),
+                };
+                self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
+            }
+            Form::Check(check) => self.check(i, check, to),
+            Form::Lookup(elements) => self.look_up(i, elements, to),
+            Form::Mask(bits) => {
+                let memory = Memory::Pool(self.constant(bits, 8, 1));
+                self.load_mask(to, memory);
+            }
+            Form::Argument(argument) => {
+                let memory = self.argument_at(argument);
+                self.load_mask(to, memory);
+            }
+        }
+    }
+
+    fn blend(&mut self, i: &MachineInstruction, to: u8) {
+        let [a, b, c] = i.from;
+        let (no, yes) = (self.register(a), self.last(b, i));
+        let immediate = match self.evex {
+            true => {
+                self.code.require(i.mask.is_some());
+                None
+            }
+            false => Some(self.register(c) << 4),
+        };
+        self.emit(&MachineInstruction { immediate, ..*i }, to, no, yes);
+    }
+
+    fn load(&mut self, i: &MachineInstruction, to: u8) {
+        let last = RmOperand::Memory(self.memory(i.access));
+        let mask = match self.evex {
+            true => 0,
+            // The mask of a masked load is an ordinary register.
+            false => i.mask.map_or(0, |id| self.register_of(id)),
+        };
+        self.emit(i, to, mask, last);
+    }
+
+    fn load_mask(&mut self, to: u8, from: Memory) {
+        let from = RmOperand::Memory(from);
+        self.code.vex(LOAD_MASK, 16, to, 0, from, None);
+    }
+
+    /// Which form of the instruction there is depends on where the result goes.
+    fn multiply_add(&mut self, i: &MachineInstruction, to: u8) {
+        const FIRST_THIRD: u8 = 0x98;
+        const FIRST_SECOND: u8 = 0xa8;
+        const SECOND_THIRD: u8 = 0xb8;
+        let at = |this: &Self, x: Option<Operand>| this.in_register(x);
+        let [a, b, c] = i.from;
+        // Named by which of to, the middle and the last operand are multiplied.
+        let (code, middle, last) = if at(self, c) == Some(to) {
+            match at(self, a) {
+                Some(_) => (SECOND_THIRD, a, b),
+                None => (SECOND_THIRD, b, a),
+            }
+        } else if at(self, a) == Some(to) {
+            match at(self, b) {
+                Some(_) => (FIRST_SECOND, b, c),
+                None => (FIRST_THIRD, c, b),
+            }
+        } else if at(self, b) == Some(to) {
+            match at(self, a) {
+                Some(_) => (FIRST_SECOND, a, c),
+                None => (FIRST_THIRD, c, a),
+            }
+        } else {
+            let from = self.register(c);
+            self.copy(i.bytes, to, from);
+            match at(self, a) {
+                Some(_) => (SECOND_THIRD, a, b),
+                None => (SECOND_THIRD, b, a),
+            }
+        };
+        let middle = self.register(middle);
+        let last = self.last(last, i);
+        let op = Opcode {
+            code: i.op.code | code,
+            ..i.op
+        };
+        self.emit(&MachineInstruction { op, ..*i }, to, middle, last);
+    }
+}

@@ -1,0 +1,192 @@
+//! Machine instructions before they have registers, over numbered values, in loops.
+
+use super::encode::Opcode;
+use crate::vector_ir::ops::{Access, Compared, Gather};
+use crate::vector_ir::program::TripCount;
+
+/// A value: something that will be in one register. It may be written more than once.
+pub(super) type Id = u32;
+
+/// The registers that a value may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Vector,
+    /// Of AVX-512: one bit for each lane.
+    Mask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    Value(Id),
+    /// The same in all lanes, by its number in [`MachineProgram::broadcasts`].
+    Broadcast(u32),
+}
+
+/// Something that is the same in all lanes, throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broadcast {
+    pub(super) source: BroadcastSource,
+    /// Bytes of a lane.
+    pub(super) width: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BroadcastSource {
+    Constant(u64),
+    /// Not the same in all lanes after all: 64 bytes that fill a register, by words of 8.
+    Whole(&'static [u64; 8]),
+    /// An argument, by its number.
+    Argument(u32),
+}
+
+/// Stands for a pointer to the indices that were checked last.
+pub(super) const INDICES: u32 = u32::MAX;
+
+/// The elements of some lanes that lie where indices say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lookup {
+    /// The first lane's number in its turn.
+    pub(super) first: u8,
+    pub(super) lanes: u8,
+    /// Bytes of an element.
+    pub(super) width: u8,
+    pub(super) gather: Gather,
+}
+
+/// How the indices of a turn are checked, with the [`limit`](super::index_check::limit) in from 0. If one is not in range, the
+/// function ends and says so. `to` is a mask for that or, with AVX2, a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Check {
+    /// Registers that the indices fill.
+    pub(super) registers: u8,
+    /// When they are compared.
+    pub(super) compared: Compared,
+    /// Whether less than zero counts from the end.
+    pub(super) negative: bool,
+}
+
+/// Where the operands of an instruction go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `to = op(from 0, from 1)`
+    Rvm,
+    /// `to = op(from 0)`
+    Rm,
+    /// `to = op(from 0)`, with the operation's number in a field.
+    Vm(u8),
+    /// `to = op(from 0)`, with the fields the other way round.
+    Mr,
+    /// `to = from 0 · from 1 + from 2`
+    MulAdd,
+    /// `to = mask ? from 1 : from 0`; without AVX-512 the mask is from 2.
+    Blend,
+    /// `to = memory`
+    Load,
+    /// `memory = from 0`
+    Store,
+    /// Has the cache fetch memory, which need not be any.
+    Prefetch,
+    /// `to = op(from 0, from 1)` of masks.
+    Masks,
+    /// `to = argument`, a mask, of which this is the number.
+    Argument(u32),
+    /// `to =` the mask of these bits.
+    Mask(u64),
+    /// Makes the indices in memory those that [`INDICES`] leads to.
+    Check(Check),
+    /// `to =` the elements where indices say that have been checked.
+    Lookup(Lookup),
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MachineInstruction {
+    pub(super) form: Form,
+    pub(super) op: Opcode,
+    /// Of the registers it works on.
+    pub(super) bytes: u8,
+    pub(super) to: Option<Id>,
+    pub(super) from: [Option<Operand>; 3],
+    /// RegisterGroup that it does; with AVX-512 a mask register.
+    pub(super) mask: Option<Id>,
+    /// Whether other lanes become zero.
+    pub(super) zeroing: bool,
+    pub(super) immediate: Option<u8>,
+    pub(super) access: Option<Access>,
+    /// Bytes of an element that it may broadcast from memory; 0 if it takes none.
+    pub(super) broadcasts: u8,
+}
+
+/// An instruction that only needs its operands.
+pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstruction {
+    MachineInstruction {
+        form,
+        op,
+        bytes: bytes.max(16),
+        to: None,
+        from: [None; 3],
+        mask: None,
+        zeroing: false,
+        immediate: None,
+        access: None,
+        broadcasts: 0,
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum MachineStep {
+    Do(MachineInstruction),
+    Loop {
+        trips: TripCount,
+        /// Pointers that move with each turn, and by how many bytes.
+        moves: Vec<(u32, i32)>,
+        body: Vec<MachineStep>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct MachineProgram {
+    /// Whether it looks up elements by indices.
+    pub(super) has_indices: bool,
+    pub(super) values: Vec<Class>,
+    pub(super) broadcasts: Vec<Broadcast>,
+    /// The arguments that are pointers.
+    pub(super) pointers: Vec<u32>,
+    /// Masks that are the same throughout, which come before all steps.
+    pub(super) masks: Vec<MachineInstruction>,
+    pub(super) steps: Vec<MachineStep>,
+}
+
+impl MachineProgram {
+    pub(super) fn value(&mut self, class: Class) -> Id {
+        self.values.push(class);
+        self.values.len() as Id - 1
+    }
+
+    pub(super) fn broadcast(&mut self, broadcast: Broadcast) -> Operand {
+        let known = self.broadcasts.iter().position(|b| *b == broadcast);
+        Operand::Broadcast(known.unwrap_or_else(|| {
+            self.broadcasts.push(broadcast);
+            self.broadcasts.len() - 1
+        }) as u32)
+    }
+}
+
+impl MachineInstruction {
+    /// Whether it is a check whose indices are compared by the look-ups that follow.
+    pub(super) fn compares_when_used(&self) -> bool {
+        let Form::Check(check) = self.form else {
+            return false;
+        };
+        matches!(check.compared, Compared::WhenUsed(_))
+    }
+
+    /// The values that it reads.
+    pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
+        let value = |operand: Option<Operand>| match operand {
+            Some(Operand::Value(id)) => Some(id),
+            _ => None,
+        };
+        self.from.into_iter().filter_map(value).chain(self.mask)
+    }
+}

@@ -1,0 +1,30 @@
+//! x86-64: AVX2 and AVX-512.
+//!
+//! [`select`] turns a vector program into machine instructions over values ([`machine`]), [`allocate`] gives the
+//! values registers by a linear scan, and [`assemble`] lays out the function, instruction by
+//! instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of indices have code far away ([`index_check`])
+//! and are followed by [`gather`]s.
+
+mod allocate;
+mod assemble;
+mod assembly;
+mod encode;
+mod gather;
+mod index_check;
+mod instructions;
+mod machine;
+mod opcodes;
+mod row_table;
+mod select;
+mod select_memory;
+#[cfg(test)]
+mod tests;
+
+pub(super) use row_table::holds_table;
+
+use super::{Assembled, Target};
+use crate::vector_ir::program::Program;
+
+pub(super) fn compile(program: &Program, target: Target) -> Option<Assembled> {
+    assemble::assemble(&select::select(program, target)?, target)
+}

@@ -1,0 +1,574 @@
+//! From a vector program to machine instructions: which opcodes, in how many registers, with what from memory.
+//!
+//! A value becomes one register for each part of the program, or a single one if it is the same in all lanes
+//! ([`RegisterGroup`]). Constants and arguments are operands in memory until [`assemble`](super::assemble) finds a register
+//! for them, so whichever operand may come from memory is put last. Masks are mask registers with AVX-512; with AVX2
+//! they are lanes of zeros or ones, as wide as what was compared, and fit lanes of that width alone.
+
+use super::super::Target;
+use super::encode::Opcode;
+use super::machine::{
+    Broadcast, BroadcastSource, Class, Form, Id, MachineInstruction, MachineProgram, MachineStep,
+    Operand, instruction,
+};
+use super::opcodes;
+use crate::vector_ir::ops::{Comparison, Op, is_float, is_whole_integer, lane_bytes};
+use crate::vector_ir::program::{Instruction, Program, Step, Value};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::ElementType::{self, Boolean, F16, F32, U64};
+
+/// The machine program, if `target` has instructions for all of `program`.
+pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram> {
+    let mut selector = Selector {
+        program,
+        target,
+        lanes: program.lanes,
+        parts: program.parts,
+        values: vec![None; program.types.len()],
+        selected: MachineProgram {
+            has_indices: program.has_indices,
+            pointers: program.pointers.clone(),
+            ..MachineProgram::default()
+        },
+        current: Vec::new(),
+        masks: FxHashMap::default(),
+    };
+    let mut groups = Vec::with_capacity(program.instructions.len());
+    for instruction in &program.instructions {
+        selector.instruction(instruction)?;
+        groups.push(std::mem::take(&mut selector.current));
+    }
+    selector.selected.steps = steps(&program.steps, &mut groups);
+    Some(selector.selected)
+}
+
+/// The steps of the machine program, of the machine instructions for each instruction.
+fn steps(of: &[Step], groups: &mut [Vec<MachineInstruction>]) -> Vec<MachineStep> {
+    let mut all = Vec::new();
+    for step in of {
+        match step {
+            Step::Do(number) => {
+                let group = std::mem::take(&mut groups[*number as usize]);
+                all.extend(group.into_iter().map(MachineStep::Do));
+            }
+            Step::Loop { trips, moves, body } => all.push(MachineStep::Loop {
+                trips: *trips,
+                moves: moves.clone(),
+                body: steps(body, groups),
+            }),
+        }
+    }
+    all
+}
+
+/// The registers of a value: one for each part, or one alone if all lanes are the same.
+#[derive(Clone, Debug)]
+pub(super) struct RegisterGroup {
+    pub(super) parts: Vec<Operand>,
+    /// Bytes of a lane; of a mask those of its lanes with AVX2, 0 with AVX-512.
+    pub(super) width: u8,
+}
+
+impl RegisterGroup {
+    pub(super) fn new(parts: Vec<Operand>, width: u8) -> RegisterGroup {
+        RegisterGroup { parts, width }
+    }
+
+    pub(super) fn part(&self, part: usize) -> Operand {
+        self.parts[part.min(self.parts.len() - 1)]
+    }
+
+    fn is_broadcast(&self) -> bool {
+        matches!(self.parts[..], [Operand::Broadcast(_)])
+    }
+}
+
+pub(super) struct Selector<'p> {
+    pub(super) program: &'p Program,
+    pub(super) target: Target,
+    /// Elements in one register of the widest type.
+    pub(super) lanes: usize,
+    pub(super) parts: usize,
+    values: Vec<Option<RegisterGroup>>,
+    pub(super) selected: MachineProgram,
+    /// The machine instructions for the instruction that is being selected.
+    current: Vec<MachineInstruction>,
+    /// Masks of the first lanes, by how many these are.
+    masks: FxHashMap<usize, Id>,
+}
+
+impl Selector<'_> {
+    fn instruction(&mut self, i: &Instruction) -> Option<()> {
+        let width = lane_bytes(i.ty);
+        let lanes = match i.op {
+            Op::Store(access) => return self.store(access, &self.operand(i, 0)?, width),
+            Op::Prefetch(access) => return self.prefetch(access),
+            Op::CheckIndices(check) => return self.check_indices(check, width),
+            _ if self.is_variable(i.to) => return self.accumulate(i),
+            Op::Constant(bits) => self.constant(bits, width),
+            Op::Argument(number) => {
+                let argument = self.broadcast(BroadcastSource::Argument(number), width);
+                RegisterGroup::new(vec![argument], width)
+            }
+            Op::MaskArgument(number) => self.mask_argument(number)?,
+            Op::Load(access) => self.load(access, width)?,
+            Op::LoadUniform(access) => self.load_uniform(access, width),
+            Op::LoadEverySecond(access) => self.load_every_second(access, width)?,
+            Op::Gather(gather) => self.gather(gather, width)?,
+            Op::LoadTable { access, extent } => self.load_table(access, extent as usize, width)?,
+            Op::TableLookup { index_bytes } => {
+                self.table_lookup(&self.operand(i, 0)?, index_bytes, width)?
+            }
+            Op::Variable => self.variable(&self.operand(i, 0)?),
+            Op::MaskedConstant(bits) => self.masked_constant(&self.operand(i, 0)?, bits, width)?,
+            Op::IsNonZero => self.is_not_zero(&self.operand(i, 0)?),
+            Op::Convert { from } => self.convert(&self.operand(i, 0)?, from, i.ty)?,
+            Op::Select => {
+                let [mask, yes, no] = [0, 1, 2].map(|k| self.operand(i, k));
+                self.select(&mask?, i.ty, &yes?, &no?)?
+            }
+            Op::MulAdd => {
+                let [a, b, c] = [0, 1, 2].map(|k| self.operand(i, k));
+                self.multiply_add(&a?, &b?, &c?)
+            }
+            op if i.operands[1].is_some() => {
+                self.binary(op, i.ty, &self.operand(i, 0)?, &self.operand(i, 1)?)?
+            }
+            op => self.unary(op, i.ty, &self.operand(i, 0)?)?,
+        };
+        let to = i.to?.0 as usize;
+        self.values[to] = Some(lanes);
+        Some(())
+    }
+
+    fn operand(&self, i: &Instruction, number: usize) -> Option<RegisterGroup> {
+        self.values[i.operands[number]?.0 as usize].clone()
+    }
+
+    /// Whether a result goes where a value already is.
+    fn is_variable(&self, to: Option<Value>) -> bool {
+        to.is_some_and(|to| self.values[to.0 as usize].is_some())
+    }
+
+    /// `i` in every part, of operands that have one part or as many.
+    pub(super) fn each(
+        &mut self,
+        i: MachineInstruction,
+        class: Class,
+        from: &[&RegisterGroup],
+    ) -> Vec<Operand> {
+        let parts = from.iter().map(|x| x.parts.len()).max().unwrap_or(1);
+        let mut all = Vec::with_capacity(parts);
+        for part in 0..parts {
+            let mut i = i;
+            for (slot, x) in i.from.iter_mut().zip(from) {
+                *slot = Some(x.part(part));
+            }
+            all.push(self.give(i, class));
+        }
+        all
+    }
+
+    /// A new value.
+    pub(super) fn give(&mut self, i: MachineInstruction, class: Class) -> Operand {
+        let to = self.selected.value(class);
+        self.add(MachineInstruction { to: Some(to), ..i });
+        Operand::Value(to)
+    }
+
+    pub(super) fn add(&mut self, i: MachineInstruction) {
+        self.current.push(i);
+    }
+
+    pub(super) fn broadcast(&mut self, source: BroadcastSource, width: u8) -> Operand {
+        self.selected.broadcast(Broadcast { source, width })
+    }
+
+    pub(super) fn constant(&mut self, bits: u64, width: u8) -> RegisterGroup {
+        let constant = self.broadcast(BroadcastSource::Constant(bits), width);
+        RegisterGroup::new(vec![constant], width)
+    }
+
+    fn ones(&mut self, width: u8) -> RegisterGroup {
+        self.constant(u64::MAX >> (64 - 8 * u32::from(width)), width)
+    }
+
+    /// A mask of the first lanes, which is there throughout.
+    pub(super) fn first_lanes(&mut self, count: usize) -> Id {
+        let selected = &mut self.selected;
+        *self.masks.entry(count).or_insert_with(|| {
+            let to = selected.value(Class::Mask);
+            let bits = (1u64 << count) - 1;
+            let mut mask = instruction(Form::Mask(bits), opcodes::NOT_MASK, 16);
+            mask.to = Some(to);
+            selected.masks.push(mask);
+            to
+        })
+    }
+
+    pub(super) fn is_512(&self) -> bool {
+        self.target == Target::Avx512
+    }
+
+    /// Bytes of the register that holds lanes of `width` bytes.
+    pub(super) fn bytes(&self, width: u8) -> u8 {
+        (self.lanes * usize::from(width)).max(16) as u8
+    }
+
+    /// Bytes of elements that an instruction on them may broadcast from memory.
+    fn broadcasts(&self, width: u8) -> u8 {
+        match self.target {
+            Target::Avx512 if width < 4 => 0,
+            _ => width,
+        }
+    }
+
+    /// `to = op(x, y)`, `y` possibly from memory.
+    pub(super) fn three(
+        &mut self,
+        op: Opcode,
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+        imm: Option<u8>,
+    ) -> RegisterGroup {
+        let mut i = instruction(Form::Rvm, op, self.bytes(x.width));
+        i.broadcasts = self.broadcasts(x.width);
+        i.immediate = imm;
+        RegisterGroup::new(self.each(i, Class::Vector, &[x, y]), x.width)
+    }
+
+    /// `to = op(x)`, of lanes of another width if they get one.
+    fn two(&mut self, op: Opcode, x: &RegisterGroup, width: u8, imm: Option<u8>) -> RegisterGroup {
+        self.of_one(Form::Rm, op, x, width, imm)
+    }
+
+    fn of_one(
+        &mut self,
+        form: Form,
+        op: Opcode,
+        x: &RegisterGroup,
+        width: u8,
+        imm: Option<u8>,
+    ) -> RegisterGroup {
+        let bytes = self.bytes(x.width).max(self.bytes(width));
+        let mut i = instruction(form, op, bytes);
+        i.immediate = imm;
+        RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
+    }
+
+    fn mask_argument(&mut self, number: u32) -> Option<RegisterGroup> {
+        let i = instruction(Form::Argument(number), opcodes::NOT_MASK, 16);
+        self.is_512()
+            .then(|| RegisterGroup::new(vec![self.give(i, Class::Mask)], 0))
+    }
+
+    fn unary(&mut self, op: Op, ty: ElementType, x: &RegisterGroup) -> Option<RegisterGroup> {
+        let width = x.width;
+        if ty == Boolean {
+            return (op == Op::Not).then(|| self.not(x));
+        }
+        let sign = 1u64 << (8 * u32::from(width) - 1);
+        let floats = is_float(ty);
+        Some(match op {
+            Op::Not => {
+                let ones = self.ones(width);
+                self.three(opcodes::bitwise(Op::Xor, width)?, x, &ones, None)
+            }
+            Op::Neg if floats => {
+                let sign = self.constant(sign, width);
+                self.three(opcodes::bitwise(Op::Xor, width)?, x, &sign, None)
+            }
+            Op::Abs if floats => {
+                let rest = self.constant(sign - 1, width);
+                self.three(opcodes::bitwise(Op::And, width)?, x, &rest, None)
+            }
+            Op::Neg => {
+                let zero = self.constant(0, width);
+                let subtract = opcodes::binary(Op::Sub, ty, width, self.target)?;
+                self.three(subtract, &zero, x, None)
+            }
+            Op::Abs if !ty.is_signed_integer() => x.clone(),
+            Op::Abs => self.two(opcodes::absolute(width, self.target)?, x, width, None),
+            Op::Sqrt => self.two(opcodes::square_root(width), x, width, None),
+            Op::Round | Op::Floor | Op::Ceil | Op::Trunc => {
+                let mode = match op {
+                    Op::Round => 8,
+                    Op::Floor => 9,
+                    Op::Ceil => 10,
+                    _ => 11,
+                };
+                self.two(opcodes::round(width, self.target), x, width, Some(mode))
+            }
+            Op::ShiftLeft(amount) | Op::ShiftRight(amount) => {
+                let left = matches!(op, Op::ShiftLeft(_));
+                let signed = ty.is_signed_integer();
+                let (op, digit) = opcodes::shift(left, signed, width, self.target)?;
+                let mut i = instruction(Form::Vm(digit), op, self.bytes(width));
+                i.immediate = Some(amount);
+                RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
+            }
+            _ => return None,
+        })
+    }
+
+    fn binary(
+        &mut self,
+        op: Op,
+        ty: ElementType,
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
+        if ty == Boolean {
+            return self.of_masks(op, x, y);
+        }
+        if let Op::Compare(comparison) = op {
+            return self.compare(comparison, ty, x, y);
+        }
+        let commutes = matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor);
+        let op = opcodes::binary(op, ty, x.width, self.target)?;
+        match commutes && x.is_broadcast() {
+            true => Some(self.three(op, y, x, None)),
+            false => Some(self.three(op, x, y, None)),
+        }
+    }
+
+    fn multiply_add(
+        &mut self,
+        a: &RegisterGroup,
+        b: &RegisterGroup,
+        c: &RegisterGroup,
+    ) -> RegisterGroup {
+        let op = opcodes::multiply_add(a.width);
+        let mut i = instruction(Form::MulAdd, op, self.bytes(a.width));
+        i.broadcasts = self.broadcasts(a.width);
+        RegisterGroup::new(self.each(i, Class::Vector, &[a, b, c]), a.width)
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        comparison: Comparison,
+        ty: ElementType,
+        x: &RegisterGroup,
+        y: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
+        if x.is_broadcast() && !y.is_broadcast() {
+            return self.compare(comparison.mirrored(), ty, y, x);
+        }
+        let width = x.width;
+        let signed = ty.is_signed_integer();
+        let floats = is_float(ty);
+        if self.is_512() {
+            let (op, immediate) = match floats {
+                true => (
+                    opcodes::float(width, 0xc2),
+                    opcodes::float_order(comparison),
+                ),
+                false => (
+                    opcodes::compare_integers(signed, width),
+                    opcodes::integer_order(comparison),
+                ),
+            };
+            let mut i = instruction(Form::Rvm, op, self.bytes(width));
+            i.immediate = Some(immediate);
+            i.broadcasts = self.broadcasts(width);
+            return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, y]), 0));
+        }
+        if floats {
+            let order = opcodes::float_order(comparison);
+            return Some(self.three(opcodes::float(width, 0xc2), x, y, Some(order)));
+        }
+        use Comparison::*;
+        let mask = match comparison {
+            Equal | NotEqual => self.three(opcodes::equal(width), x, y, None),
+            _ if !signed => return None,
+            Greater | LessOrEqual => self.three(opcodes::greater(width), x, y, None),
+            Less | GreaterOrEqual => self.three(opcodes::greater(width), y, x, None),
+        };
+        Some(match comparison {
+            NotEqual | LessOrEqual | GreaterOrEqual => self.not(&mask),
+            _ => mask,
+        })
+    }
+
+    fn not(&mut self, mask: &RegisterGroup) -> RegisterGroup {
+        if self.is_512() {
+            let i = instruction(Form::Masks, opcodes::NOT_MASK, 16);
+            return RegisterGroup::new(self.each(i, Class::Mask, &[mask]), 0);
+        }
+        let ones = self.ones(mask.width);
+        match opcodes::bitwise(Op::Xor, mask.width) {
+            Some(op) => self.three(op, mask, &ones, None),
+            None => mask.clone(),
+        }
+    }
+
+    fn of_masks(&mut self, op: Op, x: &RegisterGroup, y: &RegisterGroup) -> Option<RegisterGroup> {
+        use Comparison::*;
+        let (op, x, y) = match op {
+            Op::Compare(Greater) => (Op::Compare(Less), y, x),
+            Op::Compare(GreaterOrEqual) => (Op::Compare(LessOrEqual), y, x),
+            Op::Min => (Op::And, x, y),
+            Op::Max => (Op::Or, x, y),
+            Op::Compare(NotEqual) => (Op::Xor, x, y),
+            op => (op, x, y),
+        };
+        if op == Op::Compare(LessOrEqual) {
+            let not = self.not(x);
+            return self.of_masks(Op::Or, &not, y);
+        }
+        if self.is_512() {
+            let i = instruction(Form::Masks, opcodes::masks(op)?, 32);
+            return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, y]), 0));
+        }
+        if x.width != y.width {
+            return None;
+        }
+        let (x, op, negate) = match op {
+            Op::And | Op::Or | Op::Xor => (x.clone(), op, false),
+            Op::Compare(Equal) => (x.clone(), Op::Xor, true),
+            Op::Compare(Less) => (self.not(x), Op::And, false),
+            _ => return None,
+        };
+        let mask = self.three(opcodes::bitwise(op, x.width)?, &x, y, None);
+        Some(if negate { self.not(&mask) } else { mask })
+    }
+
+    fn select(
+        &mut self,
+        mask: &RegisterGroup,
+        ty: ElementType,
+        yes: &RegisterGroup,
+        no: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
+        if ty == Boolean {
+            let taken = self.of_masks(Op::And, mask, yes)?;
+            let not = self.not(mask);
+            let other = self.of_masks(Op::And, &not, no)?;
+            return self.of_masks(Op::Or, &taken, &other);
+        }
+        let width = yes.width;
+        let op = opcodes::blend(width, self.target);
+        let mut i = instruction(Form::Blend, op, self.bytes(width));
+        i.broadcasts = self.broadcasts(width);
+        if !self.is_512() {
+            let fits = mask.width == width;
+            return fits
+                .then(|| RegisterGroup::new(self.each(i, Class::Vector, &[no, yes, mask]), width));
+        }
+        let parts = mask.parts.len().max(yes.parts.len()).max(no.parts.len());
+        let mut all = Vec::with_capacity(parts);
+        for part in 0..parts {
+            let Operand::Value(mask) = mask.part(part) else {
+                return None;
+            };
+            i.mask = Some(mask);
+            i.from = [Some(no.part(part)), Some(yes.part(part)), None];
+            all.push(self.give(i, Class::Vector));
+        }
+        Some(RegisterGroup::new(all, width))
+    }
+
+    fn is_not_zero(&mut self, x: &RegisterGroup) -> RegisterGroup {
+        if self.is_512() {
+            let i = instruction(Form::Rvm, opcodes::test(x.width), self.bytes(x.width));
+            return RegisterGroup::new(self.each(i, Class::Mask, &[x, x]), 0);
+        }
+        let zero = self.constant(0, x.width);
+        let equal = self.three(opcodes::equal(x.width), x, &zero, None);
+        self.not(&equal)
+    }
+
+    fn masked_constant(
+        &mut self,
+        mask: &RegisterGroup,
+        value: u64,
+        width: u8,
+    ) -> Option<RegisterGroup> {
+        let (value, zero) = (self.constant(value, width), self.constant(0, width));
+        if self.is_512() {
+            return self.select(mask, U64, &value, &zero);
+        }
+        if mask.width != width {
+            return None;
+        }
+        Some(self.three(opcodes::bitwise(Op::And, width)?, mask, &value, None))
+    }
+
+    /// Integers in wider lanes, by their sign or not, or the low bits of them in narrower lanes.
+    pub(super) fn resized(
+        &mut self,
+        x: &RegisterGroup,
+        width: u8,
+        signed: bool,
+    ) -> Option<RegisterGroup> {
+        if x.width == width {
+            return Some(x.clone());
+        }
+        if x.width < width {
+            let op = opcodes::widen(x.width, width, signed)?;
+            return Some(self.two(op, x, width, None));
+        }
+        if !self.is_512() {
+            return None;
+        }
+        let op = opcodes::narrow(x.width, width)?;
+        Some(self.of_one(Form::Mr, op, x, width, None))
+    }
+
+    fn convert(
+        &mut self,
+        x: &RegisterGroup,
+        from: ElementType,
+        to: ElementType,
+    ) -> Option<RegisterGroup> {
+        let width = lane_bytes(to);
+        if is_whole_integer(from) && is_whole_integer(to) {
+            return self.resized(x, width, from.is_signed_integer());
+        }
+        if (from, to) == (F32, F16) {
+            return Some(self.of_one(Form::Mr, opcodes::TO_HALF, x, 2, Some(0)));
+        }
+        let op = opcodes::convert(from, to, self.target)?;
+        Some(self.two(op, x, width, None))
+    }
+
+    /// A new value in every part that starts as `start`.
+    fn variable(&mut self, start: &RegisterGroup) -> RegisterGroup {
+        let copy = opcodes::load(64, 4, Target::Avx2);
+        let i = instruction(Form::Rm, copy, self.bytes(start.width));
+        let mut parts = Vec::with_capacity(self.parts);
+        for part in 0..self.parts {
+            let from = [Some(start.part(part)), None, None];
+            let copied = MachineInstruction { from, ..i };
+            parts.push(self.give(copied, Class::Vector));
+        }
+        RegisterGroup::new(parts, start.width)
+    }
+
+    /// An instruction whose result goes to a variable.
+    fn accumulate(&mut self, i: &Instruction) -> Option<()> {
+        let variable = self.values[i.to?.0 as usize].clone()?;
+        let (form, op, count) = match i.op {
+            Op::MulAdd => (Form::MulAdd, opcodes::multiply_add(variable.width), 3),
+            op => {
+                let op = opcodes::binary(op, i.ty, variable.width, self.target)?;
+                (Form::Rvm, op, 2)
+            }
+        };
+        let operands: Vec<RegisterGroup> = (0..count)
+            .map(|k| self.operand(i, k))
+            .collect::<Option<_>>()?;
+        for (part, operand) in variable.parts.iter().enumerate() {
+            let Operand::Value(to) = *operand else {
+                continue;
+            };
+            let mut i = instruction(form, op, self.bytes(variable.width));
+            i.to = Some(to);
+            for (slot, x) in i.from.iter_mut().zip(&operands) {
+                *slot = Some(x.part(part));
+            }
+            self.add(i);
+        }
+        Some(())
+    }
+}

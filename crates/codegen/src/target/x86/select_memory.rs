@@ -1,0 +1,188 @@
+//! Loads, stores, and what goes with indices in memory.
+
+use super::super::Target;
+use super::index_check::limit;
+use super::machine::{
+    Broadcast, BroadcastSource, Check, Class, Form, Id, Lookup, Operand, instruction,
+};
+use super::opcodes;
+use super::select::{RegisterGroup, Selector};
+use crate::vector_ir::ops::{Access, Gather, IndexCheck};
+
+/// Words of 64 bits.
+const EVEN_THEN_ODD: [u64; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
+
+impl Selector<'_> {
+    pub(super) fn load(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
+        let total = (self.lanes * usize::from(width)) as u8;
+        let few = self.program.few;
+        if total < 4 || (few.is_some() && total < 16) {
+            return None;
+        }
+        let mask = few.and_then(|few| self.mask_of_first(few));
+        let op = match mask {
+            Some(_) => opcodes::masked_load(width, self.target)?,
+            None => opcodes::load(total, width, self.target),
+        };
+        let mut loaded = Vec::with_capacity(self.parts);
+        for part in 0..self.parts {
+            let mut i = instruction(Form::Load, op, self.bytes(width));
+            let offset = i32::try_from(part * usize::from(total)).ok()?;
+            i.access = Some(Access {
+                step: width,
+                offset: access.offset.checked_add(offset)?,
+                ..access
+            });
+            (i.mask, i.zeroing) = (mask, mask.is_some());
+            loaded.push(self.give(i, Class::Vector));
+        }
+        Some(RegisterGroup::new(loaded, width))
+    }
+
+    /// A mask of the first lanes, if these are not all.
+    fn mask_of_first(&mut self, count: usize) -> Option<Id> {
+        (count < self.lanes).then(|| self.first_lanes(count))
+    }
+
+    /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
+    pub(super) fn load_every_second(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
+        if width != 4 || self.lanes < 8 {
+            return None;
+        }
+        let bytes = self.bytes(4);
+        let lanes = self.lanes as i32;
+        // Words up to the last that is wanted.
+        let words = self
+            .program
+            .few
+            .map_or(2 * self.lanes - 1, |few| 2 * few - 1);
+        let mut loaded = Vec::with_capacity(self.parts);
+        for part in 0..self.parts as i32 {
+            let mut halves: Vec<RegisterGroup> = Vec::with_capacity(2);
+            for word in [0, lanes - 1] {
+                // The second has nothing of a short row.
+                let left = words.checked_sub(word as usize).filter(|left| *left > 0);
+                let Some(left) = left else {
+                    halves.extend(halves.first().cloned());
+                    continue;
+                };
+                let mask = self.mask_of_first(left);
+                let op = match mask {
+                    Some(_) => opcodes::masked_load(4, self.target)?,
+                    None => opcodes::load(bytes, 4, self.target),
+                };
+                let mut i = instruction(Form::Load, op, bytes);
+                (i.mask, i.zeroing) = (mask, mask.is_some());
+                i.access = Some(Access {
+                    step: 8,
+                    offset: access.offset.checked_add(8 * lanes * part + 4 * word)?,
+                    ..access
+                });
+                halves.push(RegisterGroup::new(vec![self.give(i, Class::Vector)], 4));
+            }
+            loaded.extend(self.even_words(&halves[0], &halves[1], bytes).parts);
+        }
+        Some(RegisterGroup::new(loaded, 4))
+    }
+
+    /// The even words of `low`, then the odd ones of `high`.
+    fn even_words(
+        &mut self,
+        low: &RegisterGroup,
+        high: &RegisterGroup,
+        bytes: u8,
+    ) -> RegisterGroup {
+        // By units of 128 bits, which are then put in order.
+        let mixed = self.three(opcodes::SHUFFLE_TWO, low, high, Some(0xd8));
+        if bytes == 64 {
+            let order = self.selected.broadcast(Broadcast {
+                source: BroadcastSource::Whole(&EVEN_THEN_ODD),
+                width: 64,
+            });
+            let order = RegisterGroup::new(vec![order], 4);
+            return self.three(opcodes::SHUFFLE_BY, &order, &mixed, None);
+        }
+        let mut i = instruction(Form::Rm, opcodes::SHUFFLE_HALVES, 32);
+        i.immediate = Some(0xd8);
+        RegisterGroup::new(self.each(i, Class::Vector, &[&mixed]), 4)
+    }
+
+    pub(super) fn load_uniform(&mut self, access: Access, width: u8) -> RegisterGroup {
+        let op = opcodes::broadcast(width, self.target);
+        let mut i = instruction(Form::Load, op, self.bytes(width));
+        i.access = Some(Access { step: 0, ..access });
+        RegisterGroup::new(vec![self.give(i, Class::Vector)], width)
+    }
+
+    pub(super) fn store(&mut self, access: Access, value: &RegisterGroup, width: u8) -> Option<()> {
+        let total = (self.lanes * usize::from(width)) as u8;
+        let few = self.program.few;
+        let least = if few.is_some() { 16 } else { 4 };
+        if total < least {
+            return None;
+        }
+        let mask = few.and_then(|few| self.mask_of_first(few));
+        let op = opcodes::store(total, width, self.target);
+        for part in 0..self.parts {
+            let mut i = instruction(Form::Store, op, total);
+            i.from[0] = Some(value.part(part));
+            i.mask = mask;
+            i.access = Some(Access {
+                step: width,
+                offset: access.offset.checked_add(part as i32 * i32::from(total))?,
+                ..access
+            });
+            self.add(i);
+        }
+        Some(())
+    }
+
+    pub(super) fn prefetch(&mut self, access: Access) -> Option<()> {
+        let mut i = instruction(Form::Prefetch, opcodes::NOT_MASK, 16);
+        i.access = Some(access);
+        self.add(i);
+        Some(())
+    }
+
+    pub(super) fn check_indices(&mut self, check: IndexCheck, width: u8) -> Option<()> {
+        let bytes = self.lanes * usize::from(width);
+        if !(16..=self.target.bytes()).contains(&bytes) {
+            return None;
+        }
+        let form = Form::Check(Check {
+            registers: u8::try_from(self.parts).ok()?,
+            compared: check.compared,
+            negative: check.negative,
+        });
+        let op = opcodes::compare_integers(false, width);
+        let mut i = instruction(form, op, bytes as u8);
+        let limit = self.constant(limit(check.extent, self.target), width);
+        i.from[0] = Some(limit.part(0));
+        i.access = Some(Access {
+            step: width,
+            ..check.access
+        });
+        let class = match self.target {
+            Target::Avx512 => Class::Mask,
+            Target::Avx2 => Class::Vector,
+        };
+        self.give(i, class);
+        Some(())
+    }
+
+    pub(super) fn gather(&mut self, gather: Gather, width: u8) -> Option<RegisterGroup> {
+        let mut parts: Vec<Operand> = Vec::with_capacity(self.parts);
+        for part in 0..self.parts {
+            let lookup = Lookup {
+                first: u8::try_from(part * self.lanes).ok()?,
+                lanes: self.lanes as u8,
+                width,
+                gather,
+            };
+            let mut i = instruction(Form::Lookup(lookup), opcodes::NOT_MASK, 16);
+            i.access = Some(gather.access);
+            parts.push(self.give(i, Class::Vector));
+        }
+        Some(RegisterGroup::new(parts, width))
+    }
+}

@@ -1,0 +1,221 @@
+//! Elements in memory: which pointer leads to them, and how it moves.
+
+use super::build::{Builder, PointerKey};
+use super::prefetch::row_bytes;
+use super::vector_loop::{Argument, Pace};
+use crate::analysis::linear::Linear;
+use crate::vector_ir::ops::{Access, Op, lane_bytes};
+use crate::vector_ir::program::{TripCount, Value};
+use vinelift_nest::{BufferId, Kind, Scalar};
+use vinelift_tensor::ElementType::{Boolean, U8};
+
+/// How an offset moves, in elements, and pointers to it, in bytes.
+#[derive(Default)]
+struct Strides {
+    /// From lane to lane.
+    step: i64,
+    /// By axes that have one value for now.
+    offset: i64,
+    /// Loops that move the pointer, and by how many bytes.
+    moves: Vec<(usize, i64)>,
+    /// Bytes by which a point of the axis that is cut moves it.
+    cut_step: i64,
+}
+
+impl<'n> Builder<'_, 'n> {
+    pub(super) fn load(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Value> {
+        let ty = x.ty();
+        let loaded = match self.is_collected(x) {
+            true => {
+                let access = self.collected(x)?;
+                self.apply(Op::Load(access), ty, &[])
+            }
+            false => self.load_in_place(x, buffer, at)?,
+        };
+        Some(match ty {
+            Boolean => self.apply(Op::IsNonZero, U8, &[loaded]),
+            _ => loaded,
+        })
+    }
+
+    fn load_in_place(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Value> {
+        let shape = &self.analysis.nest.buf(buffer).shape;
+        let is_own = buffer == self.stage.target && !self.analysis.stays_apart(self.stage, at);
+        if is_own || shape.contains(&0) {
+            return None;
+        }
+        // The side of a select that is not taken is read too.
+        if !self.certain.contains(&x.address()) {
+            return None;
+        }
+        let Some((access, step)) = self.access(buffer, at) else {
+            return match self.jam {
+                Some(_) => None,
+                None => self.gather(x, buffer, at),
+            };
+        };
+        let ty = x.ty();
+        let op = match step {
+            0 => Op::LoadUniform(access),
+            1 => Op::Load(access),
+            2 => Op::LoadEverySecond(access),
+            _ => return None,
+        };
+        let loaded = self.load_in_common(op, ty);
+        Some(self.where_inside(at, ty, loaded))
+    }
+
+    /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
+    pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
+        let linear = self.analysis.linear(buffer, at);
+        self.access_of(buffer, linear, Pace::STILL)
+    }
+
+    /// The same of the offset `linear`, to which the axis that is cut adds at this pace besides.
+    pub(super) fn access_of(
+        &mut self,
+        buffer: BufferId,
+        linear: Linear<'n>,
+        mut pace: Pace,
+    ) -> Option<(Access, i64)> {
+        let ty = self.analysis.nest.buf(buffer).ty;
+        if ty.is_packed() {
+            return None;
+        }
+        let width = i64::from(lane_bytes(ty));
+        let Strides {
+            step,
+            offset,
+            moves,
+            cut_step,
+        } = self.strides(&linear, width)?;
+        let cut_bytes = cut_step.checked_mul(pace.points)?;
+        pace.bytes = pace.bytes.checked_add(cut_bytes)?;
+        // The kernel adds where an axis of a block begins.
+        let blocked = &self.blocked;
+        let begins = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if blocked.contains(id));
+        let invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
+        let offset = invariant
+            .constant()
+            .checked_add(offset)?
+            .checked_mul(width)?;
+        let row_bytes = row_bytes(&moves);
+        let access = Access {
+            pointer: self.pointer(buffer, invariant.at_zero(), moves, pace)?,
+            step: 0,
+            offset: i32::try_from(offset)
+                .ok()
+                .filter(|o| *o < i32::MAX - 4096)?,
+        };
+        if let Some(row_bytes) = row_bytes.filter(|_| step == 1) {
+            self.note_run(buffer, access, width, row_bytes);
+        }
+        Some((access, step))
+    }
+
+    /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if by something else.
+    fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides> {
+        let mut strides = Strides::default();
+        for (leaf, coefficient) in linear.terms() {
+            if self.is_invariant(leaf) {
+                if !self.certain.contains(&leaf.address()) && self.analysis.facts.has_effect(leaf) {
+                    return None;
+                }
+                continue;
+            }
+            let Kind::Axis(id) = leaf.kind() else {
+                return None;
+            };
+            if self.cut == Some(*id) {
+                let more = coefficient.checked_mul(width)?;
+                strides.cut_step = strides.cut_step.checked_add(more)?;
+            }
+            if let Some((block, each, row)) = self.jammed_axis(*id) {
+                let by = coefficient.checked_mul(width)?;
+                strides.moves.push((block, by.checked_mul(each)?));
+                let more = row.checked_mul(coefficient)?;
+                strides.offset = strides.offset.checked_add(more)?;
+            } else if let Some(value) = self.fixed.get(id) {
+                let more = value.checked_mul(coefficient)?;
+                strides.offset = strides.offset.checked_add(more)?;
+            } else if self.lane == Some(*id) {
+                strides.step = coefficient;
+            } else {
+                let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
+                strides.moves.push((block, coefficient.checked_mul(width)?));
+            }
+        }
+        strides.moves.sort_unstable();
+        strides.moves.retain(|(_, by)| *by != 0);
+        Some(strides)
+    }
+
+    /// The pointer that starts at `invariant` in the buffer and moves so.
+    fn pointer(
+        &mut self,
+        buffer: BufferId,
+        invariant: Linear<'n>,
+        moves: Vec<(usize, i64)>,
+        pace: Pace,
+    ) -> Option<u32> {
+        let mut terms: Vec<(usize, i64)> = invariant
+            .terms()
+            .map(|(leaf, c)| match leaf.kind() {
+                Kind::Axis(id) => (usize::MAX - id.0 as usize, c),
+                _ => (leaf.address(), c),
+            })
+            .collect();
+        terms.sort_unstable();
+        let key = PointerKey {
+            buffer,
+            panel: invariant.panel(),
+            terms,
+            moves,
+            pace,
+        };
+        if let Some(known) = self.pointers.get(&key) {
+            return Some(*known);
+        }
+        // The rows that are left go by the pointers of the loop over the others.
+        if self.is_rest() {
+            return None;
+        }
+        let argument = self.argument(Argument::Address {
+            buffer,
+            linear: invariant,
+            pace,
+        });
+        self.program.pointers.push(argument);
+        for &(block, by) in &key.moves {
+            let by = i32::try_from(by).ok()?;
+            if let Some(TripCount::Fixed(trips)) = self.blocks[block].trips {
+                by.checked_mul(trips)?;
+            }
+            self.blocks[block].moves.push((argument, by));
+        }
+        self.pointers.insert(key, argument);
+        Some(argument)
+    }
+
+    /// Stores `value` where the stage writes.
+    pub(super) fn store(&mut self, value: Value) -> Option<()> {
+        let ty = self.analysis.nest.buf(self.stage.target).ty;
+        let (access, step) = self.access(self.stage.target, &self.stage.at)?;
+        let value = match ty {
+            Boolean => self.apply(Op::MaskedConstant(1), U8, &[value]),
+            _ => value,
+        };
+        self.add(Op::Store(access), ty, &[value]);
+        (step == 1).then_some(())
+    }
+}

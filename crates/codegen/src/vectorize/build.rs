@@ -1,0 +1,466 @@
+//! From a stage, or the inner loops of one, to a program.
+
+use super::vector_loop::{Argument, Pace, VectorLoop};
+use crate::analysis::Analysis;
+use crate::analysis::walk::operands_first;
+use crate::target::Target;
+use crate::vector_ir::ops::{Access, Op, is_float};
+use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, Boolean};
+
+/// Accesses of equal keys go by the same pointer.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PointerKey {
+    pub(super) buffer: BufferId,
+    pub(super) panel: Option<usize>,
+    pub(super) terms: Vec<(usize, i64)>,
+    pub(super) moves: Vec<(usize, i64)>,
+    pub(super) pace: Pace,
+}
+
+/// Elements that lie side by side along the lanes, row after row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) access: Access,
+    /// Bytes of an element.
+    pub(super) width: i32,
+    /// Bytes from row to row.
+    pub(super) row_bytes: i32,
+}
+
+/// An axis of which several points are done side by side.
+pub(super) struct Jam<'n> {
+    pub(super) axis: AxisId,
+    pub(super) extent: usize,
+    /// How many of them in each turn.
+    pub(super) each: usize,
+    /// The loop of these turns, by its number.
+    pub(super) block: usize,
+    /// Those that are being built, from the first of all or, of what is left after all turns, from there on.
+    pub(super) rows: Range<usize>,
+    /// The one of them that is being built.
+    pub(super) row: usize,
+    pub(super) fold: &'n Scalar,
+    /// How many points of the fold a row is behind the one before.
+    pub(super) behind: usize,
+    /// The most values that are the same along the row and stay in registers; others are loaded for each use.
+    pub(super) most_kept: usize,
+    /// Loads that rows may share while they fold, each with how deep inside loops it stands.
+    pub(super) loads: Option<Vec<(usize, Load, Value)>>,
+}
+
+/// A load, and the type of its elements.
+pub(super) type Load = (Op, ElementType);
+
+/// A loop, or the code around all loops.
+pub(super) struct Block {
+    pub(super) axis: Option<AxisId>,
+    steps: Vec<Step>,
+    pub(super) moves: Vec<(u32, i32)>,
+    pub(super) trips: Option<TripCount>,
+    /// Points of the axis.
+    pub(super) length: usize,
+}
+
+pub(super) struct Builder<'b, 'n> {
+    pub(super) analysis: &'b Analysis<'n>,
+    pub(super) target: Target,
+    pub(super) program: Program,
+    pub(super) arguments: Vec<Argument<'n>>,
+    pub(super) stage: &'n Stage,
+    /// Elements in one register.
+    pub(super) lanes: usize,
+    /// Registers for what depends on the axis that runs over lanes.
+    pub(super) parts: usize,
+    /// The axis that runs over lanes, inside its loop.
+    pub(super) lane: Option<AxisId>,
+    /// The points of that axis, if it has fewer than a register has lanes: others are left out.
+    pub(super) few: Option<usize>,
+    pub(super) blocks: Vec<Block>,
+    /// Which of them instructions go to.
+    pub(super) at: usize,
+    /// The rows that are unrolled and jammed, if any are.
+    pub(super) jam: Option<Jam<'n>>,
+    /// The axis that is cut into parts.
+    pub(super) cut: Option<AxisId>,
+    /// Axes of which it does a block: from where they stand in the kernel on.
+    pub(super) blocked: Vec<AxisId>,
+    /// Runs of neighbours that such a block reads or writes.
+    pub(super) runs: Vec<Run>,
+    /// Loads that the kernel has collected.
+    pub(super) collected: Vec<&'n Scalar>,
+    /// Axes that have one value for now.
+    pub(super) fixed: FxHashMap<AxisId, i64>,
+    known: FxHashMap<usize, (usize, Value)>,
+    pub(super) order: Vec<usize>,
+    /// Scalars that are evaluated whatever the guards say.
+    pub(super) certain: FxHashSet<usize>,
+    pub(super) pointers: FxHashMap<PointerKey, u32>,
+    scalars: FxHashMap<usize, u32>,
+    /// Whether an index may be out of range.
+    pub(super) may_fault: bool,
+    /// The note of a dump on how elements are gathered, if any are.
+    pub(super) how: String,
+}
+
+/// Values of more scalars than this have too few registers.
+const MOST_NODES: usize = 2000;
+
+impl<'b, 'n> Builder<'b, 'n> {
+    /// For `lanes` elements at a time, `parts` registers of them.
+    pub(super) fn new(
+        analysis: &'b Analysis<'n>,
+        target: Target,
+        stage: &'n Stage,
+        (lanes, parts): (usize, usize),
+        certain: FxHashSet<usize>,
+    ) -> Builder<'b, 'n> {
+        Builder {
+            analysis,
+            target,
+            program: Program::default(),
+            arguments: Vec::new(),
+            stage,
+            lanes,
+            parts,
+            lane: None,
+            few: None,
+            blocks: vec![Block {
+                axis: None,
+                steps: Vec::new(),
+                moves: Vec::new(),
+                trips: None,
+                length: 1,
+            }],
+            at: 0,
+            jam: None,
+            cut: None,
+            blocked: Vec::new(),
+            runs: Vec::new(),
+            collected: Vec::new(),
+            fixed: FxHashMap::default(),
+            known: FxHashMap::default(),
+            order: Vec::new(),
+            certain,
+            pointers: FxHashMap::default(),
+            scalars: FxHashMap::default(),
+            may_fault: false,
+            how: String::new(),
+        }
+    }
+
+    /// The vector loop that has been built, on registers of `bytes` bytes, inside `outer` loops of the kernel; `None`
+    /// if there are too few registers.
+    pub(super) fn ready(mut self, outer: usize, bytes: usize) -> Option<VectorLoop<'n>> {
+        (self.program.lanes, self.program.parts) = (self.lanes, self.parts);
+        self.program.few = self.few;
+        Some(VectorLoop {
+            code: self.target.compile(&self.program)?,
+            arguments: self.arguments,
+            may_fault: self.may_fault,
+            how: self.how,
+            outer,
+            lanes: self.lanes * self.parts,
+            bits: bytes * 8,
+        })
+    }
+
+    /// Builds the loops over `outer` and over `lane`, along which the target is written. Of the axis `cut` only a
+    /// part may have to be done.
+    pub(super) fn stage(&mut self, outer: &[Axis], lane: Axis, cut: Option<AxisId>) -> Option<()> {
+        self.cut = cut;
+        for axis in outer {
+            match axis.extent {
+                1 => drop(self.fixed.insert(axis.id, 0)),
+                _ => self.open(*axis)?,
+            }
+        }
+        self.open_lanes(lane)?;
+        self.finish()
+    }
+
+    /// The same with several points of the innermost axis of `outer` at once, as the jam says.
+    pub(super) fn stage_in_rows(
+        &mut self,
+        outer: &[Axis],
+        lane: Axis,
+        cut: Option<AxisId>,
+    ) -> Option<()> {
+        self.cut = cut;
+        let (_, outer) = outer.split_last()?;
+        for axis in outer {
+            self.open(*axis)?;
+        }
+        self.jammed_loops(lane)?;
+        self.close_all()
+    }
+
+    pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
+        let step = i32::try_from(self.lanes * self.parts).ok()?;
+        let extent = i32::try_from(lane.extent).ok()?;
+        let trips = match self.cut == Some(lane.id) {
+            true => TripCount::LanesUntil {
+                argument: self.points(step.into()),
+                extent,
+                step,
+            },
+            false => TripCount::Lanes { extent, step },
+        };
+        self.push(lane, trips);
+        self.lane = Some(lane.id);
+        Some(())
+    }
+
+    /// The value and its store, inside the loops that are open.
+    fn finish(&mut self) -> Option<()> {
+        let value = self.value(&self.stage.value)?;
+        self.store(value)?;
+        if let Some(lane) = self.blocks.last().filter(|_| !self.runs.is_empty()) {
+            self.fetch_ahead(lane.length)?;
+        }
+        self.close_all()
+    }
+
+    fn close_all(&mut self) -> Option<()> {
+        while self.blocks.len() > 1 {
+            self.close();
+        }
+        self.program.steps = std::mem::take(&mut self.blocks[0].steps);
+        Some(())
+    }
+
+    pub(super) fn open(&mut self, axis: Axis) -> Option<()> {
+        let trips = match self.cut == Some(axis.id) {
+            true => TripCount::Argument(self.points(0)),
+            false => TripCount::Fixed(i32::try_from(axis.extent).ok()?),
+        };
+        self.push(axis, trips);
+        Some(())
+    }
+
+    fn points(&mut self, less: i64) -> u32 {
+        self.argument(Argument::Points { less })
+    }
+
+    pub(super) fn push(&mut self, axis: Axis, trips: TripCount) {
+        self.blocks.push(Block {
+            axis: Some(axis.id),
+            steps: Vec::new(),
+            moves: Vec::new(),
+            trips: Some(trips),
+            length: axis.extent,
+        });
+        self.at = self.blocks.len() - 1;
+    }
+
+    /// Puts the innermost loop behind what comes before it, and forgets what was computed in it.
+    pub(super) fn close(&mut self) {
+        let Some(block) = self.blocks.pop() else {
+            return;
+        };
+        let depth = self.blocks.len();
+        let known = &mut self.known;
+        self.order.retain(|address| {
+            let inside = known.get(address).is_some_and(|(at, _)| *at >= depth);
+            if inside {
+                known.remove(address);
+            }
+            !inside
+        });
+        self.at = depth - 1;
+        let steps = &mut self.blocks[depth - 1].steps;
+        match block.trips {
+            Some(trips) => steps.push(Step::Loop {
+                trips,
+                moves: block.moves,
+                body: block.steps,
+            }),
+            None => steps.extend(block.steps),
+        }
+    }
+
+    /// Which loop instructions go to from now on; which they went to is returned.
+    pub(super) fn go_to(&mut self, block: usize) -> usize {
+        std::mem::replace(&mut self.at, block)
+    }
+
+    /// Puts an instruction without a result into the loop.
+    pub(super) fn add(&mut self, op: Op, ty: ElementType, operands: &[Value]) {
+        self.instruct(op, ty, operands, None);
+    }
+
+    /// Puts an instruction into the loop whose result is a new value.
+    pub(super) fn apply(&mut self, op: Op, ty: ElementType, operands: &[Value]) -> Value {
+        let to = self.program.value(match op {
+            Op::Compare(_) | Op::IsNonZero => Boolean,
+            _ => ty,
+        });
+        self.instruct(op, ty, operands, Some(to));
+        to
+    }
+
+    /// `variable = op(operands)`
+    pub(super) fn assign(&mut self, op: Op, ty: ElementType, operands: &[Value], variable: Value) {
+        self.instruct(op, ty, operands, Some(variable));
+    }
+
+    fn instruct(&mut self, op: Op, ty: ElementType, operands: &[Value], to: Option<Value>) {
+        let number = self.program.instructions.len() as u32;
+        self.blocks[self.at].steps.push(Step::Do(number));
+        self.program.instructions.push(Instruction {
+            op,
+            ty,
+            operands: [0, 1, 2].map(|k| operands.get(k).copied()),
+            to,
+        });
+    }
+
+    /// A value that is the same throughout, which is in no loop.
+    pub(super) fn throughout(&mut self, op: Op, ty: ElementType) -> Value {
+        let to = self.program.value(ty);
+        self.program.instructions.push(Instruction {
+            op,
+            ty,
+            operands: [None; 3],
+            to: Some(to),
+        });
+        to
+    }
+
+    /// The innermost loop that a scalar depends on.
+    fn depth(&self, x: &Scalar) -> usize {
+        let free = self.analysis.facts.free(x);
+        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
+        self.blocks.iter().rposition(inside).unwrap_or(0)
+    }
+
+    /// Whether a scalar is the same throughout the vector loop, and can be computed before it.
+    pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
+        let free = self.analysis.facts.free(x);
+        self.depth(x) == 0
+            && !free.iter().any(|axis| self.fixed.contains_key(axis))
+            && !self.analysis.facts.converts_halves(x)
+    }
+
+    /// The value of a scalar.
+    pub(super) fn value(&mut self, root: &'n Scalar) -> Option<Value> {
+        for x in self.pending(root)? {
+            let depth = self.depth(x);
+            let before = std::mem::replace(&mut self.at, depth);
+            let value = self.compute(x)?;
+            self.at = before;
+            self.know(x, depth, value);
+        }
+        self.known_value(root)
+    }
+
+    pub(super) fn know(&mut self, x: &Scalar, depth: usize, value: Value) {
+        self.known.insert(x.address(), (depth, value));
+        self.order.push(x.address());
+    }
+
+    /// Forgets what is known since `mark` and depends on one of the axes, or on the row.
+    pub(super) fn forget(&mut self, mark: usize, axes: &[Axis]) {
+        let row = self.jam.as_ref().map(|jam| jam.axis);
+        let axes = axes.iter().map(|axis| axis.id).chain(row);
+        for address in self.order.split_off(mark) {
+            let varies = |axis| self.analysis.facts.depends(address, axis);
+            match axes.clone().any(varies) {
+                true => drop(self.known.remove(&address)),
+                false => self.order.push(address),
+            }
+        }
+    }
+
+    /// The scalars under `root` that are not known yet, operands first.
+    fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
+        let order = operands_first(root, |x| {
+            self.known.contains_key(&x.address()) || self.is_invariant(x)
+        });
+        (order.len() <= MOST_NODES).then_some(order)
+    }
+
+    /// The value of a scalar that has been computed, or is the same throughout.
+    pub(super) fn known_value(&mut self, x: &'n Scalar) -> Option<Value> {
+        if let Some((_, value)) = self.known.get(&x.address()) {
+            return Some(*value);
+        }
+        if !self.is_invariant(x) || x.ty().is_packed() {
+            return None;
+        }
+        if let (Some(bits), true) = (x.as_const(), x.ty() != Boolean) {
+            return Some(self.constant(bits, x.ty()));
+        }
+        // Computed ahead of its guard.
+        if !self.certain.contains(&x.address()) && self.analysis.facts.has_effect(x) {
+            return None;
+        }
+        let argument = match self.scalars.get(&x.address()) {
+            Some(known) => *known,
+            None => {
+                let argument = self.argument(Argument::Scalar(x));
+                self.scalars.insert(x.address(), argument);
+                argument
+            }
+        };
+        if x.ty() != Boolean {
+            return Some(self.throughout(Op::Argument(argument), x.ty()));
+        }
+        let before = self.go_to(0);
+        let mask = self.apply(Op::MaskArgument(argument), Boolean, &[]);
+        self.go_to(before);
+        self.known.insert(x.address(), (0, mask));
+        Some(mask)
+    }
+
+    /// The number of a new argument.
+    pub(super) fn argument(&mut self, argument: Argument<'n>) -> u32 {
+        self.arguments.push(argument);
+        self.arguments.len() as u32 - 1
+    }
+
+    fn compute(&mut self, x: &'n Scalar) -> Option<Value> {
+        if x.ty().is_packed() {
+            return None;
+        }
+        if let Some([sum, a, b]) = x.as_sum().filter(|_| is_float(x.ty())) {
+            let sum = self.known_value(sum)?;
+            let (a, b) = (self.known_value(a)?, self.known_value(b)?);
+            return Some(self.apply(Op::MulAdd, x.ty(), &[a, b, sum]));
+        }
+        match x.kind() {
+            Kind::Load { buffer, at } => self.load(x, *buffer, at),
+            Kind::Unary(op, a) => {
+                let a = self.known_value(a)?;
+                self.unary(*op, x.ty(), a)
+            }
+            Kind::Binary(op, a, b) => {
+                let (ty, bits) = (a.ty(), b.as_const());
+                let operands = [self.known_value(a)?, self.known_value(b)?];
+                self.binary(*op, ty, operands, bits)
+            }
+            Kind::Select(c, yes, no) => {
+                let operands = [c, yes, no].map(|x| self.known_value(x));
+                let [Some(c), Some(yes), Some(no)] = operands else {
+                    return None;
+                };
+                Some(self.apply(Op::Select, x.ty(), &[c, yes, no]))
+            }
+            Kind::Cast(a) => {
+                let from = a.ty();
+                let a = self.known_value(a)?;
+                self.cast(a, from, x.ty())
+            }
+            Kind::Bitcast(a) => {
+                let from = a.ty();
+                let a = self.known_value(a)?;
+                Some(self.bitcast(a, from, x.ty()))
+            }
+            Kind::Reduce { .. } => self.fold(x),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => None,
+        }
+    }
+}

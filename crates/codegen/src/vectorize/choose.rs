@@ -1,0 +1,280 @@
+//! Which stages, or inner loops of them, become vector loops, how wide, and how far unrolled.
+
+use super::build::{Builder, Jam};
+use super::vector_loop::VectorLoop;
+use crate::analysis::Analysis;
+use crate::analysis::indices::reads_zero;
+use crate::target::Target;
+use crate::vector_ir::ops::lane_bytes;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
+use vinelift_tensor::ElementType::Boolean;
+
+/// Values of at least this many scalars are chains, of which each operation waits for the one before.
+const LONG: usize = 16;
+
+/// The most registers done side by side.
+const MOST_PARTS: usize = 8;
+
+/// How many rows of a fold to try side by side: more load hardly less.
+const ROWS: [usize; 3] = [8, 4, 2];
+
+impl<'n> Analysis<'n> {
+    /// The vector loop for a stage whose facts are known: over as many of its inner loops as can be in one.
+    pub(crate) fn vector_loop_of(&mut self, stage: &'n Stage) -> Option<VectorLoop<'n>> {
+        let target = self.target?;
+        let axes: Vec<Axis> = stage
+            .domain
+            .iter()
+            .copied()
+            .filter(|a| a.extent > 1)
+            .collect();
+        let lane = *axes.last()?;
+        if !self.may_be_vector_loop(stage, lane) {
+            return None;
+        }
+        let certain = self.certain_loads(stage);
+        let widest = self.widest_lane(stage, lane);
+        let (nodes, folds) = self.size_of(&stage.value);
+        let rows = |most| self.jammed_loop(stage, &axes, widest, most, &certain);
+        if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
+            return Some(ready);
+        }
+        let mut bytes = target.bytes();
+        while bytes / widest > lane.extent {
+            bytes /= 2;
+        }
+        if bytes < 16 || bytes / widest < 2 {
+            return None;
+        }
+        // Registers done side by side hide how long each takes, most of all in what is a long chain.
+        let most = if folds || nodes >= LONG { 4 } else { 2 };
+        let columns = self.few_columns(stage, lane).unwrap_or(1);
+        self.cut_at(stage, columns);
+        // Loads of every second element may need registers of 256 bits.
+        for bytes in [bytes, 32] {
+            let lanes = bytes / widest;
+            let mut counts = vec![4, 2, 1];
+            counts.retain(|parts| *parts <= most);
+            // As many as have whole rows of few columns, if these have not.
+            let whole = (1..=MOST_PARTS).find(|parts| (lanes * parts).is_multiple_of(columns));
+            counts.extend(whole.filter(|parts| !counts.contains(parts)));
+            for parts in counts {
+                // The last turn overlaps the one before: too much must not be done twice.
+                let turns = |lanes: usize| lane.extent.div_ceil(lanes);
+                let done = turns(lanes * parts) * parts;
+                if lanes * parts > lane.extent || done * 8 > turns(lanes) * 9 {
+                    continue;
+                }
+                for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
+                    let count = [bytes, lanes, parts];
+                    let ready = self.try_vector_loop(stage, target, &axes, outer, count, &certain);
+                    if ready.is_some() {
+                        return ready;
+                    }
+                }
+            }
+            if bytes <= 32 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Whether a stage writes elements that lie side by side along its innermost axis, `lane`.
+    pub(super) fn may_be_vector_loop(&self, stage: &'n Stage, lane: Axis) -> bool {
+        stage.mode == Mode::Set
+            && !self.nest.buf(stage.target).ty.is_packed()
+            && !stage.at.iter().any(reads_zero)
+            && self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) == Some(1)
+    }
+
+    /// The vector loop for a block of `count` points of the innermost axis, `lane`, and all of `rows` around it.
+    pub(crate) fn vector_loop_of_columns(
+        &mut self,
+        stage: &'n Stage,
+        [rows, lane]: [Axis; 2],
+        count: usize,
+        outer: usize,
+    ) -> Option<VectorLoop<'n>> {
+        let target = self.target?;
+        let certain = self.certain_loads(stage);
+        let widest = self.widest_lane(stage, lane);
+        let lanes = target.bytes() / widest;
+        // A row in one turn, if it is short: loads that step evenly from row to row are foreseen by the processor.
+        let parts = match count / lanes {
+            whole @ 3..=4 if lanes * whole == count => whole,
+            turns => turns.clamp(1, 2),
+        };
+        let block = Axis {
+            extent: count,
+            ..lane
+        };
+        if lanes < 2 || lanes > count || !self.may_be_call(stage, &[rows, block]) {
+            return None;
+        }
+        let cut = self.cut_axis(stage).filter(|axis| *axis == rows.id);
+        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain);
+        builder.blocked.push(lane.id);
+        builder.stage(&[rows], block, cut)?;
+        builder.ready(outer, target.bytes())
+    }
+
+    fn try_vector_loop(
+        &self,
+        stage: &'n Stage,
+        target: Target,
+        axes: &[Axis],
+        outer: usize,
+        [bytes, lanes, parts]: [usize; 3],
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+        let (lane, between) = axes[outer..].split_last()?;
+        let cut = self.cut_axis(stage).filter(|_| outer == 0);
+        builder.stage(between, *lane, cut)?;
+        builder.ready(outer, bytes)
+    }
+
+    /// The vector loop that unrolls a fold by rows and jams them, at most `most` of them.
+    fn jammed_loop(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        widest: usize,
+        most: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let target = self.target?;
+        let &[.., rows, lane] = axes else {
+            return None;
+        };
+        let cut = self.cut_axis(stage);
+        if cut == Some(rows.id) {
+            return None;
+        }
+        // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
+        let may_be_few = target.has_masks();
+        let mut bytes = target.bytes();
+        while match may_be_few {
+            true => bytes > 32 && bytes / 2 / widest >= lane.extent,
+            false => bytes / widest > lane.extent,
+        } {
+            bytes /= 2;
+        }
+        let lanes = bytes / widest;
+        if bytes < 16 || lanes < 2 {
+            return None;
+        }
+        for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
+            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            builder.jam = Some(Jam::of(&builder, rows, most)?);
+            builder.few = Some(lane.extent).filter(|few| *few < lanes);
+            let cut = cut.filter(|_| outer == 0);
+            let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);
+            let ready = built.and_then(|()| builder.ready(outer, bytes));
+            if ready.is_some() {
+                return ready;
+            }
+        }
+        None
+    }
+
+    /// The most bytes that a lane takes, of elements, indices or what is written.
+    fn widest_lane(&self, stage: &'n Stage, lane: Axis) -> usize {
+        self.widest_of(&stage.value)
+            .max(self.width_of(stage.target))
+            .max(self.widest_index(&stage.value, lane.id))
+    }
+
+    pub(super) fn width_of(&self, buffer: vinelift_nest::BufferId) -> usize {
+        lane_bytes(self.nest.buf(buffer).ty).into()
+    }
+
+    /// The most bytes of an element on the way to a value.
+    pub(super) fn widest_of(&self, value: &Scalar) -> usize {
+        let mut widest = 1;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            if !seen.insert(x.address()) {
+                continue;
+            }
+            let constant = self.facts.free(x).is_empty();
+            if x.ty() != Boolean && !constant {
+                widest = widest.max(lane_bytes(x.ty()).into());
+            }
+            if !matches!(x.kind(), Kind::Load { .. }) {
+                open.extend(x.children());
+            }
+        }
+        widest
+    }
+
+    /// How many scalars a value is made of, and whether it folds.
+    fn size_of(&self, value: &Scalar) -> (usize, bool) {
+        let mut folds = false;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            folds |= matches!(x.kind(), Kind::Reduce { .. });
+            if seen.insert(x.address()) && !matches!(x.kind(), Kind::Load { .. }) {
+                open.extend(x.children());
+            }
+        }
+        (seen.len(), folds)
+    }
+
+    /// The scalars that may be evaluated whatever the data are: those that no select guards, and loads
+    /// that lie inside their buffer without their guard.
+    pub(super) fn certain_loads(&mut self, stage: &'n Stage) -> FxHashSet<usize> {
+        let mut certain = FxHashSet::default();
+        let mut guarded = Vec::new();
+        let mut open: Vec<&Scalar> = stage.at.iter().chain([&stage.value]).collect();
+        while let Some(x) = open.pop() {
+            if !certain.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Select(c, yes, no) => {
+                    open.push(c);
+                    guarded.extend([yes, no]);
+                }
+                Kind::Reduce {
+                    axes, init, body, ..
+                } => {
+                    self.ranges.bind(axes);
+                    open.push(init);
+                    match axes.iter().all(|axis| axis.extent > 0) {
+                        true => open.push(body),
+                        false => guarded.push(body),
+                    }
+                }
+                Kind::Wrap(wrap) => open.push(&wrap.index),
+                _ => open.extend(x.children()),
+            }
+        }
+        let mut seen = FxHashSet::default();
+        while let Some(x) = guarded.pop() {
+            if certain.contains(&x.address()) || !seen.insert(x.address()) {
+                continue;
+            }
+            match x.kind() {
+                Kind::Load { buffer, at } => {
+                    let shape = &self.nest.buf(*buffer).shape;
+                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    let harmless = !at.iter().any(|i| self.facts.has_effect(i));
+                    if harmless && at.iter().zip(shape).all(inside) {
+                        certain.insert(x.address());
+                    }
+                }
+                Kind::Reduce { axes, .. } => {
+                    self.ranges.bind(axes);
+                    guarded.extend(x.children());
+                }
+                _ => guarded.extend(x.children()),
+            }
+        }
+        certain
+    }
+}

@@ -1,0 +1,207 @@
+//! Loads through indices that lie side by side in memory, one for each lane.
+//!
+//! `buffer[… + wrap(index) · k + …]`: the indices of a turn are checked at once, then the elements are put
+//! together one by one; those of a short row stay in registers and are permuted. If an index is out of range,
+//! the kernel does all points of the vector loop again, in the exact way.
+
+use super::build::{Block, Builder};
+use crate::analysis::Analysis;
+use crate::analysis::indices::how_checked;
+use crate::analysis::indices::reads_zero;
+use crate::analysis::legality::LanePlan;
+use crate::analysis::linear::Linear;
+use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
+use crate::vector_ir::program::Value;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
+use vinelift_tensor::ElementType::{I32, I64};
+
+/// A load through one index that depends on the lane.
+struct Found<'n> {
+    wrap: &'n Wrap,
+    /// Elements for each step of the index.
+    by: i64,
+    /// Where the indices lie.
+    index: &'n Scalar,
+    /// Where the elements lie, but for the index.
+    rest: Linear<'n>,
+}
+
+impl<'n> Analysis<'n> {
+    /// The most bytes of an index that depends on the axis `lane`, on the way to a value.
+    pub(super) fn widest_index(&self, value: &'n Scalar, lane: AxisId) -> usize {
+        let mut widest = 1;
+        let mut seen = FxHashSet::default();
+        let mut open = vec![value];
+        while let Some(x) = open.pop() {
+            if !self.facts.free(x).contains(&lane) || !seen.insert(x.address()) {
+                continue;
+            }
+            if let Kind::Wrap(wrap) = x.kind() {
+                widest = widest.max(lane_bytes(wrap.narrow().ty()).into());
+            }
+            open.extend(x.children());
+        }
+        widest
+    }
+}
+
+impl<'n> Builder<'_, 'n> {
+    /// The value of `x`, which is `buffer[at]`.
+    pub(super) fn gather(
+        &mut self,
+        x: &'n Scalar,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Option<Value> {
+        let lane = self.lane?;
+        let Found {
+            wrap,
+            by,
+            index,
+            rest,
+        } = self.found(buffer, at)?;
+        let ty = x.ty();
+        let width = lane_bytes(ty);
+        let index_step = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
+        let extent = wrap.extent;
+        if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
+            return None;
+        }
+        let (rows, rest) = self.by_rows(rest, lane, width)?;
+        let pace = rows.pace(self.cut == Some(lane));
+        let (access, step) = self.access_of(buffer, rest, pace)?;
+        if index_step < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
+            return None;
+        }
+        let column_bytes = if step == 1 { width } else { rows.column_bytes };
+        let index_bytes = lane_bytes(index.ty());
+        let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
+        let registers = [self.lanes, self.parts];
+        let holds = { self.target }.holds_table(registers, extent, width, index_bytes);
+        let keeps = is_row && holds;
+        // The row is loaded outside of the loop over lanes.
+        let row_depth = self.depth_of_pointer(access.pointer);
+        let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
+        let permutes = keeps && row_depth < innermost;
+
+        self.check(wrap, index, permutes)?;
+        self.program.has_indices = true;
+        self.how = note(self.analysis.never_faults(wrap), permutes);
+        if permutes {
+            let before = self.go_to(row_depth);
+            let extent = u32::try_from(extent).ok()?;
+            let table = self.apply(Op::LoadTable { access, extent }, ty, &[]);
+            self.go_to(before);
+            return Some(self.apply(Op::TableLookup { index_bytes }, ty, &[table]));
+        }
+        let gather = Gather {
+            access: Access {
+                step: if step == 1 { width } else { 0 },
+                ..access
+            },
+            index_bytes,
+            index_step,
+            column_bytes,
+            row_bytes: rows.row_bytes,
+            columns: rows.columns,
+        };
+        Some(self.apply(Op::Gather(gather), ty, &[]))
+    }
+
+    /// The index of `buffer[at]`, if it is a load through one.
+    fn found(&self, buffer: BufferId, at: &'n [Scalar]) -> Option<Found<'n>> {
+        let linear = self.analysis.linear(buffer, at);
+        let mut wraps = linear
+            .terms()
+            .filter(|(leaf, _)| matches!(leaf.kind(), Kind::Wrap(_)) && !self.is_invariant(leaf));
+        let (leaf, by) = wraps.next()?;
+        let Kind::Wrap(wrap) = leaf.kind() else {
+            return None;
+        };
+        let index = wrap.narrow();
+        let is_only = wraps.next().is_none();
+        let fits = (wrap.extent as u64) < 1 << (index.ty().bits() - 1);
+        // The exact way, which is left to the kernel, reads zeros.
+        let skips = |i: &Scalar| reads_zero(i) && i.address() != leaf.address();
+        let is_plain = is_only && matches!(index.ty(), I32 | I64) && fits && !at.iter().any(skips);
+        drop(wraps);
+        is_plain.then(|| Found {
+            wrap,
+            by,
+            index,
+            rest: linear.without(|other| other.address() == leaf.address()),
+        })
+    }
+
+    /// Whether the elements had better be gone through in another order: because neighbours lie along another
+    /// axis, or because those of a few columns stay in the cache.
+    fn is_better_along_another(&self, rest: &Linear<'n>, lane: AxisId) -> bool {
+        let along = |(leaf, k): (&Scalar, i64)| match leaf.kind() {
+            Kind::Axis(id) if k == 1 => Some(*id),
+            _ => None,
+        };
+        let mut many = self.stage.domain.iter().filter(|axis| axis.extent > 1);
+        if rest.terms().any(|term| along(term) == Some(lane)) {
+            let (axis, rows) = (many.next_back(), many.next_back());
+            return axis.zip(rows).is_some_and(|(axis, rows)| {
+                let plan = LanePlan {
+                    axis: *axis,
+                    lanes: self.lanes,
+                };
+                self.analysis.columns(self.stage, *rows, plan).is_some()
+            });
+        }
+        many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
+    }
+
+    /// Checks the indices of a turn, by which a row in registers is permuted, or elements are looked up.
+    fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar, permutes: bool) -> Option<()> {
+        let Kind::Load { buffer, at } = index.kind() else {
+            return None;
+        };
+        // One that would be zero cannot be read, and one that the stage writes not ahead.
+        if *buffer == self.stage.target || at.iter().any(reads_zero) {
+            return None;
+        }
+        let (access, step) = self.access(*buffer, at)?;
+        if step != 1 {
+            return None;
+        }
+        let is_known = self.analysis.never_faults(wrap);
+        // The kernel goes through all points again if one is wrong.
+        if !is_known && !Effects::of_stage(self.stage).may_repeat() {
+            return None;
+        }
+        let check = IndexCheck {
+            access,
+            extent: wrap.extent as u64,
+            compared: match is_known {
+                true => Compared::Never,
+                // Look-ups stay in the table whatever an index is.
+                false if permutes => Compared::ByVectors,
+                false => Compared::WhenUsed(i32::try_from(wrap.extent).ok()?),
+            },
+            negative: wrap.policy.negative,
+        };
+        self.add(Op::CheckIndices(check), index.ty(), &[]);
+        self.may_fault |= !is_known;
+        Some(())
+    }
+
+    /// The innermost loop that a pointer moves with.
+    fn depth_of_pointer(&self, pointer: u32) -> usize {
+        let moves = |block: &Block| block.moves.iter().any(|(moved, _)| *moved == pointer);
+        self.blocks.iter().rposition(moves).unwrap_or(0)
+    }
+}
+
+/// The note of a dump: whether indices are known to be in range, and whether rows stay in registers.
+fn note(is_known: bool, in_registers: bool) -> String {
+    let kept = match (in_registers, is_known) {
+        (true, true) => ", rows in registers",
+        (true, false) => " by vectors, rows in registers",
+        (false, _) => "",
+    };
+    format!("{}{kept}", how_checked(is_known))
+}

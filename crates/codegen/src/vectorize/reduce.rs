@@ -1,0 +1,134 @@
+//! Folds in every lane, with a loop or without.
+
+use super::build::Builder;
+use crate::analysis::walk::operands_first;
+use crate::vector_ir::ops::{Op, is_float};
+use crate::vector_ir::program::Value;
+use vinelift_nest::{Axis, Binary, Kind, Scalar};
+use vinelift_tensor::ElementType::{self, Boolean};
+
+/// Folds over at most `MOST_UNROLLED` points have no loop; nor do folds of small bodies, if points times registers are at
+/// most `MOST_SMALL_UNROLLED`.
+const MOST_UNROLLED: usize = 16;
+const MOST_SMALL_UNROLLED: usize = 50;
+/// Scalars of a small body, which is hardly more than a load.
+const SMALL: usize = 4;
+impl<'n> Builder<'_, 'n> {
+    /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.
+    pub(super) fn fold(&mut self, x: &'n Scalar) -> Option<Value> {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = x.kind()
+        else {
+            return None;
+        };
+        // The loop must come right after what is already there.
+        if self.at + 1 != self.blocks.len() {
+            return None;
+        }
+        let start = self.known_value(init)?;
+        if axes.iter().any(|axis| axis.extent == 0) {
+            return Some(start);
+        }
+        let ty = x.ty();
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        if self.is_unrolled(points, body) {
+            return self.fold_unrolled(*op, ty, axes, start, body);
+        }
+        let op = Op::of_binary(*op).filter(|_| ty != Boolean)?;
+        if matches!(op, Op::Compare(_)) {
+            return None;
+        }
+        let factors = body.as_term();
+        if factors.is_some() && !is_float(ty) {
+            return None;
+        }
+        let sum = self.apply(Op::Variable, ty, &[start]);
+        let depth = self.blocks.len();
+        for axis in axes {
+            match axis.extent {
+                1 => drop(self.fixed.insert(axis.id, 0)),
+                _ => self.open(*axis)?,
+            }
+        }
+        match factors {
+            Some((a, b)) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
+            }
+            None => {
+                let next = self.value(body)?;
+                self.assign(op, ty, &[sum, next], sum);
+            }
+        }
+        while self.blocks.len() > depth {
+            self.close();
+        }
+        for axis in axes {
+            self.fixed.remove(&axis.id);
+        }
+        Some(sum)
+    }
+
+    /// Whether a fold has no loop.
+    pub(super) fn is_unrolled(&self, points: usize, body: &Scalar) -> bool {
+        let most = match operands_first(body, |_| false).len() <= SMALL {
+            true => MOST_SMALL_UNROLLED,
+            false => MOST_UNROLLED,
+        };
+        points <= MOST_UNROLLED || points * self.parts <= most
+    }
+
+    fn fold_unrolled(
+        &mut self,
+        op: Binary,
+        ty: ElementType,
+        axes: &'n [Axis],
+        start: Value,
+        body: &'n Scalar,
+    ) -> Option<Value> {
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let mut sum = start;
+        for point in 0..points {
+            sum = self.fold_point(op, ty, axes, point, sum, body)?;
+        }
+        for axis in axes {
+            self.fixed.remove(&axis.id);
+        }
+        Some(sum)
+    }
+
+    /// A fold with one more point, whose axes are left fixed.
+    pub(super) fn fold_point(
+        &mut self,
+        op: Binary,
+        ty: ElementType,
+        axes: &'n [Axis],
+        point: usize,
+        sum: Value,
+        body: &'n Scalar,
+    ) -> Option<Value> {
+        let mut rest = point;
+        for axis in axes.iter().rev() {
+            self.fixed.insert(axis.id, (rest % axis.extent) as i64);
+            rest /= axis.extent;
+        }
+        let mark = self.order.len();
+        let sum = match body.as_term() {
+            Some(_) if !is_float(ty) => return None,
+            Some((a, b)) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.apply(Op::MulAdd, ty, &[a, b, sum])
+            }
+            None => {
+                let next = self.value(body)?;
+                self.binary(op, ty, [sum, next], None)?
+            }
+        };
+        self.forget(mark, axes);
+        Some(sum)
+    }
+}

@@ -1,0 +1,226 @@
+//! Unroll-and-jam: rows of a fold are done side by side, and loads that they share are done once.
+//!
+//! > `y[i, j] = Σ_{k, l} x[i + k, j + l] · w[k, l]`: of the rows `i`, `i + 1`, … each takes its points of the
+//! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
+//!
+//! Rows that are left after all turns of the loop are done behind it. So windows over images
+//! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
+
+use super::build::{Builder, Jam, Load};
+use crate::vector_ir::ops::Op;
+use crate::vector_ir::program::{TripCount, Value};
+use rustc_hash::FxHashSet;
+use vinelift_nest::{Axis, AxisId, Kind, Scalar};
+use vinelift_tensor::ElementType;
+
+/// Registers for what is neither a sum nor kept: what is being loaded, and what becomes of a sum.
+const OTHERS: usize = 3;
+
+impl<'n> Jam<'n> {
+    /// Of the axis `rows`, `most` of them at most, if rows of the only fold in the value of the builder's stage
+    /// read the same elements.
+    pub(super) fn of(builder: &Builder<'_, 'n>, rows: Axis, most: usize) -> Option<Jam<'n>> {
+        let fold = only_fold(&builder.stage.value)?;
+        let Kind::Reduce {
+            axes, init, body, ..
+        } = fold.kind()
+        else {
+            return None;
+        };
+        init.as_const()?;
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        if points == 0 || !builder.is_unrolled(points, body) {
+            return None;
+        }
+        let divides = |count: &usize| rows.extent.is_multiple_of(*count);
+        let each = match (most / 2 + 1..=most).rev().find(divides) {
+            Some(each) => each,
+            // Turns that are about as long, and what is left.
+            None => rows.extent.div_ceil(rows.extent.div_ceil(most)),
+        };
+        if each < 2 {
+            return None;
+        }
+        Some(Jam {
+            axis: rows.id,
+            extent: rows.extent,
+            each,
+            block: 0,
+            rows: 0..each,
+            row: 0,
+            fold,
+            behind: behind(builder, rows.id, axes, body)?,
+            most_kept: builder.target.registers().saturating_sub(each + OTHERS),
+            loads: None,
+        })
+    }
+}
+
+/// The fold in a value, if there is one alone.
+fn only_fold(value: &Scalar) -> Option<&Scalar> {
+    let mut found = None;
+    let mut seen = FxHashSet::default();
+    let mut open = vec![value];
+    while let Some(x) = open.pop() {
+        if !seen.insert(x.address()) {
+            continue;
+        }
+        if matches!(x.kind(), Kind::Reduce { .. }) && found.replace(x).is_some() {
+            return None;
+        }
+        open.extend(x.children());
+    }
+    found
+}
+
+/// After how many points of a fold over `axes` a row reads what the next row reads first.
+fn behind<'n>(
+    builder: &Builder<'_, 'n>,
+    rows: AxisId,
+    axes: &'n [Axis],
+    body: &'n Scalar,
+) -> Option<usize> {
+    let mut open = vec![body];
+    while let Some(x) = open.pop() {
+        let Kind::Load { buffer, at } = x.kind() else {
+            open.extend(x.children());
+            continue;
+        };
+        let linear = builder.analysis.linear(*buffer, at);
+        let along = |id: AxisId| {
+            let is_axis = |leaf: &Scalar| matches!(leaf.kind(), Kind::Axis(other) if *other == id);
+            let term = { linear.terms() }.find(|(leaf, _)| is_axis(leaf));
+            term.map_or(0, |(_, step)| step)
+        };
+        let step = along(rows);
+        let mut inner = 1;
+        for axis in axes.iter().rev() {
+            let each = along(axis.id);
+            if step > 0 && each > 0 && step % each == 0 && step / each < axis.extent as i64 {
+                return Some((step / each) as usize * inner);
+            }
+            inner *= axis.extent;
+        }
+    }
+    None
+}
+
+impl<'n> Builder<'_, 'n> {
+    /// Opens the loop over the turns of rows, and builds it and what is left; `lane` is the axis inside.
+    pub(super) fn jammed_loops(&mut self, lane: Axis) -> Option<()> {
+        let block = self.blocks.len();
+        let jam = self.jam.as_mut()?;
+        jam.block = block;
+        let (axis, extent, each) = (jam.axis, jam.extent, jam.each);
+        let trips = TripCount::Fixed(i32::try_from(extent / each).ok()?);
+        let rows = Axis { id: axis, extent };
+        self.push(rows, trips);
+        self.open_lanes(lane)?;
+        self.all_rows()?;
+        self.close();
+        self.close();
+        let left = extent - extent % each..extent;
+        if left.is_empty() {
+            return Some(());
+        }
+        self.jam.as_mut()?.rows = left;
+        self.fixed.insert(axis, 0);
+        self.open_lanes(lane)?;
+        self.all_rows()?;
+        self.close();
+        self.fixed.remove(&axis);
+        Some(())
+    }
+
+    /// Whether it is what is left of the rows that is being built.
+    pub(super) fn is_rest(&self) -> bool {
+        self.jam.as_ref().is_some_and(|jam| jam.rows.start > 0)
+    }
+
+    /// How the rows move: the loop that moves them, by how many points, and which point this one is.
+    pub(super) fn jammed_axis(&self, axis: AxisId) -> Option<(usize, i64, i64)> {
+        let jam = self.jam.as_ref().filter(|jam| jam.axis == axis)?;
+        Some((jam.block, jam.each as i64, jam.row as i64))
+    }
+
+    /// All rows: the fold of all at once, then what else there is of each.
+    fn all_rows(&mut self) -> Option<()> {
+        let (fold, rows) = self.jam.as_ref().map(|jam| (jam.fold, jam.rows.clone()))?;
+        let sums = self.folds_of_rows(fold)?;
+        for (row, sum) in rows.zip(sums) {
+            self.jam.as_mut()?.row = row;
+            let mark = self.order.len();
+            self.know(fold, self.blocks.len() - 1, sum);
+            let value = self.value(&self.stage.value)?;
+            self.store(value)?;
+            self.forget(mark, &[]);
+        }
+        Some(())
+    }
+
+    fn folds_of_rows(&mut self, fold: &'n Scalar) -> Option<Vec<Value>> {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = fold.kind()
+        else {
+            return None;
+        };
+        let start = self.known_value(init)?;
+        let (rows, behind) = self
+            .jam
+            .as_ref()
+            .map(|jam| (jam.rows.clone(), jam.behind))?;
+        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let mut sums = vec![start; rows.len()];
+        let depth = self.blocks.len() - 1;
+        self.jam.as_mut()?.loads = Some(Vec::new());
+        for time in 0..points + (rows.len() - 1) * behind {
+            for (row, sum) in sums.iter_mut().enumerate() {
+                let point = time.checked_sub(row * behind).filter(|k| *k < points);
+                let Some(point) = point else { continue };
+                self.jam.as_mut()?.row = rows.start + row;
+                *sum = self.fold_point(*op, fold.ty(), axes, point, *sum, body)?;
+            }
+            // The next points read other elements, but for weights.
+            let loads = self.jam.as_mut()?.loads.as_mut()?;
+            loads.retain(|(at, ..)| *at < depth);
+        }
+        for axis in axes {
+            self.fixed.remove(&axis.id);
+        }
+        self.jam.as_mut()?.loads = None;
+        Some(sums)
+    }
+
+    /// The value that the load gave already, for another row or for all.
+    fn in_common(&self, load: Load) -> Option<Value> {
+        let mut loads = self.jam.iter().flat_map(|jam| &jam.loads).flatten();
+        let known = loads.find(|(at, known, _)| *at == self.at && *known == load);
+        known.map(|(.., value)| *value)
+    }
+
+    /// A load, which other rows of a fold share.
+    pub(super) fn load_in_common(&mut self, op: Op, ty: ElementType) -> Value {
+        let depth = self.blocks.len() - 1;
+        let loads = |jam: &Jam<'_>| Some((jam.loads.as_ref()?.len(), jam.most_kept));
+        let Some((kept, most_kept)) = self.jam.as_ref().and_then(loads) else {
+            return self.apply(op, ty, &[]);
+        };
+        if let Some(known) = self.in_common((op, ty)) {
+            return known;
+        }
+        if self.at < depth && kept >= most_kept {
+            self.at = depth;
+            return self.apply(op, ty, &[]);
+        }
+        let loaded = self.apply(op, ty, &[]);
+        let loads = self.jam.as_mut().and_then(|jam| jam.loads.as_mut());
+        loads
+            .into_iter()
+            .for_each(|loads| loads.push((self.at, (op, ty), loaded)));
+        loaded
+    }
+}

@@ -1,0 +1,62 @@
+//! Vector loops that have been built, and their arguments.
+
+use crate::analysis::legality::Runs;
+use crate::analysis::linear::Linear;
+use crate::target::Assembled;
+use vinelift_nest::{BufferId, Scalar};
+
+/// A vector loop that has been built for a stage.
+pub(crate) struct VectorLoop<'n> {
+    pub(crate) code: Assembled,
+    pub(crate) arguments: Vec<Argument<'n>>,
+    /// Whether it stops where an index is out of range.
+    pub(crate) may_fault: bool,
+    /// The note of a dump on how elements are gathered, if any are.
+    pub(crate) how: String,
+    /// How many loops of the stage are not part of it.
+    pub(crate) outer: usize,
+    pub(crate) lanes: usize,
+    pub(crate) bits: usize,
+}
+
+impl VectorLoop<'_> {
+    pub(crate) fn runs(&self) -> Runs {
+        Runs {
+            lanes: self.lanes,
+            bits: self.bits,
+        }
+    }
+}
+
+/// An argument of a vector loop: one word, which the kernel computes.
+pub(crate) enum Argument<'n> {
+    /// Where the elements begin.
+    Address {
+        buffer: BufferId,
+        linear: Linear<'n>,
+        /// How the points of the axis that is cut move on.
+        pace: Pace,
+    },
+    /// How many points of the axis that is cut there are to do, less `less`.
+    Points { less: i64 },
+    /// A scalar that does not change; of a boolean, all bits of it.
+    Scalar(&'n Scalar),
+    /// Where the kernel puts what it collects, by number.
+    Collected(usize),
+    /// All bits, if those of these indices that read zero are in range; else none.
+    Inside(&'n [Scalar]),
+}
+
+/// `points` points of an axis move an address on by `bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pace {
+    pub(crate) bytes: i64,
+    pub(crate) points: i64,
+}
+
+impl Pace {
+    pub(super) const STILL: Pace = Pace {
+        bytes: 0,
+        points: 1,
+    };
+}
