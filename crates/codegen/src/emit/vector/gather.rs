@@ -1,11 +1,10 @@
 //! Loads through data-dependent indices, for all lanes at once.
 
-use super::lanes::vector;
-use super::values::Lanes128;
 use crate::analysis::indices::CheckedIndex;
 use crate::emit::address::ElementAddress;
 use crate::emit::checked::CompareTime;
 use crate::emit::emitter::{Emitter, Result, register};
+use crate::target::clif128::{Lanes128, vector};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
@@ -72,7 +71,10 @@ impl<'n> Emitter<'n, '_> {
         let mut joined = joined.into_iter();
         for x in loads {
             let width = register(x.ty()).bytes() as usize;
-            let registers = joined.by_ref().take(self.registers(width)).collect();
+            let registers = joined
+                .by_ref()
+                .take(self.clif128().registers(width))
+                .collect();
             self.vectors.set(x, Lanes128 { registers, width });
         }
         Ok(())
