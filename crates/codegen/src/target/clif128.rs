@@ -464,7 +464,7 @@ impl Clif128<'_, '_> {
     }
 
     /// The same value in every lane.
-    pub(crate) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes128 {
+    pub(crate) fn broadcast(&mut self, value: Value, ty: ElementType) -> Lanes128 {
         let register = register(ty);
         let width = register.bytes() as usize;
         let value = match ty {
@@ -472,9 +472,9 @@ impl Clif128<'_, '_> {
             Boolean => self.builder.ins().ineg(value),
             _ => value,
         };
-        let spread = self.builder.ins().splat(vector(register), value);
+        let all = self.builder.ins().splat(vector(register), value);
         Lanes128 {
-            registers: vec![spread; self.registers(width)],
+            registers: vec![all; self.registers(width)],
             width,
         }
     }

@@ -1,4 +1,5 @@
-//! Lanes that run over rows of few columns, which one axis goes through.
+//! Delinearization: an axis that lanes run over may go through the rows and columns of data, `lane / columns` and
+//! `lane % columns`.
 
 use super::build::Builder;
 use super::vector_loop::Pace;
@@ -8,7 +9,7 @@ use crate::analysis::walk::{Visit, visit};
 use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
 
 /// Bytes from row to row that lanes may run over.
-const MOST_DOWN: u32 = 1 << 20;
+const MOST_ROW_BYTES: u32 = 1 << 20;
 /// Columns that rows may have which one axis goes through.
 const MOST_COLUMNS: usize = 32;
 
@@ -45,7 +46,7 @@ fn of_lane(x: &Scalar, lane: AxisId) -> Option<(Binary, i64)> {
 }
 
 impl<'n> Analysis<'n> {
-    /// If the axis `lane` goes through rows of few columns, in something that is looked up: how many.
+    /// If the axis `lane` goes through rows of few columns, in an offset of a load: how many.
     pub(super) fn few_columns(&self, stage: &'n Stage, lane: Axis) -> Option<usize> {
         let mut found = None;
         visit(&stage.value, |x| {
@@ -104,7 +105,7 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         // The rows of a turn lie at offsets that instructions have room for.
-        let is_near = rows.row_bytes.unsigned_abs() <= MOST_DOWN;
+        let is_near = rows.row_bytes.unsigned_abs() <= MOST_ROW_BYTES;
         is_near.then(|| (rows, linear.without(|x| of_lane(x, lane).is_some())))
     }
 }

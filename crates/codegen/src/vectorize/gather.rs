@@ -6,8 +6,7 @@
 
 use super::build::{Block, Builder};
 use crate::analysis::Analysis;
-use crate::analysis::indices::how_checked;
-use crate::analysis::indices::reads_zero;
+use crate::analysis::indices::{how_checked, reads_zero};
 use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
 use crate::analysis::walk::{Visit, visit};
@@ -153,7 +152,7 @@ impl<'n> Builder<'_, 'n> {
         many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
     }
 
-    /// Checks the indices of a turn, by which a row in registers is permuted, or elements are looked up.
+    /// Checks the indices of a turn, by which elements are gathered, or found in a table.
     fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar, permutes: bool) -> Option<()> {
         let Kind::Load { buffer, at } = index.kind() else {
             return None;

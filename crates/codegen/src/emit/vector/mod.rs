@@ -4,7 +4,7 @@
 //! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
 //! that there is no scalar tail: what it writes again has the same values. Where a value is combined with
 //! what the target holds, the rest is done point by point instead. Each scalar that depends
-//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are spread where they
+//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are broadcast where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
 //! These are registers of 128 bits, the widest that Cranelift knows; most such stages become vector loops
@@ -113,7 +113,7 @@ impl<'n> Emitter<'n, '_> {
         }
         self.compute([x])?;
         let value = self.get(x);
-        Ok(self.clif128().spread(value, x.ty()))
+        Ok(self.clif128().broadcast(value, x.ty()))
     }
 
     fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes128> {
