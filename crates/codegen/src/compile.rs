@@ -314,13 +314,7 @@ impl Job<'_> {
             halves: halves.as_ref(),
         };
         let emitted = emit::kernel(nests, &self.around, &mut context.func, shared);
-        let emitted = emitted.map_err(|e| match e {
-            emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
-            emit::Refusal::TooLarge => CodegenError::TooLarge {
-                kernel,
-                limit: emit::MOST_INSTRUCTIONS,
-            },
-        })?;
+        let emitted = emitted.map_err(|e| not_emitted(kernel, e))?;
         // Compiling rewrites the function.
         let origin = dump::Origin {
             nest: self.original,
@@ -363,6 +357,16 @@ impl Job<'_> {
             scratch: emitted.scratch,
             text,
         })
+    }
+}
+
+fn not_emitted(kernel: usize, refusal: emit::Refusal) -> CodegenError {
+    match refusal {
+        emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
+        emit::Refusal::TooLarge => CodegenError::TooLarge {
+            kernel,
+            limit: emit::MOST_INSTRUCTIONS,
+        },
     }
 }
 

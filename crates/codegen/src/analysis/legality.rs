@@ -143,16 +143,10 @@ impl<'n> Analysis<'n> {
             let varies = self.facts.free(x).contains(&axis);
             match x.kind() {
                 Kind::Load { buffer, at } => {
-                    let b = self.nest.buf(*buffer);
-                    if varies && b.ty.is_packed() {
-                        return None;
-                    }
-                    // The side of a select that is not taken would be read too.
-                    if !self.may_run(stage, x, guarded) {
-                        return None;
-                    }
                     let may_fail = at.iter().any(may_fail);
-                    if may_fail && guarded {
+                    let is_packed = varies && self.nest.buf(*buffer).ty.is_packed();
+                    // The side of a select that is not taken would be read too.
+                    if is_packed || !self.may_run(stage, x, guarded) || (may_fail && guarded) {
                         return None;
                     }
                     checked += usize::from(may_fail && varies);

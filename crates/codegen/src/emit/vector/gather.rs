@@ -43,12 +43,7 @@ impl<'n> Emitter<'n, '_> {
         let cold = self.one_by_one(&ways, axis, count, |this, lane| {
             this.compute(loads.iter().copied())?;
             for (x, slot) in loads.iter().zip(&slots) {
-                let width = register(x.ty()).bytes();
-                let start = this.builder.ins().stack_addr(types::I64, *slot, 0);
-                let offset = this.builder.ins().imul_imm_s(lane, i64::from(width));
-                let address = this.builder.ins().iadd(start, offset);
-                let (value, flags) = (this.get(x), MemFlagsData::new().with_notrap());
-                this.builder.ins().store(flags, value, address, 0);
+                this.store_lane(x, *slot, lane);
             }
             Ok(())
         })?;
@@ -78,6 +73,16 @@ impl<'n> Emitter<'n, '_> {
             self.vectors.set(x, Lanes128 { registers, width });
         }
         Ok(())
+    }
+
+    /// Stores a scalar that has been computed as the element of a lane in a slot.
+    fn store_lane(&mut self, x: &Scalar, slot: StackSlot, lane: Value) {
+        let width = register(x.ty()).bytes();
+        let start = self.builder.ins().stack_addr(types::I64, slot, 0);
+        let offset = self.builder.ins().imul_imm_s(lane, i64::from(width));
+        let address = self.builder.ins().iadd(start, offset);
+        let (value, flags) = (self.get(x), MemFlagsData::new().with_notrap());
+        self.builder.ins().store(flags, value, address, 0);
     }
 
     /// All of a stage that does nothing but load through data-dependent indices.
