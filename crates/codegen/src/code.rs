@@ -1,7 +1,7 @@
 //! Machine code in memory: who owns it, and the one place where it is called.
 
+use crate::dump::KernelText;
 use crate::emit::{self, RawFault};
-use crate::text::KernelText;
 use cranelift_jit::JITModule;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;

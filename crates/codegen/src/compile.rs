@@ -1,11 +1,11 @@
 //! From nests to code: legalise, verify, emit and compile in parallel, then link in one place.
 
 use crate::code::{Code, CodeMemory, Entry};
+use crate::dump::{self, KernelText};
 use crate::emit;
 use crate::error::{CodegenError, refused};
 use crate::support;
 use crate::target::Target;
-use crate::text::{self, KernelText};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::print_errors::pretty_error;
@@ -314,21 +314,15 @@ impl Job<'_> {
             halves: halves.as_ref(),
         };
         let emitted = emit::kernel(nests, &self.around, &mut context.func, shared);
-        let emitted = emitted.map_err(|e| match e {
-            emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
-            emit::Refusal::TooLarge => CodegenError::TooLarge {
-                kernel,
-                limit: emit::MOST_INSTRUCTIONS,
-            },
-        })?;
+        let emitted = emitted.map_err(|e| not_emitted(kernel, e))?;
         // Compiling rewrites the function.
-        let origin = text::Origin {
+        let origin = dump::Origin {
             nest: self.original,
             runs: &emitted.runs,
             notes: &emitted.notes,
             loop_codes: &emitted.loop_codes,
         };
-        let clif = capture.then(|| text::clif(&origin, &context.func));
+        let clif = capture.then(|| dump::clif(&origin, &context.func));
         if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
             let message = pretty_error(e.func, e.inner);
             return Err(CodegenError::Cranelift { kernel, message });
@@ -340,7 +334,7 @@ impl Job<'_> {
         let text = clif.map(|clif| KernelText {
             clif,
             vcode: code.vcode.clone().unwrap_or_default(),
-            asm: text::assembly(&origin, code, self.around.isa),
+            asm: dump::assembly(&origin, code, self.around.isa),
         });
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
         let relocations: Vec<ModuleReloc> = code
@@ -363,6 +357,16 @@ impl Job<'_> {
             scratch: emitted.scratch,
             text,
         })
+    }
+}
+
+fn not_emitted(kernel: usize, refusal: emit::Refusal) -> CodegenError {
+    match refusal {
+        emit::Refusal::NoPrimitive(what) => CodegenError::NoPrimitive { kernel, what },
+        emit::Refusal::TooLarge => CodegenError::TooLarge {
+            kernel,
+            limit: emit::MOST_INSTRUCTIONS,
+        },
     }
 }
 

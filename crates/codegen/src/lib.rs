@@ -25,6 +25,21 @@
 //! Stages that touch nearly every element run by vectors: of 128 bits through Cranelift, and as wide as
 //! the machine has them in vector loops, which are assembled here ([`Vectors`] limits that).
 //!
+//! | module | holds |
+//! |---|---|
+//! | `compile` | nests in parallel, from legalisation to linked code |
+//! | `analysis` | the facts of a stage that all kinds of code ask for: offsets, legality, indices, work, columns |
+//! | `emit` | stages and scalars in Cranelift's IR, the exact code; 128-bit vectors inside the kernel; calls of vector loops |
+//! | `vectorize` | from a stage to a program of the vector IR |
+//! | `vector_ir` | operations over typed lanes, and loops around them, of no machine |
+//! | `target` | back ends of these operations: Cranelift's 128 bits, x86 with AVX2 or AVX-512 |
+//! | `dump` | the text of every step |
+//!
+//! Words: a *vector loop* is a function that does inner loops of a stage by vectors; a *lane* is an element of a
+//! vector, a *part* one of the registers that hold a value of the widest type; a value is *broadcast* if it is the same
+//! in all lanes; to *collect* is to put elements side by side on the stack before a vector loop; a *panel* is a block of
+//! columns packed into scratch memory; the *cut* axis is the one of which a call does only a part.
+//!
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
 //!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
@@ -42,15 +57,15 @@
 mod analysis;
 mod code;
 mod compile;
+mod dump;
 mod emit;
 mod error;
 mod support;
 mod target;
-mod text;
 mod vector_ir;
 mod vectorize;
 
 pub use code::{Code, Interrupt, Pointer};
 pub use compile::{Compiler, Options, Vectors};
+pub use dump::KernelText;
 pub use error::CodegenError;
-pub use text::KernelText;

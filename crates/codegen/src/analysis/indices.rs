@@ -67,22 +67,12 @@ impl<'n> Analysis<'n> {
 
     /// Whether an index can be evaluated for later points before earlier ones are done.
     fn is_plain(&self, index: &Scalar, stage: &Stage, axis: AxisId) -> bool {
-        let mut open = vec![index];
-        let mut seen = FxHashSet::default();
-        while let Some(x) = open.pop() {
-            if !seen.insert(x.address()) {
-                continue;
-            }
-            match x.kind() {
-                Kind::Reduce { .. } => return false,
-                Kind::Load { buffer, .. } if *buffer == stage.target => return false,
-                Kind::Wrap(w) if !w.policy.zero && self.facts.free(x).contains(&axis) => {
-                    return false;
-                }
-                _ => open.extend(x.children()),
-            }
-        }
-        true
+        !any_under(index, |x| match x.kind() {
+            Kind::Reduce { .. } => true,
+            Kind::Load { buffer, .. } => *buffer == stage.target,
+            Kind::Wrap(w) => !w.policy.zero && self.facts.free(x).contains(&axis),
+            _ => false,
+        })
     }
 
     /// Where an index is loaded from, if that is all it is.

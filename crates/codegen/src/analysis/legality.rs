@@ -2,7 +2,7 @@
 
 use super::indices::reads_zero;
 use super::state::Analysis;
-use super::walk::any_under;
+use super::walk::{Visit, any_under, visit};
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
@@ -77,25 +77,28 @@ impl<'n> Analysis<'n> {
     pub(crate) fn loads_apart(&self, stage: &'n Stage, axis: AxisId) -> bool {
         const MANY: usize = 8;
         let (mut apart, mut others) = (0, 0);
-        let mut open: Vec<&'n Scalar> = vec![&stage.value];
-        let mut seen = FxHashSet::default();
-        while let Some(x) = open.pop() {
-            if !self.facts.free(x).contains(&axis) || !seen.insert(x.address()) {
-                continue;
+        let mut folds = false;
+        visit(&stage.value, |x| {
+            if !self.facts.free(x).contains(&axis) {
+                return Visit::Past;
             }
             match x.kind() {
                 Kind::Load { buffer, at } => {
                     let linear = self.linear(*buffer, at);
                     apart += usize::from(self.steps_with(axis, &linear) != Some(1));
+                    Visit::Past
                 }
-                Kind::Reduce { .. } => return false,
+                Kind::Reduce { .. } => {
+                    folds = true;
+                    Visit::End
+                }
                 _ => {
                     others += 1;
-                    open.extend(x.children());
+                    Visit::Children
                 }
             }
-        }
-        apart >= MANY && others <= apart + apart / 2
+        });
+        !folds && apart >= MANY && others <= apart + apart / 2
     }
 
     /// Whether a fold evaluates an index that depends on data and on its axes.
@@ -140,16 +143,10 @@ impl<'n> Analysis<'n> {
             let varies = self.facts.free(x).contains(&axis);
             match x.kind() {
                 Kind::Load { buffer, at } => {
-                    let b = self.nest.buf(*buffer);
-                    if varies && b.ty.is_packed() {
-                        return None;
-                    }
-                    // The side of a select that is not taken would be read too.
-                    if !self.may_run(stage, x, guarded) {
-                        return None;
-                    }
                     let may_fail = at.iter().any(may_fail);
-                    if may_fail && guarded {
+                    let is_packed = varies && self.nest.buf(*buffer).ty.is_packed();
+                    // The side of a select that is not taken would be read too.
+                    if is_packed || !self.may_run(stage, x, guarded) || (may_fail && guarded) {
                         return None;
                     }
                     checked += usize::from(may_fail && varies);

@@ -3,20 +3,37 @@
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Kind, Scalar};
 
-/// Whether `is` holds for `x` or something that it is made of.
-pub(crate) fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
+/// Where a walk goes on after a scalar.
+pub(crate) enum Visit {
+    Children,
+    Past,
+    End,
+}
+
+/// Visits the scalars that `root` is made of, each once, itself first.
+pub(crate) fn visit<'n>(root: &'n Scalar, mut f: impl FnMut(&'n Scalar) -> Visit) {
     let mut seen = FxHashSet::default();
-    let mut open = vec![x];
+    let mut open = vec![root];
     while let Some(x) = open.pop() {
         if !seen.insert(x.address()) {
             continue;
         }
-        if is(x) {
-            return true;
+        match f(x) {
+            Visit::Children => open.extend(x.children()),
+            Visit::Past => {}
+            Visit::End => return,
         }
-        open.extend(x.children());
     }
-    false
+}
+
+/// Whether `is` holds for `x` or something that it is made of.
+pub(crate) fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
+    let mut found = false;
+    visit(x, |x| {
+        found = is(x);
+        if found { Visit::End } else { Visit::Children }
+    });
+    found
 }
 
 /// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are

@@ -95,18 +95,7 @@ impl<'n> Emitter<'n, '_> {
             let now = self.axes[&lane.0.id].value;
             column = Some(self.builder.ins().isub(now, first.value));
         }
-        let mut places = Vec::with_capacity(loads.len());
-        for (k, &x) in loads.iter().enumerate() {
-            let size = i64::from(register(x.ty()).bytes());
-            let slot = self.collected[k];
-            let mut address = self.builder.ins().stack_addr(types::I64, slot, 0);
-            if let Some(column) = column {
-                let offset = self.builder.ins().imul_imm_s(column, size);
-                address = self.builder.ins().iadd(address, offset);
-            }
-            let step = size * column.map_or(1, |_| lane.1 as i64);
-            places.push(CollectedLoad { x, address, step });
-        }
+        let places = self.collected_loads(loads, lane.1, column);
         let to = self.builder.ins().iadd_imm_s(start.value, count as i64);
         let turns = Bounds::between(start.value, to);
         let checks = self.analysis.checks(stage, inner.id);
@@ -136,6 +125,28 @@ impl<'n> Emitter<'n, '_> {
         }
         self.axes.insert(inner.id, start);
         Ok(())
+    }
+
+    /// Where the elements of each load go: to rows of `length`, in the column if there is one.
+    fn collected_loads(
+        &mut self,
+        loads: &[&'n Scalar],
+        length: usize,
+        column: Option<Value>,
+    ) -> Vec<CollectedLoad<'n>> {
+        let mut all = Vec::with_capacity(loads.len());
+        for (k, &x) in loads.iter().enumerate() {
+            let size = i64::from(register(x.ty()).bytes());
+            let slot = self.collected[k];
+            let mut address = self.builder.ins().stack_addr(types::I64, slot, 0);
+            if let Some(column) = column {
+                let offset = self.builder.ins().imul_imm_s(column, size);
+                address = self.builder.ins().iadd(address, offset);
+            }
+            let step = size * column.map_or(1, |_| length as i64);
+            all.push(CollectedLoad { x, address, step });
+        }
+        all
     }
 
     /// Collects the elements of [`BLOCK`] points from where the axis stands on, the first of which is number

@@ -167,7 +167,7 @@ impl<'n> Emitter<'n, '_> {
             for &(at, width) in group {
                 let ty = match width {
                     16 => types::I8X16,
-                    _ => super::vector::integer(width),
+                    _ => crate::target::clif128::integer(width),
                 };
                 let offset = from_offset + at as i32;
                 loaded.push(self.builder.ins().load(ty, reads, from, offset));

@@ -5,9 +5,10 @@ use super::vector::values::KnownLanes;
 use crate::analysis::Analysis;
 use crate::analysis::legality::Runs;
 use crate::target::Target;
+pub(super) use crate::target::clif128::register;
 use cranelift_codegen::ir::{
     self, AliasRegionData, Block, ExternalName, GlobalValueData, InstBuilder, MemFlagsData,
-    StackSlot, Type, UserExternalName, Value, types,
+    StackSlot, UserExternalName, Value, types,
 };
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -261,21 +262,6 @@ fn table_base(builder: &mut FunctionBuilder, table: DataId) -> Value {
         tls: false,
     });
     builder.ins().symbol_value(types::I64, symbol)
-}
-
-/// How a value is held in a register: floats of 32 and 64 bits as such, all else as its bits with
-/// zeros above them, booleans as 0 and 1.
-pub(super) fn register(ty: ElementType) -> Type {
-    match ty {
-        ElementType::F32 => types::F32,
-        ElementType::F64 => types::F64,
-        _ => match ty.bits() {
-            ..=8 => types::I8,
-            16 => types::I16,
-            32 => types::I32,
-            _ => types::I64,
-        },
-    }
 }
 
 pub(super) fn no_primitive<T>(what: impl std::fmt::Display) -> Result<T> {

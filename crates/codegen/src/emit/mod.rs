@@ -5,8 +5,8 @@
 //!                                                             0 = done, 1 = fault, 2 = told to stop
 //! ```
 //!
-//! `begin..end` is the part to do, of a nest that can be cut ([`ParallelChunks`]); otherwise it is ignored. `scratch` is
-//! memory for what the call keeps meanwhile, of [`Emitted::scratch`] bytes.
+//! `begin..end` is the part to do, of a nest that can be cut ([`ParallelChunks`](vinelift_nest::ParallelChunks)); otherwise it is ignored. `scratch` is
+//! memory for what the call keeps meanwhile, of [`Emitted::scratch`](kernel::Emitted) bytes.
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
 //! loop is opened, what reads memory or can fault and does not depend on its axis is computed

@@ -4,6 +4,7 @@
 //! whose addresses step by constants, it becomes a [`Program`] that runs on 256 (AVX2) or 512 bits (AVX-512): a
 //! function of its own that the kernel calls. All else of the kernel stays Cranelift's.
 
+pub(crate) mod clif128;
 mod x86;
 
 use crate::vector_ir::program::Program;

@@ -65,7 +65,7 @@ pub(crate) enum Op {
     ShiftRight(u8),
     /// `to =` the mask of the lanes where `x` and `y` compare so; of masks, false is less than true.
     Compare(Comparison),
-    /// `to =` the mask of the lanes of integers that are not zero.
+    /// `to =` the mask of the lanes that are not zero; NaN is not.
     IsNonZero,
     /// `x ? y : z`, `x` a mask.
     Select,
@@ -177,6 +177,16 @@ impl Op {
         })
     }
 
+    /// The shift of numbers of type `ty` by the constant `y`.
+    pub(crate) fn of_shift(op: Binary, ty: ElementType, y: Option<u64>) -> Option<Op> {
+        let amount = y.filter(|y| *y < ty.bits() as u64 && ty != ElementType::Boolean)?;
+        match op {
+            Binary::Shl => Some(Op::ShiftLeft(amount as u8)),
+            Binary::Shr => Some(Op::ShiftRight(amount as u8)),
+            _ => None,
+        }
+    }
+
     /// The operation of one operand that computes `op` in every lane.
     pub(crate) fn of_unary(op: Unary) -> Option<Op> {
         Some(match op {
@@ -229,4 +239,26 @@ pub(crate) fn is_float(ty: ElementType) -> bool {
 /// Whether all of that type are integers of whole bytes.
 pub(crate) fn is_whole_integer(ty: ElementType) -> bool {
     ty.is_integer() && !ty.is_packed()
+}
+
+/// The operations of one operand, and their types, that one after the other cast `from` to `to`; `None` if there are
+/// none.
+pub(crate) fn cast_steps(from: ElementType, to: ElementType) -> Option<Vec<(Op, ElementType)>> {
+    use ElementType::*;
+    let is_narrow = is_whole_integer(from) && lane_bytes(from) < 4;
+    Some(match (from, to) {
+        _ if from == to => vec![],
+        (Boolean, F32) => vec![(Op::MaskedConstant(1f32.to_bits().into()), to)],
+        (Boolean, F64) => vec![(Op::MaskedConstant(1f64.to_bits()), to)],
+        (Boolean, _) if is_whole_integer(to) => vec![(Op::MaskedConstant(1), to)],
+        (_, Boolean) if is_whole_integer(from) || is_float(from) => vec![(Op::IsNonZero, from)],
+        (Boolean, _) | (_, Boolean) => return None,
+        // The low byte is 0 from 2³¹ on, as it is of the integer that stands for what has no `i32`.
+        (F32, I8 | U8) => vec![(Op::Convert { from }, I32), (Op::Convert { from: I32 }, to)],
+        // All narrower integers are exact in `i32`.
+        _ if is_narrow && !is_whole_integer(to) => {
+            vec![(Op::Convert { from }, I32), (Op::Convert { from: I32 }, to)]
+        }
+        _ => vec![(Op::Convert { from }, to)],
+    })
 }

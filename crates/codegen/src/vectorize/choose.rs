@@ -4,6 +4,7 @@ use super::build::{Builder, Jam};
 use super::vector_loop::VectorLoop;
 use crate::analysis::Analysis;
 use crate::analysis::indices::reads_zero;
+use crate::analysis::walk::{Visit, visit};
 use crate::target::Target;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
@@ -194,35 +195,25 @@ impl<'n> Analysis<'n> {
     /// The most bytes of an element on the way to a value.
     pub(super) fn widest_of(&self, value: &Scalar) -> usize {
         let mut widest = 1;
-        let mut seen = FxHashSet::default();
-        let mut open = vec![value];
-        while let Some(x) = open.pop() {
-            if !seen.insert(x.address()) {
-                continue;
-            }
+        visit(value, |x| {
             let constant = self.facts.free(x).is_empty();
             if x.ty() != Boolean && !constant {
                 widest = widest.max(lane_bytes(x.ty()).into());
             }
-            if !matches!(x.kind(), Kind::Load { .. }) {
-                open.extend(x.children());
-            }
-        }
+            below_loads(x)
+        });
         widest
     }
 
     /// How many scalars a value is made of, and whether it folds.
     fn size_of(&self, value: &Scalar) -> (usize, bool) {
-        let mut folds = false;
-        let mut seen = FxHashSet::default();
-        let mut open = vec![value];
-        while let Some(x) = open.pop() {
+        let (mut count, mut folds) = (0, false);
+        visit(value, |x| {
             folds |= matches!(x.kind(), Kind::Reduce { .. });
-            if seen.insert(x.address()) && !matches!(x.kind(), Kind::Load { .. }) {
-                open.extend(x.children());
-            }
-        }
-        (seen.len(), folds)
+            count += 1;
+            below_loads(x)
+        });
+        (count, folds)
     }
 
     /// The scalars that may be evaluated whatever the data are: those that no select guards, and loads
@@ -276,5 +267,13 @@ impl<'n> Analysis<'n> {
             }
         }
         certain
+    }
+}
+
+/// Indices are no lanes.
+fn below_loads(x: &Scalar) -> Visit {
+    match x.kind() {
+        Kind::Load { .. } => Visit::Past,
+        _ => Visit::Children,
     }
 }

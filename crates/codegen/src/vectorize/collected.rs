@@ -5,6 +5,7 @@ use super::vector_loop::{Argument, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::columns::even;
 use crate::analysis::indices::reads_zero;
+use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
@@ -193,11 +194,9 @@ impl<'n> Analysis<'n> {
     /// some indices must be checked again.
     fn cost_along(&self, x: &'n Scalar, axis: AxisId) -> usize {
         let mut cost = 0;
-        let mut seen = FxHashSet::default();
-        let mut open = vec![x];
-        while let Some(x) = open.pop() {
-            if !self.facts.free(x).contains(&axis) || !seen.insert(x.address()) {
-                continue;
+        visit(x, |x| {
+            if !self.facts.free(x).contains(&axis) {
+                return Visit::Past;
             }
             match x.kind() {
                 Kind::Load { buffer, at } => {
@@ -212,8 +211,8 @@ impl<'n> Analysis<'n> {
                 Kind::Wrap(_) => cost += 1,
                 _ => {}
             }
-            open.extend(x.children());
-        }
+            Visit::Children
+        });
         cost
     }
 }

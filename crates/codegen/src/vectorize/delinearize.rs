@@ -1,14 +1,15 @@
-//! Lanes that run over rows of few columns, which one axis goes through.
+//! Delinearization: an axis that lanes run over may go through the rows and columns of data, `lane / columns` and
+//! `lane % columns`.
 
 use super::build::Builder;
 use super::vector_loop::Pace;
 use crate::analysis::Analysis;
 use crate::analysis::linear::Linear;
-use rustc_hash::FxHashSet;
+use crate::analysis::walk::{Visit, visit};
 use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
 
 /// Bytes from row to row that lanes may run over.
-const MOST_DOWN: u32 = 1 << 20;
+const MOST_ROW_BYTES: u32 = 1 << 20;
 /// Columns that rows may have which one axis goes through.
 const MOST_COLUMNS: usize = 32;
 
@@ -45,26 +46,26 @@ fn of_lane(x: &Scalar, lane: AxisId) -> Option<(Binary, i64)> {
 }
 
 impl<'n> Analysis<'n> {
-    /// If the axis `lane` goes through rows of few columns, in something that is looked up: how many.
+    /// If the axis `lane` goes through rows of few columns, in an offset of a load: how many.
     pub(super) fn few_columns(&self, stage: &'n Stage, lane: Axis) -> Option<usize> {
-        let mut seen = FxHashSet::default();
-        let mut open = vec![&stage.value];
-        while let Some(x) = open.pop() {
-            if !self.facts.free(x).contains(&lane.id) || !seen.insert(x.address()) {
-                continue;
+        let mut found = None;
+        visit(&stage.value, |x| {
+            if !self.facts.free(x).contains(&lane.id) {
+                return Visit::Past;
             }
             if let Kind::Load { buffer, at } = x.kind() {
                 let linear = self.linear(*buffer, at);
-                let columns = linear.leaves().find_map(|leaf| of_lane(leaf, lane.id));
-                if let Some((_, columns)) = columns {
-                    let columns = usize::try_from(columns).ok()?;
-                    let fits = lane.extent.is_multiple_of(columns) && columns <= MOST_COLUMNS;
-                    return fits.then_some(columns);
-                }
+                found = linear.leaves().find_map(|leaf| of_lane(leaf, lane.id));
             }
-            open.extend(x.children());
-        }
-        None
+            if found.is_some() {
+                Visit::End
+            } else {
+                Visit::Children
+            }
+        });
+        let columns = usize::try_from(found?.1).ok()?;
+        let fits = lane.extent.is_multiple_of(columns) && columns <= MOST_COLUMNS;
+        fits.then_some(columns)
     }
 }
 
@@ -104,7 +105,7 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         // The rows of a turn lie at offsets that instructions have room for.
-        let is_near = rows.row_bytes.unsigned_abs() <= MOST_DOWN;
+        let is_near = rows.row_bytes.unsigned_abs() <= MOST_ROW_BYTES;
         is_near.then(|| (rows, linear.without(|x| of_lane(x, lane).is_some())))
     }
 }

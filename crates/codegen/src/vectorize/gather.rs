@@ -6,13 +6,12 @@
 
 use super::build::{Block, Builder};
 use crate::analysis::Analysis;
-use crate::analysis::indices::how_checked;
-use crate::analysis::indices::reads_zero;
+use crate::analysis::indices::{how_checked, reads_zero};
 use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
+use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
-use rustc_hash::FxHashSet;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
 use vinelift_tensor::ElementType::{I32, I64};
 
@@ -31,17 +30,15 @@ impl<'n> Analysis<'n> {
     /// The most bytes of an index that depends on the axis `lane`, on the way to a value.
     pub(super) fn widest_index(&self, value: &'n Scalar, lane: AxisId) -> usize {
         let mut widest = 1;
-        let mut seen = FxHashSet::default();
-        let mut open = vec![value];
-        while let Some(x) = open.pop() {
-            if !self.facts.free(x).contains(&lane) || !seen.insert(x.address()) {
-                continue;
+        visit(value, |x| {
+            if !self.facts.free(x).contains(&lane) {
+                return Visit::Past;
             }
             if let Kind::Wrap(wrap) = x.kind() {
                 widest = widest.max(lane_bytes(wrap.narrow().ty()).into());
             }
-            open.extend(x.children());
-        }
+            Visit::Children
+        });
         widest
     }
 }
@@ -155,7 +152,7 @@ impl<'n> Builder<'_, 'n> {
         many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))
     }
 
-    /// Checks the indices of a turn, by which a row in registers is permuted, or elements are looked up.
+    /// Checks the indices of a turn, by which elements are gathered, or found in a table.
     fn check(&mut self, wrap: &'n Wrap, index: &'n Scalar, permutes: bool) -> Option<()> {
         let Kind::Load { buffer, at } = index.kind() else {
             return None;

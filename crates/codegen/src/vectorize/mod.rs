@@ -1,6 +1,7 @@
-//! Which stages, or inner loops of them, become vector loops, how they are built, and their call.
+//! Vector loops: which stages, or inner loops of them, become one ([`choose`]), and how it is built ([`build`]).
 //!
-//! A vector loop is a function of its own, in vectors as wide as the machine has them ([`Target`]). Where it finds an
+//! A vector loop is a function of its own, in vectors as wide as the machine has them
+//! ([`Target`](crate::target::Target)). Where it finds an
 //! index out of range it ends and says so; the kernel then goes through its points again, one by one.
 
 mod access;

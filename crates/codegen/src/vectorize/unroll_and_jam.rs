@@ -7,9 +7,9 @@
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
 use super::build::{Builder, Jam, Load};
+use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
-use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType;
 
@@ -58,19 +58,15 @@ impl<'n> Jam<'n> {
 
 /// The fold in a value, if there is one alone.
 fn only_fold(value: &Scalar) -> Option<&Scalar> {
-    let mut found = None;
-    let mut seen = FxHashSet::default();
-    let mut open = vec![value];
-    while let Some(x) = open.pop() {
-        if !seen.insert(x.address()) {
-            continue;
+    let (mut found, mut count) = (None, 0);
+    visit(value, |x| {
+        if matches!(x.kind(), Kind::Reduce { .. }) {
+            found = Some(x);
+            count += 1;
         }
-        if matches!(x.kind(), Kind::Reduce { .. }) && found.replace(x).is_some() {
-            return None;
-        }
-        open.extend(x.children());
-    }
-    found
+        Visit::Children
+    });
+    found.filter(|_| count == 1)
 }
 
 /// After how many points of a fold over `axes` a row reads what the next row reads first.

@@ -1,11 +1,10 @@
 //! Loads through data-dependent indices, for all lanes at once.
 
-use super::lanes::vector;
-use super::values::Lanes128;
 use crate::analysis::indices::CheckedIndex;
 use crate::emit::address::ElementAddress;
 use crate::emit::checked::CompareTime;
 use crate::emit::emitter::{Emitter, Result, register};
+use crate::target::clif128::{Lanes128, vector};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
@@ -44,12 +43,7 @@ impl<'n> Emitter<'n, '_> {
         let cold = self.one_by_one(&ways, axis, count, |this, lane| {
             this.compute(loads.iter().copied())?;
             for (x, slot) in loads.iter().zip(&slots) {
-                let width = register(x.ty()).bytes();
-                let start = this.builder.ins().stack_addr(types::I64, *slot, 0);
-                let offset = this.builder.ins().imul_imm_s(lane, i64::from(width));
-                let address = this.builder.ins().iadd(start, offset);
-                let (value, flags) = (this.get(x), MemFlagsData::new().with_notrap());
-                this.builder.ins().store(flags, value, address, 0);
+                this.store_lane(x, *slot, lane);
             }
             Ok(())
         })?;
@@ -72,10 +66,23 @@ impl<'n> Emitter<'n, '_> {
         let mut joined = joined.into_iter();
         for x in loads {
             let width = register(x.ty()).bytes() as usize;
-            let registers = joined.by_ref().take(self.registers(width)).collect();
+            let registers = joined
+                .by_ref()
+                .take(self.clif128().registers(width))
+                .collect();
             self.vectors.set(x, Lanes128 { registers, width });
         }
         Ok(())
+    }
+
+    /// Stores a scalar that has been computed as the element of a lane in a slot.
+    fn store_lane(&mut self, x: &Scalar, slot: StackSlot, lane: Value) {
+        let width = register(x.ty()).bytes();
+        let start = self.builder.ins().stack_addr(types::I64, slot, 0);
+        let offset = self.builder.ins().imul_imm_s(lane, i64::from(width));
+        let address = self.builder.ins().iadd(start, offset);
+        let (value, flags) = (self.get(x), MemFlagsData::new().with_notrap());
+        self.builder.ins().store(flags, value, address, 0);
     }
 
     /// All of a stage that does nothing but load through data-dependent indices.

@@ -1,56 +1,11 @@
 //! Registers of 128 bits full of lanes: loads, stores, and single lanes.
 
-use super::values::Lanes128;
 use crate::emit::emitter::{Emitter, Result, register};
+use crate::target::clif128::{Lanes128, integer, vector};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
-use vinelift_tensor::ElementType::{self, Boolean};
-
-/// The type of a register full of elements that are held in registers of type `element`.
-pub(super) fn vector(element: Type) -> Type {
-    let lanes = 128 / element.bits();
-    element.by(lanes).unwrap_or(types::I8X16)
-}
-
-/// The integer type of `width` bytes.
-pub(in crate::emit) fn integer(width: usize) -> Type {
-    match width {
-        1 => types::I8,
-        2 => types::I16,
-        4 => types::I32,
-        _ => types::I64,
-    }
-}
+use vinelift_tensor::ElementType::{self, Boolean, U8};
 
 impl Emitter<'_, '_> {
-    /// How many registers hold all lanes of `width` bytes each.
-    pub(super) fn registers(&self, width: usize) -> usize {
-        (self.vectors.lanes() * width).div_ceil(16)
-    }
-
-    pub(super) fn cast_register(&mut self, x: Value, to: Type) -> Value {
-        if self.builder.func.dfg.value_type(x) == to {
-            return x;
-        }
-        let little = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
-        self.builder.ins().bitcast(to, little, x)
-    }
-
-    /// The same value in every lane.
-    pub(super) fn spread(&mut self, value: Value, ty: ElementType) -> Lanes128 {
-        let register = register(ty);
-        let width = register.bytes() as usize;
-        let value = match ty {
-            // 0 and 1 as a mask.
-            Boolean => self.builder.ins().ineg(value),
-            _ => value,
-        };
-        let spread = self.builder.ins().splat(vector(register), value);
-        Lanes128 {
-            registers: vec![spread; self.registers(width)],
-            width,
-        }
-    }
-
     /// The lanes if a condition holds, which is the same for all, else zeros.
     pub(super) fn lanes_if(&mut self, condition: Value, lanes: &Lanes128) -> Lanes128 {
         let all = self.builder.ins().uextend(types::I64, condition);
@@ -59,7 +14,7 @@ impl Emitter<'_, '_> {
         let mut registers = Vec::with_capacity(lanes.registers.len());
         for &register in &lanes.registers {
             let ty = self.builder.func.dfg.value_type(register);
-            let mask = self.cast_register(all, ty);
+            let mask = self.clif128().cast_register(all, ty);
             registers.push(self.builder.ins().band(register, mask));
         }
         Lanes128 {
@@ -91,7 +46,7 @@ impl Emitter<'_, '_> {
         }
         let lanes = Lanes128 { registers, width };
         match ty {
-            Boolean => self.is_not_zero(&lanes),
+            Boolean => self.clif128().is_not_zero(U8, &lanes),
             _ => lanes,
         }
     }
@@ -148,7 +103,7 @@ impl Emitter<'_, '_> {
             let word = integer(bytes);
             let word = self.builder.ins().load(word, flags, address, offset);
             let whole = self.cast_to_vector(word);
-            vec![self.cast_register(whole, vector)]
+            vec![self.clif128().cast_register(whole, vector)]
         } else {
             let ins = |k: usize, this: &mut Self| {
                 let offset = offset + 16 * k as i32;
@@ -158,7 +113,7 @@ impl Emitter<'_, '_> {
         };
         let lanes = Lanes128 { registers, width };
         match ty {
-            Boolean => self.is_not_zero(&lanes),
+            Boolean => self.clif128().is_not_zero(U8, &lanes),
             _ => lanes,
         }
     }
@@ -185,7 +140,9 @@ impl Emitter<'_, '_> {
         let bytes = self.vectors.lanes() * lanes.width;
         if bytes < 16 {
             let word = integer(bytes);
-            let register = self.cast_register(lanes.registers[0], vector(word));
+            let register = self
+                .clif128()
+                .cast_register(lanes.registers[0], vector(word));
             let low = self.builder.ins().extractlane(register, 0);
             self.builder.ins().store(flags, low, address, offset);
             return;

@@ -4,7 +4,7 @@
 //! by as many points as fill two registers of the widest type. The last step overlaps the one before, so
 //! that there is no scalar tail: what it writes again has the same values. Where a value is combined with
 //! what the target holds, the rest is done point by point instead. Each scalar that depends
-//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are spread where they
+//! on the axis becomes a list of registers ([`Lanes128`]); all others stay scalars and are broadcast where they
 //! meet one. Every lane computes what the scalar code computes, bit by bit.
 //!
 //! These are registers of 128 bits, the widest that Cranelift knows; most such stages become vector loops
@@ -18,18 +18,15 @@ mod arithmetic;
 mod gather;
 mod lanes;
 pub(super) mod values;
-mod width;
 
 use super::address::ElementAddress;
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive};
 use super::state::{Binding, Bounds};
 use crate::analysis::legality::LanePlan;
 use crate::analysis::walk::operands_first;
-use values::Lanes128;
+use crate::target::clif128::Lanes128;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
-
-pub(super) use lanes::integer;
 
 impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
@@ -73,7 +70,7 @@ impl<'n> Emitter<'n, '_> {
             if let Mode::Combine(op) = stage.mode {
                 let old = self.load_registers(ty, flags, address, offset);
                 let bits = stage.value.as_const();
-                value = self.vector_binary(op, ty, &old, &value, bits)?;
+                value = self.vector_binary(op, ty, [&old, &value], bits)?;
             }
             self.store_lanes(ty, flags, address, offset, &value);
         }
@@ -116,14 +113,14 @@ impl<'n> Emitter<'n, '_> {
         }
         self.compute([x])?;
         let value = self.get(x);
-        Ok(self.spread(value, x.ty()))
+        Ok(self.clif128().broadcast(value, x.ty()))
     }
 
     fn lanes_of(&mut self, x: &'n Scalar) -> Result<Lanes128> {
         if let Some([sum, a, b]) = x.as_sum() {
             let sum = self.known_lanes(sum)?;
             let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
-            return self.vector_add_term(x.ty(), &sum, &a, &b);
+            return self.vector_add_term(x.ty(), &sum, [&a, &b]);
         }
         match x.kind() {
             Kind::Load { buffer, at } => self.load_lanes(*buffer, x, at),
@@ -134,12 +131,12 @@ impl<'n> Emitter<'n, '_> {
             Kind::Binary(op, a, b) => {
                 let (ty, bits) = (a.ty(), b.as_const());
                 let (a, b) = (self.known_lanes(a)?, self.known_lanes(b)?);
-                self.vector_binary(*op, ty, &a, &b, bits)
+                self.vector_binary(*op, ty, [&a, &b], bits)
             }
             Kind::Select(c, yes, no) => {
                 let c = self.known_lanes(c)?;
                 let (yes, no) = (self.known_lanes(yes)?, self.known_lanes(no)?);
-                Ok(self.vector_select(&c, x.ty(), &yes, &no))
+                Ok(self.clif128().select(&c, x.ty(), &yes, &no))
             }
             Kind::Cast(a) => {
                 let from = a.ty();
@@ -189,16 +186,16 @@ impl<'n> Emitter<'n, '_> {
         sum = match body.as_term() {
             Some((x, y)) => {
                 let (x, y) = (self.lanes(x)?, self.lanes(y)?);
-                self.vector_add_term(body.ty(), &sum, &x, &y)?
+                self.vector_add_term(body.ty(), &sum, [&x, &y])?
             }
             None => {
                 let next = self.lanes(body)?;
-                self.vector_binary(op, body.ty(), &sum, &next, None)?
+                self.vector_binary(op, body.ty(), [&sum, &next], None)?
             }
         };
         if body.ty() == ElementType::Boolean {
             // The accumulator is as wide as its initial value.
-            sum = self.masks(&sum, width);
+            sum = self.clif128().masks(&sum, width);
         }
         self.vectors.forget(mark);
         while self.loops.len() > loops {

@@ -1,17 +1,8 @@
 //! The lanes that have been computed while an axis runs over them.
 
-use cranelift_codegen::ir::Value;
+use crate::target::clif128::Lanes128;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{Axis, AxisId, Scalar};
-
-/// The values of a scalar at consecutive points: registers of 128 bits, the first points first. What
-/// fills less than one register lies in its low part.
-#[derive(Clone, Debug)]
-pub(crate) struct Lanes128 {
-    pub(super) registers: Vec<Value>,
-    /// Bytes of one lane. Booleans are masks, all ones for true, of any width.
-    pub(super) width: usize,
-}
 
 /// The lanes that have been computed.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::assembly::{Assembly, CheckedIndices};
 use super::encode::{Condition, Gpr, Memory, Opcode, RAX, RmOperand, opcode};
 use super::index_check::{INDEX, XOR};
-use super::machine::{Lookup, MachineInstruction};
+use super::machine::{GatherPart, MachineInstruction};
 use crate::vector_ir::ops::Gather;
 
 /// Two narrow indices at once, and where the first lane's elements lie.
@@ -11,10 +11,10 @@ const PAIR: Gpr = Gpr(6);
 const ELEMENTS_AT: Gpr = Gpr(8);
 
 impl Assembly<'_> {
-    pub(super) fn look_up(&mut self, i: &MachineInstruction, elements: Lookup, to: u8) {
+    pub(super) fn gather(&mut self, i: &MachineInstruction, elements: GatherPart, to: u8) {
         let at = self.memory(i.access);
         let gather = elements.gather;
-        let Some(access) = i.access.filter(|_| self.may_look_up(elements)) else {
+        let Some(access) = i.access.filter(|_| self.may_gather(elements)) else {
             self.code.require(false);
             return;
         };
@@ -59,8 +59,8 @@ impl Assembly<'_> {
     }
 
     /// Whether there are registers for such elements, and indices for all of its lanes that have been checked.
-    fn may_look_up(&self, elements: Lookup) -> bool {
-        let Lookup {
+    fn may_gather(&self, elements: GatherPart) -> bool {
+        let GatherPart {
             first,
             lanes,
             width,
@@ -89,7 +89,7 @@ impl Assembly<'_> {
     }
 
     /// Fills the 128 bits of a register, or the first of them, with the elements of `count` lanes.
-    fn fill(&mut self, elements: Lookup, place: (Gpr, i32), first: u8, count: u8, to: u8) {
+    fn fill(&mut self, elements: GatherPart, place: (Gpr, i32), first: u8, count: u8, to: u8) {
         let (second, third) = (self.scratch + 1, self.scratch + 2);
         let element = |this: &mut Self, lane: u8| {
             let memory = this.element(elements, place, first + lane);
@@ -129,7 +129,7 @@ impl Assembly<'_> {
     }
 
     /// Where the element of a lane lies.
-    fn element(&mut self, elements: Lookup, (base, offset): (Gpr, i32), lane: u8) -> Memory {
+    fn element(&mut self, elements: GatherPart, (base, offset): (Gpr, i32), lane: u8) -> Memory {
         let Gather {
             index_bytes,
             index_step,

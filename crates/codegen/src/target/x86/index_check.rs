@@ -1,9 +1,9 @@
 //! Indices that depend on data: checked by registers, and the elements that lie where they say.
 //!
 //! The indices of a turn lie side by side in memory. Each is compared with its extent in the register that it is
-//! loaded into and looked up by: the memory is the caller's, and other threads may write there. If one is not in
+//! loaded into and gathered by: the memory is the caller's, and other threads may write there. If one is not in
 //! range, code that is laid out far away adds the extent to those of the turn that are less than zero, by vectors,
-//! on the stack, and the turn's look-ups begin again with these; if that does not help, the function ends and returns 1.
+//! on the stack, and the turn's gathers begin again with these; if that does not help, the function ends and returns 1.
 //!
 //! Rows in registers are permuted by vectors of indices, which lead nowhere else, whatever they are. Those are
 //! compared all at once: with AVX-512 by a comparison of unsigned numbers, with AVX2, which has none, by the sign of
@@ -90,9 +90,9 @@ impl Assembly<'_> {
         self.checked = Some(checked);
     }
 
-    /// To be said before an instruction that is no look-up. Those that compare their indices may begin again from the
+    /// Must be called before an instruction that is no gather. Those that compare their indices may begin again from the
     /// check on, so nothing else may be among them.
-    pub(super) fn end_of_look_ups(&mut self) {
+    pub(super) fn end_of_gathers(&mut self) {
         if self.checked.is_some_and(|checked| checked.limit.is_some()) {
             self.checked = None;
         }

@@ -9,8 +9,8 @@ const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
 impl Assembly<'_> {
     pub(super) fn instruction(&mut self, i: &MachineInstruction) {
         self.next_scratch = self.scratch;
-        if !matches!(i.form, Form::Lookup(_)) {
-            self.end_of_look_ups();
+        if !matches!(i.form, Form::Gather(_)) {
+            self.end_of_gathers();
         }
         let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
         self.code.require(i.to.is_some() == has_result);
@@ -53,7 +53,7 @@ impl Assembly<'_> {
                 self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
             }
             Form::Check(check) => self.check(i, check, to),
-            Form::Lookup(elements) => self.look_up(i, elements, to),
+            Form::Gather(elements) => self.gather(i, elements, to),
             Form::Mask(bits) => {
                 let memory = Memory::Pool(self.constant(bits, 8, 1));
                 self.load_mask(to, memory);

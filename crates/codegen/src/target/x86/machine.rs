@@ -44,7 +44,7 @@ pub(super) const INDICES: u32 = u32::MAX;
 
 /// The elements of some lanes that lie where indices say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lookup {
+pub(super) struct GatherPart {
     /// The first lane's number in its turn.
     pub(super) first: u8,
     pub(super) lanes: u8,
@@ -95,7 +95,7 @@ pub(super) enum Form {
     /// Makes the indices in memory those that [`INDICES`] leads to.
     Check(Check),
     /// `to =` the elements where indices say that have been checked.
-    Lookup(Lookup),
+    Gather(GatherPart),
 }
 
 /// An instruction.
@@ -173,7 +173,7 @@ impl MachineProgram {
 }
 
 impl MachineInstruction {
-    /// Whether it is a check whose indices are compared by the look-ups that follow.
+    /// Whether it is a check whose indices are compared by the gathers that follow.
     pub(super) fn compares_when_used(&self) -> bool {
         let Form::Check(check) = self.form else {
             return false;

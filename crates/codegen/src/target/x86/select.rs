@@ -121,7 +121,7 @@ impl Selector<'_> {
             }
             Op::Variable => self.variable(&self.operand(i, 0)?),
             Op::MaskedConstant(bits) => self.masked_constant(&self.operand(i, 0)?, bits, width)?,
-            Op::IsNonZero => self.is_not_zero(&self.operand(i, 0)?),
+            Op::IsNonZero => self.is_not_zero(i.ty, &self.operand(i, 0)?)?,
             Op::Convert { from } => self.convert(&self.operand(i, 0)?, from, i.ty)?,
             Op::Select => {
                 let [mask, yes, no] = [0, 1, 2].map(|k| self.operand(i, k));
@@ -468,14 +468,18 @@ impl Selector<'_> {
         Some(RegisterGroup::new(all, width))
     }
 
-    fn is_not_zero(&mut self, x: &RegisterGroup) -> RegisterGroup {
+    fn is_not_zero(&mut self, ty: ElementType, x: &RegisterGroup) -> Option<RegisterGroup> {
+        if is_float(ty) {
+            let zero = self.constant(0, x.width);
+            return self.compare(Comparison::NotEqual, ty, x, &zero);
+        }
         if self.is_512() {
             let i = instruction(Form::Rvm, opcodes::test(x.width), self.bytes(x.width));
-            return RegisterGroup::new(self.each(i, Class::Mask, &[x, x]), 0);
+            return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, x]), 0));
         }
         let zero = self.constant(0, x.width);
         let equal = self.three(opcodes::equal(x.width), x, &zero, None);
-        self.not(&equal)
+        Some(self.not(&equal))
     }
 
     fn masked_constant(

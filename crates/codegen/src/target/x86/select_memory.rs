@@ -3,7 +3,7 @@
 use super::super::Target;
 use super::index_check::limit;
 use super::machine::{
-    Broadcast, BroadcastSource, Check, Class, Form, Id, Lookup, Operand, instruction,
+    Broadcast, BroadcastSource, Check, Class, Form, GatherPart, Id, Operand, instruction,
 };
 use super::opcodes;
 use super::select::{RegisterGroup, Selector};
@@ -173,13 +173,13 @@ impl Selector<'_> {
     pub(super) fn gather(&mut self, gather: Gather, width: u8) -> Option<RegisterGroup> {
         let mut parts: Vec<Operand> = Vec::with_capacity(self.parts);
         for part in 0..self.parts {
-            let lookup = Lookup {
+            let lookup = GatherPart {
                 first: u8::try_from(part * self.lanes).ok()?,
                 lanes: self.lanes as u8,
                 width,
                 gather,
             };
-            let mut i = instruction(Form::Lookup(lookup), opcodes::NOT_MASK, 16);
+            let mut i = instruction(Form::Gather(lookup), opcodes::NOT_MASK, 16);
             i.access = Some(gather.access);
             parts.push(self.give(i, Class::Vector));
         }

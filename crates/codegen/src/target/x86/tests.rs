@@ -330,7 +330,7 @@ fn what_has_no_encoding_is_refused() {
                 row_bytes: 0,
                 columns: 0,
             };
-            load.form = Form::Lookup(Lookup {
+            load.form = Form::Gather(GatherPart {
                 first: 0,
                 lanes: 8,
                 width: 4,
