@@ -142,18 +142,7 @@ impl PreparedContraction {
             columns => columns,
         };
         let panels = &self.columns_of(columns).panels;
-        let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
-            _ if self.group > 1 => None,
-            (1, _, Some(step)) => Some(step),
-            (_, Some(1), Some(step)) if panels.len() <= 4 => Some(step),
-            _ => None,
-        };
-        let rows = match (rows, direct) {
-            (Form::Packed, _) => RowSource::Packed,
-            (Form::Coded, _) => RowSource::Coded,
-            (Form::Plain, Some(step)) => RowSource::Direct { step },
-            (Form::Plain, None) => RowSource::Own,
-        };
+        let rows = self.row_source(rows, panels.len());
         let width = panels
             .iter()
             .map(|panel| panel.vectors as usize)
@@ -166,22 +155,9 @@ impl PreparedContraction {
             && columns == ColumnSource::Plain
             && self.columns.needed * self.element.bytes() <= STAY_BYTES
             && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES;
-        let k_block = if rows_stream || self.row_panels == 1 && !columns.is_own() {
-            self.k
-        } else {
-            // Blocks as equal as can be, none longer than what the cache has room for.
-            let bytes = match columns {
-                ColumnSource::Coded if in_tiles && self.row_panels == 1 => {
-                    PANEL_BYTES * self.element.bytes()
-                }
-                ColumnSource::Coded => MADE_BYTES,
-                // Sums that lie apart take as long to load and store as many steps.
-                ColumnSource::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
-                _ => PANEL_BYTES,
-            };
-            let most = (bytes / (width * self.element.bytes())).max(64);
-            // A little more is better than another block.
-            self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
+        let k_block = match rows_stream || self.row_panels == 1 && !columns.is_own() {
+            true => self.k,
+            false => self.k_block(columns, width, in_tiles),
         };
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
@@ -228,6 +204,38 @@ impl PreparedContraction {
             parts,
             name,
         }
+    }
+
+    /// Where tiles get their rows from, with this many panels of columns.
+    fn row_source(&self, rows: Form, panels: usize) -> RowSource {
+        let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
+            _ if self.group > 1 => None,
+            (1, _, Some(step)) => Some(step),
+            (_, Some(1), Some(step)) if panels <= 4 => Some(step),
+            _ => None,
+        };
+        match (rows, direct) {
+            (Form::Packed, _) => RowSource::Packed,
+            (Form::Coded, _) => RowSource::Coded,
+            (Form::Plain, Some(step)) => RowSource::Direct { step },
+            (Form::Plain, None) => RowSource::Own,
+        }
+    }
+
+    /// The length of blocks of `k`, as equal as possible, whose panels of `width` columns the cache has room for.
+    fn k_block(&self, columns: ColumnSource, width: usize, in_tiles: bool) -> usize {
+        let bytes = match columns {
+            ColumnSource::Coded if in_tiles && self.row_panels == 1 => {
+                PANEL_BYTES * self.element.bytes()
+            }
+            ColumnSource::Coded => MADE_BYTES,
+            // Loading and storing sums that lie apart takes as long as many steps.
+            ColumnSource::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
+            _ => PANEL_BYTES,
+        };
+        let most = (bytes / (width * self.element.bytes())).max(64);
+        // A little more is better than another block.
+        self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
     }
 
     /// The panels of columns that come from `source`.

@@ -130,18 +130,7 @@ impl PreparedContraction {
         for dims in [&mut batch, &mut m, &mut n] {
             dims.retain(|dim| dim.extent != 1);
         }
-        // A batch dim that one side does not have only makes the other side larger, where that keeps
-        // the order of the dims.
-        while let Some(&dim) = batch.last() {
-            if dim.right == 0 {
-                m.insert(0, dim);
-            } else if dim.left == 0 && m.is_empty() {
-                n.insert(0, dim);
-            } else {
-                break;
-            }
-            batch.pop();
-        }
+        move_batch_dims(&mut batch, &mut m, &mut n);
         let left = Axes::new(m.iter().map(|dim| axis(dim, [dim.left, dim.out])))?;
         let right = Axes::new(n.iter().map(|dim| axis(dim, [dim.right, dim.out])))?;
         let mut exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
@@ -151,20 +140,14 @@ impl PreparedContraction {
         };
         exchanged ^= packed_rows && few_columns(rows, columns, &k, lanes);
         let batch = batch_axes(&batch, exchanged)?;
-        let sum = Axes::new(k.iter().map(|dim| {
-            axis(
-                dim,
-                if exchanged {
-                    [dim.right, dim.left]
-                } else {
-                    [dim.left, dim.right]
-                },
-            )
-        }))?;
-        let (rows, columns) = if exchanged {
-            (&right, &left)
-        } else {
-            (&left, &right)
+        let steps = |dim: &Dim| match exchanged {
+            true => [dim.right, dim.left],
+            false => [dim.left, dim.right],
+        };
+        let sum = Axes::new(k.iter().map(|dim| axis(dim, steps(dim))))?;
+        let (rows, columns) = match exchanged {
+            true => (&right, &left),
+            false => (&left, &right),
         };
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let empty = batch.points() == 0 || rows.points() == 0 || columns.points() == 0;
@@ -403,6 +386,21 @@ fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
     check("m", &contraction.m, |dim| dim.right)?;
     check("n", &contraction.n, |dim| dim.left)?;
     check("k", &contraction.k, |dim| dim.out)
+}
+
+/// Moves batch dims that one side does not have into the other side, which they only make larger, where that keeps
+/// the order of the dims.
+fn move_batch_dims(batch: &mut Vec<Dim>, m: &mut Vec<Dim>, n: &mut Vec<Dim>) {
+    while let Some(&dim) = batch.last() {
+        if dim.right == 0 {
+            m.insert(0, dim);
+        } else if dim.left == 0 && m.is_empty() {
+            n.insert(0, dim);
+        } else {
+            break;
+        }
+        batch.pop();
+    }
 }
 
 /// No two points have the same place in `out`: each dim steps over all the smaller ones.

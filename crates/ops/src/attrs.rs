@@ -51,9 +51,25 @@ impl de::Error for AttrError {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoAttributes {}
 
-/// For `#[serde(default = "crate::attrs::yes")]`.
+/// For `#[serde(default = "crate::attrs::yes")]`, as the others here.
 pub(crate) const fn yes() -> bool {
     true
+}
+
+pub(crate) fn one<T: From<u8>>() -> T {
+    T::from(1)
+}
+
+pub(crate) fn minus_one<T: From<i8>>() -> T {
+    T::from(-1)
+}
+
+pub(crate) const fn i32_type() -> ElementType {
+    ElementType::I32
+}
+
+pub(crate) const fn i64_type() -> ElementType {
+    ElementType::I64
 }
 
 /// For `#[serde(deserialize_with = "element_type")]`.

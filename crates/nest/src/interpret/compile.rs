@@ -3,7 +3,7 @@
 use super::analyze::{Needed, check_nesting, set_levels, set_steps};
 use super::program::{Id, Loop, Node, Op, Program, malformed};
 use super::{InterpretError, arith};
-use crate::ir::{Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage};
+use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Scalar, Stage, Wrap};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -151,25 +151,10 @@ impl<'n> Flattener<'n> {
         let op = match scalar.kind() {
             Kind::Const(bits) => Op::Given(bits.0),
             Kind::Axis(id) => {
-                return self
-                    .bound
-                    .get(id)
-                    .copied()
-                    .ok_or_else(|| malformed(format!("axis {} is not bound", id.0)));
+                let known = self.bound.get(id).copied();
+                return known.ok_or_else(|| malformed(format!("axis {} is not bound", id.0)));
             }
-            Kind::Load { buffer, at } => {
-                let found = self.nest.buffers.get(buffer.0 as usize);
-                if found.is_none_or(|b| b.ty != ty || b.shape.len() != at.len()) {
-                    return Err(malformed(format!(
-                        "a load does not fit buffer {}",
-                        buffer.0
-                    )));
-                }
-                Op::Load {
-                    buffer: buffer.0 as usize,
-                    at: at.iter().map(|index| self.id(index)).collect(),
-                }
-            }
+            Kind::Load { buffer, at } => self.load(*buffer, at, ty)?,
             Kind::Unary(op, x) => {
                 if !arith::has_unary(*op, ty) {
                     return Err(malformed(format!("{op:?} of {ty}")));
@@ -188,18 +173,7 @@ impl<'n> Flattener<'n> {
             Kind::Select(condition, yes, no) => {
                 Op::Select(self.id(condition), self.id(yes), self.id(no))
             }
-            Kind::Cast(x) => {
-                let halves = [ElementType::F16, ElementType::F32];
-                let are = |known: &dyn Fn(ElementType) -> bool| known(x.ty()) && known(ty);
-                if !(are(&castable) || are(&|ty| halves.contains(&ty))) {
-                    return Err(malformed(format!("cast from {} to {ty}", x.ty())));
-                }
-                Op::Cast {
-                    from: x.ty(),
-                    to: ty,
-                    x: self.id(x),
-                }
-            }
+            Kind::Cast(x) => self.cast(x, ty)?,
             Kind::Bitcast(x) if ty == ElementType::Boolean => Op::Cast {
                 from: ElementType::U8,
                 to: ty,
@@ -218,27 +192,56 @@ impl<'n> Flattener<'n> {
                     steps: Box::default(),
                 }
             }
-            Kind::Wrap(w) => {
-                if !w.index.ty().is_integer() {
-                    return Err(malformed(format!("an index of type {}", w.index.ty())));
-                }
-                Op::Wrap {
-                    index: self.id(&w.index),
-                    ty: w.index.ty(),
-                    extent: w.extent,
-                    policy: w.policy,
-                    site: w.site,
-                    position: w.position.iter().map(|p| self.id(p)).collect(),
-                }
-            }
+            Kind::Wrap(w) => self.wrap(w)?,
         };
+        let pure = self.is_pure(&op);
+        Ok(self.push(op, pure))
+    }
+
+    fn load(&self, buffer: BufferId, at: &[Scalar], ty: ElementType) -> Result<Op, InterpretError> {
+        let buffer = buffer.0 as usize;
+        let found = self.nest.buffers.get(buffer);
+        if found.is_none_or(|b| b.ty != ty || b.shape.len() != at.len()) {
+            return Err(malformed(format!("a load does not fit buffer {buffer}")));
+        }
+        let at = at.iter().map(|index| self.id(index)).collect();
+        Ok(Op::Load { buffer, at })
+    }
+
+    fn cast(&self, x: &Scalar, to: ElementType) -> Result<Op, InterpretError> {
+        let from = x.ty();
+        let halves = [ElementType::F16, ElementType::F32];
+        let are = |known: &dyn Fn(ElementType) -> bool| known(from) && known(to);
+        if !(are(&castable) || are(&|ty| halves.contains(&ty))) {
+            return Err(malformed(format!("cast from {from} to {to}")));
+        }
+        let x = self.id(x);
+        Ok(Op::Cast { from, to, x })
+    }
+
+    fn wrap(&self, w: &Wrap) -> Result<Op, InterpretError> {
+        let ty = w.index.ty();
+        if !ty.is_integer() {
+            return Err(malformed(format!("an index of type {ty}")));
+        }
+        Ok(Op::Wrap {
+            index: self.id(&w.index),
+            ty,
+            extent: w.extent,
+            policy: w.policy,
+            site: w.site,
+            position: w.position.iter().map(|p| self.id(p)).collect(),
+        })
+    }
+
+    /// Whether evaluating `op` and all it depends on cannot be observed.
+    fn is_pure(&self, op: &Op) -> bool {
         let is_pure = |x: Id| self.nodes[x as usize].pure;
-        let pure = match &op {
+        match op {
             Op::Load { buffer, at } => {
                 let shape = &self.nest.buffers[*buffer].shape;
-                at.iter()
-                    .zip(shape)
-                    .all(|(&index, &extent)| self.is_inside(index, extent))
+                let mut indices = at.iter().zip(shape);
+                indices.all(|(&index, &extent)| self.is_inside(index, extent))
             }
             Op::Reduce { .. } | Op::Wrap { .. } => false,
             Op::Select(condition, yes, no) => [condition, yes, no].into_iter().all(|&x| is_pure(x)),
@@ -247,8 +250,7 @@ impl<'n> Flattener<'n> {
                 op.for_each_needed(&self.nodes, |x| pure &= is_pure(x));
                 pure
             }
-        };
-        Ok(self.push(op, pure))
+        }
     }
 
     /// Whether an index is a constant or an axis that stays in a dim.

@@ -25,14 +25,10 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bucketize {
-    #[serde(default = "i64_type", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
     #[serde(default = "crate::attrs::yes")]
     with_right_bound: bool,
-}
-
-fn i64_type() -> ElementType {
-    ElementType::I64
 }
 
 impl Op for Bucketize {

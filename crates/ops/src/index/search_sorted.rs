@@ -26,12 +26,8 @@ pub(crate) static DEF: OpDef = OpDef {
 struct SearchSorted {
     #[serde(default)]
     right_mode: bool,
-    #[serde(default = "i64_type", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
-}
-
-fn i64_type() -> ElementType {
-    ElementType::I64
 }
 
 impl Op for SearchSorted {

@@ -34,7 +34,7 @@ pub(crate) static SPACE_TO_DEPTH: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DepthToSpace {
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     block_size: usize,
     mode: Mode,
 }
@@ -42,13 +42,9 @@ struct DepthToSpace {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpaceToDepth {
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     block_size: usize,
     mode: Mode,
-}
-
-const fn one() -> usize {
-    1
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]

@@ -28,12 +28,8 @@ pub(crate) static DEF: OpDef = OpDef {
 struct ReverseSequence {
     #[serde(default)]
     batch_axis: i64,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     seq_axis: i64,
-}
-
-const fn one() -> i64 {
-    1
 }
 
 impl Op for ReverseSequence {

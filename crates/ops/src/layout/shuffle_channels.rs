@@ -23,14 +23,10 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShuffleChannels {
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     axis: i64,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     group: i64,
-}
-
-const fn one() -> i64 {
-    1
 }
 
 impl Op for ShuffleChannels {

@@ -46,14 +46,10 @@ struct Masked {
 struct SeqLen {
     #[serde(default = "crate::attrs::yes")]
     merge_repeated: bool,
-    #[serde(default = "i32", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i32_type", deserialize_with = "element_type")]
     classes_index_type: ElementType,
-    #[serde(default = "i32", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i32_type", deserialize_with = "element_type")]
     sequence_length_type: ElementType,
-}
-
-fn i32() -> ElementType {
-    ElementType::I32
 }
 
 impl Native for Masked {

@@ -75,7 +75,7 @@ struct DetectionOutput {
     num_classes: Option<u32>,
     #[serde(default)]
     background_label_id: i64,
-    #[serde(default = "any")]
+    #[serde(default = "crate::attrs::minus_one")]
     top_k: i64,
     #[serde(default)]
     variance_encoded_in_target: bool,
@@ -95,20 +95,12 @@ struct DetectionOutput {
     decrease_label_id: bool,
     #[serde(default)]
     normalized: bool,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     input_height: u32,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     input_width: u32,
     #[serde(default)]
     objectness_score: f64,
-}
-
-fn any() -> i64 {
-    -1
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Native for DetectionOutput {

@@ -52,9 +52,9 @@ struct GenerateProposals {
     post_nms_count: i64,
     #[serde(default = "crate::attrs::yes")]
     normalized: bool,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     nms_eta: f64,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     roi_num_type: ElementType,
 }
 
@@ -65,14 +65,6 @@ struct SingleImage {
     nms_threshold: f64,
     pre_nms_count: i64,
     post_nms_count: i64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
 }
 
 impl Native for GenerateProposals {

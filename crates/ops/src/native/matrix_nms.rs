@@ -35,15 +35,15 @@ struct MatrixNms {
     sort_result_type: Sort,
     #[serde(default)]
     sort_result_across_batch: bool,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
     #[serde(default)]
     score_threshold: f64,
-    #[serde(default = "any")]
+    #[serde(default = "crate::attrs::minus_one")]
     nms_top_k: i64,
-    #[serde(default = "any")]
+    #[serde(default = "crate::attrs::minus_one")]
     keep_top_k: i64,
-    #[serde(default = "any")]
+    #[serde(default = "crate::attrs::minus_one")]
     background_class: i64,
     #[serde(default = "crate::attrs::yes")]
     normalized: bool,
@@ -61,14 +61,6 @@ enum Decay {
     Gaussian,
     #[default]
     Linear,
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
-}
-
-fn any() -> i64 {
-    -1
 }
 
 fn two() -> f64 {

@@ -35,14 +35,10 @@ pub(crate) static DEF: OpDef = OpDef {
 struct NmsRotated {
     #[serde(default = "crate::attrs::yes")]
     sort_result_descending: bool,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
     #[serde(default = "crate::attrs::yes")]
     clockwise: bool,
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
 }
 
 impl Native for NmsRotated {

@@ -94,7 +94,7 @@ struct Given {
     box_encoding: Encoding,
     #[serde(default = "crate::attrs::yes")]
     sort_result_descending: bool,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
 }
 
@@ -106,10 +106,6 @@ enum Encoding {
     Corner,
     /// `x, y` of the center, width and height.
     Center,
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
 }
 
 fn build(attributes: &Attributes<'_>, rows: Rows) -> Result<Box<dyn Native>, OpError> {

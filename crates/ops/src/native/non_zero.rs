@@ -24,12 +24,8 @@ pub(crate) static DEF: OpDef = OpDef {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NonZero {
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     output_type: ElementType,
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
 }
 
 impl Native for NonZero {

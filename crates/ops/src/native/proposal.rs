@@ -61,9 +61,9 @@ struct Given {
     clip_after_nms: bool,
     #[serde(default)]
     normalize: bool,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     box_size_scale: f64,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     box_coordinate_scale: f64,
     #[serde(default)]
     framework: Framework,
@@ -76,10 +76,6 @@ enum Framework {
     Caffe,
     #[serde(rename = "tensorflow")]
     TensorFlow,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 fn build(attributes: &Attributes<'_>, scores: bool) -> Result<Box<dyn Native>, OpError> {

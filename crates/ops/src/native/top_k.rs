@@ -48,7 +48,7 @@ struct TopK {
     sort: Sort,
     /// Equal elements keep their order in any case.
     stable: Option<bool>,
-    #[serde(default = "i32", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i32_type", deserialize_with = "element_type")]
     index_element_type: ElementType,
 }
 
@@ -65,10 +65,6 @@ enum Sort {
     Value,
     Index,
     None,
-}
-
-fn i32() -> ElementType {
-    ElementType::I32
 }
 
 impl Native for TopK {

@@ -30,14 +30,10 @@ pub(crate) static DEF: OpDef = OpDef {
 struct Unique {
     #[serde(default = "crate::attrs::yes")]
     sorted: bool,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     index_element_type: ElementType,
-    #[serde(default = "i64", deserialize_with = "element_type")]
+    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
     count_element_type: ElementType,
-}
-
-fn i64() -> ElementType {
-    ElementType::I64
 }
 
 impl Native for Unique {

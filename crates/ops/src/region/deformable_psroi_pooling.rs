@@ -55,22 +55,18 @@ pub(crate) static DEF: OpDef = OpDef {
 struct DeformablePsRoiPooling {
     output_dim: usize,
     spatial_scale: f64,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     group_size: usize,
     #[serde(default, rename = "mode")]
     _mode: Mode,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     spatial_bins_x: usize,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     spatial_bins_y: usize,
     #[serde(default = "unit")]
     trans_std: f64,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     part_size: usize,
-}
-
-const fn one() -> usize {
-    1
 }
 
 const fn unit() -> f64 {

@@ -54,19 +54,15 @@ pub(crate) static DEF: OpDef = OpDef {
 #[serde(deny_unknown_fields)]
 struct PsRoiPooling {
     output_dim: usize,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     group_size: usize,
     spatial_scale: f64,
     #[serde(default)]
     mode: Mode,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     spatial_bins_x: usize,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     spatial_bins_y: usize,
-}
-
-const fn one() -> usize {
-    1
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]

@@ -43,9 +43,9 @@ pub(crate) static V1: OpDef = version(
             pads_end: Vec<usize>,
             #[serde(default)]
             auto_pad: AutoPad,
-            #[serde(default = "one")]
+            #[serde(default = "crate::attrs::one")]
             group: usize,
-            #[serde(default = "one")]
+            #[serde(default = "crate::attrs::one")]
             deformable_group: usize,
         }
         let a: Attrs = attributes.parse()?;
@@ -90,16 +90,12 @@ struct Attrs8 {
     pads_end: Vec<usize>,
     #[serde(default)]
     auto_pad: AutoPad,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     group: usize,
-    #[serde(default = "one")]
+    #[serde(default = "crate::attrs::one")]
     deformable_group: usize,
     #[serde(default)]
     bilinear_interpolation_pad: bool,
-}
-
-const fn one() -> usize {
-    1
 }
 
 impl Attrs8 {

@@ -16,7 +16,7 @@ mod tests;
 
 use crate::analysis::{Contraction, byte, is_coded, is_proven, offset, strided_load, sums};
 use crate::ir::{
-    AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
+    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
     replace_axes, rewrite_stage, visit,
 };
 use crate::passes::operand::Operand;
@@ -147,13 +147,32 @@ fn try_extract(
             epilogue: None,
         });
     }
+    let turn = turn.copied();
+    let (contraction, epilogue) = separate(nest, stage, sum, turn, outer, value)?;
+    Some(Extracted {
+        stored,
+        contraction,
+        epilogue: Some(epilogue),
+    })
+}
+
+/// The stage that computes `value`, the sum over stored operands, into a buffer of its own over the axes `outer`, and
+/// the epilogue, in which a load of that buffer replaces `sum`.
+fn separate(
+    nest: &mut Nest,
+    stage: &Stage,
+    sum: &Scalar,
+    turn: Option<Axis>,
+    outer: Vec<Axis>,
+    value: Scalar,
+) -> Option<(Stage, Stage)> {
     let name = format!("{}.sum", nest.buf(stage.target).name);
     let shape: Vec<usize> = outer.iter().map(|a| a.extent).collect();
     let target = nest.buffer(&name, sum.ty(), &shape, Role::Temporary);
     let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
     let load = nest.load(target, at.clone());
     let own = Stage {
-        domain: turn.copied().into_iter().chain(outer).collect(),
+        domain: turn.into_iter().chain(outer).collect(),
         target,
         at,
         mode: Mode::Set,
@@ -168,11 +187,7 @@ fn try_extract(
         true => load.clone(),
         false => x,
     });
-    Some(Extracted {
-        stored,
-        contraction,
-        epilogue: Some(epilogue),
-    })
+    Some((contraction, epilogue))
 }
 
 /// The stage over axes of its own: those that it has stay with its epilogue.
