@@ -16,7 +16,7 @@ const ENOUGH: usize = 512 << 10;
 /// Those of `work`, or that there is no memory for the stack.
 pub fn with_large_stack<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let missing = || {
-        let text = format!("cannot allocate a stack of {} MiB", STACK >> 20);
+        let text = format!("out of memory: a stack of {} MiB", STACK >> 20);
         Error::Fault(text)
     };
     // Memory is asked for twice: the second time, it would be a panic if there were none, which it can be only
