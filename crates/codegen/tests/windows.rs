@@ -157,3 +157,27 @@ fn nothing_behind_a_buffer() {
         }
     }
 }
+
+/// `y[i, j, c] = (Σ_{k, l} x[i, j + k, 0]) / 9`, which does not depend on the innermost axis.
+#[test]
+fn windows_that_are_the_same_in_all_lanes() {
+    const IMAGES: usize = 3;
+    const ROWS: usize = 381;
+    for columns in [1, 6, 8, 40] {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[IMAGES, ROWS + 2, 14], Role::Input);
+        let y = nest.buffer("y", F32, &[IMAGES, ROWS, columns], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[3, 3]);
+            let row = &at[1] + Scalar::axis(axes[0].id);
+            let load = n.load(x, vec![at[0].clone(), row, index(0)]);
+            let sum = Scalar::reduce(Binary::Add, axes, zero(F32), load);
+            sum / index(9).cast(F32)
+        });
+        let mut next = random(1);
+        let numbers = (0..IMAGES * (ROWS + 2) * 14).map(|_| (next() % 99) as f32 / 16.0);
+        let inputs = [bytes(&numbers.collect::<Vec<f32>>())];
+        let (found, expected) = (run(&nest, &inputs).0, reference(&nest, &inputs).0);
+        assert!(found[1] == expected[1], "{columns} columns\n{nest}");
+    }
+}

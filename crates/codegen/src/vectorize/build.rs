@@ -331,7 +331,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     }
 
     /// The innermost loop that a scalar depends on.
-    fn depth(&self, x: &Scalar) -> usize {
+    pub(super) fn depth(&self, x: &Scalar) -> usize {
         let free = self.analysis.facts.free(x);
         let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
         self.blocks.iter().rposition(inside).unwrap_or(0)

@@ -172,6 +172,10 @@ impl<'n> Builder<'_, 'n> {
         let points: usize = axes.iter().map(|axis| axis.extent).product();
         let mut sums = vec![start; rows.len()];
         let depth = self.blocks.len() - 1;
+        if self.depth(fold) != depth {
+            // The same in all lanes: what is made of the sum goes before the loop that computes it here.
+            return None;
+        }
         self.jam.as_mut()?.loads = Some(Vec::new());
         for time in 0..points + (rows.len() - 1) * behind {
             for (row, sum) in sums.iter_mut().enumerate() {
