@@ -1,4 +1,5 @@
 //! The program in the README.
+#![expect(clippy::print_stdout, reason = "it is a program")]
 
 use vinelift::{Core, Tensor};
 

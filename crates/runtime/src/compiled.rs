@@ -100,7 +100,7 @@ impl CompiledModel {
         &self.0.workshop.config
     }
 
-    /// Makes the code for inputs of these shapes, which [`InferRequest::infer`] would make when it first
+    /// Makes the code for inputs of these shapes, which [`InferRequest::infer`](crate::InferRequest::infer) would make when it first
     /// sees them.
     pub fn prepare(&self, shapes: &[Shape]) -> Result<(), Error> {
         if shapes.len() != self.inputs().len() {
