@@ -127,7 +127,7 @@ impl CompiledModel {
     /// after every pass that changed it.
     ///
     /// # Errors
-    /// Those of [`CompiledModel::dump`].
+    /// As [`CompiledModel::dump`].
     pub fn trace(&self, shapes: &[Option<Shape>]) -> Result<String, Error> {
         let mut text = String::new();
         for piece in self.pieces(shapes)? {

@@ -1,6 +1,5 @@
 //! Why a stage runs point by point, in a few words for whoever reads a dump.
 
-use super::indices::reads_zero;
 use super::state::Analysis;
 use super::work::first_inner;
 use crate::vector_ir::ops::lane_bytes;
@@ -24,7 +23,7 @@ impl<'n> Analysis<'n> {
         if last.extent.saturating_mul(bytes) < LEAST_BYTES {
             return Some("the innermost axis is short");
         }
-        if stage.at.iter().any(reads_zero) {
+        if stage.at.iter().any(Scalar::reads_zero) {
             return Some("may skip points");
         }
         match self.steps_with(last.id, &self.linear(stage.target, &stage.at)) {

@@ -143,8 +143,3 @@ pub(crate) fn how_checked(is_known: bool) -> &'static str {
 pub(crate) fn has_checks(x: &Scalar) -> bool {
     any_under(x, |x| matches!(x.kind(), Kind::Wrap(_)))
 }
-
-/// Whether an index reads zero where it is out of range.
-pub(crate) fn reads_zero(index: &Scalar) -> bool {
-    matches!(index.kind(), Kind::Wrap(wrap) if wrap.policy.zero)
-}

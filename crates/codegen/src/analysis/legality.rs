@@ -1,6 +1,5 @@
 //! Which stages may run by vectors, and by how many lanes of 128 bits.
 
-use super::indices::reads_zero;
 use super::state::Analysis;
 use super::walk::{Visit, any_under, visit};
 use crate::vector_ir::ops::lane_bytes;
@@ -50,7 +49,7 @@ impl<'n> Analysis<'n> {
         let fits = self.has_vectors
             && !target.ty.is_packed()
             && (stage.mode == Mode::Set || target.ty != ElementType::Boolean)
-            && !stage.at.iter().any(reads_zero)
+            && !stage.at.iter().any(Scalar::reads_zero)
             && self.steps_with(axis.id, &self.linear(stage.target, &stage.at)) == Some(1);
         if !fits {
             return None;

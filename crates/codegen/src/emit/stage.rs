@@ -4,7 +4,7 @@ use super::copy::CopyStage;
 use super::emitter::{Emitter, Result};
 use super::scan::ScanRows;
 use super::update::BLOCK;
-use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked, reads_zero};
+use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked};
 use crate::analysis::legality::{LanePlan, Runs};
 use crate::analysis::work::first_inner;
 use crate::vectorize::{BlockColumns, Collected, VectorLoop};
@@ -77,7 +77,7 @@ impl<'n> Emitter<'n, '_> {
         (k, many): (usize, &[Axis]),
     ) -> Result<bool> {
         // The value of a point that may be skipped is not evaluated in any case.
-        let value = Some(&stage.value).filter(|_| !stage.at.iter().any(reads_zero));
+        let value = Some(&stage.value).filter(|_| !stage.at.iter().any(Scalar::reads_zero));
         self.hoist(stage.at.iter().chain(value))?;
         let (axis, inner) = (many[k], &many[k..]);
         let is_last = inner.len() == 1;

@@ -4,7 +4,6 @@ use super::address::ElementAddress;
 use super::emitter::{Emitter, LoopCode, Result};
 use super::kernel::loop_signature;
 use super::state::Bounds;
-use crate::analysis::indices::reads_zero;
 use crate::vectorize::{Argument, Pace, VectorLoop};
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, Value,
@@ -88,7 +87,7 @@ impl<'n> Emitter<'n, '_> {
                 Ok(self.builder.ins().stack_addr(types::I64, slot, 0))
             }
             Argument::Inside(at) => {
-                self.compute(at.iter().filter(|i| reads_zero(i)))?;
+                self.compute(at.iter().filter(|i| i.reads_zero()))?;
                 let inside = match self.all_inside(at) {
                     Some(inside) => inside,
                     None => self.builder.ins().iconst(types::I8, 1),

@@ -39,7 +39,8 @@ pub(super) struct Jam<'n> {
     pub(super) each: usize,
     /// The loop of these turns, by its number.
     pub(super) block: usize,
-    /// Those that are being built, from the first of all or, of what is left after all turns, from there on.
+    /// The rows that are being built: the first `each`, which stand for each turn of the loop, or the rows left after
+    /// its last turn.
     pub(super) rows: Range<usize>,
     /// The one of them that is being built.
     pub(super) row: usize,

@@ -3,7 +3,6 @@
 use super::build::{Builder, Jam};
 use super::vector_loop::VectorLoop;
 use crate::analysis::Analysis;
-use crate::analysis::indices::reads_zero;
 use crate::analysis::walk::{Visit, visit};
 use crate::target::Target;
 use crate::vector_ir::ops::lane_bytes;
@@ -86,7 +85,7 @@ impl<'n> Analysis<'n> {
     pub(super) fn may_be_vector_loop(&self, stage: &'n Stage, lane: Axis) -> bool {
         stage.mode == Mode::Set
             && !self.nest.buf(stage.target).ty.is_packed()
-            && !stage.at.iter().any(reads_zero)
+            && !stage.at.iter().any(Scalar::reads_zero)
             && self.steps_with(lane.id, &self.linear(stage.target, &stage.at)) == Some(1)
     }
 

@@ -4,7 +4,6 @@ use super::build::Builder;
 use super::vector_loop::{Argument, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::columns::even;
-use crate::analysis::indices::reads_zero;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
 use crate::vector_ir::program::Value;
@@ -154,7 +153,7 @@ impl<'n> Analysis<'n> {
                 Kind::Load { buffer, .. } if *buffer == stage.target => return None,
                 Kind::Load { buffer, at } => {
                     let step = self.steps_with(lane, &self.linear(*buffer, at));
-                    let skips = |i: &Scalar| reads_zero(i) && self.facts.free(i).contains(&lane);
+                    let skips = |i: &Scalar| i.reads_zero() && self.facts.free(i).contains(&lane);
                     if step == Some(1) && !at.iter().any(skips) {
                         continue;
                     }
@@ -253,7 +252,7 @@ impl<'n> Builder<'_, 'n> {
         ty: ElementType,
         loaded: Value,
     ) -> Value {
-        if !at.iter().any(reads_zero) {
+        if !at.iter().any(Scalar::reads_zero) {
             return loaded;
         }
         let argument = self.argument(Argument::Inside(at));

@@ -6,7 +6,7 @@
 
 use super::build::{Block, Builder};
 use crate::analysis::Analysis;
-use crate::analysis::indices::{how_checked, reads_zero};
+use crate::analysis::indices::how_checked;
 use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
 use crate::analysis::walk::{Visit, visit};
@@ -120,7 +120,7 @@ impl<'n> Builder<'_, 'n> {
         let is_only = wraps.next().is_none();
         let fits = (wrap.extent as u64) < 1 << (index.ty().bits() - 1);
         // The exact way, which is left to the kernel, reads zeros.
-        let skips = |i: &Scalar| reads_zero(i) && i.address() != leaf.address();
+        let skips = |i: &Scalar| i.reads_zero() && i.address() != leaf.address();
         let is_plain = is_only && matches!(index.ty(), I32 | I64) && fits && !at.iter().any(skips);
         drop(wraps);
         is_plain.then(|| Found {
@@ -158,7 +158,7 @@ impl<'n> Builder<'_, 'n> {
             return None;
         };
         // One that would be zero cannot be read, and one that the stage writes not ahead.
-        if *buffer == self.stage.target || at.iter().any(reads_zero) {
+        if *buffer == self.stage.target || at.iter().any(Scalar::reads_zero) {
             return None;
         }
         let (access, step) = self.access(*buffer, at)?;

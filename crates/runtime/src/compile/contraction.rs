@@ -206,7 +206,7 @@ impl PackedContraction {
     ///
     /// # Safety
     ///
-    /// That of [`PackedContraction::task`].
+    /// The caller keeps the contract of [`PackedContraction::task`].
     unsafe fn memory<'a>(
         &'a self,
         buffers: &impl Fn(usize) -> (Pointer, usize),

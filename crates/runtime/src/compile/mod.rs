@@ -31,7 +31,7 @@ use crate::Level;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Compiler, Options};
 
-/// What a plan is compiled with, and for.
+/// The compiler, the level and the number of threads for which a plan is made.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     pub(crate) compiler: &'a Compiler,

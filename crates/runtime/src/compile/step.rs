@@ -32,7 +32,7 @@ pub(crate) struct Turns {
     pub(crate) count: usize,
 }
 
-/// What runs a step.
+/// The code or the contraction kernel that runs a step.
 pub(crate) enum Engine {
     /// A function of the plan's code.
     Code {

@@ -9,7 +9,7 @@ use vinelift_ops::TensorType;
 
 /// A segment of a unit.
 pub(super) struct Piece<'a> {
-    /// What comes before it, if it is not the beginning of the model.
+    /// The line before its text, which names the sub-graph or the calls before it; empty at the start of the model.
     pub(super) heading: String,
     pub(super) unit: &'a Unit,
     pub(super) segment: Segment,

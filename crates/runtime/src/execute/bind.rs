@@ -18,7 +18,7 @@ use vinelift_tensor::{ElementType, Tensor};
 pub(crate) struct Memory<'a> {
     /// The inputs, in order.
     pub(crate) inputs: &'a [Tensor],
-    /// What earlier segments have computed.
+    /// The tensors that earlier segments, calls and variables gave.
     pub(crate) kept: &'a FxHashMap<TensorId, Tensor>,
     /// One for each of [`Plan::outputs`] and [`Plan::journals`], of its type and shape.
     pub(crate) outputs: &'a mut [Tensor],

@@ -36,7 +36,7 @@ pub(crate) fn execute(
 /// The constants that a prologue computes, by their buffers.
 ///
 /// # Errors
-/// Those of [`execute`].
+/// As [`execute`].
 pub(crate) fn constants(
     prologue: &Prologue,
     pool: &Pool,

@@ -37,16 +37,16 @@ impl<'a> Texts<'a> {
 pub(super) struct Values<'a> {
     interface: &'a Interface,
     pub(super) inputs: Vec<Tensor>,
-    /// Those that segments, calls and variables gave, ...
+    /// The tensors that segments, calls and variables gave.
     pub(super) kept: FxHashMap<TensorId, Tensor>,
-    /// ... of which these are numbers of strings.
+    /// The inputs and kept tensors that hold numbers of strings.
     strings: FxHashSet<TensorId>,
-    /// What the next segment is specialised to.
+    /// The shapes and values that the next segment is specialised to.
     pub(super) known: Known,
 }
 
 impl<'a> Values<'a> {
-    /// Those of a run on `inputs`.
+    /// The values of a run on `inputs`, before its first segment.
     pub(super) fn new(
         interface: &'a Interface,
         mut inputs: Vec<Tensor>,

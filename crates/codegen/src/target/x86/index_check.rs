@@ -115,7 +115,7 @@ impl Assembly<'_> {
     ) {
         for register in 0..check.registers {
             let extra = Modifiers {
-                // Those before it must have been good.
+                // A lane stays good only if the registers before this one found it good.
                 mask: if register == 0 { 0 } else { good },
                 zeroing: false,
                 immediate: Some(GREATER),
