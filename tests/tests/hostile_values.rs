@@ -32,7 +32,7 @@ fn tensor(port: &Port, random: &mut Random) -> Tensor {
     let shape: Vec<usize> = match port.shape.dims() {
         Some(dims) => dims
             .iter()
-            .map(|d| d.get().unwrap_or_else(|| d.min + random.below(4)))
+            .map(|d| d.get().unwrap_or_else(|| d.min() + random.below(4)))
             .collect(),
         None => (0..random.below(4)).map(|_| random.below(4)).collect(),
     };

@@ -33,14 +33,14 @@ impl Dimension {
             max => Some(usize::try_from(max).ok()?),
         };
         let holds = self.min >= -1 && max.is_none_or(|max| min <= max);
-        holds.then_some(Dim { min, max })
+        holds.then_some(Dim::between(min, max))
     }
 
     pub(crate) fn from_dim(dim: Dim) -> Dimension {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         Dimension {
-            min: number(dim.min),
-            max: dim.max.map_or(-1, number),
+            min: number(dim.min()),
+            max: dim.max().map_or(-1, number),
         }
     }
 }
@@ -60,20 +60,8 @@ mod tests {
         let dim = |min, max| Dimension { min, max };
         assert_eq!(dim(-1, -1).to_dim(), Some(Dim::ANY));
         assert_eq!(dim(0, -1).to_dim(), Some(Dim::ANY));
-        assert_eq!(
-            dim(2, 5).to_dim(),
-            Some(Dim {
-                min: 2,
-                max: Some(5)
-            })
-        );
-        assert_eq!(
-            dim(-1, 5).to_dim(),
-            Some(Dim {
-                min: 0,
-                max: Some(5)
-            })
-        );
+        assert_eq!(dim(2, 5).to_dim(), Some(Dim::between(2, Some(5))));
+        assert_eq!(dim(-1, 5).to_dim(), Some(Dim::between(0, Some(5))));
         for wrong in [dim(5, 2), dim(-2, 5), dim(0, -2)] {
             assert_eq!(wrong.to_dim(), None, "{wrong:?}");
         }

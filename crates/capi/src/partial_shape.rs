@@ -188,7 +188,7 @@ extern "C" fn ov_partial_shape_to_string(partial_shape: PartialShape<'_>) -> *co
 }
 
 fn format(shape: &vinelift::PartialShape) -> String {
-    let dim = |d: &vinelift::Dim| match (d.min, d.max) {
+    let dim = |d: &vinelift::Dim| match (d.min(), d.max()) {
         (0, None) => "?".to_owned(),
         (min, None) => format!("{min}.."),
         (min, Some(max)) if min == max => format!("{min}"),

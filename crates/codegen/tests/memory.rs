@@ -485,8 +485,8 @@ fn a_nest_of_many_ranks_and_a_scalar() {
     assert_eq!(output(&nest, &data), reference(&nest, &data).0[1]);
 
     let mut nest = Nest::new();
-    let x = nest.buffer("x", F64, &[], Role::Input);
-    let y = nest.buffer("y", F64, &[], Role::Output);
+    let x = nest.buffer("x", F64, &[0usize; 0], Role::Input);
+    let y = nest.buffer("y", F64, &[0usize; 0], Role::Output);
     nest.define(vec![], y, |nest, at| nest.load(x, at.to_vec()) * 2.0);
     assert_eq!(values::<f64>(&output(&nest, &[bytes(&[1.5f64])])), [3.0]);
 }

@@ -157,8 +157,7 @@ impl Builder<'_> {
         let at = self
             .nest
             .buf(buffer)
-            .shape
-            .clone()
+            .example()
             .into_iter()
             .map(|n| self.index(n))
             .collect();
@@ -201,7 +200,7 @@ impl Builder<'_> {
                 self.nest.wrap(value, extent, policy, site, vec![i])
             }
             _ if axis.extent <= extent => i,
-            _ => i / axis.extent.div_ceil(extent) as i64,
+            _ => i / axis.extent.example().div_ceil(extent) as i64,
         }
     }
 
@@ -225,7 +224,7 @@ impl Builder<'_> {
             .iter()
             .map(|a| {
                 if scatter {
-                    self.index(a.extent)
+                    self.index(a.extent.example())
                 } else {
                     Scalar::axis(a.id)
                 }
@@ -283,7 +282,7 @@ proptest! {
         let nest = nest(&numbers);
         let mut next = common::random(seed);
         let inputs: Vec<Vec<u8>> = nest.buffers.iter().filter(|b| b.role == Role::Input).map(|b| {
-            let count = b.shape.iter().product();
+            let count = b.example().iter().product();
             let small = next().is_multiple_of(2);
             (0..b.ty.byte_len(count).unwrap()).map(|i| {
                 // Small numbers make good indices.

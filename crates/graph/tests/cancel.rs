@@ -36,7 +36,8 @@ fn nothing_is_inferred_or_lowered_after_the_flag_is_set() {
     let inferred = infer_until(&model, stop);
     assert!(matches!(inferred, Err(Error::Cancelled)));
     let given = Given {
-        shapes: &[vec![1], vec![], vec![]],
+        shapes: &[vec![1.into()], vec![], vec![]],
+        is_symbolic: false,
         known: &Known::default(),
         inferred: None,
         policy: IndexPolicy::Spec,

@@ -25,7 +25,7 @@ pub struct Coding {
 }
 
 /// Numbers that are exact as `f32`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// `i8`.
     I8,
@@ -81,10 +81,10 @@ impl Coded {
 }
 
 /// Up to this many tiles each make elements of the same numbers; more would take longer than reading elements.
-const FEW_PANELS: usize = 3;
+pub(crate) const FEW_PANELS: usize = 3;
 
 /// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
-const MANY_VECTORS: usize = 16;
+pub(crate) const MANY_VECTORS: usize = 16;
 
 /// The most lanes of a vector of `f32`, which are read at once even where fewer count.
 const MOST_LANES: usize = 16;
@@ -152,11 +152,7 @@ impl PreparedContraction {
                 }
             }
         }
-        let keep = match columns {
-            true => self.row_panels <= FEW_PANELS,
-            false => self.packed.vectors.len() >= MANY_VECTORS,
-        };
-        match keep {
+        match self.stays_coded(columns) {
             true => Some(packed),
             false => self.decoded(&packed, columns),
         }

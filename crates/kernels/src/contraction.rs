@@ -53,7 +53,7 @@ impl Dim {
 }
 
 /// The element types of a contraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// `f32`.
     F32,

@@ -67,6 +67,7 @@ mod coded;
 mod compute;
 mod contraction;
 mod geometry;
+mod layout;
 mod memory;
 mod pack;
 mod packed;
@@ -80,6 +81,7 @@ mod tile;
 
 pub use coded::{Code, Coding};
 pub use contraction::{Contraction, Dim, Element, Refused};
+pub use layout::Layout;
 pub use packed::Packed;
 pub use partition::{Form, TaskPartition};
 pub use peak::{Peak, peak};

@@ -53,7 +53,7 @@ fn everything_that_can_be_printed_is_read_back() {
     let mut nest = Nest::new();
     let data = nest.buffer("a \"b\"\n\\é/c", F32, &[2, 3], Role::Input);
     let indices = nest.buffer("max", I32, &[2, 3], Role::Input);
-    let half = nest.buffer("scope/half.0", F16, &[], Role::Input);
+    let half = nest.buffer("scope/half.0", F16, &[0usize; 0], Role::Input);
     let table = nest.table(
         "table",
         I64,

@@ -4,7 +4,7 @@ use crate::error::ensure;
 use crate::{OpDef, OpError};
 use std::cell::Cell;
 use vinelift_nest::{Interval, MAX_RANK, ValueRange};
-use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape, Tensor};
 
 /// An element type with what is known of the shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,8 @@ pub struct Infer<'a> {
 }
 
 impl<'a> Infer<'a> {
-    /// `values` has the value of each input that is known while compiling. Checks the number of inputs.
+    /// `values` has the value of each input that is known while compiling, at the example if it has symbols. Checks
+    /// the number of inputs.
     pub fn new(
         def: &'static OpDef,
         inputs: &'a [TensorType],
@@ -60,7 +61,7 @@ impl<'a> Infer<'a> {
         })
     }
 
-    /// The same with what is known of the elements of inputs whose values are not known.
+    /// The same with what is known of the elements of inputs whose values are not known, or have symbols.
     pub fn with_bounds(self, bounds: &'a [Option<Vec<ValueRange>>]) -> Infer<'a> {
         Infer { bounds, ..self }
     }
@@ -120,6 +121,7 @@ impl<'a> Infer<'a> {
             return None;
         }
         let value = self.values.get(i).copied().flatten();
+        pin(self.bounds, i);
         if value.is_none() {
             self.missing.set(self.missing.get() | 1 << i);
         }
@@ -164,7 +166,7 @@ impl<'a> Infer<'a> {
             "`{name}` must be a scalar or one-dimensional, found {found}"
         );
         ensure!(
-            dims.iter().all(|dim| dim.min <= most),
+            dims.iter().all(|dim| dim.min() <= most),
             "`{name}` must have at most {most} elements, found {found}"
         );
         Ok(())
@@ -187,6 +189,7 @@ impl<'a> Infer<'a> {
     /// its value is known. Unlike [`Infer::integers`] this does not ask for the value.
     pub fn intervals(&self, name: &str) -> Option<Vec<Interval>> {
         let i = self.def.signature.position(name);
+        pin(self.bounds, i);
         if let Some(value) = self.values.get(i).copied().flatten() {
             let exactly = |v: &i64| Interval { low: *v, high: *v };
             return Some(value.to_i64_vec().ok()?.iter().map(exactly).collect());
@@ -199,9 +202,33 @@ impl<'a> Infer<'a> {
         Some(bounds.map(|b| b.integer().unwrap_or(all)).collect())
     }
 
-    /// As [`Infer::intervals`], as extents.
+    /// As [`Infer::intervals`], as extents, which keep their symbols.
     pub fn extents(&self, name: &str) -> Option<Vec<Dim>> {
+        if let Some(formulas) = self.formulas(name) {
+            let dim = |formula: &Formula| Some(Extent::of(*formula)?.into());
+            if let Some(dims) = formulas.iter().map(dim).collect() {
+                return Some(dims);
+            }
+        }
         Some(self.intervals(name)?.into_iter().map(extent).collect())
+    }
+
+    /// As [`Infer::integers`], with their symbols where they have any.
+    pub fn elements(&self, name: &'static str) -> Result<Option<Vec<Formula>>, OpError> {
+        if self.has(name)
+            && let Some(formulas) = self.formulas(name)
+        {
+            self.expect_integer(name)?;
+            self.expect_list(name, MAX_RANK)?;
+            return Ok(Some(formulas));
+        }
+        let numbers = self.integers(name)?;
+        Ok(numbers.map(|n| n.into_iter().map(Formula::number).collect()))
+    }
+
+    /// The elements of input `name`, of an integer type, if they are known exactly and some have symbols.
+    pub fn formulas(&self, name: &str) -> Option<Vec<Formula>> {
+        formulas(self.bounds, self.def.signature.position(name))
     }
 
     /// The number of elements of the one-dimensional (or scalar) input `name`, if known.
@@ -251,13 +278,27 @@ impl<'a> Infer<'a> {
     }
 }
 
+/// The elements of input `i`, if they are known exactly and some have symbols.
+pub(crate) fn formulas(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Option<Vec<Formula>> {
+    let ranges = bounds.get(i)?.as_ref()?;
+    let is_symbolic = ranges.iter().any(ValueRange::is_symbolic);
+    is_symbolic.then(|| ranges.iter().map(|range| range.formula()).collect())?
+}
+
+/// Pins the elements of input `i` that have symbols.
+pub(crate) fn pin(bounds: &[Option<Vec<ValueRange>>], i: usize) {
+    for range in bounds.get(i).into_iter().flatten().flatten() {
+        range.pinned();
+    }
+}
+
 /// The extents in an interval.
 pub(crate) fn extent(interval: Interval) -> Dim {
     let natural = |x: i64| usize::try_from(x.max(0)).unwrap_or(usize::MAX);
-    Dim {
-        min: natural(interval.low),
-        max: (interval.high < i64::MAX).then(|| natural(interval.high)),
-    }
+    Dim::between(
+        natural(interval.low),
+        (interval.high < i64::MAX).then(|| natural(interval.high)),
+    )
 }
 
 /// `axis` counted from the front; it must lie in `-rank..rank`.

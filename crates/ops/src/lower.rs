@@ -1,10 +1,11 @@
 //! The context of `lower`: static shapes, known values, and a nest to append to.
 
 use crate::OpDef;
+use crate::infer::{formulas, pin};
 use vinelift_nest::{
-    Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, build,
+    Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, ValueRange, build,
 };
-use vinelift_tensor::{ElementType, Tensor};
+use vinelift_tensor::{ElementType, Extent, Formula, Tensor, symbols};
 
 /// The user's choice for data-dependent indices that are out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,9 +27,26 @@ pub struct Lower<'a> {
     inputs: Vec<BufferId>,
     outputs: Vec<BufferId>,
     values: &'a [Option<&'a Tensor>],
+    /// What is known of the elements of inputs whose values have symbols.
+    bounds: &'a [Option<Vec<ValueRange>>],
     policy: IndexPolicy,
     /// Of the stages that are being added, if they take turns.
     group: Option<u32>,
+}
+
+/// The value of a formula, which may be negative.
+pub fn formula(formula: &Formula) -> Scalar {
+    if let Some(number) = formula.as_number() {
+        return build::index(number);
+    }
+    if let Some(extent) = Extent::of(*formula) {
+        return Scalar::extent(extent);
+    }
+    let negative = Formula::number(0).minus(formula);
+    match negative.and_then(Extent::of) {
+        Some(extent) => -Scalar::extent(extent),
+        None => build::index(symbols::pin(formula).unwrap_or_default()),
+    }
 }
 
 impl<'a> Lower<'a> {
@@ -49,9 +67,15 @@ impl<'a> Lower<'a> {
             inputs,
             outputs,
             values,
+            bounds: &[],
             policy,
             group: None,
         }
+    }
+
+    /// The same with what is known of the elements of inputs whose values have symbols.
+    pub fn with_bounds(self, bounds: &'a [Option<Vec<ValueRange>>]) -> Lower<'a> {
+        Lower { bounds, ..self }
     }
 
     /// The buffer of input `name`.
@@ -79,12 +103,32 @@ impl<'a> Lower<'a> {
         &self.outputs
     }
 
-    /// The shape of a buffer.
+    /// The shape of a buffer in numbers: symbols are pinned.
     pub fn shape_of(&self, buffer: BufferId) -> Vec<usize> {
+        self.nest
+            .buf(buffer)
+            .shape
+            .iter()
+            .map(|n| n.pin())
+            .collect()
+    }
+
+    /// The shape of a buffer.
+    pub fn extents_of(&self, buffer: BufferId) -> Vec<Extent> {
         self.nest.buf(buffer).shape.clone()
     }
 
+    /// The rank of a buffer.
+    pub fn rank_of(&self, buffer: BufferId) -> usize {
+        self.nest.buf(buffer).shape.len()
+    }
+
     /// The shape of input `name`.
+    pub fn extents(&self, name: &str) -> Vec<Extent> {
+        self.extents_of(self.input(name))
+    }
+
+    /// The shape of input `name` in numbers: symbols are pinned.
     pub fn shape(&self, name: &str) -> Vec<usize> {
         self.shape_of(self.input(name))
     }
@@ -101,10 +145,22 @@ impl<'a> Lower<'a> {
 
     /// The value of input `name`, which `infer` has asked for; `None` if the input is not there.
     pub fn constant(&self, name: &str) -> Option<&'a Tensor> {
-        self.values
-            .get(self.def.signature.position(name))
-            .copied()
-            .flatten()
+        let i = self.def.signature.position(name);
+        pin(self.bounds, i);
+        self.values.get(i).copied().flatten()
+    }
+
+    /// The elements of input `name`, of an integer type, if they are known exactly and some have symbols.
+    pub fn formulas(&self, name: &str) -> Option<Vec<Formula>> {
+        formulas(self.bounds, self.def.signature.position(name))
+    }
+
+    /// As [`Lower::integers`], with their symbols where they have any.
+    pub fn elements(&self, name: &str) -> Option<Vec<Formula>> {
+        self.formulas(name).or_else(|| {
+            let numbers = self.integers(name)?;
+            Some(numbers.into_iter().map(Formula::number).collect())
+        })
     }
 
     /// As [`Lower::constant`], as integers.
@@ -128,7 +184,12 @@ impl<'a> Lower<'a> {
     }
 
     /// A buffer for values in between.
-    pub fn temporary(&mut self, name: &str, ty: ElementType, shape: &[usize]) -> BufferId {
+    pub fn temporary(
+        &mut self,
+        name: &str,
+        ty: ElementType,
+        shape: &[impl Into<Extent> + Copy],
+    ) -> BufferId {
         self.nest.buffer(name, ty, shape, Role::Temporary)
     }
 
@@ -153,7 +214,7 @@ impl<'a> Lower<'a> {
 
     /// `target[at] = value(at)` for every `at` in the target's shape.
     pub fn define(&mut self, target: BufferId, value: impl FnOnce(&mut Self, &[Scalar]) -> Scalar) {
-        let shape = self.shape_of(target);
+        let shape = self.extents_of(target);
         self.stage(&shape, target, Mode::Set, |cx, at| {
             let value = value(cx, at);
             (at.to_vec(), value)
@@ -164,7 +225,7 @@ impl<'a> Lower<'a> {
     /// `(at, value)` for a point.
     pub fn stage(
         &mut self,
-        domain: &[usize],
+        domain: &[impl Into<Extent> + Copy],
         target: BufferId,
         mode: Mode,
         body: impl FnOnce(&mut Self, &[Scalar]) -> (Vec<Scalar>, Scalar),
@@ -194,7 +255,7 @@ impl<'a> Lower<'a> {
     pub fn reduce(
         &mut self,
         op: Binary,
-        extents: &[usize],
+        extents: &[impl Into<Extent> + Copy],
         init: Scalar,
         body: impl FnOnce(&mut Self, &[Scalar]) -> Scalar,
     ) -> Scalar {
@@ -207,7 +268,7 @@ impl<'a> Lower<'a> {
     /// `Σ x · y` over axes of `extents`: each product is added without being rounded before.
     pub fn sum_of_products(
         &mut self,
-        extents: &[usize],
+        extents: &[impl Into<Extent> + Copy],
         ty: ElementType,
         factors: impl FnOnce(&mut Self, &[Scalar]) -> (Scalar, Scalar),
     ) -> Scalar {
@@ -219,13 +280,19 @@ impl<'a> Lower<'a> {
 
     /// The only element of input `name`, whatever its rank.
     pub fn load_only(&self, name: &str) -> Scalar {
-        let at = vec![build::index(0); self.shape(name).len()];
+        let at = vec![build::index(0); self.extents(name).len()];
         self.load(name, &at)
     }
 
     /// The index `name[at]` into a dim of `extent`, checked at run time. `spec` is what the
     /// operator's specification says of indices out of range.
-    pub fn index(&mut self, name: &str, at: &[Scalar], extent: usize, spec: Policy) -> Scalar {
+    pub fn index(
+        &mut self,
+        name: &str,
+        at: &[Scalar],
+        extent: impl Into<Extent>,
+        spec: Policy,
+    ) -> Scalar {
         let index = self.load(name, at);
         let zero = match self.policy {
             IndexPolicy::Spec => spec.zero,
@@ -240,7 +307,7 @@ impl<'a> Lower<'a> {
     pub fn wrap(
         &mut self,
         index: Scalar,
-        extent: usize,
+        extent: impl Into<Extent>,
         policy: Policy,
         name: &str,
         position: &[Scalar],

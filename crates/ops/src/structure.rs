@@ -201,7 +201,8 @@ fn dim(text: &str) -> Option<Dim> {
     } else {
         Some(max.parse().ok()?)
     };
-    max.is_none_or(|max| min <= max).then_some(Dim { min, max })
+    max.is_none_or(|max| min <= max)
+        .then_some(Dim::between(min, max))
 }
 
 #[cfg(test)]

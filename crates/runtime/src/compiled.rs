@@ -1,5 +1,7 @@
 //! A model that can run.
 
+use crate::compile::Shared;
+use crate::compile::packed_operands::PackedOperands;
 use crate::execute::pool::Pool;
 use crate::unit::{Unit, Workshop};
 use crate::{Config, Error, Model, Port};
@@ -58,9 +60,16 @@ impl CompiledModel {
             .iter()
             .map(|tensor| known.insert(*tensor));
         let is_first_of_its_tensor = is_first.collect();
+        let mut constants = FxHashSet::default();
+        unit.constants(&mut constants);
+        let shared = Shared {
+            operands: PackedOperands::of(constants),
+            ..Shared::default()
+        };
         let workshop = Workshop {
             model,
             compiler,
+            shared,
             pool: Pool::new(config.threads),
             config,
             strings,

@@ -241,7 +241,8 @@ fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
         let body = match (&step.engine, native.text(step), stage) {
             (Engine::Code { function, .. }, Some(code), stage) => {
                 let name = step.name();
-                let _ = writeln!(text, "; kernel {name} = function {function}, {how}");
+                let (_, number) = function.code();
+                let _ = writeln!(text, "; kernel {name} = function {number}, {how}");
                 let KernelText { clif, vcode, asm } = code;
                 match stage {
                     Stage::Clif => clif,

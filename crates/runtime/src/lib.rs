@@ -37,6 +37,7 @@
 //! (`compile/contraction`), the mapping of weights into memory (`weights`), and what a child has of its parent's
 //! after a fork (`fork`).
 
+mod class;
 mod compile;
 mod compiled;
 mod config;

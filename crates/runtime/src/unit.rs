@@ -1,25 +1,27 @@
 //! A model or a sub-graph with the code that was made for it.
 
-use crate::compile::Settings;
+use crate::class::{Class, Shapes};
 use crate::compile::constants::Prologue;
 use crate::compile::draft::Draft;
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
+use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
 use crate::stack::with_large_stack;
-use crate::stop::never;
+use crate::stop::{self, never};
 use crate::{Config, Error, Level, Model};
 use lru::LruCache;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::time::Duration;
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
     self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
     specialize,
 };
-use vinelift_tensor::{Shape, Tensor};
+use vinelift_tensor::{Extent, Shape, Tensor};
 use vinelift_xml::BodyKind;
 
 /// A model or a sub-graph, with its plans.
@@ -32,7 +34,10 @@ pub(crate) struct Unit {
     inferred: Option<Arc<Types>>,
     is_body: bool,
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
+    /// Classes of shapes, the oldest first.
+    classes: Mutex<Vec<Arc<Class>>>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
+    making: Making,
 }
 
 /// A plan, and the constants' plan that was run before it was finished.
@@ -46,6 +51,8 @@ pub(crate) struct Workshop {
     /// For its name in messages.
     pub(crate) model: Model,
     pub(crate) compiler: Arc<Compiler>,
+    /// What plans share.
+    pub(crate) shared: Shared,
     pub(crate) config: Config,
     /// The threads of runs.
     pub(crate) pool: Pool,
@@ -63,6 +70,12 @@ struct Key {
     /// Values that were waited for.
     values: Vec<(TensorId, Shape, Vec<u8>)>,
 }
+
+/// How long a thread sleeps that waits for a plan which another one makes.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// The most classes of shapes that a unit keeps.
+const MOST_CLASSES: usize = 16;
 
 /// The bytes of packed constants that the plans of a unit may hold together, unless one alone holds more.
 const MOST_PACKED: usize = 256 << 20;
@@ -96,7 +109,9 @@ impl Unit {
             is_body: inferred.is_none(),
             inferred,
             bodies,
+            classes: Mutex::default(),
             plans: Mutex::new(LruCache::new(config.cache_size)),
+            making: Making::default(),
         })
     }
 
@@ -104,6 +119,17 @@ impl Unit {
     pub(crate) fn body(&self, node: NodeIndex, kind: BodyKind) -> Result<&Unit, Error> {
         let missing = || Error::internal(format!("no {} of node {node:?}", kind.element()));
         self.bodies.get(&(node, kind)).ok_or_else(missing)
+    }
+
+    /// Where the bytes of the constants begin that live as long as the unit.
+    pub(crate) fn constants(&self, into: &mut FxHashSet<usize>) {
+        let graph = &self.interface.graph;
+        for node in graph.graph.node_weights() {
+            if let NodeKind::Constant(tensor) = &node.kind {
+                into.insert(tensor.bytes().as_ptr() as usize);
+            }
+        }
+        self.bodies.values().for_each(|body| body.constants(into));
     }
 
     /// The number of plans that are kept, those of sub-graphs included.
@@ -119,7 +145,7 @@ impl Unit {
     /// The shapes and values that a segment is specialised to.
     pub(crate) fn given<'a>(
         &'a self,
-        shapes: &'a [Shape],
+        shapes: &'a [Vec<Extent>],
         known: &'a Known,
         config: &Config,
         stop: &'a AtomicBool,
@@ -127,6 +153,7 @@ impl Unit {
         Given {
             shapes,
             known,
+            is_symbolic: false,
             inferred: self.inferred.as_deref(),
             policy: config.index_policy,
             is_body: self.is_body,
@@ -147,12 +174,41 @@ impl Unit {
         if let Some(plan) = plans().get(&key) {
             return Ok(plan.clone());
         }
-        // Not under the lock: other requests go on with the plans they have.
+        // One thread makes what several ask for at once, and the others wait for it.
+        let making = self.making.of(&key);
+        let _only = loop {
+            match making.try_lock() {
+                Ok(lock) => break lock,
+                Err(TryLockError::Poisoned(lock)) => break lock.into_inner(),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            }
+            stop::check(stop)?;
+        };
+        if let Some(plan) = plans().get(&key) {
+            return Ok(plan.clone());
+        }
+        // Not under the lock of all plans: other requests go on with the plans they have.
         let mut strings = workshop.strings.clone();
-        let given = self.given(shapes, known, &workshop.config, stop);
         let plan = with_large_stack(|| {
-            let segment = specialize(&self.interface.graph, given, &mut strings);
-            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let given = |shapes| self.given(shapes, known, &workshop.config, stop);
+            let of_class = self.segment_of_class(shapes, known, workshop, stop);
+            let segment = match of_class {
+                Some(segment) => {
+                    debug_assert!(segment.agrees_with(&{
+                        let shapes: Vec<Vec<Extent>> =
+                            shapes.iter().map(|s| numbers_of(s)).collect();
+                        let graph = &self.interface.graph;
+                        specialize(graph, given(&shapes), &mut strings.clone())
+                            .map_err(|e| workshop.model.error(e))?
+                    }));
+                    segment
+                }
+                None => {
+                    let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
+                    let segment = specialize(&self.interface.graph, given(&shapes), &mut strings);
+                    segment.map_err(|e| workshop.model.error(e))?
+                }
+            };
             let options = Options {
                 vectors: workshop.config.vectors,
                 ..Options::default()
@@ -170,6 +226,54 @@ impl Unit {
         Ok(plan)
     }
 
+    /// The segment for these shapes and what is known, made from one for a class of shapes.
+    fn segment_of_class(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+    ) -> Option<Segment> {
+        if self.is_body {
+            return None;
+        }
+        let of_run = Shapes {
+            inputs: shapes,
+            known,
+        };
+        let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |class: &Arc<Class>| Some((class.clone(), class.values(&of_run)?));
+        let found = classes().iter().find_map(fits);
+        let (class, values) = match found {
+            Some(found) => found,
+            None => {
+                let graph = &self.interface.graph;
+                let declared = |k: usize, d: usize| {
+                    let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
+                    let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
+                    dim.is_some_and(|dim| dim.is_known())
+                };
+                let inferred = self.inferred.as_deref();
+                let class = Class::of(&of_run, declared, inferred, |shapes, known| {
+                    let given = Given {
+                        is_symbolic: true,
+                        ..self.given(shapes, known, &workshop.config, stop)
+                    };
+                    specialize(graph, given, &mut workshop.strings.clone())
+                })?;
+                let class = Arc::new(class);
+                let values = class.values(&of_run)?;
+                let mut classes = classes();
+                if classes.len() == MOST_CLASSES {
+                    classes.remove(0);
+                }
+                classes.push(class.clone());
+                (class, values)
+            }
+        };
+        class.segment(&values)
+    }
+
     /// The plan of a segment at a level, after what depends on constants alone has been run.
     ///
     /// # Errors
@@ -182,8 +286,15 @@ impl Unit {
         options: &Options,
         stop: &Arc<AtomicBool>,
     ) -> Result<Made, Error> {
+        // Code that plans share has no text.
+        let own = Shared::default();
+        let shared = match options.capture_text {
+            true => &own,
+            false => &workshop.shared,
+        };
         let settings = Settings {
             compiler: &workshop.compiler,
+            shared,
             options,
             level,
             threads: workshop.pool.threads(),
@@ -212,6 +323,29 @@ impl Unit {
             known.computed.extend(types.cloned());
         }
     }
+}
+
+/// The plans that threads are making right now.
+#[derive(Default)]
+struct Making(Mutex<FxHashMap<Key, Weak<Mutex<()>>>>);
+
+impl Making {
+    /// The lock that whoever makes the plan of this key holds.
+    fn of(&self, key: &Key) -> Arc<Mutex<()>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = all.get(key).and_then(Weak::upgrade) {
+            return lock;
+        }
+        let lock = Arc::default();
+        all.insert(key.clone(), Arc::downgrade(&lock));
+        lock
+    }
+}
+
+/// A shape of numbers.
+pub(crate) fn numbers_of(shape: &[usize]) -> Vec<Extent> {
+    shape.iter().map(|n| (*n).into()).collect()
 }
 
 impl Key {

@@ -17,8 +17,10 @@ compile_error!("tensors are kept as the little-endian bytes of the files they co
 
 mod element;
 mod error;
+mod extent;
 mod file;
 pub mod float8;
+mod formula;
 mod json;
 pub mod memory;
 mod npy;
@@ -26,11 +28,14 @@ pub mod packed;
 mod shape;
 mod storage;
 mod strings;
+pub mod symbols;
 mod tensor;
 mod view;
 
 pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
+pub use extent::{Extent, example, numbers};
+pub use formula::{Formula, Symbol};
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, write_npy};
 pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};

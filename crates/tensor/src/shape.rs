@@ -1,6 +1,8 @@
 //! Shapes, and partial shapes whose dims are intervals.
 
+use crate::Extent;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Extents of a tensor, outermost first. A scalar has none.
 pub type Shape = Vec<usize>;
@@ -34,53 +36,108 @@ pub fn is_injective(axes: impl IntoIterator<Item = (usize, usize)>) -> bool {
     })
 }
 
-/// One dimension of a partial shape: the interval `min..=max`, open above if `max` is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// One dimension of a partial shape: the interval `min..=max`, open above if `max` is `None`; or an [`Extent`].
+///
+/// Of an extent that has symbols, the interval is its number at the example. Whatever looks at that number pins it, and
+/// equality relies on it ([`symbols`](crate::symbols)); sums and products keep symbols.
+#[derive(Clone, Copy, Debug)]
 pub struct Dim {
-    /// Smallest extent.
-    pub min: usize,
-    /// Largest extent, `None` if it is not bounded.
-    pub max: Option<usize>,
+    min: usize,
+    max: Option<usize>,
+    /// The extent, if it has symbols.
+    symbolic: Option<Extent>,
 }
 
 impl Dim {
     /// Any extent.
-    pub const ANY: Dim = Dim { min: 0, max: None };
+    pub const ANY: Dim = Dim::between(0, None);
 
     /// Exactly `extent`.
     pub const fn fixed(extent: usize) -> Dim {
+        Dim::between(extent, Some(extent))
+    }
+
+    /// The extents from `min` to `max`, or all from `min` on.
+    pub const fn between(min: usize, max: Option<usize>) -> Dim {
         Dim {
-            min: extent,
-            max: Some(extent),
+            min,
+            max,
+            symbolic: None,
         }
+    }
+
+    /// Smallest extent.
+    pub fn min(self) -> usize {
+        self.pinned().min
+    }
+
+    /// Largest extent, `None` if it is not bounded.
+    pub fn max(self) -> Option<usize> {
+        self.pinned().max
     }
 
     /// The extent, if there is only one.
     pub fn get(self) -> Option<usize> {
-        (self.max == Some(self.min)).then_some(self.min)
+        self.is_known().then(|| self.pinned().min)
+    }
+
+    /// The extent, a number or a formula, if there is only one.
+    pub fn extent(self) -> Option<Extent> {
+        self.symbolic.or(self.is_known().then(|| self.min.into()))
+    }
+
+    /// Whether there is only one extent.
+    pub fn is_known(self) -> bool {
+        self.max == Some(self.min)
+    }
+
+    /// Whether it is exactly `extent`. One that has symbols is neither 0 nor 1, and pinned if asked for more.
+    pub fn is(self, extent: usize) -> bool {
+        let never = self.symbolic.is_some() && extent < Extent::LEAST;
+        !never && self.get() == Some(extent)
     }
 
     /// Whether `extent` lies in the interval.
     pub fn contains(self, extent: usize) -> bool {
-        self.min <= extent && self.max.is_none_or(|max| extent <= max)
+        let never = self.symbolic.is_some() && extent < Extent::LEAST;
+        !never && self.min() <= extent && self.max().is_none_or(|max| extent <= max)
     }
 
     /// The interval of extents that both allow, `None` if there is none.
     pub fn intersect(self, other: Dim) -> Option<Dim> {
-        let min = self.min.max(other.min);
-        let max = match (self.max, other.max) {
+        if let Some((a, b)) = self.extents(other) {
+            return a
+                .same(b)
+                .then(|| if a.is_symbolic() { other } else { self });
+        }
+        for (a, b) in [(self, other), (other, self)] {
+            if let Some(extent) = a.symbolic {
+                let most = b.max.map(Extent::from);
+                let fits = Extent::from(b.min).at_most(extent)
+                    && most.is_none_or(|most| extent.at_most(most));
+                return fits.then_some(a);
+            }
+        }
+        let (a, b) = (self, other);
+        let min = a.min.max(b.min);
+        let max = match (a.max, b.max) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        max.is_none_or(|max| min <= max).then_some(Dim { min, max })
+        max.is_none_or(|max| min <= max)
+            .then_some(Dim::between(min, max))
     }
 
     /// The least interval that holds both.
     pub fn hull(self, other: Dim) -> Dim {
-        Dim {
-            min: self.min.min(other.min),
-            max: self.max.zip(other.max).map(|(a, b)| a.max(b)),
+        if let Some((a, b)) = self.extents(other)
+            && a == b
+        {
+            return self;
         }
+        let (a, b) = (self.pinned(), other.pinned());
+        let max = a.max.zip(b.max).map(|(a, b)| a.max(b));
+        Dim::between(a.min.min(b.min), max)
     }
 
     /// The interval of sums; saturates.
@@ -89,10 +146,12 @@ impl Dim {
         reason = "`+` would not say that it saturates"
     )]
     pub fn add(self, other: Dim) -> Dim {
-        Dim {
-            min: self.min.saturating_add(other.min),
-            max: self.max.zip(other.max).map(|(a, b)| a.saturating_add(b)),
+        if let Some((a, b)) = self.extents(other) {
+            return a.sum(b).into();
         }
+        let (a, b) = (self.pinned(), other.pinned());
+        let max = a.max.zip(b.max).map(|(a, b)| a.saturating_add(b));
+        Dim::between(a.min.saturating_add(b.min), max)
     }
 
     /// The interval of products; saturates.
@@ -101,39 +160,93 @@ impl Dim {
         reason = "`*` would not say that it saturates"
     )]
     pub fn mul(self, other: Dim) -> Dim {
+        if let Some((a, b)) = self.extents(other) {
+            return a.product(b).into();
+        }
+        let (a, b) = (self.pinned(), other.pinned());
         let zero = Some(0);
-        let max = if self.max == zero || other.max == zero {
+        let max = if a.max == zero || b.max == zero {
             zero
         } else {
-            self.max.zip(other.max).map(|(a, b)| a.saturating_mul(b))
+            a.max.zip(b.max).map(|(a, b)| a.saturating_mul(b))
         };
-        Dim {
-            min: self.min.saturating_mul(other.min),
-            max,
-        }
+        Dim::between(a.min.saturating_mul(b.min), max)
     }
 
     /// The result of broadcasting the two against each other (1 stretches), `None` if none fits.
     pub fn broadcast(self, other: Dim) -> Option<Dim> {
-        match (self.get(), other.get()) {
-            (Some(1), _) => Some(other),
-            (_, Some(1)) => Some(self),
-            (Some(n), _) => other.contains_or_one(n).then_some(Dim::fixed(n)),
-            (_, Some(n)) => self.contains_or_one(n).then_some(Dim::fixed(n)),
+        if self.is(1) {
+            return Some(other);
+        }
+        if other.is(1) {
+            return Some(self);
+        }
+        if let Some((a, b)) = self.extents(other) {
+            return a
+                .same(b)
+                .then(|| if a.is_symbolic() { other } else { self });
+        }
+        let (a, b) = (self.pinned(), other.pinned());
+        match (a.get(), b.get()) {
+            (Some(n), _) => b.contains_or_one(n).then_some(Dim::fixed(n)),
+            (_, Some(n)) => a.contains_or_one(n).then_some(Dim::fixed(n)),
             // Two dims that are both larger than 1 must be equal.
-            _ if self.min > 1 && other.min > 1 => self.intersect(other),
-            _ if self.min > 1 => Some(self),
-            _ if other.min > 1 => Some(other),
-            _ => Some(Dim {
-                // Against 1, nothing is left of 0.
-                min: self.min.min(other.min),
-                max: self.max.zip(other.max).map(|(a, b)| a.max(b)),
-            }),
+            _ if a.min > 1 && b.min > 1 => a.intersect(b),
+            _ if a.min > 1 => Some(a),
+            _ if b.min > 1 => Some(b),
+            // Against 1, nothing is left of 0.
+            _ => Some(Dim::between(
+                a.min.min(b.min),
+                a.max.zip(b.max).map(|(a, b)| a.max(b)),
+            )),
         }
     }
 
     fn contains_or_one(self, extent: usize) -> bool {
         self.contains(extent) || self.contains(1)
+    }
+
+    /// Both extents, if both are known and one has symbols.
+    fn extents(self, other: Dim) -> Option<(Extent, Extent)> {
+        let is_symbolic = self.symbolic.is_some() || other.symbolic.is_some();
+        self.extent().zip(other.extent()).filter(|_| is_symbolic)
+    }
+
+    /// Itself as an interval of numbers.
+    fn pinned(self) -> Dim {
+        if let Some(extent) = self.symbolic {
+            extent.pin();
+        }
+        Dim {
+            symbolic: None,
+            ..self
+        }
+    }
+}
+
+impl PartialEq for Dim {
+    fn eq(&self, other: &Dim) -> bool {
+        match self.extents(*other) {
+            Some((a, b)) => a.same(b),
+            None => (self.min(), self.max()) == (other.min(), other.max()),
+        }
+    }
+}
+
+impl Eq for Dim {}
+
+impl Hash for Dim {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.min, self.max).hash(state);
+    }
+}
+
+impl From<Extent> for Dim {
+    fn from(extent: Extent) -> Dim {
+        Dim {
+            symbolic: Some(extent).filter(|extent| extent.is_symbolic()),
+            ..Dim::fixed(extent.example())
+        }
     }
 }
 
@@ -182,16 +295,29 @@ impl PartialShape {
         self.0.as_ref().map(Vec::len)
     }
 
-    /// The shape, if every dim is known.
+    /// The shape in numbers, if every dim is known.
     pub fn to_static(&self) -> Option<Shape> {
-        self.0.as_ref()?.iter().map(|d| d.get()).collect()
+        let shape: Vec<Dim> = self.0.clone()?;
+        let is_known = shape.iter().all(|d| d.is_known());
+        is_known.then(|| shape.iter().filter_map(|d| d.get()).collect())
+    }
+
+    /// The shape, if every dim is known: numbers and formulas.
+    pub fn to_extents(&self) -> Option<Vec<Extent>> {
+        self.0.as_ref()?.iter().map(|d| d.extent()).collect()
+    }
+
+    /// Whether there are dims that have symbols.
+    pub fn is_symbolic(&self) -> bool {
+        let dims = self.0.iter().flatten();
+        dims.into_iter().any(|d| d.symbolic.is_some())
     }
 
     /// Whether every dim is known.
     pub fn is_static(&self) -> bool {
         self.0
             .as_ref()
-            .is_some_and(|dims| dims.iter().all(|d| d.get().is_some()))
+            .is_some_and(|dims| dims.iter().all(|d| d.is_known()))
     }
 
     /// Whether `shape` is one of the shapes that this stands for.
@@ -228,6 +354,19 @@ impl PartialShape {
         }
     }
 
+    /// The shape where the symbol of number `k` is `values[k]`; `None` if a dim then is none.
+    pub fn bound_to(&self, values: &[usize]) -> Option<PartialShape> {
+        let bound = |dim: &Dim| match dim.symbolic {
+            Some(extent) => extent.at(values).map(Dim::fixed),
+            None => Some(*dim),
+        };
+        let Some(dims) = &self.0 else {
+            return Some(PartialShape::DYNAMIC);
+        };
+        let dims: Option<Vec<Dim>> = dims.iter().map(bound).collect();
+        dims.map(PartialShape::ranked)
+    }
+
     /// NumPy's broadcast of the two, `None` if they do not fit.
     pub fn broadcast(&self, other: &PartialShape) -> Option<PartialShape> {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
@@ -241,6 +380,12 @@ impl PartialShape {
         };
         let dims: Option<Vec<Dim>> = (0..rank).map(|i| at(a, i).broadcast(at(b, i))).collect();
         dims.map(PartialShape::ranked)
+    }
+}
+
+impl From<&[Extent]> for PartialShape {
+    fn from(shape: &[Extent]) -> PartialShape {
+        PartialShape(Some(shape.iter().map(|&d| d.into()).collect()))
     }
 }
 
@@ -288,7 +433,7 @@ mod tests {
 
     #[test]
     fn broadcast_stretches_ones_and_keeps_intervals() {
-        let dim = |min, max| Dim { min, max };
+        let dim = Dim::between;
         let (two, one) = (dim(2, Some(5)), dim(1, None));
         assert_eq!(two.broadcast(one), Some(two));
         assert_eq!(two.broadcast(dim(4, None)), Some(dim(4, Some(5))));
@@ -307,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_hull_holds_both() {
-        let a = PartialShape::ranked(vec![Dim::fixed(1), Dim { min: 2, max: None }]);
+        let a = PartialShape::ranked(vec![Dim::fixed(1), Dim::between(2, None)]);
         let b = PartialShape::from(&[4usize, 1][..]);
         assert_eq!(a.hull(&b).to_string(), "[1..4, 1..]");
         assert_eq!(

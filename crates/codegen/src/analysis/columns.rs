@@ -87,8 +87,8 @@ impl<'n> Analysis<'n> {
             open.extend(x.children().map(|child| (child, guards)));
         }
         // The last block overlaps the one before, by as little as can be.
-        let count = even(lane.extent, count, plan.lanes).max(plan.lanes);
-        let fewer = count < lane.extent / 2 && rows.extent >= 8;
+        let count = even(lane.extent.example(), count, plan.lanes).max(plan.lanes);
+        let fewer = count < lane.extent.example() / 2 && rows.extent >= 8;
         // In another order, and all points once more if an index is wrong.
         let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
         let may = fewer && ordered && self.is_injective(stage);
@@ -118,12 +118,12 @@ impl<'n> Analysis<'n> {
         let (row, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
             Kind::Wrap(wrap) if self.varies_with(leaf, [rows.id, lane.id]) => {
                 let far = (k.unsigned_abs() as usize).saturating_mul(size) >= LINE;
-                far.then_some((leaf, wrap.extent, k))
+                far.then_some((leaf, wrap.extent.example(), k))
             }
             _ => None,
         })?;
         // Few points do not come back to what a block has brought into the cache.
-        if rows.extent < extent / 4 {
+        if rows.extent.example() < extent / 4 {
             return None;
         }
         let linear = linear.without(|leaf| leaf.address() == row.address());
@@ -132,14 +132,16 @@ impl<'n> Analysis<'n> {
             _ => false,
         });
         let shape = &self.nest.buf(buffer).shape;
-        let bytes = shape.iter().fold(size, |all, n| all.saturating_mul(*n));
+        let bytes = shape
+            .iter()
+            .fold(size, |all, n| all.saturating_mul(n.example()));
         let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
         let pitch = (step.unsigned_abs() as usize).saturating_mul(size);
         // To pack a word takes about as long as packing saves for an element that is found.
         let word = size.min(4);
         let near = if word < 4 { NEAR } else { CACHED };
         let is_far = extent.saturating_mul(pitch) > near;
-        let finds_many = rows.extent.saturating_mul(4) >= extent.saturating_mul(word);
+        let finds_many = rows.extent.example().saturating_mul(4) >= extent.saturating_mul(word);
         let pays = bytes > LARGE || (is_far && finds_many);
         if !(pays && is_known) || bytes == 0 || ty.is_packed() {
             return Some((fitting * LINE / size, None));
@@ -155,7 +157,7 @@ impl<'n> Analysis<'n> {
             terms: [(row, 0), column],
         };
         let mut columns = (fitting * LINE / size).min(MOST_COLUMNS);
-        while columns * 2 >= lane.extent && columns * size > LEAST_LINES * LINE {
+        while columns * 2 >= lane.extent.example() && columns * size > LEAST_LINES * LINE {
             columns /= 2;
         }
         Some((columns, Some(panel)))

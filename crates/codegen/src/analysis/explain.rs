@@ -20,7 +20,7 @@ impl<'n> Analysis<'n> {
             return Some("writes elements that share bytes");
         }
         let bytes = usize::from(lane_bytes(target.ty));
-        if last.extent.saturating_mul(bytes) < LEAST_BYTES {
+        if last.extent.example().saturating_mul(bytes) < LEAST_BYTES {
             return Some("the innermost axis is short");
         }
         if stage.at.iter().any(Scalar::reads_zero) {

@@ -5,7 +5,7 @@ use super::walk::{Visit, any_under, visit};
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// How a stage runs by vectors.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +197,7 @@ impl<'n> Analysis<'n> {
                 }
                 Kind::Load { buffer, at } if guarded => {
                     let shape = &self.nest.buf(*buffer).shape;
-                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    let inside = |(i, n): (&Scalar, &Extent)| self.ranges.is_index(i, *n);
                     if !at.iter().zip(shape).all(inside) {
                         return false;
                     }

@@ -3,7 +3,7 @@
 use super::linear::Linear;
 use super::state::Analysis;
 use super::walk::any_under;
-use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Stage, row_major};
+use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Stage};
 
 /// Steps taken to take one index apart; what is left then is computed as it stands.
 const MOST_STEPS: usize = 256;
@@ -24,7 +24,7 @@ impl<'n> Analysis<'n> {
             constant: 0,
             panel: None,
         };
-        for (index, stride) in at.iter().zip(row_major(&self.nest.buf(buffer).shape)) {
+        for (index, stride) in at.iter().zip(self.nest.buf(buffer).strides()) {
             let mut open = vec![(index, stride as i64)];
             let mut steps = 0;
             while let Some((x, factor)) = open.pop() {
@@ -83,7 +83,7 @@ impl<'n> Analysis<'n> {
             }
         }
         let distance = read.constant().wrapping_sub(written.constant());
-        let is_far = distance.unsigned_abs() >= axis.extent as u64;
+        let is_far = distance.unsigned_abs() >= axis.extent.example() as u64;
         is_far && moves.iter().all(|(_, sum)| *sum == 0)
     }
 
@@ -93,7 +93,7 @@ impl<'n> Analysis<'n> {
         let digit = |(leaf, k): (&Scalar, i64)| match leaf.kind() {
             Kind::Axis(id) => {
                 let axis = stage.domain.iter().find(|axis| axis.id == *id)?;
-                Some((k.unsigned_abs(), axis.extent as u64, axis.id))
+                Some((k.unsigned_abs(), axis.extent.example() as u64, axis.id))
             }
             _ => None,
         };

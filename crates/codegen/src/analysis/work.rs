@@ -20,13 +20,19 @@ impl<'n> Analysis<'n> {
         let [stage] = self.nest.stages.as_slice() else {
             return false;
         };
-        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
+        let outer = self
+            .parts
+            .axis(stage)
+            .map_or(1, |axis| axis.extent.example());
         (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points)
     }
 
     /// Makes sure that all parts do, if the nest has no other stages.
     pub(crate) fn cut_at(&mut self, stage: &Stage, points: usize) {
-        let outer = self.parts.axis(stage).map_or(1, |axis| axis.extent);
+        let outer = self
+            .parts
+            .axis(stage)
+            .map_or(1, |axis| axis.extent.example());
         if self.nest.stages.len() == 1 && self.parts.extent == outer {
             self.parts.grain = self.parts.grain.next_multiple_of(points);
         }
@@ -37,8 +43,8 @@ impl<'n> Analysis<'n> {
     pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
         let cut = self.cut_axis(stage);
         let points = axes.iter().map(|axis| match Some(axis.id) == cut {
-            true => self.parts.grain.saturating_mul(axis.extent) / self.parts.extent,
-            false => axis.extent,
+            true => self.parts.grain.saturating_mul(axis.extent.example()) / self.parts.extent,
+            false => axis.extent.example(),
         });
         let each = self.work_under(stage, &stage.value);
         points.fold(each, usize::saturating_mul) <= MOST_CALL
@@ -70,7 +76,7 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
             axes, init, body, ..
         } = x.kind()
         {
-            let turns = axes.iter().map(|axis| axis.extent);
+            let turns = axes.iter().map(|axis| axis.extent.example());
             let turns = turns.fold(times, usize::saturating_mul);
             f(x, turns);
             open.extend([(init, times), (body, turns)]);

@@ -117,7 +117,7 @@ impl<'n> Emitter<'n, '_> {
         let offset_of_panel = panel.offset as i64;
         let base = self.builder.ins().iadd_imm_s(self.scratch, offset_of_panel);
         let axis = Axis {
-            extent: panel.extent,
+            extent: panel.extent.into(),
             ..rows
         };
         self.open_loop_by(axis, 1, &[]);

@@ -104,7 +104,7 @@ impl<'n> Emitter<'n, '_> {
                 Some(source) => self.neighbours(source, axis)?,
                 None => None,
             };
-            let extent = (!check.is_known).then_some(check.wrap.extent as i64);
+            let extent = (!check.is_known).then_some(check.wrap.extent.example() as i64);
             let values = match (neighbours, compared) {
                 (None, _) => self.check_each(check, axis, count, &mut signs)?,
                 (Some(from), CompareTime::Ahead) if extent.is_some() => {
@@ -165,7 +165,7 @@ impl<'n> Emitter<'n, '_> {
             if is_known {
                 continue;
             }
-            let last = self.index(wrap.extent as i64 - 1);
+            let last = self.index(wrap.extent.example() as i64 - 1);
             let rest = self.builder.ins().isub(last, index);
             let sign = self.builder.ins().bor(index, rest);
             signs.join(self, sign);

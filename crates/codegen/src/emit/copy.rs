@@ -30,8 +30,14 @@ impl<'n> Emitter<'n, '_> {
         let ty = stage.value.ty();
         // Booleans are made 0 or 1 on their way.
         let has_bytes = !ty.is_packed() && ty != ElementType::Boolean;
-        let to_itself =
-            *buffer == stage.target || self.analysis.nest.buf(*buffer).shape.contains(&0);
+        let to_itself = *buffer == stage.target
+            || self
+                .analysis
+                .nest
+                .buf(*buffer)
+                .shape
+                .iter()
+                .any(|n| *n == 0);
         if stage.mode != Mode::Set || !has_bytes || to_itself {
             return None;
         }
@@ -46,7 +52,7 @@ impl<'n> Emitter<'n, '_> {
                 break;
             }
             outermost -= 1;
-            elements = elements.checked_mul(axis.extent)?;
+            elements = elements.checked_mul(axis.extent.example())?;
         }
         (elements > 1).then_some(CopyStage {
             buffer: *buffer,
@@ -73,7 +79,7 @@ impl<'n> Emitter<'n, '_> {
             // Some of the points of the outermost loop.
             self.bind_to(inner[0], from);
             let count = self.builder.ins().isub(to, from);
-            let each = (copy.elements / inner[0].extent * size) as i64;
+            let each = (copy.elements / inner[0].extent.example() * size) as i64;
             bytes = Bytes::Variable(self.builder.ins().imul_imm_s(count, each));
         }
         let target = self.analysis.linear(stage.target, &stage.at);

@@ -24,7 +24,7 @@ impl Emitter<'_, '_> {
         let Some(cut) = cut.filter(|_| self.analysis.parts.extent > 1) else {
             return self.all_turns(axis);
         };
-        let each = (cut.extent / self.analysis.parts.extent) as i64;
+        let each = (cut.extent.example() / self.analysis.parts.extent) as i64;
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
@@ -50,7 +50,7 @@ impl Emitter<'_, '_> {
             .axis(stage)
             .is_some_and(|cut| cut.id == axis.id)
         {
-            let each = axis.extent / self.analysis.parts.extent;
+            let each = axis.extent.example() / self.analysis.parts.extent;
             self.analysis.parts.grain = self.analysis.parts.grain.max(points.div_ceil(each));
         }
     }
@@ -71,7 +71,7 @@ impl Emitter<'_, '_> {
     }
 
     fn all_turns(&mut self, axis: Axis) -> Bounds {
-        let (from, to) = (self.index(0), self.index(axis.extent as i64));
+        let (from, to) = (self.index(0), self.index(axis.extent.example() as i64));
         Bounds {
             from,
             to,

@@ -21,14 +21,14 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn note_work(&mut self, stage: &'n Stage) {
         self.looks = Looks::default();
         let mut inside = self.analysis.work_under(stage, &stage.value);
-        let whole = stage.domain.iter().map(|axis| axis.extent);
+        let whole = stage.domain.iter().map(|axis| axis.extent.example());
         if whole.fold(inside, usize::saturating_mul) <= EVERY {
             return;
         }
         self.looks.cut = self.analysis.cut_axis(stage);
         for axis in stage.domain.iter().rev() {
             self.looks.points.insert(axis.id, inside);
-            inside = inside.saturating_mul(axis.extent);
+            inside = inside.saturating_mul(axis.extent.example());
         }
         for x in stage.at.iter().chain([&stage.value]) {
             for_each_with_trips(x, &mut |x, _| {
@@ -38,7 +38,7 @@ impl<'n> Emitter<'n, '_> {
                 let mut inside = self.analysis.work_under(stage, body);
                 for axis in axes.iter().rev() {
                     self.looks.points.insert(axis.id, inside);
-                    inside = inside.saturating_mul(axis.extent);
+                    inside = inside.saturating_mul(axis.extent.example());
                 }
             });
         }
@@ -58,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
         };
         let turn = point.saturating_mul(usize::try_from(step).unwrap_or(1));
         let is_cut = self.looks.cut == Some(axis.id);
-        let all = point.saturating_mul(axis.extent);
+        let all = point.saturating_mul(axis.extent.example());
         if is_cut || turn > EVERY || all <= EVERY {
             return;
         }

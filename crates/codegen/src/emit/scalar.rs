@@ -80,6 +80,10 @@ impl<'n> Emitter<'n, '_> {
                 let value = self.constant(bits.0, x.ty());
                 self.set(x, value);
             }
+            Kind::Extent(extent) => {
+                let value = self.index(extent.example() as i64);
+                self.set(x, value);
+            }
             Kind::Axis(id) => match self.axes.get(id) {
                 Some(&Binding { value, plus, .. }) => {
                     let value = match plus {
@@ -162,7 +166,7 @@ impl<'n> Emitter<'n, '_> {
                 let (c, yes, no) = (self.get(c), self.get(yes), self.get(no));
                 self.builder.ins().select(c, yes, no)
             }
-            Kind::Const(_) | Kind::Axis(_) | Kind::Reduce { .. } => return Ok(()),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Reduce { .. } => return Ok(()),
         };
         self.set(x, value);
         Ok(())

@@ -44,7 +44,7 @@ impl<'n> Emitter<'n, '_> {
                 Kind::Load { buffer, at } if *buffer == stage.target => {
                     let shape = &self.analysis.nest.buf(*buffer).shape;
                     let mut dims = at.iter().zip(shape);
-                    if !dims.all(|(i, n)| self.analysis.ranges.of(i).is_index_of(*n)) {
+                    if !dims.all(|(i, n)| self.analysis.ranges.is_index(i, *n)) {
                         return None;
                     }
                     previous.push(x);
@@ -55,7 +55,10 @@ impl<'n> Emitter<'n, '_> {
         let side_by_side = scan.is_apart && seen.len() <= MOST_SCALARS;
         let (outermost, count) = match outer.last().filter(|_| side_by_side) {
             // A power of two.
-            Some(rows) => (outer.len() - 1, ROWS.min(1 << rows.extent.ilog2())),
+            Some(rows) => (
+                outer.len() - 1,
+                ROWS.min(1 << rows.extent.example().ilog2()),
+            ),
             None => (outer.len(), 1),
         };
         Some(ScanRows {

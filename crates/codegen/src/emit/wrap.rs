@@ -15,7 +15,7 @@ impl<'n> Emitter<'n, '_> {
             self.set(whole, found);
             return;
         }
-        let extent = wrap.extent as i64;
+        let extent = wrap.extent.example() as i64;
         let index = if wrap.policy.negative && wrap.index.ty().is_signed_integer() {
             let sign = self.builder.ins().sshr_imm_u(found, 63);
             let shift = self.builder.ins().band_imm_s(sign, extent);
@@ -77,7 +77,7 @@ impl<'n> Emitter<'n, '_> {
         let rank = wrap.position.len().min(MAX_RANK);
         for (field, number) in [
             (offset_of!(RawFault, site), wrap.site.0.into()),
-            (offset_of!(RawFault, extent), wrap.extent as i64),
+            (offset_of!(RawFault, extent), wrap.extent.example() as i64),
             (
                 offset_of!(RawFault, unsigned),
                 i64::from(!wrap.index.ty().is_signed_integer()),

@@ -51,7 +51,7 @@ impl<'n> Builder<'_, 'n> {
     ) -> Option<Value> {
         let shape = &self.analysis.nest.buf(buffer).shape;
         let is_own = buffer == self.stage.target && !self.analysis.stays_apart(self.stage, at);
-        if is_own || shape.contains(&0) {
+        if is_own || shape.iter().any(|n| *n == 0) {
             return None;
         }
         // The side of a select that is not taken is read too.

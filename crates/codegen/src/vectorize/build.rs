@@ -174,8 +174,8 @@ impl<'b, 'n> Builder<'b, 'n> {
     pub(super) fn stage(&mut self, outer: &[Axis], lane: Axis, cut: Option<AxisId>) -> Option<()> {
         self.cut = cut;
         for axis in outer {
-            match axis.extent {
-                1 => drop(self.fixed.insert(axis.id, 0)),
+            match axis.extent.number() {
+                Some(1) => drop(self.fixed.insert(axis.id, 0)),
                 _ => self.open(*axis)?,
             }
         }
@@ -201,7 +201,7 @@ impl<'b, 'n> Builder<'b, 'n> {
 
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
         let step = i32::try_from(self.lanes * self.parts).ok()?;
-        let extent = i32::try_from(lane.extent).ok()?;
+        let extent = i32::try_from(lane.extent.example()).ok()?;
         let trips = match self.cut == Some(lane.id) {
             true => TripCount::LanesUntil {
                 argument: self.points(step.into()),
@@ -236,7 +236,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     pub(super) fn open(&mut self, axis: Axis) -> Option<()> {
         let trips = match self.cut == Some(axis.id) {
             true => TripCount::Argument(self.points(0)),
-            false => TripCount::Fixed(i32::try_from(axis.extent).ok()?),
+            false => TripCount::Fixed(i32::try_from(axis.extent.example()).ok()?),
         };
         self.push(axis, trips);
         Some(())
@@ -252,7 +252,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             steps: Vec::new(),
             moves: Vec::new(),
             trips: Some(trips),
-            length: axis.extent,
+            length: axis.extent.example(),
         });
         self.at = self.blocks.len() - 1;
     }
@@ -461,7 +461,7 @@ impl<'b, 'n> Builder<'b, 'n> {
                 Some(self.bitcast(a, from, x.ty()))
             }
             Kind::Reduce { .. } => self.fold(x),
-            Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => None,
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Wrap(_) => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
+use vinelift_tensor::Extent;
 
 /// Values of at least this many scalars are chains, of which each operation waits for the one before.
 const LONG: usize = 16;
@@ -41,7 +42,7 @@ impl<'n> Analysis<'n> {
             return Some(ready);
         }
         let mut bytes = target.bytes();
-        while bytes / widest > lane.extent {
+        while bytes / widest > lane.extent.example() {
             bytes /= 2;
         }
         if bytes < 16 || bytes / widest < 2 {
@@ -61,9 +62,9 @@ impl<'n> Analysis<'n> {
             counts.extend(whole.filter(|parts| !counts.contains(parts)));
             for parts in counts {
                 // The last turn overlaps the one before: too much must not be done twice.
-                let turns = |lanes: usize| lane.extent.div_ceil(lanes);
+                let turns = |lanes: usize| lane.extent.example().div_ceil(lanes);
                 let done = turns(lanes * parts) * parts;
-                if lanes * parts > lane.extent || done * 8 > turns(lanes) * 9 {
+                if lanes * parts > lane.extent.example() || done * 8 > turns(lanes) * 9 {
                     continue;
                 }
                 for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
@@ -107,7 +108,7 @@ impl<'n> Analysis<'n> {
             turns => turns.clamp(1, 2),
         };
         let block = Axis {
-            extent: count,
+            extent: count.into(),
             ..lane
         };
         if lanes < 2 || lanes > count || !self.may_be_call(stage, &[rows, block]) {
@@ -157,8 +158,8 @@ impl<'n> Analysis<'n> {
         let may_be_few = target.has_masks();
         let mut bytes = target.bytes();
         while match may_be_few {
-            true => bytes > 32 && bytes / 2 / widest >= lane.extent,
-            false => bytes / widest > lane.extent,
+            true => bytes > 32 && bytes / 2 / widest >= lane.extent.example(),
+            false => bytes / widest > lane.extent.example(),
         } {
             bytes /= 2;
         }
@@ -169,7 +170,7 @@ impl<'n> Analysis<'n> {
         for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
             let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
             builder.jam = Some(Jam::of(&builder, rows, most)?);
-            builder.few = Some(lane.extent).filter(|few| *few < lanes);
+            builder.few = Some(lane.extent.example()).filter(|few| *few < lanes);
             let cut = cut.filter(|_| outer == 0);
             let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);
             let ready = built.and_then(|()| builder.ready(outer, bytes));
@@ -252,7 +253,7 @@ impl<'n> Analysis<'n> {
             match x.kind() {
                 Kind::Load { buffer, at } => {
                     let shape = &self.nest.buf(*buffer).shape;
-                    let inside = |(i, n): (&Scalar, &usize)| self.ranges.of(i).is_index_of(*n);
+                    let inside = |(i, n): (&Scalar, &Extent)| self.ranges.is_index(i, *n);
                     let harmless = !at.iter().any(|i| self.facts.has_effect(i));
                     if harmless && at.iter().zip(shape).all(inside) {
                         certain.insert(x.address());

@@ -62,7 +62,7 @@ impl<'n> Analysis<'n> {
         let rows = rows.filter(|_| Effects::of_stage(stage).may_repeat());
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
         if let Some(rows) = rows {
-            let count = even(rows.extent, MOST_ROWS, LEAST_ROWS);
+            let count = even(rows.extent.example(), MOST_ROWS, LEAST_ROWS);
             let collected =
                 self.try_collected(stage, axes, &loads, *lane, Some((*rows, count)), &certain);
             if collected.is_some() {
@@ -86,7 +86,7 @@ impl<'n> Analysis<'n> {
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
         // Such steps lead to the same few places in the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
-        CACHED_LINES.contains(&lane.extent) && step.is_some_and(|step| !collides(step))
+        CACHED_LINES.contains(&lane.extent.example()) && step.is_some_and(|step| !collides(step))
     }
 
     fn try_collected(
@@ -105,7 +105,7 @@ impl<'n> Analysis<'n> {
         let each: usize = loads.iter().map(|x| usize::from(lane_bytes(x.ty()))).sum();
         let count = rows.map_or(1, |(_, count)| count);
         let most = MOST_POINTS.min(MOST_BYTES / (each * count));
-        let length = even(lane.extent, most, LEAST_POINTS);
+        let length = even(lane.extent.example(), most, LEAST_POINTS);
         for bytes in [target.bytes(), 32, 16] {
             let lanes = bytes / widest;
             if lanes < 2 || lanes > length || bytes > target.bytes() {
@@ -115,7 +115,10 @@ impl<'n> Analysis<'n> {
             builder.collected = loads.to_vec();
             builder.blocked = rows.iter().map(|(axis, _)| axis.id).collect();
             builder.blocked.push(lane.id);
-            let of = |axis: Axis, extent| Axis { extent, ..axis };
+            let of = |axis: Axis, extent: usize| Axis {
+                extent: extent.into(),
+                ..axis
+            };
             let outer: Vec<Axis> = rows.iter().map(|(axis, n)| of(*axis, *n)).collect();
             let built = builder.stage(&outer, of(lane, length), None);
             let ready = built.and_then(|()| builder.ready(axes.len() - 1 - outer.len(), bytes));

@@ -75,7 +75,7 @@ impl<'n> Builder<'_, 'n> {
         let index_bytes = lane_bytes(index.ty());
         let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
         let registers = [self.lanes, self.parts];
-        let holds = { self.target }.holds_table(registers, extent, width, index_bytes);
+        let holds = { self.target }.holds_table(registers, extent.example(), width, index_bytes);
         let keeps = is_row && holds;
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
@@ -87,7 +87,7 @@ impl<'n> Builder<'_, 'n> {
         self.how = note(self.analysis.never_faults(wrap), permutes);
         if permutes {
             let before = self.go_to(row_depth);
-            let extent = u32::try_from(extent).ok()?;
+            let extent = u32::try_from(extent.number()?).ok()?;
             let table = self.apply(Op::LoadTable { access, extent }, ty, &[]);
             self.go_to(before);
             return Some(self.apply(Op::TableLookup { index_bytes }, ty, &[table]));
@@ -118,7 +118,7 @@ impl<'n> Builder<'_, 'n> {
         };
         let index = wrap.narrow();
         let is_only = wraps.next().is_none();
-        let fits = (wrap.extent as u64) < 1 << (index.ty().bits() - 1);
+        let fits = (wrap.extent.example() as u64) < 1 << (index.ty().bits() - 1);
         // The exact way, which is left to the kernel, reads zeros.
         let skips = |i: &Scalar| i.reads_zero() && i.address() != leaf.address();
         let is_plain = is_only && matches!(index.ty(), I32 | I64) && fits && !at.iter().any(skips);
@@ -172,12 +172,12 @@ impl<'n> Builder<'_, 'n> {
         }
         let check = IndexCheck {
             access,
-            extent: wrap.extent as u64,
+            extent: wrap.extent.example() as u64,
             compared: match is_known {
                 true => Compared::Never,
                 // Look-ups stay in the table whatever an index is.
                 false if permutes => Compared::ByVectors,
-                false => Compared::WhenUsed(i32::try_from(wrap.extent).ok()?),
+                false => Compared::WhenUsed(i32::try_from(wrap.extent.example()).ok()?),
             },
             negative: wrap.policy.negative,
         };

@@ -34,7 +34,7 @@ impl<'n> Builder<'_, 'n> {
             return Some(start);
         }
         let ty = x.ty();
-        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
         if self.is_unrolled(points, body) {
             return self.fold_unrolled(*op, ty, axes, start, body);
         }
@@ -49,8 +49,8 @@ impl<'n> Builder<'_, 'n> {
         let sum = self.apply(Op::Variable, ty, &[start]);
         let depth = self.blocks.len();
         for axis in axes {
-            match axis.extent {
-                1 => drop(self.fixed.insert(axis.id, 0)),
+            match axis.extent.number() {
+                Some(1) => drop(self.fixed.insert(axis.id, 0)),
                 _ => self.open(*axis)?,
             }
         }
@@ -90,7 +90,7 @@ impl<'n> Builder<'_, 'n> {
         start: Value,
         body: &'n Scalar,
     ) -> Option<Value> {
-        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
         let mut sum = start;
         for point in 0..points {
             sum = self.fold_point(op, ty, axes, point, sum, body)?;
@@ -113,8 +113,9 @@ impl<'n> Builder<'_, 'n> {
     ) -> Option<Value> {
         let mut rest = point;
         for axis in axes.iter().rev() {
-            self.fixed.insert(axis.id, (rest % axis.extent) as i64);
-            rest /= axis.extent;
+            self.fixed
+                .insert(axis.id, (rest % axis.extent.example()) as i64);
+            rest /= axis.extent.example();
         }
         let mark = self.order.len();
         let sum = match body.as_term() {

@@ -28,7 +28,7 @@ impl<'n> Jam<'n> {
             return None;
         };
         init.as_const()?;
-        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
         if points == 0 || !builder.is_unrolled(points, body) {
             return None;
         }
@@ -36,14 +36,17 @@ impl<'n> Jam<'n> {
         let each = match (most / 2 + 1..=most).rev().find(divides) {
             Some(each) => each,
             // Turns that are about as long, and what is left.
-            None => rows.extent.div_ceil(rows.extent.div_ceil(most)),
+            None => rows
+                .extent
+                .example()
+                .div_ceil(rows.extent.example().div_ceil(most)),
         };
         if each < 2 {
             return None;
         }
         Some(Jam {
             axis: rows.id,
-            extent: rows.extent,
+            extent: rows.extent.example(),
             each,
             block: 0,
             rows: 0..each,
@@ -92,10 +95,14 @@ fn behind<'n>(
         let mut inner = 1;
         for axis in axes.iter().rev() {
             let each = along(axis.id);
-            if step > 0 && each > 0 && step % each == 0 && step / each < axis.extent as i64 {
+            if step > 0
+                && each > 0
+                && step % each == 0
+                && step / each < axis.extent.example() as i64
+            {
                 return Some((step / each) as usize * inner);
             }
-            inner *= axis.extent;
+            inner *= axis.extent.example();
         }
     }
     None
@@ -109,7 +116,10 @@ impl<'n> Builder<'_, 'n> {
         jam.block = block;
         let (axis, extent, each) = (jam.axis, jam.extent, jam.each);
         let trips = TripCount::Fixed(i32::try_from(extent / each).ok()?);
-        let rows = Axis { id: axis, extent };
+        let rows = Axis {
+            id: axis,
+            extent: extent.into(),
+        };
         self.push(rows, trips);
         self.open_lanes(lane)?;
         self.all_rows()?;
@@ -169,7 +179,7 @@ impl<'n> Builder<'_, 'n> {
             .jam
             .as_ref()
             .map(|jam| (jam.rows.clone(), jam.behind))?;
-        let points: usize = axes.iter().map(|axis| axis.extent).product();
+        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
         let mut sums = vec![start; rows.len()];
         let depth = self.blocks.len() - 1;
         if self.depth(fold) != depth {

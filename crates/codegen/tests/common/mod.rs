@@ -142,7 +142,7 @@ fn contents(nest: &Nest, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     nest.buffers
         .iter()
         .map(|b| {
-            let count = element_count(&b.shape).unwrap();
+            let count = element_count(&b.example()).unwrap();
             let zeros = vec![0; b.ty.byte_len(count).unwrap()];
             match b.role {
                 Role::Input => {

@@ -1,13 +1,15 @@
 //! Bounds of values that shapes are computed from, so that dims that are not known are at least bounded.
 //!
-//! They sharpen what is inferred before a run. In a run every shape is exact, and none is looked at.
+//! They sharpen what is inferred before a run. In a run every shape is exact, and none is looked at, unless extents
+//! have symbols: then the elements of tensors that shapes are computed from are formulas, which are kept here too.
 
 use super::walk::{Mark, Mode, Walk};
+use crate::error::Problem;
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;
-use vinelift_nest::{BufferId, ValueRange, value_ranges};
-use vinelift_ops::{Infer, Op};
-use vinelift_tensor::{Tensor, element_count};
+use vinelift_nest::{BufferId, Role, Stage, ValueRange, build, row_major, value_ranges};
+use vinelift_ops::{Infer, Op, formula};
+use vinelift_tensor::{ElementType, Formula, Tensor, element_count, numbers, symbols};
 
 /// The most elements of a tensor whose bounds are kept.
 const LIMIT: usize = 256;
@@ -15,7 +17,7 @@ const LIMIT: usize = 256;
 impl Walk<'_> {
     /// Keeps what the operator knows from the types of its inputs.
     pub(super) fn bounds_of_types(&mut self, op: &dyn Op, cx: &Infer<'_>, outputs: &[TensorId]) {
-        if matches!(self.mode, Mode::Run { .. }) {
+        if matches!(self.mode, Mode::Run { .. }) && !self.is_symbolic {
             return;
         }
         if let (Some(bounds), [output]) = (op.bounds(cx), outputs)
@@ -33,12 +35,14 @@ impl Walk<'_> {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) {
-        let is_run = matches!(self.mode, Mode::Run { .. });
+        let is_run = matches!(self.mode, Mode::Run { .. }) && !self.is_symbolic;
         if is_run || !inputs.iter().any(|t| self.bounds.contains_key(t)) {
             return;
         }
         let small = |b: &BufferId| {
-            element_count(&self.nest.buf(*b).shape).is_some_and(|count| count <= LIMIT)
+            let shape = vinelift_tensor::numbers(&self.nest.buf(*b).shape);
+            let count = shape.and_then(|shape| element_count(&shape));
+            count.is_some_and(|count| count <= LIMIT)
         };
         let targets: Vec<(TensorId, BufferId)> = outputs
             .iter()
@@ -69,6 +73,88 @@ impl Walk<'_> {
                 self.bounds.insert(tensor, bounds);
             }
         }
+    }
+}
+
+impl Walk<'_> {
+    /// Whether the stages since `before` or what they compute for `outputs` has symbols.
+    pub(super) fn has_symbols(&self, before: &Mark, outputs: &[TensorId]) -> bool {
+        let is_symbolic = |t: &TensorId| self.types.get(*t).is_none_or(|t| t.shape.is_symbolic());
+        self.nest.stages[before.stages..]
+            .iter()
+            .any(Stage::is_symbolic)
+            || outputs.iter().any(is_symbolic)
+    }
+
+    /// The elements of a tensor, if they are known exactly and some have symbols.
+    pub(super) fn formulas(&self, tensor: TensorId) -> Option<Vec<Formula>> {
+        self.examples.get(&tensor)?;
+        let bounds = self.bounds.get(&tensor)?;
+        bounds.iter().map(|b| b.formula()).collect()
+    }
+
+    /// Has `outputs` be what is known of their elements, if all are known exactly: constants, or formulas with their
+    /// values at the example.
+    pub(super) fn keep_formulas(&mut self, outputs: &[TensorId]) -> Result<bool, Problem> {
+        let mut found = Vec::with_capacity(outputs.len());
+        for tensor in outputs {
+            let bounds = self.bounds.get(tensor);
+            let exact = bounds.map(|b| b.iter().map(|b| b.formula()).collect());
+            let (Some(Some(formulas)), Some(ty)) = (exact, self.types.get(*tensor)) else {
+                return Ok(false);
+            };
+            let formulas: Vec<Formula> = formulas;
+            let values = formulas.iter().map(symbols::example);
+            let Some(values) = values.collect::<Option<Vec<i64>>>() else {
+                return Ok(false);
+            };
+            let Some(shape) = ty.shape.to_extents().and_then(|s| numbers(&s)) else {
+                return Ok(false);
+            };
+            let example = match ty.element {
+                ElementType::I64 => Tensor::from_slice(&shape, &values)?,
+                ElementType::I32 => {
+                    let narrow = values.iter().map(|v| i32::try_from(*v).ok());
+                    match narrow.collect::<Option<Vec<i32>>>() {
+                        Some(values) => Tensor::from_slice(&shape, &values)?,
+                        None => return Ok(false),
+                    }
+                }
+                _ => return Ok(false),
+            };
+            let is_constant = formulas.iter().all(|f| f.as_number().is_some());
+            found.push((*tensor, example, is_constant));
+        }
+        for (tensor, example, is_constant) in found {
+            let known = match is_constant {
+                true => &mut self.values,
+                false => &mut self.examples,
+            };
+            known.insert(tensor, example);
+            self.available.insert(tensor);
+        }
+        Ok(!outputs.is_empty())
+    }
+
+    /// A buffer that a stage of its own fills with formulas.
+    pub(super) fn formula_buffer(&mut self, tensor: TensorId, formulas: &[Formula]) -> BufferId {
+        let label = self.model.node(tensor.node).label();
+        let layer = self.nest.layer(&label.name, &label.op);
+        let target = self.new_buffer(tensor, Role::Temporary);
+        let ty = self.nest.buf(target).ty;
+        let shape = vinelift_tensor::example(&self.nest.buf(target).shape);
+        let strides = row_major(&shape);
+        self.nest.define(vec![layer], target, |_, at| {
+            let places = at.iter().zip(&strides);
+            let place = places.fold(build::index(0), |sum, (i, k)| sum + i * (*k as i64));
+            let last = formulas.last().map_or(build::index(0), formula);
+            let others = formulas.iter().enumerate().rev().skip(1);
+            let chosen = others.fold(last, |rest, (k, element)| {
+                build::select(place.eq(build::index(k as i64)), formula(element), rest)
+            });
+            chosen.cast(ty)
+        });
+        target
     }
 }
 

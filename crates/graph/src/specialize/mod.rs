@@ -22,7 +22,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
-use vinelift_tensor::{Shape, Tensor};
+use vinelift_tensor::{Extent, Tensor};
 use walk::{Mode, Walk};
 
 /// Types of tensors.
@@ -46,8 +46,8 @@ impl Types {
     }
 
     /// The static shape of a tensor, if known.
-    pub fn shape(&self, tensor: TensorId) -> Option<Shape> {
-        self.get(tensor)?.shape.to_static()
+    pub fn shape(&self, tensor: TensorId) -> Option<Vec<Extent>> {
+        self.get(tensor)?.shape.to_extents()
     }
 }
 
@@ -88,6 +88,36 @@ pub struct Segment {
     pub calls: Vec<NodeIndex>,
     /// The types of all tensors that have one by now.
     pub types: Types,
+}
+
+impl Segment {
+    /// Whether it computes tensors of the same types as another, and goes on in the same way.
+    pub fn agrees_with(&self, other: &Segment) -> bool {
+        let types = |segment: &Segment| -> Option<Vec<(TensorId, TensorType)>> {
+            let outputs = segment.outputs.iter();
+            outputs
+                .map(|(_, t)| Some((*t, segment.types.get(*t)?.clone())))
+                .collect()
+        };
+        types(self) == types(other) && self.calls == other.calls && self.wanted == other.wanted
+    }
+
+    /// The segment where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    pub fn bound_to(&self, values: &[usize]) -> Option<Segment> {
+        let bound = |(tensor, ty): (&TensorId, &TensorType)| {
+            let shape = ty.shape.bound_to(values)?;
+            Some((*tensor, TensorType::new(ty.element, shape)))
+        };
+        let types = self.types.types.iter().map(bound);
+        Some(Segment {
+            nest: self.nest.bound_to(values)?,
+            types: Types {
+                types: types.collect::<Option<_>>()?,
+                ..Types::default()
+            },
+            ..self.clone()
+        })
+    }
 }
 
 /// The types of all tensors, as far as the declared shapes of the parameters determine them.
@@ -159,8 +189,10 @@ pub(crate) fn infer_body(
 /// The types and values that a model is specialised to.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// The shapes of the parameters.
-    pub shapes: &'a [Shape],
+    /// The shapes of the parameters: those that have symbols must be those of `symbols`.
+    pub shapes: &'a [Vec<Extent>],
+    /// Whether extents have symbols, in these or in what is known.
+    pub is_symbolic: bool,
     /// The results of earlier segments.
     pub known: &'a Known,
     /// The results of [`infer`] for the model: constants that it has folded are not folded again.
@@ -174,6 +206,9 @@ pub struct Given<'a> {
 }
 
 /// Lowers what can be lowered with what is given. `strings` numbers the texts of constants.
+///
+/// If there are symbols, what is decided about them is written down by the recorder that this runs in
+/// ([`Symbols::record`](vinelift_tensor::symbols::Symbols::record)).
 pub fn specialize(
     model: &Model,
     given: Given<'_>,
@@ -192,6 +227,7 @@ pub fn specialize(
     // Folded constants depend on no parameter, but on the rule for indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
+    walk.is_symbolic = given.is_symbolic;
     let live = live(model, given.known);
     walk.over(model.order.iter().filter(|n| live.contains(n)))?;
     walk.finish(&live)

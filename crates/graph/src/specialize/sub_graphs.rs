@@ -154,13 +154,13 @@ impl Repeat {
         let (found, parameters) = self.body_types(body, inputs, budget)?;
         let count = self.iterations(inputs, &found);
         if self.counted
-            && count.min > 0
+            && count.min() > 0
             && number(inputs.values[0]) == Some(-1)
             && self.goes_on(&found) == Some(true)
         {
             return Err(Problem::Graph("it never ends".to_owned()));
         }
-        let never = count.min == 0;
+        let never = count.min() == 0;
         let collect = |collect: &Collect| match collect {
             Collect::Last(result) => {
                 let last = &found.results[*result];
@@ -255,11 +255,8 @@ impl Repeat {
         let most = value(0).and_then(|n| usize::try_from(n).ok());
         match (value(1), self.goes_on(body), most) {
             (Some(_), Some(true), Some(n)) => Dim::fixed(n),
-            (Some(_), _, most) => Dim {
-                min: usize::from(most != Some(0)),
-                max: most,
-            },
-            _ => Dim { min: 0, max: most },
+            (Some(_), _, most) => Dim::between(usize::from(most != Some(0)), most),
+            _ => Dim::between(0, most),
         }
     }
 

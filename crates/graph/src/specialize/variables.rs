@@ -46,7 +46,7 @@ impl Walk<'_> {
         let ty = match (&variable.declared, found) {
             (Some(declared), None) if is_run => {
                 let dims = declared.shape.dims().unwrap_or_default().iter();
-                let shape: Vec<usize> = dims.map(|d| d.get().unwrap_or(d.min)).collect();
+                let shape: Vec<usize> = dims.map(|d| d.get().unwrap_or(d.min())).collect();
                 TensorType::new(declared.element, PartialShape::from(shape.as_slice()))
             }
             (Some(declared), _) if !is_run => declared.clone(),

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use vinelift_nest::{BufferId, LayerId, MAX_RANK, Nest, Role, ValueRange};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
-use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count};
+use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count, symbols};
 
 /// The purpose of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,16 @@ pub(super) struct Walk<'a> {
     pub(super) strings: &'a mut Strings,
     pub(super) types: Types,
     pub(super) budget: &'a Budget<'a>,
+    /// Whether extents have symbols.
+    pub(super) is_symbolic: bool,
     /// The results of an earlier walk over the same model, whose values need not be found again.
     pub(super) inferred: Option<&'a Types>,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
     /// The ranges of the elements of small tensors that are not constant.
     pub(super) bounds: FxHashMap<TensorId, Vec<ValueRange>>,
+    /// The values at the example of those whose elements are known exactly, but have symbols.
+    pub(super) examples: FxHashMap<TensorId, Tensor>,
     /// Tensors whose contents can be had when the nest runs.
     pub(super) available: FxHashSet<TensorId>,
     pub(super) nest: Nest,
@@ -70,9 +74,11 @@ impl<'a> Walk<'a> {
                 ..Types::default()
             },
             budget,
+            is_symbolic: false,
             inferred: None,
             values: known.values.clone(),
             bounds: FxHashMap::default(),
+            examples: FxHashMap::default(),
             available: known.computed.keys().copied().collect(),
             nest: Nest::new(),
             buffers: FxHashMap::default(),
@@ -103,6 +109,9 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn node(&mut self, node: NodeIndex) {
+        if self.is_symbolic {
+            symbols::at(node.index());
+        }
         let done = match &self.model.node(node).kind {
             NodeKind::Parameter(_) => self.parameter(node),
             NodeKind::Constant(tensor) => self.constant(node, tensor),
@@ -172,16 +181,20 @@ impl<'a> Walk<'a> {
         if self.is_folded(&outputs) {
             return Ok(());
         }
-        let values: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
+        let constants: Vec<Option<&Tensor>> = values.iter().map(Option::as_ref).collect();
         let bounds: Vec<Option<Vec<ValueRange>>> =
             inputs.iter().map(|t| self.bounds.get(t).cloned()).collect();
+        let examples = inputs.iter().map(|t| self.examples.get(t).cloned());
+        let examples: Vec<Option<Tensor>> = examples.collect();
+        let known = constants.iter().zip(&examples);
+        let values: Vec<Option<&Tensor>> = known.map(|(c, e)| c.or(e.as_ref())).collect();
         let cx = Infer::new(def, &types, &values)?.with_bounds(&bounds);
         let results = op.infer(&cx)?;
         self.declare(&outputs, &results)?;
         let op = match op {
             Instance::Lowered(op) => op,
             Instance::Native(op) => {
-                self.native(node, def, &**op, &values, &results);
+                self.native(node, def, &**op, &constants, &results);
                 return Ok(());
             }
         };
@@ -193,7 +206,7 @@ impl<'a> Walk<'a> {
         if !is_ready || !results.iter().all(|t| t.shape.is_static()) {
             return Ok(());
         }
-        self.lower(node, def, op, &inputs, &outputs, &values)
+        self.lower(node, def, op, &inputs, &outputs, (&values, &bounds))
     }
 
     /// Takes the values of all `outputs` that were found before, if they were.
@@ -269,7 +282,7 @@ impl<'a> Walk<'a> {
         op: &Arc<dyn Op>,
         inputs: &[TensorId],
         outputs: &[TensorId],
-        values: &[Option<&Tensor>],
+        (values, bounds): (&[Option<&Tensor>], &[Option<Vec<ValueRange>>]),
     ) -> Result<(), Problem> {
         let before = Mark {
             buffers: self.nest.buffers.len(),
@@ -286,28 +299,29 @@ impl<'a> Walk<'a> {
             .iter()
             .map(|t| self.new_buffer(*t, Role::Temporary))
             .collect();
-        op.lower(&mut Lower::new(
-            &mut self.nest,
-            def,
-            layer,
-            sources,
-            targets,
-            values,
-            match self.mode {
-                Mode::Run { policy, .. } => policy,
-                _ => IndexPolicy::Spec,
-            },
-        ));
+        let policy = match self.mode {
+            Mode::Run { policy, .. } => policy,
+            _ => IndexPolicy::Spec,
+        };
+        let nest = &mut self.nest;
+        let lower = Lower::new(nest, def, layer, sources, targets, values, policy);
+        op.lower(&mut lower.with_bounds(bounds));
         let read = self.nest.read_in(before.stages..self.nest.stages.len());
         self.inline_scalars(&before, &read);
 
         let own = |b: &BufferId| b.0 as usize >= before.buffers && !self.is_input(*b);
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
-        if read.iter().all(|b| own(b) || constant(b)) && self.fold(node, &before, outputs)? {
+        let has_symbols = self.is_symbolic && self.has_symbols(&before, outputs);
+        let is_constant = !has_symbols && read.iter().all(|b| own(b) || constant(b));
+        if is_constant && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());
         }
         self.bounds_of_stages(&before, inputs, outputs);
+        if self.is_symbolic && self.keep_formulas(outputs)? {
+            self.undo(&before);
+            return Ok(());
+        }
         if inputs.iter().all(|t| self.available.contains(t)) {
             self.available.extend(outputs);
         } else {
@@ -345,6 +359,9 @@ impl<'a> Walk<'a> {
         if let Some(&known) = self.buffers.get(&tensor) {
             return Ok(known);
         }
+        if let Some(formulas) = self.formulas(tensor) {
+            return Ok(self.formula_buffer(tensor, &formulas));
+        }
         let buffer = self.new_buffer(tensor, Role::Input);
         let source = if let Some(value) = self.values.get(&tensor) {
             Source::Constant(self.strings.encode(value)?)
@@ -366,7 +383,7 @@ impl<'a> Walk<'a> {
         // Every tensor that gets here has a static type.
         let ty = self.types.get(tensor);
         let (element, shape) = ty.map_or((ElementType::U8, None), |t| {
-            (t.element, t.shape.to_static())
+            (t.element, t.shape.to_extents())
         });
         let buffer = self
             .nest
@@ -426,7 +443,8 @@ fn check(ty: &TensorType) -> Result<(), Problem> {
         let text = format!("its output has rank {rank}, more than {MAX_RANK}");
         return Err(Problem::Graph(text));
     }
-    if let Some(shape) = ty.shape.to_static() {
+    if let Some(shape) = ty.shape.to_extents() {
+        let shape = vinelift_tensor::example(&shape);
         let bytes = element_count(&shape).and_then(|n| ty.element.byte_len(n));
         let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok());
         bytes.ok_or_else(|| Problem::Graph(format!("its output {ty} is too large")))?;

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::tile::Engine;
 
 /// The instruction set a kernel uses. All give the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Isa {
     /// Arrays and `mul_add`, for any machine; the compiler makes vectors of them where the target
     /// has a fused multiply-add.

@@ -58,7 +58,7 @@ impl Nest {
     pub fn points_in(&self, range: Range<usize>) -> usize {
         let points = |axes: &[Axis]| {
             axes.iter()
-                .map(|a| a.extent)
+                .map(|a| a.extent.example())
                 .fold(1usize, usize::saturating_mul)
         };
         let stages = self.stages[range].iter().map(|stage| {

@@ -6,6 +6,7 @@ mod contraction;
 mod cost;
 mod effects;
 mod footprint;
+mod formula_bounds;
 mod interval;
 mod kernel_ranges;
 mod linear;

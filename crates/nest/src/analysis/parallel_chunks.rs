@@ -150,7 +150,7 @@ fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
     if nest.stages.iter().any(|stage| stage.target != first.target) {
         return None;
     }
-    let extent = *nest.buf(first.target).shape.get(dim?)?;
+    let extent = nest.buf(first.target).shape.get(dim?)?.example();
     let parts = ParallelChunks {
         extent,
         grain: LEAST_COLUMNS,
@@ -175,10 +175,10 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
         .iter()
         .map(|s| s.outermost())
         .collect::<Option<_>>()?;
-    let extent = outer.iter().map(|axis| axis.extent).min()?;
+    let extent = outer.iter().map(|axis| axis.extent.example()).min()?;
     let mut grain = 1;
     for (stage, axis) in stages.iter().zip(&outer) {
-        let turns = axis.extent / extent;
+        let turns = axis.extent.example() / extent;
         if !axis.extent.is_multiple_of(extent) {
             return None;
         }
@@ -333,7 +333,7 @@ mod tests {
             nest.define(vec![], t, |n, at| {
                 n.load(x, vec![at[0].min(index(63)), at[1].clone()])
             });
-            nest.stages[0].domain[0].extent = 64;
+            nest.stages[0].domain[0].extent = 64.into();
             nest.define(vec![], y, |n, at| {
                 n.load(t, vec![&at[0] + by, at[1].clone()])
             });

@@ -1,17 +1,22 @@
 //! Interval arithmetic: the values that an index can take.
 
+use crate::analysis::formula_bounds::Bounds;
 use crate::analysis::interval::binary;
 use crate::analysis::{Interval, Linear};
 use crate::ir::{Axis, AxisId, Binary, Kind, Scalar, Stage, Unary, visit_folds};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// The facts that hold where an expression stands: the extents of the axes in scope, and what the
 /// conditions of the selects around it imply.
 #[derive(Default)]
 pub struct Ranges {
-    axes: FxHashMap<AxisId, usize>,
+    pub(super) axes: FxHashMap<AxisId, Extent>,
+    /// Whether an axis in scope has an extent with symbols.
+    pub(super) has_symbols: bool,
     facts: Vec<(Scalar, Interval)>,
+    /// Facts that are formulas: none where no axis has symbols.
+    pub(super) formula_facts: Vec<(Scalar, Bounds)>,
     /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
     memo: Vec<FxHashMap<usize, (Scalar, Interval)>>,
     budget: usize,
@@ -42,6 +47,7 @@ impl Ranges {
 
     /// Puts axes into scope. Ids are unique, so nothing needs to be taken out again.
     pub fn bind(&mut self, axes: &[Axis]) {
+        self.has_symbols |= axes.iter().any(|a| a.extent.is_symbolic());
         self.axes.extend(axes.iter().map(|a| (a.id, a.extent)));
     }
 
@@ -53,9 +59,9 @@ impl Ranges {
         holds: bool,
         inner: impl FnOnce(&mut Ranges, bool) -> T,
     ) -> T {
-        let known = self.facts.len();
+        let (known, formulas) = (self.facts.len(), self.formula_facts.len());
         self.learn(condition, holds);
-        let learnt = self.facts.len() > known;
+        let learnt = self.facts.len() > known || self.formula_facts.len() > formulas;
         if learnt {
             self.memo.push(FxHashMap::default());
         }
@@ -63,6 +69,7 @@ impl Ranges {
         if learnt {
             self.memo.pop();
             self.facts.truncate(known);
+            self.formula_facts.truncate(formulas);
         }
         result
     }
@@ -70,10 +77,12 @@ impl Ranges {
     /// Evaluates `inner` knowing of no condition.
     pub fn unconditionally<T>(&mut self, inner: impl FnOnce(&mut Ranges) -> T) -> T {
         let facts = std::mem::take(&mut self.facts);
+        let formulas = std::mem::take(&mut self.formula_facts);
         let memo = self.memo.split_off(1);
         let result = inner(self);
         self.memo.extend(memo);
         self.facts = facts;
+        self.formula_facts = formulas;
         result
     }
 
@@ -149,9 +158,13 @@ impl Ranges {
             Kind::Axis(id) => match self.axes.get(id) {
                 Some(&extent) => Interval {
                     low: 0,
-                    high: i64::try_from(extent).unwrap_or(i64::MAX) - 1,
+                    high: i64::try_from(extent.most()).unwrap_or(i64::MAX) - 1,
                 },
                 None => Interval::FULL,
+            },
+            Kind::Extent(extent) => Interval {
+                low: extent.least() as i64,
+                high: extent.most() as i64,
             },
             Kind::Const(c) if x.ty().is_unsigned_integer() && x.ty() != ElementType::U64 => {
                 Interval::exactly(c.0 as i64)
@@ -181,7 +194,7 @@ impl Ranges {
             }
             Kind::Wrap(w) => Interval {
                 low: 0,
-                high: i64::try_from(w.extent).unwrap_or(i64::MAX) - 1,
+                high: i64::try_from(w.extent.most()).unwrap_or(i64::MAX) - 1,
             },
             Kind::Reduce {
                 op: Binary::Add,
@@ -192,7 +205,7 @@ impl Ranges {
                 self.bind(axes);
                 let points = axes
                     .iter()
-                    .map(|a| a.extent as i128)
+                    .map(|a| a.extent.most() as i128)
                     .fold(1i128, i128::saturating_mul);
                 let (init, body) = (self.of(init), self.of(body));
                 let total = Interval::exactly(i64::try_from(points).unwrap_or(i64::MAX))
@@ -248,6 +261,13 @@ impl Ranges {
                 };
                 self.fact(a, fa);
                 self.fact(b, fb);
+                match op {
+                    Lt => self.learn_formulas(a, b, 1),
+                    Le => self.learn_formulas(a, b, 0),
+                    Gt => self.learn_formulas(b, a, 1),
+                    Ge => self.learn_formulas(b, a, 0),
+                    _ => {}
+                }
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Stages that go on from what they have written: `y[i, j] = f(y[i, j - 1], …)`.
 
 use crate::analysis::{Linear, Ranges, flat_offset};
-use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, row_major, visit_stage};
+use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, visit_stage};
 use vinelift_tensor::is_injective;
 
 /// How a stage reads its own target: each point reads the element that the point before it along one axis has written.
@@ -45,7 +45,10 @@ impl Scan {
         let axes = stage.domain.iter().zip(&store.axes).enumerate();
         let is_apart = is_injective(axes.map(|(k, (axis, step))| {
             // Along the axis itself, the element before the first is read too.
-            let extent = axis.extent.saturating_add(usize::from(k == position));
+            let extent = axis
+                .extent
+                .example()
+                .saturating_add(usize::from(k == position));
             (step.unsigned_abs() as usize, extent)
         }));
         Some(Scan {
@@ -70,7 +73,7 @@ fn steps(
     at: &[Scalar],
     ranges: &mut Ranges,
 ) -> Option<Steps> {
-    let form = flat_offset(at, &row_major(&nest.buf(buffer).shape), ranges);
+    let form = flat_offset(at, &nest.buf(buffer).strides(), ranges);
     let form = Linear::of(&form);
     let mut axes = vec![0; stage.domain.len()];
     for (atom, k) in &form.terms {

@@ -1,7 +1,7 @@
 //! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
 use crate::analysis::{Interval, Linear, Ranges, flat_offset};
-use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage, row_major, visit_stage};
+use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage, visit_stage};
 use rustc_hash::FxHashMap;
 
 /// Where turn `k` accesses a buffer: from `k·step + low` to `k·step + high`.
@@ -50,7 +50,7 @@ pub(crate) fn widen(
     let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
     for stage in nest.stages.iter().filter(runs) {
         let axis = stage.outermost()?;
-        let turns = i64::try_from(axis.extent / extent).ok()?;
+        let turns = i64::try_from(axis.extent.example() / extent).ok()?;
         let mut known = true;
         let mut ranges = Ranges::of_stage(stage);
         visit_stage(stage, &mut |x| {
@@ -60,7 +60,7 @@ pub(crate) fn widen(
         });
         let mut access = |buffer: BufferId, at: &[Scalar]| {
             if let Some(span) = spans.get_mut(&buffer) {
-                let strides = row_major(&nest.buf(buffer).shape);
+                let strides = nest.buf(buffer).strides();
                 let offset = flat_offset(at, &strides, &mut ranges);
                 known &= span.widen(&offset, axis.id, turns, &mut ranges).is_some();
             }

@@ -6,18 +6,22 @@
 //! `i64::MAX` and `i64::MIN` stand for "not bounded": arithmetic on them saturates. Where finite bounds
 //! overflow, the result is unknown, since the numbers wrap.
 
+mod formulas;
+
 use crate::analysis::Interval;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Policy, Role, Scalar, Stage, Unary,
 };
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Formula, numbers, symbols};
 
 /// The values that one element may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueRange {
     /// An integer or boolean in an interval.
     Integer(Interval),
+    /// Exactly the integer that a formula over symbols gives.
+    Formula(Formula),
     /// A number from the first to the second.
     Float(f64, f64),
     /// Nothing.
@@ -42,8 +46,8 @@ pub fn value_ranges(
         budget: BUDGET,
     };
     for stage in &nest.stages {
-        let shape = &nest.buf(stage.target).shape;
-        let count = vinelift_tensor::element_count(shape)?;
+        let shape = numbers(&nest.buf(stage.target).shape)?;
+        let count = vinelift_tensor::element_count(&shape)?;
         if count > limit {
             return None;
         }
@@ -71,8 +75,31 @@ impl ValueRange {
         }
     }
 
+    /// The formula of an integer that is known exactly.
+    pub fn formula(self) -> Option<Formula> {
+        match self {
+            ValueRange::Formula(formula) => Some(formula),
+            _ => self.exact().map(Formula::number),
+        }
+    }
+
+    /// Whether it is a formula that has symbols.
+    pub fn is_symbolic(&self) -> bool {
+        matches!(self, ValueRange::Formula(formula) if formula.as_number().is_none())
+    }
+
+    /// Itself without symbols: a formula is pinned.
+    pub fn pinned(self) -> ValueRange {
+        match self {
+            ValueRange::Formula(formula) => {
+                symbols::pin(&formula).map_or(ValueRange::Unknown, ValueRange::exactly)
+            }
+            other => other,
+        }
+    }
+
     fn exact(self) -> Option<i64> {
-        let interval = self.integer()?;
+        let interval = self.pinned().integer()?;
         (interval.low == interval.high).then_some(interval.low)
     }
 
@@ -81,6 +108,10 @@ impl ValueRange {
             (ValueRange::Integer(a), ValueRange::Integer(b)) => ValueRange::Integer(a.union(b)),
             (ValueRange::Float(a, b), ValueRange::Float(c, d)) => {
                 ValueRange::Float(a.min(c), b.max(d))
+            }
+            (ValueRange::Formula(a), ValueRange::Formula(b)) if a == b => self,
+            (ValueRange::Formula(_), _) | (_, ValueRange::Formula(_)) => {
+                self.pinned().hull(other.pinned())
             }
             _ => ValueRange::Unknown,
         }
@@ -106,6 +137,10 @@ impl ValueRange {
             ValueRange::Float(a, b) if ty == ElementType::F32 => {
                 ValueRange::Float(f64::from(a as f32), f64::from(b as f32))
             }
+            ValueRange::Formula(formula) => match formulas::is_of_type(&formula, ty) {
+                true => self,
+                false => self.pinned().of_type(ty),
+            },
             other => other,
         }
     }
@@ -144,8 +179,8 @@ impl Machine<'_> {
     /// Sets the axes to a point of their domain.
     fn bind(&mut self, domain: &[Axis], mut point: usize) {
         for axis in domain.iter().rev() {
-            self.axes.insert(axis.id, point % axis.extent);
-            point /= axis.extent;
+            self.axes.insert(axis.id, point % axis.extent.example());
+            point /= axis.extent.example();
         }
     }
 
@@ -157,9 +192,9 @@ impl Machine<'_> {
             let Some(index) = index.and_then(|i| usize::try_from(i).ok()) else {
                 return Some(None);
             };
-            if index >= extent {
+            let Some(extent) = extent.number().filter(|n| index < *n) else {
                 return Some(None);
-            }
+            };
             position = position * extent + index;
         }
         Some(Some(position))
@@ -175,6 +210,7 @@ impl Machine<'_> {
                 Some(&i) => ValueRange::exactly(i64::try_from(i).ok()?),
                 None => ValueRange::Unknown,
             },
+            Kind::Extent(extent) => ValueRange::Formula(*extent.formula()),
             Kind::Load { buffer, at } => self.load(*buffer, at)?,
             Kind::Unary(op, y) => unary(*op, self.of(y)?).of_type(ty),
             Kind::Binary(op, a, b) => {
@@ -203,7 +239,10 @@ impl Machine<'_> {
                 sum
             }
             Kind::Wrap(w) => match self.of(&w.index)?.exact() {
-                Some(index) => wrap(index, w.extent, w.policy),
+                Some(index) => match w.extent.number() {
+                    Some(extent) => wrap(index, extent, w.policy),
+                    None => ValueRange::Unknown,
+                },
                 None => ValueRange::Unknown,
             },
         })
@@ -229,7 +268,7 @@ impl Machine<'_> {
 fn points(domain: &[Axis]) -> Option<usize> {
     let count = domain
         .iter()
-        .try_fold(1usize, |n, a| n.checked_mul(a.extent))?;
+        .try_fold(1usize, |n, a| n.checked_mul(a.extent.number()?))?;
     (count <= BUDGET).then_some(count)
 }
 
@@ -266,6 +305,8 @@ fn wrap(index: i64, extent: usize, policy: Policy) -> ValueRange {
 
 fn unary(op: Unary, x: ValueRange) -> ValueRange {
     match (op, x) {
+        (Unary::Neg, ValueRange::Formula(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
+        (_, ValueRange::Formula(_)) => unary(op, x.pinned()),
         (Unary::Neg, ValueRange::Integer(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
         (Unary::Not, ValueRange::Integer(i)) if i.low >= 0 && i.high <= 1 => {
             ValueRange::Integer(Interval {
@@ -288,6 +329,9 @@ fn unary(op: Unary, x: ValueRange) -> ValueRange {
 }
 
 fn binary(op: Binary, a: ValueRange, b: ValueRange) -> ValueRange {
+    if matches!(a, ValueRange::Formula(_)) || matches!(b, ValueRange::Formula(_)) {
+        return formulas::binary(op, a, b).unwrap_or_else(|| binary(op, a.pinned(), b.pinned()));
+    }
     match (a, b) {
         (ValueRange::Integer(a), ValueRange::Integer(b)) => integers(op, a, b),
         (ValueRange::Float(a, b), ValueRange::Float(c, d)) => floats(op, (a, b), (c, d)),
@@ -410,6 +454,8 @@ fn cast(x: ValueRange, ty: ElementType) -> ValueRange {
         x => x as i64,
     };
     match x {
+        ValueRange::Formula(_) if ty.is_integer() => x.of_type(ty),
+        ValueRange::Formula(_) => cast(x.pinned(), ty),
         ValueRange::Integer(i) if is_float => {
             ValueRange::Float(to_float(i.low), to_float(i.high)).of_type(ty)
         }
@@ -443,7 +489,7 @@ mod tests {
         let mut nest = Nest::new();
         let x = nest.buffer("x", I64, &[3], Role::Input);
         let y = nest.buffer("y", I64, &[3], Role::Output);
-        let z = nest.buffer("z", I64, &[], Role::Output);
+        let z = nest.buffer("z", I64, &[0usize; 0], Role::Output);
         nest.define(vec![], y, |nest, at| {
             let float = nest.load(x, at.to_vec()).cast(F32) * number(1.5, F32);
             float.floor().cast(I64) - 1

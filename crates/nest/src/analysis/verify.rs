@@ -317,7 +317,7 @@ impl<'a> Check<'a> {
                 init.ty() == ty && body.ty() == ty && folds && defined(*op, ty)
             }
             Kind::Wrap(w) => w.position.iter().all(|p| p.ty() == ElementType::I64),
-            Kind::Const(_) | Kind::Axis(_) | Kind::Load { .. } => true,
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Load { .. } => true,
         };
         if !fits {
             self.error(format!(
@@ -382,7 +382,7 @@ fn outside(buffer: &Buffer, at: &[Scalar], ranges: &mut Ranges) -> Option<usize>
         buffer
             .shape
             .get(d)
-            .is_some_and(|n| !ranges.of(&at[d]).is_index_of(*n))
+            .is_some_and(|n| !ranges.is_index(&at[d], *n))
     })
 }
 

@@ -89,12 +89,12 @@ impl<'n> Flattener<'n> {
             self.axes += 1;
             let node = self.push(Op::Given(0), true);
             self.nodes[node as usize].level = self.axes as u32;
-            self.extents.insert(node, axis.extent);
+            self.extents.insert(node, axis.extent.example());
             match self.bound.insert(axis.id, node) {
                 None => Ok(Loop {
                     node,
                     level: self.axes,
-                    extent: axis.extent,
+                    extent: axis.extent.example(),
                 }),
                 Some(_) => Err(malformed(format!("axis {} is bound twice", axis.id.0))),
             }
@@ -150,6 +150,7 @@ impl<'n> Flattener<'n> {
         }
         let op = match scalar.kind() {
             Kind::Const(bits) => Op::Given(bits.0),
+            Kind::Extent(extent) => Op::Given(extent.example() as u64),
             Kind::Axis(id) => {
                 let known = self.bound.get(id).copied();
                 return known.ok_or_else(|| malformed(format!("axis {} is not bound", id.0)));
@@ -227,7 +228,7 @@ impl<'n> Flattener<'n> {
         Ok(Op::Wrap {
             index: self.id(&w.index),
             ty,
-            extent: w.extent,
+            extent: w.extent.example(),
             policy: w.policy,
             site: w.site,
             position: w.position.iter().map(|p| self.id(p)).collect(),
@@ -241,7 +242,7 @@ impl<'n> Flattener<'n> {
             Op::Load { buffer, at } => {
                 let shape = &self.nest.buffers[*buffer].shape;
                 let mut indices = at.iter().zip(shape);
-                indices.all(|(&index, &extent)| self.is_inside(index, extent))
+                indices.all(|(&index, &extent)| self.is_inside(index, extent.example()))
             }
             Op::Reduce { .. } | Op::Wrap { .. } => false,
             Op::Select(condition, yes, no) => [condition, yes, no].into_iter().all(|&x| is_pure(x)),

@@ -193,8 +193,8 @@ impl<'a> Cell<'a> {
         let count = buffer
             .shape
             .iter()
-            .try_fold(1usize, |n, &extent| n.checked_mul(extent));
-        let count = if buffer.shape.contains(&0) {
+            .try_fold(1usize, |n, &extent| n.checked_mul(extent.example()));
+        let count = if buffer.shape.iter().any(|n| *n == 0) {
             Some(0)
         } else {
             count
@@ -221,7 +221,7 @@ impl<'a> Cell<'a> {
         let cell = Cell {
             name,
             ty: buffer.ty,
-            shape: buffer.shape.clone(),
+            shape: buffer.example(),
             bytes,
         };
         match cell.bytes().len() {

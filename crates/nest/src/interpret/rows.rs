@@ -238,7 +238,7 @@ mod tests {
         let program = crate::interpret::compile::compile(&nest, &nest.stages[0]).unwrap();
         [true, false].map(|in_rows| {
             let bytes = |b: &Buffer| -> Vec<u8> {
-                let count = b.ty.byte_len(b.shape.iter().product()).unwrap();
+                let count = b.ty.byte_len(b.example().iter().product()).unwrap();
                 let byte = |k: usize| match b.role {
                     Role::Input => (k * 37 % 251) as u8 & 0x3f,
                     _ => 0,
@@ -301,7 +301,7 @@ mod tests {
         let x = nest.buffer("x", F32, &[10, 2, 8], Role::Input);
         let y = nest.buffer("y", F32, &[10, 4, 8], Role::Output);
         nest.define(vec![], y, |n, at| -n.load(x, at.to_vec()));
-        nest.stages[0].domain[1].extent = 2;
+        nest.stages[0].domain[1].extent = 2.into();
         let [rows, points] = results(&nest);
         assert!(rows.is_some());
         assert_eq!(rows, points);

@@ -1,5 +1,7 @@
 //! Loop variables.
 
+use vinelift_tensor::Extent;
+
 /// Identity of an axis, unique in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AxisId(pub u32);
@@ -10,5 +12,5 @@ pub struct Axis {
     /// Unique in the nest.
     pub id: AxisId,
     /// Number of points; may be 0.
-    pub extent: usize,
+    pub extent: Extent,
 }

@@ -87,7 +87,7 @@ impl<'a> Definition<'a> {
 
 /// Whether a data-dependent index is in range, and the index if it is.
 fn checked(w: &Wrap) -> (Scalar, Scalar) {
-    let extent = i64::try_from(w.extent).unwrap_or(i64::MAX);
+    let extent = i64::try_from(w.extent.example()).unwrap_or(i64::MAX);
     if w.index.ty() == ElementType::U64 {
         let below = w.index.lt(build::integer(extent, ElementType::U64));
         let index = w.index.clone().cast(ElementType::I64);

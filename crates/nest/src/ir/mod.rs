@@ -3,6 +3,7 @@
 //! Nothing here knows of an analysis or a pass.
 
 mod axis;
+mod bound;
 pub mod build;
 mod definition;
 mod fault;

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Shape, element_count};
+use vinelift_tensor::{ElementType, Extent, Shape, element_count};
 
 /// A list of stages over buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Nest {
     pub layers: Vec<Layer>,
     /// The data-dependent indices that may fail.
     pub sites: Vec<Site>,
+    /// The values at the example of the symbols that extents have, by their numbers. Empty if all extents are numbers.
+    pub symbols: Vec<usize>,
     /// The next axis id that no stage uses.
     pub(crate) next_axis: u32,
     /// The names of the buffers.
@@ -28,7 +30,7 @@ pub struct Nest {
 
 impl Hash for Nest {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.buffers, &self.stages, &self.sites).hash(state);
+        (&self.buffers, &self.stages, &self.sites, &self.symbols).hash(state);
     }
 }
 
@@ -40,7 +42,7 @@ pub struct Buffer {
     /// Element type.
     pub ty: ElementType,
     /// Extents.
-    pub shape: Shape,
+    pub shape: Vec<Extent>,
     /// Who owns the memory.
     pub role: Role,
 }
@@ -48,7 +50,17 @@ pub struct Buffer {
 impl Buffer {
     /// The bytes that it takes, if they can be counted.
     pub fn byte_len(&self) -> Option<usize> {
-        element_count(&self.shape).and_then(|n| self.ty.byte_len(n))
+        element_count(&self.example()).and_then(|n| self.ty.byte_len(n))
+    }
+
+    /// The shape at the example.
+    pub fn example(&self) -> Shape {
+        vinelift_tensor::example(&self.shape)
+    }
+
+    /// Elements between neighbours along each dim, at the example.
+    pub fn strides(&self) -> Vec<usize> {
+        row_major(&self.example())
     }
 }
 
@@ -139,16 +151,27 @@ impl Nest {
     }
 
     /// Adds a buffer. A name that is taken gets a number.
-    pub fn buffer(&mut self, name: &str, ty: ElementType, shape: &[usize], role: Role) -> BufferId {
+    pub fn buffer(
+        &mut self,
+        name: &str,
+        ty: ElementType,
+        shape: &[impl Into<Extent> + Copy],
+        role: Role,
+    ) -> BufferId {
         let id = BufferId(self.buffers.len() as u32);
         let name = self.free_name(name);
         self.buffers.push(Buffer {
             name,
             ty,
-            shape: shape.to_vec(),
+            shape: shape.iter().map(|n| (*n).into()).collect(),
             role,
         });
         id
+    }
+
+    /// Whether there are extents that have symbols.
+    pub fn is_symbolic(&self) -> bool {
+        !self.symbols.is_empty()
     }
 
     /// Adds a table of constants: one dim, element `k` being `values[k]`.
@@ -167,14 +190,14 @@ impl Nest {
     }
 
     /// A fresh axis of `extent` points.
-    pub fn axis(&mut self, extent: usize) -> Axis {
-        let id = AxisId(self.next_axis);
+    pub fn axis(&mut self, extent: impl Into<Extent>) -> Axis {
+        let (id, extent) = (AxisId(self.next_axis), extent.into());
         self.next_axis += 1;
         Axis { id, extent }
     }
 
     /// Fresh axes over a shape.
-    pub fn axes(&mut self, shape: &[usize]) -> Vec<Axis> {
+    pub fn axes(&mut self, shape: &[impl Into<Extent> + Copy]) -> Vec<Axis> {
         shape.iter().map(|&n| self.axis(n)).collect()
     }
 
@@ -195,7 +218,7 @@ impl Nest {
     pub fn wrap(
         &mut self,
         index: Scalar,
-        extent: usize,
+        extent: impl Into<Extent>,
         policy: Policy,
         site: Site,
         position: Vec<Scalar>,
@@ -207,7 +230,7 @@ impl Nest {
         }
         Scalar::wrap(Wrap {
             index,
-            extent,
+            extent: extent.into(),
             policy,
             site: id,
             position,

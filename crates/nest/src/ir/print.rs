@@ -47,9 +47,14 @@ impl Nest {
     }
 }
 
-/// The buffers that some stage uses, then the stages.
+/// The symbols with their values at the example, the buffers that some stage uses, then the stages.
 impl Display for Nest {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.is_symbolic() {
+            let symbols = self.symbols.iter().enumerate();
+            let symbols: Vec<String> = symbols.map(|(k, value)| format!("s{k}={value}")).collect();
+            writeln!(f, "symbols {}", symbols.join(", "))?;
+        }
         let mut used: Vec<BufferId> = self.read_in(0..self.stages.len());
         used.extend(self.stages.iter().map(|s| s.target));
         used.sort_unstable();
@@ -248,6 +253,7 @@ impl<'a> Printer<'a> {
         match x.kind() {
             Kind::Const(c) => constant(f, c.0, x.ty()),
             Kind::Axis(id) => f.write_str(&self.axis(*id)),
+            Kind::Extent(extent) => write!(f, "extent({extent})"),
             Kind::Load { buffer, at } => {
                 write!(f, "{}", Name(&self.nest.buf(*buffer).name))?;
                 self.list(f, at)

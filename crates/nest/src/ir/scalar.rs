@@ -4,7 +4,7 @@ use crate::ir::{Axis, AxisId, Binary, BufferId, SiteId, Unary};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// A pure expression with its type. Cheap to clone: sub-expressions are shared, and every pass
 /// keeps what is shared shared.
@@ -31,6 +31,8 @@ pub enum Kind {
     Const(Const),
     /// The value of an axis, an `i64`.
     Axis(AxisId),
+    /// The value of an extent, an `i64`: of one that has symbols, or it is a constant.
+    Extent(Extent),
     /// `buffer[at]`, of the buffer's element type. Reads 0 where an index is a [`Kind::Wrap`] with
     /// [`Policy::zero`] that is out of range.
     Load {
@@ -75,7 +77,7 @@ pub struct Wrap {
     /// An integer of any type; its mathematical value counts (a `u64` is never negative).
     pub index: Scalar,
     /// The dim's extent.
-    pub extent: usize,
+    pub extent: Extent,
     /// The rule for an index out of range.
     pub policy: Policy,
     /// Whose index this is.
@@ -132,6 +134,14 @@ impl Scalar {
     /// The value of an axis.
     pub fn axis(id: AxisId) -> Scalar {
         Scalar::new(Kind::Axis(id), ElementType::I64)
+    }
+
+    /// The value of an extent.
+    pub fn extent(extent: Extent) -> Scalar {
+        match extent.number() {
+            Some(number) => Scalar::constant(number as u64, ElementType::I64),
+            None => Scalar::new(Kind::Extent(extent), ElementType::I64),
+        }
     }
 
     /// `buffer[at]` where the buffer's elements are of type `ty`.
@@ -298,7 +308,7 @@ impl Scalar {
     /// Returns `self` if none of them changed, so that sharing survives a pass.
     pub fn with_children(&self, mut child: impl FnMut(&Scalar) -> Scalar) -> Scalar {
         let kind = match self.kind() {
-            Kind::Const(_) | Kind::Axis(_) => None,
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => None,
             Kind::Load { buffer, at } => mapped(at, &mut child).map(|at| Kind::Load {
                 buffer: *buffer,
                 at,
@@ -365,7 +375,7 @@ impl Scalar {
 impl Kind {
     fn children(&self) -> impl Iterator<Item = &Scalar> {
         let (fixed, list): ([Option<&Scalar>; 3], &[Scalar]) = match self {
-            Kind::Const(_) | Kind::Axis(_) => ([None; 3], &[]),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => ([None; 3], &[]),
             Kind::Load { at, .. } => ([None; 3], at),
             Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => ([Some(x), None, None], &[]),
             Kind::Binary(_, x, y) => ([Some(x), Some(y), None], &[]),
@@ -423,13 +433,13 @@ impl Drop for Node {
 /// themselves.
 fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
     let mut take = |x: Scalar| {
-        let is_leaf = matches!(x.kind(), Kind::Const(_) | Kind::Axis(_));
+        let is_leaf = matches!(x.kind(), Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_));
         if !is_leaf && !x.is_shared() {
             into.push(x);
         }
     };
     match std::mem::replace(kind, Kind::Const(Const(0))) {
-        Kind::Const(_) | Kind::Axis(_) => {}
+        Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => {}
         Kind::Load { at, .. } => at.into_iter().for_each(take),
         Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => take(x),
         Kind::Binary(_, x, y) => [x, y].into_iter().for_each(take),

@@ -1,6 +1,7 @@
 //! Stages: one assignment over a domain.
 
-use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar};
+use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar, visit_stage};
+use vinelift_tensor::Extent;
 
 /// For every point of `domain`, in row-major order: `target[at] mode= value`.
 ///
@@ -27,7 +28,21 @@ pub struct Stage {
 impl Stage {
     /// Points of its outermost axis.
     pub fn turns(&self) -> usize {
-        self.domain.first().map_or(1, |axis| axis.extent)
+        self.domain.first().map_or(1, |axis| axis.extent.example())
+    }
+
+    /// Whether it has extents with symbols, but for those of the buffers that it uses.
+    pub fn is_symbolic(&self) -> bool {
+        let mut found = self.domain.iter().any(|a| a.extent.is_symbolic());
+        visit_stage(self, &mut |x| {
+            found |= match x.kind() {
+                Kind::Extent(_) => true,
+                Kind::Wrap(w) => w.extent.is_symbolic(),
+                Kind::Reduce { axes, .. } => axes.iter().any(|a| a.extent.is_symbolic()),
+                _ => false,
+            }
+        });
+        found
     }
 
     /// Whether there is a data-dependent index in it.
@@ -36,7 +51,7 @@ impl Stage {
     }
 
     /// Whether the points are the elements of a target of this shape, in order.
-    pub(crate) fn covers(&self, shape: &[usize]) -> bool {
+    pub(crate) fn covers(&self, shape: &[Extent]) -> bool {
         let mut axes = self.domain.iter().filter(|axis| axis.extent != 1);
         let dims = self
             .at

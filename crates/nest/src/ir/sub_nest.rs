@@ -32,6 +32,7 @@ impl Nest {
         let by_buffer: FxHashMap<BufferId, BufferId> =
             buffers.iter().copied().zip((0..).map(BufferId)).collect();
         let mut nest = Nest {
+            symbols: self.symbols.clone(),
             next_axis: self.next_axis,
             ..Nest::default()
         };
@@ -72,7 +73,10 @@ impl Nest {
     /// The nest without its names, axes numbered as they come: equal for kernels that differ only in
     /// where they stand, whose code is the same.
     pub fn canonical(&self) -> Nest {
-        let mut nest = Nest::new();
+        let mut nest = Nest {
+            symbols: self.symbols.clone(),
+            ..Nest::default()
+        };
         for (i, b) in self.buffers.iter().enumerate() {
             let role = if matches!(b.role, Role::Temporary) {
                 Role::Output

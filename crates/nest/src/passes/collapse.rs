@@ -32,7 +32,7 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         .map(|inner| (inner - 1, inner))
         .find(|&(outer, inner)| {
             let (a, b) = (stage.domain[outer], stage.domain[inner]);
-            let Ok(extent) = i64::try_from(b.extent) else {
+            let Ok(extent) = i64::try_from(b.extent.example()) else {
                 return false;
             };
             forms
@@ -50,7 +50,7 @@ fn too_short(stage: &Stage) -> Option<(usize, usize)> {
         return None;
     }
     let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
-    let fits = (2..SHORT).contains(&b.extent) && a.extent > 1 && stage.mode == Mode::Set;
+    let fits = (2..SHORT).contains(&b.extent.example()) && a.extent > 1 && stage.mode == Mode::Set;
     if !fits || !stage.wraps() {
         return None;
     }
@@ -128,9 +128,9 @@ fn join(stage: &mut Stage, outer: usize, inner: usize) {
     // The outer of them goes on as the one.
     let joined = Axis {
         id: a.id,
-        extent: a.extent.saturating_mul(b.extent),
+        extent: a.extent.example().saturating_mul(b.extent.example()).into(),
     };
-    let (whole, extent) = (Scalar::axis(joined.id), b.extent.max(1) as i64);
+    let (whole, extent) = (Scalar::axis(joined.id), b.extent.example().max(1) as i64);
     // `n·(k / n) + k % n` recombines to `k` everywhere, as `joinable` has checked.
     let by: FxHashMap<AxisId, Scalar> = [
         (a.id, &whole / extent),

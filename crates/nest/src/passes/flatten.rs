@@ -12,7 +12,7 @@ use vinelift_tensor::element_count;
 /// there become offsets.
 pub(crate) fn flatten_buffers(nest: &mut Nest) {
     let whole = |shape: &[usize]| DimGroups::of(shape, element_count(shape) != Some(0));
-    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| whole(&b.shape)).collect();
+    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| whole(&b.example())).collect();
     split_groups(nest, &mut groups, &|_, _| false);
     flatten_dims(nest, &groups, &|_, _| None);
 }
@@ -28,7 +28,12 @@ pub(crate) fn split_groups(
     for stage in &nest.stages {
         let mut ranges = ranges_of(stage);
         visit_accesses(stage, &mut |buffer, at| {
-            groups[buffer.0 as usize].split_groups(at, &nest.buf(buffer).shape, &mut ranges, fit);
+            groups[buffer.0 as usize].split_groups(
+                at,
+                &nest.buf(buffer).example(),
+                &mut ranges,
+                fit,
+            );
         });
     }
 }
@@ -38,7 +43,7 @@ pub(crate) type One<'a> = dyn Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync +
 
 /// Makes one dim of every group.
 pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>) {
-    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
+    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.example()).collect();
     compiler_threads::for_each(&mut nest.stages, |stage| {
         let mut ranges = ranges_of(stage);
         let mut joined = |buffer: BufferId, at: &[Scalar]| {
@@ -56,8 +61,10 @@ pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>)
     });
     for (buffer, groups) in nest.buffers.iter_mut().zip(groups) {
         if groups.join_any() {
-            let dims = groups.ranges().map(|g| element_count(&buffer.shape[g]));
-            buffer.shape = dims.map(|n| n.unwrap_or(0)).collect();
+            let dims = groups
+                .ranges()
+                .map(|g| element_count(&vinelift_tensor::example(&buffer.shape[g])));
+            buffer.shape = dims.map(|n| n.unwrap_or(0).into()).collect();
         }
     }
 }

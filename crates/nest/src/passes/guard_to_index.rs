@@ -61,7 +61,7 @@ fn guarded(buffers: &[Buffer], ranges: &mut Ranges, c: &Scalar, yes: &Scalar) ->
             );
             plain &= !reads;
         });
-        plain && ranges.of(i).is_index_of(n)
+        plain && ranges.is_index(i, n)
     });
     if !harmless {
         return None;

@@ -40,7 +40,7 @@ pub fn keep_journals(nest: &mut Nest, from: BufferId, to: BufferId) -> Option<Ve
         .collect();
     let points = updates.iter().map(|k| points(&nest.stages[*k].domain));
     let points = points.fold(0, usize::saturating_add);
-    let whole = element_count(&nest.buf(to).shape)?;
+    let whole = element_count(&nest.buf(to).example())?;
     let few = points.saturating_mul(ONE_IN) <= whole;
     if !few || !updates.iter().all(|k| is_plain(&nest.stages[*k])) {
         return None;
@@ -59,7 +59,7 @@ impl Nest {
         let (source, target) = (self.buf(from), self.buf(to));
         let offset = |at: &[Scalar], shape: &[usize]| Linear::of_access(at, &row_major(shape));
         let is_same = |at: &[Scalar]| {
-            offset(at, &source.shape).plus(&offset(&stage.at, &target.shape), -1)
+            offset(at, &source.example()).plus(&offset(&stage.at, &target.example()), -1)
                 == Linear::default()
         };
         stage.target == to
@@ -67,13 +67,15 @@ impl Nest {
             && stage.group.is_none()
             && matches!(stage.value.kind(), Kind::Load { buffer, at } if *buffer == from && is_same(at))
             && source.ty == target.ty
-            && element_count(&source.shape) == element_count(&target.shape)
+            && element_count(&source.example()) == element_count(&target.example())
             && stage.covers(&target.shape)
     }
 }
 
 fn points(domain: &[Axis]) -> usize {
-    domain.iter().fold(1, |n, a| n.saturating_mul(a.extent))
+    domain
+        .iter()
+        .fold(1, |n, a| n.saturating_mul(a.extent.example()))
 }
 
 /// Whether the places of an update can be told apart from it: nothing is left out of it, and it takes no turns.
@@ -89,7 +91,7 @@ fn is_plain(stage: &Stage) -> bool {
 fn keep(nest: &mut Nest, update: usize) -> Journal {
     let stage = nest.stages[update].clone();
     let target = nest.buf(stage.target).clone();
-    let shape: Vec<usize> = stage.domain.iter().map(|a| a.extent).collect();
+    let shape: Vec<usize> = stage.domain.iter().map(|a| a.extent.example()).collect();
     let mut write_down = |at_update: usize, name: &str, ty, value: &dyn Fn(&[Scalar]) -> Scalar| {
         let buffer = nest.buffer(name, ty, &shape, Role::Output);
         let domain = nest.axes(&shape);
@@ -111,7 +113,7 @@ fn keep(nest: &mut Nest, update: usize) -> Journal {
         Scalar::load(stage.target, at.to_vec(), target.ty)
     });
     let places = write_down(update + 1, "places", I64, &|at| {
-        Linear::of_access(at, &row_major(&target.shape)).into_scalar()
+        Linear::of_access(at, &row_major(&target.example())).into_scalar()
     });
     Journal { old, places }
 }
@@ -200,7 +202,7 @@ mod tests {
             },
             {
                 let mut part = nest(3, Policy::WRAP);
-                part.stages[0].domain[0].extent = 99;
+                part.stages[0].domain[0].extent = 99.into();
                 part
             },
         ];

@@ -170,7 +170,7 @@ impl Core {
 }
 
 fn last(axis: &Axis) -> i64 {
-    i64::try_from(axis.extent).map_or(i64::MAX / 2, |n| n.max(1) - 1)
+    i64::try_from(axis.extent.example()).map_or(i64::MAX / 2, |n| n.max(1) - 1)
 }
 
 /// Index arithmetic as axes with their coefficients and a constant.

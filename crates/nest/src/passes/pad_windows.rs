@@ -22,7 +22,7 @@ pub(crate) fn padded(
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let columns = stage.domain[innermost];
     let (low, high) = inside.get(innermost)?;
-    let borders = columns.extent - usize::try_from((high - low).max(0)).ok()?;
+    let borders = columns.extent.example() - usize::try_from((high - low).max(0)).ok()?;
     let mut folds = Vec::new();
     visit_folds(stage, &mut |x| {
         if matches!(x.kind(), Kind::Reduce { .. }) {
@@ -45,7 +45,7 @@ pub(crate) fn padded(
         return None;
     }
     let others = stage.domain.iter().filter(|a| a.id != columns.id);
-    let extents = others.chain(axes).map(|a| a.extent);
+    let extents = others.chain(axes).map(|a| a.extent.example());
     let one_by_one = extents.fold(borders, usize::saturating_mul);
     let other = factor.cloned().unwrap_or_else(|| zero(body.ty()));
     let operand = Operand::of(body, &other, &stage.domain, axes);

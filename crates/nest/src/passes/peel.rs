@@ -49,7 +49,7 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
     let mut middle = stage.domain.iter().zip(&inside).enumerate();
     let is_small = |(d, (axis, (low, high))): (usize, (&Axis, &(i64, i64)))| {
-        high - low < axis.extent as i64 / 2 && !(is_fill(d) && low < high)
+        high - low < axis.extent.example() as i64 / 2 && !(is_fill(d) && low < high)
     };
     if middle.any(is_small) {
         nest.stages.push(stage);
@@ -73,7 +73,9 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
     for axis in &stage.domain {
-        let extent = i64::try_from(axis.extent).ok().filter(|n| *n > 0)?;
+        let extent = i64::try_from(axis.extent.example())
+            .ok()
+            .filter(|n| *n > 0)?;
         bounds.insert(axis.id, (0, extent));
     }
     let mut order_matters = stage.mode != Mode::Set || stage.group.is_some();
@@ -87,7 +89,7 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
         Kind::Select(condition, ..) => conditions.push(condition.clone()),
         Kind::Reduce { axes, .. } => {
             for axis in axes {
-                extents.insert(axis.id, axis.extent as i64);
+                extents.insert(axis.id, axis.extent.example() as i64);
             }
         }
         _ => {}
@@ -108,9 +110,9 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut narrower = false;
     for axis in &stage.domain {
         let (low, high) = bounds[&axis.id];
-        let is_whole = high - low == axis.extent as i64;
+        let is_whole = high - low == axis.extent.example() as i64;
         // A recurrence reads the point before: its first points may be peeled, as they run first.
-        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent as i64;
+        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent.example() as i64;
         if !is_whole && scan.as_ref().is_some_and(|scan| !is_rest(scan)) {
             return None;
         }
@@ -153,7 +155,7 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, 
     let mut rest: Vec<(i64, i64)> = stage
         .domain
         .iter()
-        .map(|axis| (0, axis.extent as i64))
+        .map(|axis| (0, axis.extent.example() as i64))
         .collect();
     let mut borders = Vec::new();
     for (d, &(low, high)) in inside.iter().enumerate() {

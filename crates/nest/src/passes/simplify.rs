@@ -39,7 +39,7 @@ struct Simplify {
 impl Simplify {
     fn scalar(&mut self, x: &Scalar) -> Scalar {
         match x.kind() {
-            Kind::Const(_) => return x.clone(),
+            Kind::Const(_) | Kind::Extent(_) => return x.clone(),
             Kind::Axis(_) if self.ranges.of(x).high == 0 => return index(0),
             Kind::Axis(_) => return x.clone(),
             _ => {}

@@ -57,7 +57,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     }
     let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
     for axis in axes {
-        bounds.push((0, i64::try_from(axis.extent).ok()?));
+        bounds.push((0, i64::try_from(axis.extent.example()).ok()?));
     }
     let mut open = vec![condition];
     while let Some(condition) = open.pop() {
@@ -69,8 +69,9 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
             _ => {}
         }
     }
-    let whole =
-        |(axis, (low, high)): (&Axis, &(i64, i64))| *low == 0 && *high == axis.extent as i64;
+    let whole = |(axis, (low, high)): (&Axis, &(i64, i64))| {
+        *low == 0 && *high == axis.extent.example() as i64
+    };
     let is_empty = bounds.iter().any(|(low, high)| low >= high);
     if is_empty || axes.iter().zip(&bounds).all(whole) {
         return None;
@@ -82,7 +83,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
         let new = nest.axis((high - low) as usize);
         by_axis.insert(axis.id, Scalar::axis(new.id) + low);
         fewer.push(new);
-        ends_early |= high < axis.extent as i64;
+        ends_early |= high < axis.extent.example() as i64;
     }
     let body = rewrite(body, &mut |x| match x.kind() {
         Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),

@@ -9,8 +9,8 @@ use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Mode;
 use vinelift_nest::build::{index, select, zero};
+use vinelift_nest::{Mode, Scalar};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "CumSum",
@@ -44,10 +44,10 @@ impl Op for CumSum {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axis = cx.integer("axis").unwrap_or(0);
         let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
-        let last = extent(shape[axis]).saturating_sub(1);
+        let length = shape[axis];
         let wide = ty.compute();
         let sums = if wide == ty {
             cx.output(0)
@@ -62,7 +62,10 @@ impl Op for CumSum {
                 at[axis] = match (self.reverse, steps_back) {
                     (false, 0) => step.clone(),
                     (false, back) => step - back,
-                    (true, back) => index(last + back) - step,
+                    (true, back) => match length.number() {
+                        Some(n) => index(extent(n).saturating_sub(1) + back) - step,
+                        None => Scalar::extent(length) - index(1 - back) - step.clone(),
+                    },
                 };
                 at
             };

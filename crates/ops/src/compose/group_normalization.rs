@@ -5,6 +5,7 @@
 //! Specification: GroupNormalization-12.
 
 use super::batch_norm::per_channel;
+use super::slices::Slices;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::divided;
@@ -47,15 +48,16 @@ impl Op for GroupNormalization {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
-        if shape.contains(&0) {
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
+        if shape.iter().any(|n| *n == 0) {
             return;
         }
         let wide = ty.compute();
-        let each = shape[1] / self.num_groups;
-        let members = [&[each], &shape[2..]].concat();
-        let count: f64 = members.iter().map(|&n| n as f64).product();
-        let groups = [shape[0], self.num_groups];
+        let each = shape[1].pin() / self.num_groups;
+        let members = [&[each.into()], &shape[2..]].concat();
+        let points = Slices::new(&members, &(0..members.len()).collect::<Vec<usize>>());
+        let count = points.count(wide);
+        let groups = [shape[0], self.num_groups.into()];
         let member = |group: &[Scalar], k: &[Scalar]| {
             let channel = &group[1] * extent(each) + &k[0];
             [&[group[0].clone(), channel], &k[1..]].concat()
@@ -65,7 +67,7 @@ impl Op for GroupNormalization {
             let sum = cx.reduce(Binary::Add, &members, zero(wide), |cx, k| {
                 widened(cx.load("data", &member(group, k)))
             });
-            sum / count
+            sum / count.clone()
         });
         let deviation = cx.temporary("deviation", wide, &groups);
         cx.define(deviation, |cx, group| {

@@ -163,10 +163,10 @@ fn columns(depth: Dim, first: Dim, second: Dim) -> Option<Dim> {
         (true, false) => Some(second),
         (false, true) => Some(first),
         (true, true) if certain => Some(second),
-        (true, true) => Some(Dim {
-            min: first.min.min(second.min),
-            max: first.max.zip(second.max).map(|(a, b)| a.max(b)),
-        }),
+        (true, true) => Some(Dim::between(
+            first.min().min(second.min()),
+            first.max().zip(second.max()).map(|(a, b)| a.max(b)),
+        )),
         (false, false) => None,
     }
 }

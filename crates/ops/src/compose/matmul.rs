@@ -12,7 +12,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "MatMul",
@@ -39,7 +39,7 @@ impl Op for MatMul {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (a, b, ty) = (cx.shape("a"), cx.shape("b"), cx.element("a"));
+        let (a, b, ty) = (cx.extents("a"), cx.extents("b"), cx.element("a"));
         let depth = match (a.len(), self.transpose_a) {
             (1, _) | (_, false) => a[a.len() - 1],
             (rank, true) => a[rank - 2],
@@ -61,7 +61,7 @@ impl Op for MatMul {
 /// Where an input is read: at `batch`, stretched, then at `outer` and `k`, or the other way round.
 fn place(
     batch: &[Scalar],
-    shape: &[usize],
+    shape: &[Extent],
     outer: Option<Scalar>,
     k: &Scalar,
     k_first: bool,

@@ -120,7 +120,7 @@ impl Op for Mvn {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let rank = shape.len();
         let axes = match &self.axes {
             Axes::These(axes) => normalize_axes(axes, rank).unwrap_or_default(),

@@ -84,7 +84,7 @@ impl Op for Normalize {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axes = match self.channels {
             true => vec![1],
             false => cx.integers("axes").unwrap_or_default(),

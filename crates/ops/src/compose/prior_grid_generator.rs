@@ -61,7 +61,7 @@ impl Op for PriorGridGenerator {
         );
         for (name, n, dim) in [("h", self.h, map[2]), ("w", self.w, map[3])] {
             ensure!(
-                dim.max.is_none_or(|most| n <= most),
+                dim.max().is_none_or(|most| n <= most),
                 "`{name}` must be at most {dim}, that of `feature_map`, found {n}"
             );
         }

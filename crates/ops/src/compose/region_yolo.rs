@@ -57,7 +57,7 @@ impl Op for RegionYolo {
         let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
         let needed = product("regions", &[self.regions(), self.entries()])?;
         ensure!(
-            data[1].max.is_none_or(|most| most >= needed),
+            data[1].max().is_none_or(|most| most >= needed),
             "`data` {} must have at least {needed} channels, {} for each of {} regions",
             cx.shape("data"),
             self.entries(),

@@ -17,7 +17,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, number, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape, Shape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ScaledDotProductAttention",
@@ -73,7 +73,7 @@ impl Op for ScaledDotProductAttention {
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("query");
         let wide = ty.compute();
-        let depth = cx.shape("query").last().copied().unwrap_or_default();
+        let depth = cx.extents("query").last().copied().unwrap_or(0.into());
         let shape = self.scores(cx);
         let (row, columns) = (&shape[..shape.len() - 1], shape[shape.len() - 1]);
 
@@ -91,7 +91,7 @@ impl Op for ScaledDotProductAttention {
         cx.define(scores, |cx, at| {
             let scale = match cx.has("scale") {
                 true => widened(cx.load_only("scale")),
-                false => number(1.0 / (depth as f64).sqrt(), wide),
+                false => number(1.0 / (depth.pin() as f64).sqrt(), wide),
             };
             let score = cx.load_from(products, at) * scale;
             match self.bias(cx, at, wide) {
@@ -166,20 +166,20 @@ impl ScaledDotProductAttention {
     }
 
     /// The shape of the scores.
-    fn scores(&self, cx: &Lower<'_>) -> Shape {
-        let (query, key) = (cx.shape("query"), cx.shape("key"));
-        let fixed = |shape: &[usize]| shape.iter().map(|&n| Dim::fixed(n)).collect::<Vec<_>>();
+    fn scores(&self, cx: &Lower<'_>) -> Vec<Extent> {
+        let (query, key) = (cx.extents("query"), cx.extents("key"));
+        let fixed = |shape: &[Extent]| shape.iter().map(|&n| n.into()).collect::<Vec<Dim>>();
         let mut parts = vec![rows(&fixed(&query)), columns(&fixed(&key))];
         if self.has_mask(cx.has("attention_mask")) {
-            parts.push(PartialShape::from(&cx.shape("attention_mask")[..]));
+            parts.push(PartialShape::from(&cx.extents("attention_mask")[..]));
         }
         if cx.has("sink") {
-            parts.push(PartialShape::from(&cx.shape("sink")[..]));
+            parts.push(PartialShape::from(&cx.extents("sink")[..]));
         }
         let joined = parts
             .into_iter()
             .reduce(|a, b| a.broadcast(&b).unwrap_or(a));
-        joined.and_then(|s| s.to_static()).unwrap_or_default()
+        joined.and_then(|s| s.to_extents()).unwrap_or_default()
     }
 
     /// The shape of the output; an error unless the inputs fit together.

@@ -4,17 +4,17 @@ use crate::Lower;
 use crate::elementwise::widened;
 use vinelift_nest::build::{lowest, number, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent, numbers};
 
 /// Which dims of a shape are folded over.
 pub(super) struct Slices {
-    shape: Vec<usize>,
+    shape: Vec<Extent>,
     folded: Vec<bool>,
 }
 
 impl Slices {
     /// Folds over `axes`, which count from the front.
-    pub(super) fn new(shape: &[usize], axes: &[usize]) -> Slices {
+    pub(super) fn new(shape: &[Extent], axes: &[usize]) -> Slices {
         let folded = (0..shape.len()).map(|d| axes.contains(&d)).collect();
         Slices {
             shape: shape.to_vec(),
@@ -72,8 +72,13 @@ impl Slices {
 
     /// The number of elements of a slice, as a float of type `ty`.
     pub(super) fn count(&self, ty: ElementType) -> Scalar {
-        let count: f64 = self.extents(true).iter().map(|&n| n as f64).product();
-        number(count, ty)
+        let extents = self.extents(true);
+        if let Some(extents) = numbers(&extents) {
+            let count: f64 = extents.iter().map(|&n| n as f64).product();
+            return number(count, ty);
+        }
+        let count = extents.into_iter().fold(1.into(), Extent::product);
+        Scalar::extent(count).cast(ty)
     }
 
     /// A temporary with the largest element of each slice of input `name`.
@@ -86,7 +91,7 @@ impl Slices {
         })
     }
 
-    fn extents(&self, folded: bool) -> Vec<usize> {
+    fn extents(&self, folded: bool) -> Vec<Extent> {
         let dims = self.shape.iter().zip(&self.folded);
         dims.filter(|(_, f)| **f == folded)
             .map(|(&n, _)| n)

@@ -53,7 +53,7 @@ impl Op for SoftMax {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let ty = cx.element("data");
         let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
         let rows = Slices::new(&shape, &[axis]);

@@ -6,7 +6,7 @@ use crate::error::ensure;
 use crate::{Infer, Lower, OpError};
 use serde::Deserialize;
 use vinelift_nest::{BufferId, Scalar, build::index};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 /// The attribute `auto_broadcast`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -106,12 +106,13 @@ pub(crate) fn read(
     buffer: BufferId,
     at: &[Scalar],
 ) -> Scalar {
-    let shape = cx.shape_of(buffer);
+    let shape = cx.extents_of(buffer);
+    let is_output = || cx.shape_of(buffer) == cx.shape_of(cx.output(0));
     let skip = match alignment {
-        Alignment::From(axis) if shape != cx.shape_of(cx.output(0)) => axis,
+        Alignment::From(axis) if !is_output() => axis,
         _ => at.len() - shape.len(),
     };
-    let place = |(k, &extent): (usize, &usize)| match at.get(skip + k) {
+    let place = |(k, &extent): (usize, &Extent)| match at.get(skip + k) {
         Some(i) if extent != 1 => i.clone(),
         _ => index(0),
     };

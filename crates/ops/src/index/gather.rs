@@ -75,8 +75,8 @@ impl Op for Gather {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let extents = cx.shape("data");
-        let rank = cx.shape("indices").len();
+        let extents = cx.extents("data");
+        let rank = cx.extents("indices").len();
         let batch = self.batch(rank).unwrap_or_default();
         let axis = cx.integer("axis").unwrap_or_default();
         let axis = normalize_axis(axis, extents.len()).unwrap_or_default();
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let dim = |min, max| Dim { min, max };
+        let dim = |min, max| Dim::between(min, max);
         let data = PartialShape::ranked(vec![dim(2, Some(4)), dim(1, None), Dim::fixed(7)]);
         let indices = PartialShape::ranked(vec![dim(3, None), Dim::fixed(5)]);
         let of = |axis: Option<Tensor>| {

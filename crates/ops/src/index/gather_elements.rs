@@ -10,6 +10,7 @@ use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Policy;
+use vinelift_tensor::Dim;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GatherElements",
@@ -37,8 +38,7 @@ impl Op for GatherElements {
                 cx.shape("indices")
             );
             let axis = normalize_axis(self.axis, rank)?;
-            let larger =
-                |d: usize| d != axis && data[d].max.is_some_and(|max| indices[d].min > max);
+            let larger = |d: usize| d != axis && !may_be_at_most(indices[d], data[d]);
             ensure!(
                 !(0..rank).any(larger),
                 "`indices` {} must not be larger than `data` {} off axis {axis}",
@@ -53,7 +53,7 @@ impl Op for GatherElements {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let extents = cx.shape("data");
+        let extents = cx.extents("data");
         let axis = if self.axis < 0 {
             self.axis + extents.len() as i64
         } else {
@@ -64,6 +64,14 @@ impl Op for GatherElements {
             from[axis] = cx.index("indices", at, extents[axis], Policy::WRAP);
             cx.load("data", &from)
         });
+    }
+}
+
+/// Whether there are extents of both dims such that the first is at most the second.
+fn may_be_at_most(a: Dim, b: Dim) -> bool {
+    match (a.extent(), b.extent()) {
+        (Some(a), Some(b)) => a.at_most(b),
+        _ => b.max().is_none_or(|max| a.min() <= max),
     }
 }
 

@@ -112,7 +112,7 @@ impl GatherNd {
         }
         let last = indices[indices.len() - 1];
         ensure!(
-            last.min <= data.len() - batch,
+            last.min() <= data.len() - batch,
             "the last dim of `indices` {} must be at most {}, for `data` {} with `batch_dims` {batch}",
             cx.shape("indices"),
             data.len() - batch,

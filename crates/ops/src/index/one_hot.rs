@@ -9,7 +9,8 @@ use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, select};
+use vinelift_nest::Scalar;
+use vinelift_nest::build::select;
 use vinelift_tensor::{Dim, ElementType::I64, PartialShape};
 
 pub(crate) static V1: OpDef = version(&["opset1"], |attributes| {
@@ -72,8 +73,9 @@ impl Op for OneHot {
                 cx.shape(name)
             );
         }
-        let depth = cx.integer("depth")?;
-        if let Some(depth) = depth {
+        if cx.formulas("depth").is_none()
+            && let Some(depth) = cx.integer("depth")?
+        {
             ensure!(depth > 0, "`depth` must be positive, found {depth}");
         }
         let Some(indices) = cx.dims("indices") else {
@@ -88,7 +90,7 @@ impl Op for OneHot {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let out = cx.output(0);
-        let shape = cx.shape_of(out);
+        let shape = cx.extents_of(out);
         let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
         let counts_back = self.negative_indices_mode == Negative::Normalize
             && cx.element("indices").is_signed_integer();
@@ -101,7 +103,7 @@ impl Op for OneHot {
             let hot = hot.cast(compute).cast(I64);
             let mut matches = hot.eq(class.clone());
             if counts_back {
-                let depth = index(shape[axis] as i64);
+                let depth = Scalar::extent(shape[axis]);
                 matches = matches | hot.eq(class - depth);
             }
             select(matches, cx.load_only("on_value"), cx.load_only("off_value"))

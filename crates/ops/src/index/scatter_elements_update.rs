@@ -94,7 +94,7 @@ impl Op for ScatterElementsUpdate {
             if let Some(axis) = axis {
                 let axis = normalize_axis(axis, rank)?;
                 let larger =
-                    |d: usize| d != axis && data[d].max.is_some_and(|max| indices[d].min > max);
+                    |d: usize| d != axis && data[d].max().is_some_and(|max| indices[d].min() > max);
                 ensure!(
                     !(0..rank).any(larger),
                     "`indices` {} must not be larger than `data` {} off axis {axis}",

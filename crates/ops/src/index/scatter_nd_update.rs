@@ -72,7 +72,7 @@ impl Op for ScatterNdUpdate {
                 ));
             };
             ensure!(
-                last.min <= data.len(),
+                last.min() <= data.len(),
                 "the last dim of `indices` {} must be at most the rank of `data` {}",
                 cx.shape("indices"),
                 cx.shape("data")

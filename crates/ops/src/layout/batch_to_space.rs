@@ -48,7 +48,7 @@ impl Op for BatchToSpace {
                 let mut out = vec![divided(dims[0], product("block_shape", block)?)];
                 for d in 1..dims.len() {
                     let (all, cropped) = (dims[d].mul(Dim::fixed(block[d])), sum(begin[d], end[d]));
-                    let fits = all.max.is_none_or(|max| cropped <= max as i128);
+                    let fits = all.max().is_none_or(|max| cropped <= max as i128);
                     out.push(fits.then_some(grown(all, -cropped)));
                 }
                 Ok(out.into_iter().collect())

@@ -14,7 +14,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = broadcast(&["opset1"], Build::Op(without_bidirectional));
 pub(crate) static V3: OpDef = broadcast(&["opset3"], Build::Op(parse::<Broadcast>));
@@ -59,7 +59,11 @@ fn without_bidirectional(attributes: &Attributes<'_>) -> Result<Box<dyn Op>, OpE
 
 impl Op for Broadcast {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let target = cx.integers("target_shape")?;
+        let symbolic = cx.formulas("target_shape").and(cx.extents("target_shape"));
+        let target = match symbolic {
+            Some(_) => None,
+            None => cx.integers("target_shape")?,
+        };
         let mapping = match self.mode {
             Mode::Explicit => {
                 ensure!(
@@ -73,7 +77,12 @@ impl Op for Broadcast {
         let shape = match target {
             Some(target) => {
                 let target = naturals("target_shape", &target, 0)?;
-                countable(self.shape(cx.shape("data"), &target, mapping.as_deref())?)?
+                let target = PartialShape::from(target.as_slice());
+                countable(self.shape(cx.shape("data"), target, mapping.as_deref())?)?
+            }
+            None if symbolic.is_some() => {
+                let target = PartialShape::ranked(symbolic.unwrap_or_default());
+                countable(self.shape(cx.shape("data"), target, mapping.as_deref())?)?
             }
             None => {
                 let target = match (cx.extents("target_shape"), cx.length("target_shape")) {
@@ -94,7 +103,7 @@ impl Op for Broadcast {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let mapping = match self.mode {
             Mode::Explicit => cx.integers("axes_mapping"),
             _ => None,
@@ -103,7 +112,7 @@ impl Op for Broadcast {
             let map = self
                 .map(shape.len(), at.len(), mapping.as_deref())
                 .unwrap_or_default();
-            let place = |(&n, d): (&usize, usize)| match at.get(d) {
+            let place = |(&n, d): (&Extent, usize)| match at.get(d) {
                 Some(i) if n != 1 => i.clone(),
                 _ => index(0),
             };
@@ -118,11 +127,11 @@ impl Broadcast {
     fn shape(
         &self,
         data: &PartialShape,
-        target: &[usize],
+        wanted: PartialShape,
         mapping: Option<&[i64]>,
     ) -> Result<PartialShape, OpError> {
-        let wanted = PartialShape::from(target);
-        let misfit = || OpError::Shape(format!("`data` {data} cannot be broadcast to {target:?}"));
+        let target = wanted.dims().unwrap_or_default();
+        let misfit = || OpError::Shape(format!("`data` {data} cannot be broadcast to {wanted}"));
         if self.mode == Mode::Bidirectional {
             return data.broadcast(&wanted).ok_or_else(misfit);
         }
@@ -134,7 +143,7 @@ impl Broadcast {
         }
         let map = self.map(dims.len(), target.len(), mapping)?;
         let fits = |(dim, d): (&Dim, usize)| {
-            dim.contains(1) || target.get(d).is_some_and(|&n| dim.contains(n))
+            dim.contains(1) || target.get(d).is_some_and(|n| dim.intersect(*n).is_some())
         };
         if !dims.iter().zip(map).all(fits) {
             return Err(misfit());

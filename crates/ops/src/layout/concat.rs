@@ -3,14 +3,13 @@
 //! Specification: Concat-1. A stage for each input, shifted by the extents before it.
 
 use super::extent::countable;
-use super::index_map::extent;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Mode;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::{Mode, Scalar};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Concat",
@@ -49,18 +48,18 @@ impl Op for Concat {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let out = cx.output(0);
-        let axis = normalize_axis(self.axis, cx.shape_of(out).len()).unwrap_or_default();
-        let mut start = 0i64;
+        let axis = normalize_axis(self.axis, cx.rank_of(out)).unwrap_or_default();
+        let mut start = Extent::from(0);
         for input in cx.inputs().to_vec() {
-            let shape = cx.shape_of(input);
+            let shape = cx.extents_of(input);
             cx.stage(&shape, out, Mode::Set, |cx, at| {
                 let mut to = at.to_vec();
-                if start > 0 {
-                    to[axis] = &to[axis] + start;
+                if start != 0 {
+                    to[axis] = &to[axis] + &Scalar::extent(start);
                 }
                 (to, cx.load_from(input, at))
             });
-            start = start.saturating_add(extent(shape[axis]));
+            start = start.sum(shape[axis]);
         }
     }
 }
@@ -143,13 +142,7 @@ mod tests {
         let dims =
             |dims: &[Dim]| TensorType::new(ElementType::F32, PartialShape::ranked(dims.to_vec()));
         let types = [
-            dims(&[
-                Dim {
-                    min: 1,
-                    max: Some(4),
-                },
-                Dim::ANY,
-            ]),
+            dims(&[Dim::between(1, Some(4)), Dim::ANY]),
             dims(&[Dim::fixed(2), Dim::fixed(5)]),
             TensorType::new(ElementType::F32, PartialShape::DYNAMIC),
         ];

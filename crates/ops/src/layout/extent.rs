@@ -2,13 +2,13 @@
 
 use crate::OpError;
 use crate::error::ensure;
-use vinelift_tensor::{Dim, PartialShape, element_count};
+use vinelift_tensor::{Dim, PartialShape, element_count, example};
 
 /// `shape`, whose elements can be counted.
 pub(crate) fn countable(shape: PartialShape) -> Result<PartialShape, OpError> {
-    if let Some(extents) = shape.to_static() {
+    if let Some(extents) = shape.to_extents() {
         ensure!(
-            element_count(&extents).is_some(),
+            element_count(&example(&extents)).is_some(),
             "an output of shape {shape} is too large"
         );
     }
@@ -24,17 +24,28 @@ pub(crate) fn naturals(name: &str, values: &[i64], least: usize) -> Result<Vec<u
 
 /// `dim + by`, cut off at 0.
 pub(crate) fn grown(dim: Dim, by: i128) -> Dim {
-    let add = |n: usize| usize::try_from((n as i128 + by).max(0)).unwrap_or(usize::MAX);
-    Dim {
-        min: add(dim.min),
-        max: dim.max.map(add),
+    if let (Some(extent), Ok(less)) = (dim.extent(), usize::try_from(-by)) {
+        return extent.difference(less.into()).into();
     }
+    if let (Some(extent), Ok(more)) = (dim.extent(), usize::try_from(by))
+        && extent.is_symbolic()
+    {
+        return extent.sum(more.into()).into();
+    }
+    let add = |n: usize| usize::try_from((n as i128 + by).max(0)).unwrap_or(usize::MAX);
+    Dim::between(add(dim.min()), dim.max().map(add))
 }
 
 /// `dim / by`, `None` if that leaves a remainder for every extent.
 pub(crate) fn divided(dim: Dim, by: usize) -> Option<Dim> {
-    let (min, max) = (dim.min.div_ceil(by), dim.max.map(|max| max / by));
-    max.is_none_or(|max| min <= max).then_some(Dim { min, max })
+    if let Some(exact) = dim.extent().filter(|n| n.is_symbolic())
+        && let Some(exact) = exact.over(by.into())
+    {
+        return Some(exact.into());
+    }
+    let (min, max) = (dim.min().div_ceil(by), dim.max().map(|max| max / by));
+    max.is_none_or(|max| min <= max)
+        .then_some(Dim::between(min, max))
 }
 
 /// The product of extents; an error if it does not fit.
@@ -50,25 +61,10 @@ mod tests {
 
     #[test]
     fn intervals() {
-        let dim = Dim {
-            min: 3,
-            max: Some(10),
-        };
-        assert_eq!(
-            grown(dim, -4),
-            Dim {
-                min: 0,
-                max: Some(6)
-            }
-        );
+        let dim = Dim::between(3, Some(10));
+        assert_eq!(grown(dim, -4), Dim::between(0, Some(6)));
         assert_eq!(grown(Dim::fixed(1), i128::MAX >> 1), Dim::fixed(usize::MAX));
-        assert_eq!(
-            divided(dim, 4),
-            Some(Dim {
-                min: 1,
-                max: Some(2)
-            })
-        );
+        assert_eq!(divided(dim, 4), Some(Dim::between(1, Some(2))));
         assert_eq!(divided(Dim::fixed(5), 2), None);
     }
 

@@ -106,7 +106,7 @@ impl Op for Pad {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let begin = cx.integers("pads_begin").unwrap_or_default();
         let end = cx.integers("pads_end").unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {
@@ -118,15 +118,15 @@ impl Op for Pad {
                 } else {
                     i - begin[d]
                 };
-                let n = extent(shape[d]);
                 if self.mode == Mode::Constant {
                     let low = (begin[d] > 0).then(|| i.ge(index(0)));
-                    let high = (end[d] > 0).then(|| i.lt(index(n)));
+                    let high = (end[d] > 0).then(|| i.lt(Scalar::extent(shape[d])));
                     for condition in [low, high].into_iter().flatten() {
                         guard = Some(guard.map_or(condition.clone(), |guard| guard & condition));
                     }
                     from.push(i);
                 } else {
+                    let n = extent(shape[d].pin());
                     from.push(self.mirrored(i, n, begin[d] > 0 || end[d] > 0));
                 }
             }
@@ -136,7 +136,7 @@ impl Op for Pad {
                         true => cx.load_only("pad_value"),
                         false => zero(cx.element("data")),
                     };
-                    if shape.contains(&0) {
+                    if shape.iter().any(|n| *n == 0) {
                         fill
                     } else {
                         select(guard, cx.load("data", &from), fill)
@@ -158,7 +158,11 @@ impl Pad {
             -FAR
         );
         let padded = grown(dim, i128::from(begin) + i128::from(end));
-        let most = match (self.mode, dim.get()) {
+        let extent_of_dim = match self.mode {
+            Mode::Constant => None,
+            _ => dim.get(),
+        };
+        let most = match (self.mode, extent_of_dim) {
             (Mode::Constant, _) | (_, None) => i64::MAX,
             (Mode::Edge, Some(n)) => {
                 if n == 0 {

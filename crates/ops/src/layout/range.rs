@@ -7,11 +7,12 @@
 
 use super::index_map::extent;
 use crate::error::ensure;
+use crate::lower::formula;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::number;
-use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = range(&["opset1"], Build::Op(parse::<Plain>));
 pub(crate) static V4: OpDef = range(&["opset4"], Build::Op(parse::<Range>));
@@ -70,6 +71,14 @@ fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError
         "`output_type` must be a numeric type, found {found}"
     );
     let mut values = Vec::new();
+    if let Some((_, length)) = steps_of_one(
+        |name| cx.formulas(name),
+        |name| cx.integer(name).ok()?,
+        output,
+    ) {
+        let shape = PartialShape::ranked(vec![length.into()]);
+        return Ok(vec![TensorType::new(output, shape)]);
+    }
     for name in INPUTS {
         cx.expect(name, "a numeric type", numeric)?;
         let shape = cx.shape(name);
@@ -111,22 +120,44 @@ fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
         let ends = [i64::MIN, i64::MAX];
         !ends.contains(&a) && !ends.contains(&b)
     };
-    Some(Dim {
-        min: if is_finite(least) {
-            length(least.0, least.1)?
-        } else {
-            0
-        },
-        max: if is_finite(most) {
-            length(most.0, most.1)
-        } else {
-            None
-        },
-    })
+    let min = match is_finite(least) {
+        true => length(least.0, least.1)?,
+        false => 0,
+    };
+    let max = match is_finite(most) {
+        true => length(most.0, most.1),
+        false => None,
+    };
+    Some(Dim::between(min, max))
+}
+
+/// The first of integers that go up by one, and how many there are, if the ends have symbols.
+fn steps_of_one(
+    formulas: impl Fn(&'static str) -> Option<Vec<Formula>>,
+    number: impl Fn(&'static str) -> Option<i64>,
+    output: ElementType,
+) -> Option<(Formula, Extent)> {
+    let [start, stop, step] = INPUTS.map(&formulas);
+    if !output.is_integer() || step.is_some() || (start.is_none() && stop.is_none()) {
+        return None;
+    }
+    let end = |name, formulas: Option<Vec<Formula>>| match formulas {
+        Some(formulas) => formulas.first().copied(),
+        None => number(name).map(Formula::number),
+    };
+    if number(INPUTS[2])? != 1 {
+        return None;
+    }
+    let (start, stop) = (end(INPUTS[0], start)?, end(INPUTS[1], stop)?);
+    Some((start, Extent::of(stop.minus(&start)?)?))
 }
 
 fn lower(cx: &mut Lower<'_>) {
     let ty = cx.type_of(cx.output(0));
+    if let Some((start, _)) = steps_of_one(|name| cx.formulas(name), |name| cx.integer(name), ty) {
+        let start = formula(&start);
+        return cx.define(cx.output(0), |_, at| (&at[0] + &start).cast(ty));
+    }
     let values = INPUTS.map(|name| cx.constant(name));
     let [Some(start), Some(stop), Some(step)] = values else {
         return;

@@ -38,7 +38,7 @@ impl Op for ReorgYolo {
         let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
         let found = cx.shape("data");
         ensure!(
-            data[1].max.is_none_or(|most| most >= places),
+            data[1].max().is_none_or(|most| most >= places),
             "`data` {found} must have at least {places} channels"
         );
         let mut out = vec![data[0], data[1].mul(Dim::fixed(places))];

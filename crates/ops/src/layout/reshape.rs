@@ -4,14 +4,14 @@
 //! stands for the extent of `data` at the same place, which -1 then leaves out of account.
 
 use super::extent::{countable, divided};
-use super::index_map::{flatten, unflatten};
+use super::index_map::{flatten, reshaped, unflatten};
 use crate::error::ensure;
 use crate::infer::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Interval;
-use vinelift_tensor::{Dim, PartialShape, element_count};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape, element_count, numbers};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Reshape",
@@ -30,12 +30,14 @@ struct Reshape {
 impl Op for Reshape {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         let data = cx.shape("data");
-        let shape = match cx.integers("shape")? {
+        let shape = match cx.elements("shape")? {
             Some(pattern) => {
                 let shape = countable(PartialShape::ranked(self.dims(data, &pattern)?))?;
-                let count = |s: &PartialShape| element_count(&s.to_static()?);
                 if let (Some(from), Some(to)) = (count(data), count(&shape)) {
-                    ensure!(from == to, "`data` {data} cannot take `shape` {pattern:?}");
+                    ensure!(
+                        from.same(to),
+                        "`data` {data} cannot take `shape` {pattern:?}"
+                    );
                 }
                 shape
             }
@@ -48,21 +50,35 @@ impl Op for Reshape {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (from, to) = (cx.shape("data"), cx.shape_of(cx.output(0)));
+        let (from, to) = (cx.extents("data"), cx.extents_of(cx.output(0)));
+        let is_symbolic = from.iter().chain(&to).any(|n| n.is_symbolic());
         cx.define(cx.output(0), |cx, at| {
-            cx.load("data", &unflatten(&flatten(at, &to), &from))
+            let place = match is_symbolic {
+                true => reshaped(at, &to, &from),
+                false => unflatten(&flatten(at, &to), &from),
+            };
+            cx.load("data", &place)
         });
     }
 }
 
+/// The number of elements, if it is known.
+fn count(shape: &PartialShape) -> Option<Extent> {
+    let extents = shape.to_extents()?;
+    match numbers(&extents) {
+        Some(numbers) => element_count(&numbers).map(Extent::from),
+        None => Some(extents.into_iter().fold(1.into(), Extent::product)),
+    }
+}
+
 impl Reshape {
-    fn dims(&self, data: &PartialShape, pattern: &[i64]) -> Result<Vec<Dim>, OpError> {
+    fn dims(&self, data: &PartialShape, pattern: &[Formula]) -> Result<Vec<Dim>, OpError> {
         let mut dims = Vec::with_capacity(pattern.len());
         let mut rest = None;
         let mut copied = Vec::new();
-        for (k, &extent) in pattern.iter().enumerate() {
-            dims.push(match extent {
-                0 if self.special_zero => {
+        for (k, extent) in pattern.iter().enumerate() {
+            dims.push(match extent.as_number() {
+                Some(0) if self.special_zero => {
                     copied.push(k);
                     match data.dims().map(|dims| dims.get(k)) {
                         Some(Some(dim)) => *dim,
@@ -74,22 +90,37 @@ impl Reshape {
                         }
                     }
                 }
-                -1 => {
+                Some(-1) => {
                     ensure!(rest.is_none(), "`shape` {pattern:?} must not hold -1 twice");
                     rest = Some(k);
                     Dim::ANY
                 }
                 _ => {
+                    let extent = Extent::of(*extent);
                     ensure!(
-                        extent >= 0,
+                        extent.is_some(),
                         "`shape` {pattern:?} must not hold numbers below -1"
                     );
-                    Dim::fixed(extent as usize)
+                    extent.map_or(Dim::ANY, Dim::from)
                 }
             });
         }
         if let Some(k) = rest {
-            dims[k] = rest_of(data, pattern, &copied)?;
+            let mut taken = dims.clone();
+            taken.remove(k);
+            let copied_before = |d: &usize| *d < k;
+            let (before, after): (Vec<usize>, Vec<usize>) =
+                copied.iter().copied().partition(copied_before);
+            let copied_of_taken: Vec<usize> = before
+                .into_iter()
+                .chain(after.iter().map(|d| d - 1))
+                .collect();
+            let others = taken.iter().enumerate();
+            let others = others.filter(|(d, _)| !copied_of_taken.contains(d));
+            let others: Vec<Dim> = others.map(|(_, dim)| *dim).collect();
+            let rest = rest_of(data, &others, &copied);
+            let misfit = || format!("`data` {data} cannot take `shape` {pattern:?}");
+            dims[k] = rest.ok_or_else(|| OpError::Shape(misfit()))?;
         }
         Ok(dims)
     }
@@ -123,11 +154,11 @@ impl Reshape {
                 .fold(Dim::fixed(1), |n, (_, d)| n.mul(*d));
             let others = dims.iter().enumerate().filter(|p| p.0 != k && !same(p));
             let taken = others.fold(Dim::fixed(1), |n, (_, d)| n.mul(*d));
-            if data.dims().is_some() && taken.min > 0 {
-                dims[k] = Dim {
-                    min: taken.max.map_or(0, |most| total.min.div_ceil(most)),
-                    max: total.max.map(|most| most / taken.min),
-                };
+            if data.dims().is_some() && taken.min() > 0 {
+                dims[k] = Dim::between(
+                    taken.max().map_or(0, |most| total.min().div_ceil(most)),
+                    total.max().map(|most| most / taken.min()),
+                );
             }
         }
         // The extent of one dim follows from the others, if those are exact.
@@ -150,29 +181,30 @@ fn positions(dims: &[Dim], wanted: impl Fn(usize, Dim) -> bool) -> Vec<usize> {
     (0..dims.len()).filter(|k| wanted(*k, dims[*k])).collect()
 }
 
-/// The extent that -1 stands for.
-fn rest_of(data: &PartialShape, pattern: &[i64], copied: &[usize]) -> Result<Dim, OpError> {
+/// The extent that -1 stands for: `taken` are the others, but for those `copied` from the same places of `data`. `None`
+/// if there is none.
+fn rest_of(data: &PartialShape, taken: &[Dim], copied: &[usize]) -> Option<Dim> {
     let Some(dims) = data.dims() else {
-        return Ok(Dim::ANY);
+        return Some(Dim::ANY);
     };
-    let left = |(k, _): &(usize, &Dim)| !copied.contains(k);
-    let mut total = Dim::fixed(1);
-    for (_, dim) in dims.iter().enumerate().filter(left) {
-        total = total.mul(*dim);
+    let left = dims.iter().enumerate().filter(|(k, _)| !copied.contains(k));
+    let product = |dims: &mut dyn Iterator<Item = &Dim>| {
+        dims.fold(Dim::fixed(1), |product, dim| product.mul(*dim))
+    };
+    let (total, taken) = (
+        product(&mut left.map(|(_, dim)| dim)),
+        product(&mut taken.iter()),
+    );
+    if let (Some(total), Some(taken)) = (total.extent(), taken.extent())
+        && let Some(rest) = total.over(taken).filter(|_| total.is_symbolic())
+    {
+        return Some(rest.into());
     }
-    let fixed = pattern
-        .iter()
-        .enumerate()
-        .filter(|(k, n)| !copied.contains(k) && **n >= 0);
-    let taken = fixed
-        .map(|(_, &n)| n as usize)
-        .try_fold(1usize, |product, n| product.checked_mul(n));
-    let rest = match taken {
-        Some(0) => total.contains(0).then_some(Dim::fixed(0)),
-        Some(taken) => divided(total, taken),
-        None => None,
-    };
-    rest.ok_or_else(|| OpError::Shape(format!("`data` {data} cannot take `shape` {pattern:?}")))
+    match taken.get()? {
+        usize::MAX => None,
+        0 => total.contains(0).then_some(Dim::fixed(0)),
+        taken => divided(total, taken),
+    }
 }
 
 #[cfg(test)]
@@ -262,16 +294,11 @@ mod tests {
     #[test]
     fn partial_shapes() {
         let op = Reshape { special_zero: true };
-        let data = PartialShape::ranked(vec![
-            Dim::ANY,
-            Dim {
-                min: 2,
-                max: Some(8),
-            },
-            Dim::fixed(6),
-        ]);
-        let dims =
-            |pattern: &[i64]| PartialShape::ranked(op.dims(&data, pattern).unwrap()).to_string();
+        let data = PartialShape::ranked(vec![Dim::ANY, Dim::between(2, Some(8)), Dim::fixed(6)]);
+        let dims = |pattern: &[i64]| {
+            let pattern: Vec<Formula> = pattern.iter().map(|n| Formula::number(*n)).collect();
+            PartialShape::ranked(op.dims(&data, &pattern).unwrap()).to_string()
+        };
         assert_eq!(dims(&[0, -1]), "[?, 12..48]");
         assert_eq!(dims(&[0, -1, 4]), "[?, 3..12, 4]");
         assert_eq!(dims(&[-1, 3]), "[?, 3]");

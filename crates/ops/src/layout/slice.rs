@@ -11,7 +11,7 @@ use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::{Interval, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Formula, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Slice",
@@ -41,8 +41,8 @@ impl Op for Slice {
 
 /// The shape of the slice that inputs `start`, `stop`, `step` and `axes` cut out of `data`.
 pub(super) fn infer_shape(cx: &Infer<'_>) -> Result<PartialShape, OpError> {
-    let start = cx.integers("start")?;
-    let stop = cx.integers("stop")?;
+    let start = cx.elements("start")?;
+    let stop = cx.elements("stop")?;
     let step = cx.integers("step")?;
     let axes = cx.integers("axes")?;
     let Some(data) = cx.dims("data") else {
@@ -69,7 +69,7 @@ pub(super) fn infer_shape(cx: &Infer<'_>) -> Result<PartialShape, OpError> {
         };
         let part = |(d, n): (usize, &Dim)| {
             if cut.contains(&d) {
-                Dim { min: 0, max: n.max }
+                Dim::between(0, n.max())
             } else {
                 *n
             }
@@ -90,9 +90,9 @@ fn likely(
     if start.len() != step.len() || stop.len() != step.len() {
         return Ok(None);
     }
-    let end = |high: bool, list: &[Interval]| -> Vec<i64> {
+    let end = |high: bool, list: &[Interval]| -> Vec<Formula> {
         list.iter()
-            .map(|i| if high { i.high } else { i.low })
+            .map(|i| Formula::number(if high { i.high } else { i.low }))
             .collect()
     };
     let mut hull: Option<Vec<Dim>> = None;
@@ -114,10 +114,7 @@ fn likely(
     for (k, axis) in axes.into_iter().enumerate() {
         let mixed = |i: &Interval| (i.low < 0) != (i.high < 0);
         if mixed(&start[k]) || mixed(&stop[k]) {
-            dims[axis] = Dim {
-                min: 0,
-                max: data[axis].max,
-            };
+            dims[axis] = Dim::between(0, data[axis].max());
         }
     }
     Ok(Some(dims))
@@ -125,8 +122,8 @@ fn likely(
 
 /// The same slice, dim by dim.
 pub(super) fn lower_spans(cx: &Lower<'_>) -> Vec<Span> {
-    let extents = cx.shape("data");
-    let list = |name| cx.integers(name).unwrap_or_default();
+    let extents = cx.extents("data");
+    let list = |name| cx.elements(name).unwrap_or_default();
     let axes = if cx.has("axes") {
         cx.integers("axes")
     } else {
@@ -136,7 +133,7 @@ pub(super) fn lower_spans(cx: &Lower<'_>) -> Vec<Span> {
         extents.len(),
         &list("start"),
         &list("stop"),
-        &list("step"),
+        &cx.integers("step").unwrap_or_default(),
         axes.as_deref(),
     );
     let bounds = bounds.unwrap_or_default();
@@ -150,8 +147,8 @@ pub(super) fn lower_spans(cx: &Lower<'_>) -> Vec<Span> {
 /// Bounds for every dim.
 fn bounds(
     rank: usize,
-    start: &[i64],
-    stop: &[i64],
+    start: &[Formula],
+    stop: &[Formula],
     step: &[i64],
     axes: Option<&[i64]>,
 ) -> Result<Vec<Bounds>, OpError> {
@@ -271,13 +268,7 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let dims = vec![
-            Dim {
-                min: 3,
-                max: Some(8),
-            },
-            Dim::ANY,
-        ];
+        let dims = vec![Dim::between(3, Some(8)), Dim::ANY];
         let data = (ElementType::F32, PartialShape::ranked(dims), None);
         let bound = |value: Option<i64>| {
             (

@@ -5,13 +5,13 @@
 //! `split_lengths` may hold one -1 for what is left.
 
 use super::extent::{divided, grown};
-use super::index_map::extent;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::Scalar;
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Split",
@@ -83,13 +83,7 @@ impl Op for VariadicSplit {
         );
         outputs(cx, parts, |dim| match &lengths {
             Some(lengths) => part_dims(dim, lengths),
-            None => Ok(vec![
-                Dim {
-                    min: 0,
-                    max: dim.max
-                };
-                parts
-            ]),
+            None => Ok(vec![Dim::between(0, dim.max()); parts]),
         })
     }
 
@@ -139,8 +133,16 @@ fn part_dims(dim: Dim, lengths: &[i64]) -> Result<Vec<Dim>, OpError> {
         .filter(|n| **n >= 0)
         .map(|&n| i128::from(n))
         .sum();
-    let room = dim.max.is_none_or(|max| taken <= max as i128);
-    let exact = open == 1 || dim.min as i128 <= taken;
+    let (room, exact) = match (dim.extent(), usize::try_from(taken)) {
+        (Some(extent), Ok(taken)) => (
+            Extent::from(taken).at_most(extent),
+            open == 1 || extent.at_most(taken.into()),
+        ),
+        _ => (
+            dim.max().is_none_or(|max| taken <= max as i128),
+            open == 1 || dim.min() as i128 <= taken,
+        ),
+    };
     ensure!(
         room && exact,
         "`split_lengths` {lengths:?} do not make up an extent of {dim}"
@@ -151,19 +153,19 @@ fn part_dims(dim: Dim, lengths: &[i64]) -> Result<Vec<Dim>, OpError> {
 }
 
 fn lower(cx: &mut Lower<'_>) {
-    let rank = cx.shape("data").len();
+    let rank = cx.extents("data").len();
     let axis = normalize_axis(cx.integer("axis").unwrap_or_default(), rank).unwrap_or_default();
-    let mut start = 0i64;
+    let mut start = Extent::from(0);
     for out in cx.outputs().to_vec() {
-        let length = extent(cx.shape_of(out)[axis]);
+        let length = cx.extents_of(out)[axis];
         cx.define(out, |cx, at| {
             let mut from = at.to_vec();
-            if start > 0 {
-                from[axis] = &from[axis] + start;
+            if start != 0 {
+                from[axis] = &from[axis] + &Scalar::extent(start);
             }
             cx.load("data", &from)
         });
-        start = start.saturating_add(length);
+        start = start.sum(length);
     }
 }
 
@@ -214,22 +216,13 @@ mod tests {
 
     #[test]
     fn intervals() {
-        let dim = Dim {
-            min: 4,
-            max: Some(9),
-        };
+        let dim = Dim::between(4, Some(9));
         let parts: Vec<String> = part_dims(dim, &[3, -1])
             .unwrap()
             .iter()
             .map(Dim::to_string)
             .collect();
         assert_eq!(parts, ["3", "1..6"]);
-        assert_eq!(
-            divided(dim, 3),
-            Some(Dim {
-                min: 2,
-                max: Some(3)
-            })
-        );
+        assert_eq!(divided(dim, 3), Some(Dim::between(2, Some(3))));
     }
 }

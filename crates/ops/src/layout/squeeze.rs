@@ -10,7 +10,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = squeeze(&["opset1"], Build::Op(parse::<Plain>));
 pub(crate) static V15: OpDef = squeeze(&["opset15"], Build::Op(parse::<Squeeze>));
@@ -102,12 +102,12 @@ fn named(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
 }
 
 fn lower(cx: &mut Lower<'_>) {
-    let shape = cx.shape("data");
+    let shape = cx.extents("data");
     let axes = cx.integers("axes").unwrap_or_default();
     let named = named(&axes, shape.len()).unwrap_or_default();
     cx.define(cx.output(0), |cx, at| {
         let mut at = at.iter();
-        let mut place = |(&n, named): (&usize, bool)| match n == 1 && named {
+        let mut place = |(&n, named): (&Extent, bool)| match n == 1 && named {
             true => index(0),
             false => at.next().cloned().unwrap_or_else(|| index(0)),
         };

@@ -15,11 +15,13 @@
 
 use super::bounds::Bounds;
 use crate::error::ensure;
+use crate::lower::formula;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use std::cmp::Ordering;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape, symbols};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "StridedSlice",
@@ -57,15 +59,15 @@ enum Part {
 
 /// The inputs, where their values are known.
 struct Values {
-    begin: Option<Vec<i64>>,
-    end: Option<Vec<i64>>,
+    begin: Option<Vec<Formula>>,
+    end: Option<Vec<Formula>>,
     /// Known and empty if there is no such input.
     stride: Option<Vec<i64>>,
 }
 
 impl Op for StridedSlice {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let [begin, end] = [cx.integers("begin")?, cx.integers("end")?];
+        let [begin, end] = [cx.elements("begin")?, cx.elements("end")?];
         let stride = if cx.has("stride") {
             cx.integers("stride")?
         } else {
@@ -79,8 +81,8 @@ impl Op for StridedSlice {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let extents = cx.shape("data");
-        let [begin, end] = ["begin", "end"].map(|name| Some(cx.integers(name).unwrap_or_default()));
+        let extents = cx.extents("data");
+        let [begin, end] = ["begin", "end"].map(|name| Some(cx.elements(name).unwrap_or_default()));
         let stride = Some(if cx.has("stride") {
             cx.integers("stride").unwrap_or_default()
         } else {
@@ -93,13 +95,14 @@ impl Op for StridedSlice {
             let mut out = at.iter();
             let mut from = Vec::with_capacity(extents.len());
             for part in &parts {
-                let extent = extents.get(from.len()).copied().unwrap_or_default();
+                let extent = extents.get(from.len()).copied().unwrap_or(0.into());
                 match *part {
                     Part::Keep => from.extend(out.next().cloned()),
                     Part::New => drop(out.next()),
-                    Part::Shrink(k) => {
-                        from.push(index(values.element(k, extent).unwrap_or_default()))
-                    }
+                    Part::Shrink(k) => from.push(match values.element(k, extent) {
+                        Some(begin) => formula(&begin),
+                        None => index(0),
+                    }),
                     Part::Cut(k) => {
                         let span = self.bounds(&values, k).unwrap_or(Bounds::FULL).span(extent);
                         from.extend(out.next().map(|i| span.at(i)));
@@ -132,7 +135,7 @@ impl StridedSlice {
                 Part::Keep => dims.extend(extents.next()),
                 Part::New => dims.push(Dim::fixed(1)),
                 Part::Shrink(k) => {
-                    let extent = extents.next().and_then(Dim::get);
+                    let extent = extents.next().and_then(Dim::extent);
                     let begin = values.begin.as_ref().map(|b| b[k]);
                     if let (Some(n), Some(begin)) = (extent, begin) {
                         let inside = values.element(k, n).is_some();
@@ -149,13 +152,7 @@ impl StridedSlice {
                         bounds.is_none_or(|b| b.step != 0),
                         "`stride`[{k}] must not be 0"
                     );
-                    dims.push(bounds.map_or(
-                        Dim {
-                            min: 0,
-                            max: extent.max,
-                        },
-                        |b| b.dim(extent),
-                    ));
+                    dims.push(bounds.map_or(Dim::between(0, extent.max()), |b| b.dim(extent)));
                 }
             }
         }
@@ -197,7 +194,7 @@ impl StridedSlice {
 
     /// The bounds at position `k`, if all that they depend on is known.
     fn bounds(&self, values: &Values, k: usize) -> Option<Bounds> {
-        let bound = |mask: &[i64], values: &Option<Vec<i64>>| {
+        let bound = |mask: &[i64], values: &Option<Vec<Formula>>| {
             if bit(mask, k) {
                 Some(None)
             } else {
@@ -215,15 +212,16 @@ impl StridedSlice {
 
 impl Values {
     /// `begin[k]` counted from the front, if it is known and in range.
-    fn element(&self, k: usize, extent: usize) -> Option<i64> {
+    fn element(&self, k: usize, extent: Extent) -> Option<Formula> {
         let begin = *self.begin.as_ref()?.get(k)?;
-        let n = i64::try_from(extent).unwrap_or(i64::MAX);
-        let begin = if begin < 0 {
-            begin.checked_add(n)?
-        } else {
-            begin
+        let n = extent.formula();
+        let begin = match symbols::compare(&begin)? {
+            Ordering::Less => begin.plus(n)?,
+            _ => begin,
         };
-        (0..n).contains(&begin).then_some(begin)
+        let is_inside =
+            symbols::compare(&begin)?.is_ge() && symbols::compare(&n.minus(&begin)?)?.is_gt();
+        is_inside.then_some(begin)
     }
 }
 
@@ -374,14 +372,7 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let dims = vec![
-            Dim {
-                min: 3,
-                max: Some(8),
-            },
-            Dim::fixed(4),
-            Dim::ANY,
-        ];
+        let dims = vec![Dim::between(3, Some(8)), Dim::fixed(4), Dim::ANY];
         let data = (ElementType::F32, PartialShape::ranked(dims), None);
         let list = |value: Option<[i64; 2]>| {
             let shape = PartialShape::from(&[2usize][..]);

@@ -3,13 +3,12 @@
 //! Specification: Tile-1. The shorter of `repeats` and the shape is filled up with ones in front.
 
 use super::extent::{countable, naturals};
-use super::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Tile",
@@ -25,6 +24,11 @@ struct Tile {}
 
 impl Op for Tile {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        let symbolic = cx.formulas("repeats").and(cx.extents("repeats"));
+        if let (Some(dims), Some(repeats)) = (cx.dims("data"), symbolic) {
+            let shape = countable(tiled(dims, &repeats))?;
+            return Ok(vec![TensorType::new(cx.element("data"), shape)]);
+        }
         let repeats = cx.integers("repeats")?;
         let shape = match (cx.dims("data"), repeats, cx.length("repeats")) {
             (Some(dims), Some(repeats), _) => {
@@ -42,13 +46,13 @@ impl Op for Tile {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (from, to) = (cx.shape("data"), cx.shape_of(cx.output(0)));
+        let (from, to) = (cx.extents("data"), cx.extents_of(cx.output(0)));
         let skip = to.len() - from.len();
         cx.define(cx.output(0), |cx, at| {
-            let place = |(d, &n): (usize, &usize)| match n {
-                1 => index(0),
+            let place = |(d, &n): (usize, &Extent)| match n.number() {
+                Some(1) => index(0),
                 _ if n == to[skip + d] => at[skip + d].clone(),
-                _ => at[skip + d].rem(index(extent(n))),
+                _ => at[skip + d].rem(Scalar::extent(n)),
             };
             let from: Vec<Scalar> = from.iter().enumerate().map(place).collect();
             cx.load("data", &from)

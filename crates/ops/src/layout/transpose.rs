@@ -36,7 +36,7 @@ impl Op for Transpose {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let rank = cx.shape("arg").len();
+        let rank = cx.extents("arg").len();
         let order = cx.integers("input_order").unwrap_or_default();
         let order = permutation(&order, rank).unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {

@@ -45,7 +45,7 @@ impl Op for Unsqueeze {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let axes = cx.integers("axes").unwrap_or_default();
-        let new = inserted(&axes, cx.shape("data").len()).unwrap_or_default();
+        let new = inserted(&axes, cx.extents("data").len()).unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {
             let kept = at.iter().zip(&new).filter(|(_, new)| !**new);
             let from: Vec<Scalar> = kept.map(|(i, _)| i.clone()).collect();

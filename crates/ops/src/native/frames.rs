@@ -19,7 +19,7 @@ pub(super) fn infer(cx: &Infer<'_>) -> Result<Frames, OpError> {
     if let (Some(window), Some(size)) = (cx.dims("window"), size) {
         let window = window[0];
         ensure!(
-            window.min <= size && window.max != Some(0),
+            window.min() <= size && window.max() != Some(0),
             "`window` must have 1 to {size} elements, the size of a frame, found {window}"
         );
     }

@@ -106,10 +106,7 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let dim = Dim {
-            min: 3,
-            max: Some(5),
-        };
+        let dim = Dim::between(3, Some(5));
         let data = PartialShape::ranked(vec![Dim::ANY, dim, Dim::fixed(2)]);
         let axes = (
             ElementType::I64,

@@ -222,10 +222,7 @@ mod tests {
                 Some(i64s(&[], &[v])),
             )
         };
-        let dim = Dim {
-            min: 1,
-            max: Some(16),
-        };
+        let dim = Dim::between(1, Some(16));
         let dims = vec![Dim::ANY, Dim::fixed(6), dim, Dim::fixed(2)];
         let of = |center| {
             let data = (ElementType::F32, PartialShape::ranked(dims.clone()), None);

@@ -63,7 +63,7 @@ impl Native for Multinomial {
             }
         };
         ensure!(
-            self.with_replacement || classes.max.is_none_or(|n| samples.min <= n),
+            self.with_replacement || classes.max().is_none_or(|n| samples.min() <= n),
             "without replacement `num_samples` must be at most {classes}, the number of classes, \
              found {samples}"
         );

@@ -27,10 +27,7 @@ struct Rdft {}
 
 impl Native for Rdft {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let half = |n: Dim| Dim {
-            min: n.min / 2 + 1,
-            max: n.max.map(|n| n / 2 + 1),
-        };
+        let half = |n: Dim| Dim::between(n.min() / 2 + 1, n.max().map(|n| n / 2 + 1));
         let shape = fourier::infer(cx, false)?.shape(|n| n, half, true);
         Ok(vec![TensorType::new(cx.element("data"), countable(shape)?)])
     }
@@ -83,10 +80,7 @@ mod tests {
 
     #[test]
     fn partial_shapes() {
-        let dim = Dim {
-            min: 5,
-            max: Some(8),
-        };
+        let dim = Dim::between(5, Some(8));
         let data = PartialShape::ranked(vec![Dim::ANY, dim]);
         let of = |axes: &[i64]| {
             let data = (ElementType::F32, data.clone(), None);

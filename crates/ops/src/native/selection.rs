@@ -77,19 +77,16 @@ pub(super) fn expect_index_type(name: &str, ty: ElementType) -> Result<(), OpErr
 
 /// The smaller of two extents.
 pub(super) fn least(a: Dim, b: Dim) -> Dim {
-    let max = match (a.max, b.max) {
+    let max = match (a.max(), b.max()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    Dim {
-        min: a.min.min(b.min),
-        max,
-    }
+    Dim::between(a.min().min(b.min()), max)
 }
 
 /// None up to `most`.
 pub(super) fn up_to(most: Dim) -> Dim {
-    Dim { min: 0, ..most }
+    Dim::between(0, most.max())
 }
 
 /// The number that `max_output_boxes_per_class` gives; a negative one counts as 0.

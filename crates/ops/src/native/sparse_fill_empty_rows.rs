@@ -61,10 +61,13 @@ impl Native for SparseFillEmptyRows {
             _ => Dim::ANY,
         };
         // Each row is empty, or has one of the elements at least.
-        let filled = Dim {
-            min: count.min.max(rows.min),
-            max: count.max.zip(rows.max).map(|(a, b)| a.saturating_add(b)),
-        };
+        let filled = Dim::between(
+            count.min().max(rows.min()),
+            count
+                .max()
+                .zip(rows.max())
+                .map(|(a, b)| a.saturating_add(b)),
+        );
         let shape = |dims: &[Dim]| PartialShape::ranked(dims.to_vec());
         Ok(vec![
             TensorType::new(index, shape(&[filled, Dim::fixed(2)])),

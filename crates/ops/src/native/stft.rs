@@ -50,16 +50,13 @@ impl Native for Stft {
         };
         let least = sizes.size.unwrap_or(1);
         ensure!(
-            length.max.is_none_or(|n| n >= least),
+            length.max().is_none_or(|n| n >= least),
             "`signal` must be as long as a frame at least, {least}, found {length}"
         );
         let frames = match (sizes.size, sizes.step) {
             (Some(size), Some(step)) => {
                 let left = grown(length, -(size as i128));
-                Dim {
-                    min: left.min / step + 1,
-                    max: left.max.map(|n| n / step + 1),
-                }
+                Dim::between(left.min() / step + 1, left.max().map(|n| n / step + 1))
             }
             _ => Dim::ANY,
         };
@@ -165,10 +162,7 @@ mod tests {
             )
         };
         let of = |size, step| {
-            let dim = Dim {
-                min: 3,
-                max: Some(48),
-            };
+            let dim = Dim::between(3, Some(48));
             let signal = PartialShape::ranked(vec![Dim::ANY, dim]);
             let signal = (ElementType::F32, signal, None);
             let window = (ElementType::F32, PartialShape::any_of_rank(1), None);

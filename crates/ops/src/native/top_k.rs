@@ -82,8 +82,8 @@ impl Native for TopK {
             let axis = normalize_axis(self.axis, dims.len())?;
             let extent = &mut dims[axis];
             *extent = match k {
-                Some(k) => Dim::fixed(count(k, extent.max)?),
-                None => Dim { min: 0, ..*extent },
+                Some(k) => Dim::fixed(count(k, extent.max())?),
+                None => Dim::between(0, extent.max()),
             };
             shape = PartialShape::ranked(dims);
         }
@@ -292,10 +292,7 @@ mod tests {
         };
         let value = attributes("max", "value");
         let k = |k| (ElementType::I64, PartialShape::ranked(vec![]), k);
-        let two_to_five = Dim {
-            min: 2,
-            max: Some(5),
-        };
+        let two_to_five = Dim::between(2, Some(5));
         let found = infer(&V11, &value, &[data(two_to_five), k(None)]);
         assert_eq!(found.0, "f16[?, 0..5] i32[?, 0..5]");
         let found = infer(&V11, &value, &[data(Dim::ANY), k(Some(i64s(&[], &[7])))]);

@@ -180,10 +180,7 @@ impl Slices {
 
 /// The number of distinct ones among `all`: one at least, if there are any.
 fn distinct(all: Dim) -> Dim {
-    Dim {
-        min: all.min.min(1),
-        ..all
-    }
+    Dim::between(all.min().min(1), all.max())
 }
 
 #[cfg(test)]

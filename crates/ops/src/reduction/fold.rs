@@ -3,7 +3,7 @@
 use crate::Lower;
 use vinelift_nest::build::{boolean, highest, integer, lowest, number, zero};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::{ElementType, Extent, element_count, numbers};
 
 /// The fold of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Fold {
     pub(super) fn reduce(
         self,
         cx: &mut Lower<'_>,
-        extents: &[usize],
+        extents: &[Extent],
         ty: ElementType,
         x: impl FnOnce(&mut Lower<'_>, &[Scalar]) -> Scalar,
     ) -> Scalar {
@@ -43,8 +43,17 @@ impl Fold {
             Fold::Sum => cx.reduce(Binary::Add, extents, zero(in_type), x),
             Fold::Mean => {
                 let sum = cx.reduce(Binary::Add, extents, zero(in_type), x);
-                let count = element_count(extents).unwrap_or(usize::MAX);
-                sum / integer(count as i64, in_type)
+                let count = match numbers(extents).as_deref() {
+                    Some(extents) => {
+                        let count = element_count(extents).unwrap_or(usize::MAX);
+                        integer(count as i64, in_type)
+                    }
+                    None => {
+                        let count = extents.iter().copied().fold(1.into(), Extent::product);
+                        Scalar::extent(count).cast(in_type)
+                    }
+                };
+                sum / count
             }
             Fold::Prod => cx.reduce(Binary::Mul, extents, integer(1, in_type), x),
             Fold::Max => cx.reduce(Binary::Max, extents, lowest(in_type), |cx, point| {

@@ -20,7 +20,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use fold::Fold;
 pub(crate) use fold::lowest_finite;
 use serde::Deserialize;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 /// The columns of the table beside the name.
 pub struct Row {
@@ -99,10 +99,7 @@ impl Op for Reduction {
                 PartialShape::ranked(dims.iter().zip(&reduced).filter_map(left).collect())
             }
             (Some(dims), None) if self.keep_dims => {
-                let either = |d: &Dim| Dim {
-                    min: d.min.min(1),
-                    max: d.max.map(|max| max.max(1)),
-                };
+                let either = |d: &Dim| Dim::between(d.min().min(1), d.max().map(|max| max.max(1)));
                 PartialShape::ranked(dims.iter().map(either).collect())
             }
             // Distinct axes, though not which.
@@ -116,7 +113,7 @@ impl Op for Reduction {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axes = cx.integers("axes").unwrap_or_default();
         let reduced = reduced(&axes, shape.len()).unwrap_or_default();
         let extents = shape
@@ -124,12 +121,12 @@ impl Op for Reduction {
             .zip(&reduced)
             .filter(|(_, r)| **r)
             .map(|(&n, _)| n);
-        let extents: Vec<usize> = extents.collect();
+        let extents: Vec<Extent> = extents.collect();
         cx.define(cx.output(0), |cx, at| {
             if axes.is_empty() {
                 return cx.load("data", at);
             }
-            if extents.contains(&0) {
+            if extents.iter().any(|n| *n == 0) {
                 return self.fold.of_nothing(ty).cast(ty);
             }
             let value = self.fold.reduce(cx, &extents, ty, |cx, point| {

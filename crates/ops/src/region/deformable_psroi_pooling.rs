@@ -125,7 +125,7 @@ impl Op for DeformablePsRoiPooling {
         let group = Dim::fixed(self.group_size);
         let needed = Dim::fixed(self.output_dim).mul(group).mul(group);
         ensure!(
-            data[1].max.is_none_or(|most| most >= needed.min),
+            data[1].max().is_none_or(|most| most >= needed.min()),
             "`data` {} must have at least `output_dim` {} · {}² channels",
             cx.shape("data"),
             self.output_dim,

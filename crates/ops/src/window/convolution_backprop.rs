@@ -114,7 +114,7 @@ impl Op for Backprop {
         for d in 0..spatial {
             let (n, k) = (data[2 + d], channels.kernel[d]);
             ensure!(
-                k.max != Some(0),
+                k.max() != Some(0),
                 "the kernel has no elements in spatial dim {d}"
             );
             if cx.has("output_shape") {
@@ -329,18 +329,15 @@ impl Backprop {
             "spatial dim {d}: pads of {pads} are too large"
         );
         let of = |n, k| self.full(d, n, k).map(|full| full - pads);
-        let min = of(n.min, k.min.max(1)).unwrap_or(0);
-        let max = n.max.zip(k.max).map(|(n, k)| of(n, k)).transpose()?;
+        let min = of(n.min(), k.min().max(1)).unwrap_or(0);
+        let max = n.max().zip(k.max()).map(|(n, k)| of(n, k)).transpose()?;
         ensure!(
             max.is_none_or(|max| max >= 0),
             "spatial dim {d}: an output of {} elements is negative",
             max.unwrap_or(0)
         );
         let natural = |n: i128| usize::try_from(n.max(0)).unwrap_or(usize::MAX);
-        Ok(Dim {
-            min: natural(min),
-            max: max.map(natural),
-        })
+        Ok(Dim::between(natural(min), max.map(natural)))
     }
 }
 

@@ -58,25 +58,19 @@ impl Op for ExtractImagePatches {
         let mut out = vec![data[0], data[1].mul(Dim::fixed(places))];
         for (d, dim) in data[2..].iter().enumerate() {
             ensure!(
-                dim.min < FAR,
+                dim.min() < FAR,
                 "dim {} of `data` {} must be below 2^31",
                 d + 2,
                 cx.shape("data")
             );
             let lane = |n: usize| self.lane(d, n);
-            out.push(match (dim.min, dim.max) {
+            out.push(match (dim.min(), dim.max()) {
                 // An image without rows is another case altogether.
-                (0, max) => Dim {
-                    min: 0,
-                    max: max.map(|n| lane(n).patches),
-                },
-                (min, max) => Dim {
-                    min: lane(min).patches,
-                    max: max.map(|n| lane(n).patches),
-                },
+                (0, max) => Dim::between(0, max.map(|n| lane(n).patches)),
+                (min, max) => Dim::between(lane(min).patches, max.map(|n| lane(n).patches)),
             });
         }
-        if data[2..].iter().any(|d| d.min == 0) {
+        if data[2..].iter().any(|d| d.min() == 0) {
             out[1] = Dim::ANY;
         }
         let shape = countable(PartialShape::ranked(out))?;
@@ -228,7 +222,7 @@ mod tests {
             let attributes = attributes("3,2", "2,1", "1,2", "valid");
             infer(&DEF, &attributes, &[(ElementType::F32, data, None)]).0
         };
-        let from_one = Dim { min: 1, max: None };
+        let from_one = Dim::between(1, None);
         let data = PartialShape::ranked(vec![Dim::ANY, Dim::fixed(2), from_one, Dim::fixed(9)]);
         assert_eq!(of(data), "f32[?, 12, ?, 7]");
         assert_eq!(of(PartialShape::DYNAMIC), "f32[?, ?, ?, ?]");

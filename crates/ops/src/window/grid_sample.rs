@@ -83,7 +83,7 @@ impl Op for GridSample {
             return Err(OpError::Shape(message));
         };
         let out = vec![batch, data[1], grid[1], grid[2]];
-        let some = out.iter().all(|d| d.min > 0);
+        let some = out.iter().all(|d| d.min() > 0);
         ensure!(
             self.padding_mode == Padding::Zeros || !some || !data.contains(&Dim::fixed(0)),
             "`data` {} has nothing to sample",

@@ -77,14 +77,14 @@ impl Slide {
         if let (Some(n), Some(kernel)) = (n.get(), kernel.get()) {
             return Ok(Dim::fixed(self.lane(d, n, kernel)?.windows));
         }
-        let most = n.max.map(|n| self.lane(d, n, kernel.min.max(1)));
+        let most = n.max().map(|n| self.lane(d, n, kernel.min().max(1)));
         let least = kernel
-            .max
-            .and_then(|kernel| self.lane(d, n.min, kernel).ok());
-        Ok(Dim {
-            min: least.map_or(1, |lane| lane.windows),
-            max: most.transpose()?.map(|lane| lane.windows),
-        })
+            .max()
+            .and_then(|kernel| self.lane(d, n.min(), kernel).ok());
+        Ok(Dim::between(
+            least.map_or(1, |lane| lane.windows),
+            most.transpose()?.map(|lane| lane.windows),
+        ))
     }
 
     /// The windows of `kernel` elements along spatial dim `d` of extent `n`.
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn windows_of_intervals() {
         let slide = slide(2, [0, 0], AutoPad::Explicit, Rounding::Floor);
-        let dim = |min, max| Dim { min, max };
+        let dim = |min, max| Dim::between(min, max);
         let of = |n, kernel| slide.windows(0, n, kernel).unwrap();
         assert_eq!(of(dim(1, Some(9)), Dim::fixed(3)), dim(1, Some(4)));
         assert_eq!(of(dim(7, None), Dim::fixed(3)), dim(3, None));

@@ -91,7 +91,7 @@ impl Native {
             Engine::Code { function, .. } => {
                 let producer = step.consumer.as_ref().map(|_| &self.steps[number - 1]);
                 let workers = producer.map_or(1, |p| p.workers).max(step.workers);
-                self.code.scratch_bytes(*function).saturating_mul(workers)
+                function.scratch_bytes().saturating_mul(workers)
             }
         }
     }

@@ -38,6 +38,12 @@ impl<'a> Constants<'a> {
         Some(Some((bytes?, Some(coding))))
     }
 
+    /// Where the bytes of the constant that a factor reads begin; 0 if it is none.
+    pub(crate) fn address(&self, factor: &Factor) -> usize {
+        let tensor = self.tensor(&factor.tensor);
+        tensor.map_or(0, |t| t.bytes().as_ptr() as usize)
+    }
+
     fn tensor(&self, from: &Strided) -> Option<&'a Tensor> {
         let buffer = self.step.buffers[from.buffer.0 as usize];
         match &self.slots[buffer.0 as usize] {

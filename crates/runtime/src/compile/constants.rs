@@ -59,7 +59,7 @@ pub(crate) fn constant_stages(
         buffer.role = Role::Output;
         nest.buffers[target].role = Role::Input;
         part_slots[target] = Slot::Output(k);
-        targets.push((stage.target, buffer.ty, buffer.shape.clone()));
+        targets.push((stage.target, buffer.ty, buffer.example()));
     }
     part.stages = constant;
     nest.stages = rest;

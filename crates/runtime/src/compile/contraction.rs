@@ -1,10 +1,12 @@
 //! Contractions that a kernel made for them runs, with constant operands packed beforehand.
 
+use crate::compile::Settings;
 use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
 use crate::compile::parallelism::workers;
 use crate::compile::slot::Slot;
 use std::ops::Range;
 use std::slice::from_raw_parts;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
@@ -31,7 +33,7 @@ pub(crate) struct PackedContraction {
 struct Operand {
     from: Strided,
     /// Its elements, if they are constant.
-    packed: Option<Packed>,
+    packed: Option<Arc<Packed>>,
 }
 
 /// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
@@ -51,14 +53,13 @@ const TASKS_PER_THREAD: usize = 4;
 const MOST_SCRATCH: usize = 1 << 30;
 
 impl PackedContraction {
-    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `threads` is the most threads that
-    /// share it, and `consumer` the cost of the kernel that is to be fused with it, if one is. `None` if there is no
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `consumer` is the cost of the kernel that is to be fused with it, if one is. `None` if there is no
     /// kernel for the contraction.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &SubNest,
         slots: &[Slot],
-        threads: usize,
+        settings: &Settings<'_>,
         consumer: Option<u64>,
     ) -> Option<PackedContraction> {
         let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
@@ -82,18 +83,33 @@ impl PackedContraction {
         // Tiles that decode have vectors along the operand they decode anyway.
         let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
         let kernel = kernels::PreparedContraction::with_packed(&problem, packed).ok()?;
+        let operands = &settings.shared.operands;
         let left = match left {
-            Some((bytes, Some(coding))) => Some(kernel.pack_left_coded(bytes, &coding)?),
-            Some((bytes, None)) => Some(kernel.pack_left(bytes)?),
+            Some((bytes, coding)) => Some(operands.get(
+                constants.address(&contraction.left),
+                (bytes, coding.as_ref()),
+                || kernel.left_layout(),
+                || match &coding {
+                    Some(coding) => kernel.pack_left_coded(bytes, coding),
+                    None => kernel.pack_left(bytes),
+                },
+            )?),
             None => None,
         };
         let right = match right {
-            Some((bytes, Some(coding))) => Some(kernel.pack_right_coded(bytes, &coding)?),
-            Some((bytes, None)) => Some(kernel.pack_right(bytes)?),
+            Some((bytes, coding)) => Some(operands.get(
+                constants.address(&contraction.right),
+                (bytes, coding.as_ref()),
+                || kernel.right_layout(),
+                || match &coding {
+                    Some(coding) => kernel.pack_right_coded(bytes, coding),
+                    None => kernel.pack_right(bytes),
+                },
+            )?),
             None => None,
         };
         let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(consumer.unwrap_or(0));
-        let workers = workers(cost, threads);
+        let workers = workers(cost, settings.threads);
         let result_bytes = results(&problem).saturating_mul(element.bytes());
         let plan = plan(
             &kernel,
@@ -132,7 +148,7 @@ impl PackedContraction {
     /// Bytes of packed operands.
     pub(crate) fn packed_bytes(&self) -> usize {
         let operands = [&self.left, &self.right].into_iter();
-        operands.flat_map(|o| &o.packed).map(Packed::bytes).sum()
+        operands.flat_map(|o| &o.packed).map(|p| p.bytes()).sum()
     }
 
     /// The buffers of the step that a run needs: not operands that are packed.
@@ -265,11 +281,11 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
 /// of each task while they are in the cache.
 fn plan(
     kernel: &kernels::PreparedContraction,
-    packed: [&Option<Packed>; 2],
+    packed: [&Option<Arc<Packed>>; 2],
     workers: usize,
     consumed: Option<usize>,
 ) -> kernels::TaskPartition {
-    let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, Packed::form));
+    let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, |p| p.form()));
     let plan = |tasks| kernel.plan(left, right, tasks);
     let tasks = if workers == 1 {
         1

@@ -12,6 +12,7 @@ use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
 use vinelift_nest::{Aliases, BufferId, Nest, Stage};
+use vinelift_tensor::numbers;
 
 /// A segment whose nest has been through the passes.
 pub(crate) struct Draft {
@@ -105,7 +106,7 @@ impl Draft {
             for candidate in candidates {
                 journals.extend(candidate.journal_buffers().map(|b| {
                     let buffer = nest.buf(b);
-                    (buffer.ty, buffer.shape.clone())
+                    (buffer.ty, buffer.example())
                 }));
                 updates.extend(candidate.without_copy(&code.steps));
             }
@@ -115,8 +116,8 @@ impl Draft {
         let outputs: Vec<Output> = outputs
             .map(|(buffer, tensor)| {
                 // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
-                let inferred = self.types.shape(*tensor);
-                let shape = inferred.unwrap_or_else(|| nest.buf(*buffer).shape.clone());
+                let inferred = self.types.shape(*tensor).and_then(|s| numbers(&s));
+                let shape = inferred.unwrap_or_else(|| nest.buf(*buffer).example());
                 (*tensor, nest.buf(*buffer).ty, shape)
             })
             .collect();

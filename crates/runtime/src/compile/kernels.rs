@@ -8,15 +8,13 @@ use crate::compile::parallelism::{cost, pieces, tasks, workers};
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::stop;
-use rustc_hash::FxHashMap;
-use vinelift_codegen::{Code, KernelText};
+use vinelift_codegen::KernelText;
 use vinelift_nest::{
     Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
 };
 
 /// The kernels of a plan.
 pub(crate) struct Native {
-    pub(crate) code: Code,
     pub(crate) steps: Vec<Step>,
     /// The cost of the steps that threads share: nanoseconds on one thread.
     pub(crate) shared_cost: u64,
@@ -52,36 +50,42 @@ pub(crate) fn compile(
     let candidates = candidates(nest, contracts, alone);
     let choose = |k: usize| {
         stop::check(settings.stop)?;
-        Ok(choose(&candidates, k, slots, aliases, settings.threads))
+        Ok(choose(&candidates, k, slots, aliases, settings))
     };
     // Each by itself: packing one operand may take much longer than all the rest.
     let all = (0..candidates.len()).collect();
     let choices = compiler_threads::map_apart(all, || (), |(), k| choose(k)).into_iter();
     let choices: Vec<Choice> = choices.collect::<Result<_, Error>>()?;
-    let mut numbers: FxHashMap<Nest, usize> = FxHashMap::default();
-    let mut functions: Vec<&Nest> = Vec::new();
-    let mut engines: Vec<(Engine, Option<Footprint>)> = Vec::with_capacity(candidates.len());
+    stop::check(settings.stop)?;
+    let mut contractions = Vec::new();
+    let mut kernels: Vec<(Nest, &Nest)> = Vec::new();
     for (choice, candidate) in choices.into_iter().zip(&candidates) {
-        engines.push(match choice {
-            Choice::Contraction(contraction, reach) => (Engine::Contraction(contraction), reach),
+        contractions.push(match choice {
+            Choice::Contraction(contraction, reach) => Some((contraction, reach)),
             Choice::Code(canonical) => {
-                let next = functions.len();
-                let function = *numbers.entry(canonical).or_insert(next);
-                if function == next {
-                    functions.push(&candidate.kernel.nest);
-                }
-                let pieces = 1;
+                kernels.push((canonical, &candidate.kernel.nest));
+                None
+            }
+        });
+    }
+    let mut functions = settings
+        .shared
+        .functions
+        .of(&kernels, settings)?
+        .into_iter();
+    let mut engines: Vec<(Engine, Option<Footprint>)> = Vec::with_capacity(candidates.len());
+    for contraction in contractions {
+        engines.push(match contraction {
+            Some((contraction, reach)) => (Engine::Contraction(contraction), reach),
+            None => {
+                let missing = || Error::internal("a kernel has no code");
+                let (function, pieces) = (functions.next().ok_or_else(missing)?, 1);
                 (Engine::Code { function, pieces }, None)
             }
         });
     }
-    stop::check(settings.stop)?;
-    let Settings {
-        compiler, options, ..
-    } = settings;
-    let code = compiler.compile_until(&functions, options, settings.stop)?;
-    let (steps, reaches) = steps(candidates, engines, &code, settings.threads);
-    Ok(Native::new(code, steps, reaches))
+    let (steps, reaches) = steps(candidates, engines, settings.threads);
+    Ok(Native::new(steps, reaches))
 }
 
 /// The kernels of a nest, with those that are contractions.
@@ -113,7 +117,7 @@ fn choose(
     k: usize,
     slots: &[Slot],
     aliases: &Aliases,
-    threads: usize,
+    settings: &Settings<'_>,
 ) -> Choice {
     let Candidate {
         kernel,
@@ -127,7 +131,7 @@ fn choose(
     let reach = next.and_then(|next| reach(kernel, &next.kernel, aliases));
     let consumer = next.filter(|_| reach.is_some());
     let consumer = consumer.map(|next| cost(&next.kernel.nest));
-    match PackedContraction::new(contraction, kernel, slots, threads, consumer) {
+    match PackedContraction::new(contraction, kernel, slots, settings, consumer) {
         Some(packed) => Choice::Contraction(Box::new(packed), reach),
         None => code(),
     }
@@ -137,7 +141,6 @@ fn choose(
 fn steps(
     candidates: Vec<Candidate>,
     engines: Vec<(Engine, Option<Footprint>)>,
-    code: &Code,
     threads: usize,
 ) -> (Vec<Step>, Vec<Option<Footprint>>) {
     let mut steps: Vec<Step> = Vec::with_capacity(candidates.len());
@@ -154,7 +157,7 @@ fn steps(
                 function,
                 pieces: count,
             } => {
-                *count = pieces(&kernel.nest, code.scratch_bytes(*function));
+                *count = pieces(&kernel.nest, function.scratch_bytes());
                 let cost = cost(&kernel.nest);
                 let workers = match turns {
                     Some(_) => 1,
@@ -162,7 +165,7 @@ fn steps(
                 };
                 let tasks = match turns {
                     Some(_) => 1,
-                    None => tasks(code, *function, cost, workers),
+                    None => tasks(function, cost, workers),
                 };
                 (cost, workers, tasks)
             }
@@ -186,7 +189,7 @@ fn steps(
 }
 
 impl Native {
-    fn new(code: Code, mut steps: Vec<Step>, reaches: Vec<Option<Footprint>>) -> Native {
+    fn new(mut steps: Vec<Step>, reaches: Vec<Option<Footprint>>) -> Native {
         for (number, reach) in reaches.into_iter().enumerate().skip(1) {
             let (Some(reach), Some(step)) = (reach, steps.get(number)) else {
                 continue;
@@ -194,22 +197,18 @@ impl Native {
             if let (Engine::Contraction(producer), Engine::Code { function, .. }) =
                 (&steps[number - 1].engine, &step.engine)
             {
-                steps[number].consumer = Consumer::new(producer, reach, code.parts(*function));
+                steps[number].consumer = Consumer::new(producer, reach, function.chunks());
             }
         }
         let shared = steps.iter().filter(|step| step.workers > 1);
         let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
-        Native {
-            code,
-            steps,
-            shared_cost,
-        }
+        Native { steps, shared_cost }
     }
 
     /// The text of the code of a step, if it was asked for.
-    pub(crate) fn text(&self, step: &Step) -> Option<&KernelText> {
-        match step.engine {
-            Engine::Code { function, .. } => self.code.text(function),
+    pub(crate) fn text<'s>(&self, step: &'s Step) -> Option<&'s KernelText> {
+        match &step.engine {
+            Engine::Code { function, .. } => function.text(),
             Engine::Contraction(_) => None,
         }
     }

@@ -18,8 +18,10 @@ pub(crate) mod constants;
 pub(crate) mod consumer;
 pub(crate) mod contraction;
 pub(crate) mod draft;
+pub(crate) mod functions;
 pub(crate) mod interface;
 pub(crate) mod kernels;
+pub(crate) mod packed_operands;
 mod parallelism;
 pub(crate) mod passes;
 pub(crate) mod plan;
@@ -28,13 +30,24 @@ pub(crate) mod step;
 pub(crate) mod variables;
 
 use crate::Level;
+use crate::compile::functions::Functions;
+use crate::compile::packed_operands::PackedOperands;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Compiler, Options};
+
+/// What plans of a compiled model share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) functions: Functions,
+    pub(crate) operands: PackedOperands,
+}
 
 /// The compiler, the level and the number of threads for which a plan is made.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     pub(crate) compiler: &'a Compiler,
+    /// What was made for other plans, and may be used again.
+    pub(crate) shared: &'a Shared,
     /// How wide vectors may be, and whether the text of the code is kept.
     pub(crate) options: &'a Options,
     pub(crate) level: Level,

@@ -2,7 +2,7 @@
 //!
 //! Costs are nanoseconds on one thread, estimated from the number of operations.
 
-use vinelift_codegen::Code;
+use crate::compile::functions::Function;
 use vinelift_nest::Nest;
 
 /// The least cost of a share: what it costs to hand it to a thread that looks for one.
@@ -32,10 +32,10 @@ pub(crate) fn workers(cost: u64, threads: usize) -> usize {
 }
 
 /// The number of tasks into which a kernel of this cost is cut for `workers` threads.
-pub(crate) fn tasks(code: &Code, function: usize, cost: u64, workers: usize) -> usize {
-    let parts = code.parts(function);
+pub(crate) fn tasks(function: &Function, cost: u64, workers: usize) -> usize {
+    let parts = function.chunks();
     // Each task packs for itself, and a loop that is not the outermost costs each task a pass over those around it.
-    let is_even = code.scratch_bytes(function) == 0 && parts.dim.is_none();
+    let is_even = function.scratch_bytes() == 0 && parts.dim.is_none();
     let is_long = cost / workers as u64 >= LEAST_FOR_MORE_TASKS;
     let each = if is_even && is_long {
         TASKS_PER_THREAD

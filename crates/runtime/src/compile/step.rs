@@ -2,6 +2,7 @@
 
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
+use crate::compile::functions::Function;
 use vinelift_nest::{BufferId, SubNest};
 
 /// A kernel, with how it is called.
@@ -34,10 +35,10 @@ pub(crate) struct Turns {
 
 /// The code or the contraction kernel that runs a step.
 pub(crate) enum Engine {
-    /// A function of the plan's code.
+    /// Code.
     Code {
-        /// Its number.
-        function: usize,
+        /// The function.
+        function: Function,
         /// The number of pieces into which each task is cut on its thread.
         pieces: usize,
     },

@@ -2,10 +2,11 @@
 
 use crate::compiled::CompiledModel;
 use crate::stop::never;
-use crate::unit::Unit;
+use crate::unit::{Unit, numbers_of};
 use crate::{Error, Shape};
 use vinelift_graph::{Known, Segment, TensorId, specialize};
 use vinelift_ops::TensorType;
+use vinelift_tensor::Extent;
 
 /// A segment of a unit.
 pub(super) struct Piece<'a> {
@@ -50,7 +51,8 @@ impl CompiledModel {
         let mut known = Known::default();
         loop {
             let mut strings = workshop.strings.clone();
-            let given = unit.given(shapes, &known, &workshop.config, never());
+            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
+            let given = unit.given(&extents, &known, &workshop.config, never());
             let segment = specialize(graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;
             let next = next(unit, &segment, &mut known);

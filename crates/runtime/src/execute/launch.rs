@@ -53,7 +53,7 @@ pub(super) fn run(
 impl Launch {
     /// Runs a turn of a step; without turns, that is turn 0.
     fn step(self: &Arc<Launch>, number: usize, turn: usize, pool: &Pool) -> Result<(), Error> {
-        let (native, step) = self.at(number);
+        let step = self.at(number);
         let alone = step.workers == 1 || !pool.is_worth(step.cost);
         let workers = if alone { 1 } else { step.workers };
         let share = |phase, tasks| {
@@ -72,7 +72,7 @@ impl Launch {
                 }
             }
             (Engine::Code { function, .. }, None) => {
-                let parts = native.code.parts(*function);
+                let parts = function.chunks();
                 let count = if alone { 1 } else { step.tasks };
                 share(count, count);
                 if parts.dim.is_some()
@@ -117,23 +117,24 @@ impl Launch {
         fault.take()
     }
 
-    fn at(&self, step: usize) -> (&Native, &Step) {
+    fn at(&self, step: usize) -> &Step {
         match &self.plan.native {
-            Some(native) => (native, &native.steps[step]),
+            Some(native) => &native.steps[step],
             None => unreachable!("plans without code are not launched"),
         }
     }
 
     /// Runs a part of a kernel that is code; no other thread does so under the number `worker`.
     fn part(&self, number: usize, part: Range<usize>, worker: usize) {
-        let (native, step) = self.at(number);
+        let step = self.at(number);
         let Engine::Code { function, pieces } = &step.engine else {
             return;
         };
         let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
         let start = part.start;
-        let scratch = step.scratch + worker * native.code.scratch_bytes(*function);
+        let scratch = step.scratch + worker * function.scratch_bytes();
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
+        let (code, number_in_code) = function.code();
         let run = |piece| {
             stop::check(&self.stop).map_err(|_| Interrupt::Stopped)?;
             // SAFETY: there is a pointer for every buffer of the kernel, and `Memory::check` has found each of them to
@@ -146,14 +147,9 @@ impl Launch {
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker.
-            unsafe {
-                native
-                    .code
-                    .run_part(*function, arguments, piece, scratch, &self.stop)
-            }
+            unsafe { code.run_part(number_in_code, arguments, piece, scratch, &self.stop) }
         };
-        let parts = native.code.parts(*function);
-        match parts.pieces(part, *pieces).try_for_each(run) {
+        match function.chunks().pieces(part, *pieces).try_for_each(run) {
             Ok(()) => {}
             Err(Interrupt::Stopped) => self.is_cut_short.store(true, Ordering::Relaxed),
             Err(Interrupt::Fault(fault)) => self.note((start, fault)),
@@ -163,13 +159,13 @@ impl Launch {
 
 impl Tasks for Launch {
     fn task(&self, round: Round, task: usize, worker: usize) {
-        let (native, step) = self.at(round.step);
+        let step = self.at(round.step);
         match &step.engine {
             Engine::Code { function, .. } => {
                 // The phase of code is the number of its tasks.
                 let part = match step.turns {
                     Some(_) => round.turn..round.turn + 1,
-                    None => native.code.parts(*function).range(task, round.phase),
+                    None => function.chunk(task, round.phase),
                 };
                 self.part(round.step, part, worker);
             }
@@ -187,7 +183,8 @@ impl Tasks for Launch {
                     self.is_cut_short.store(true, Ordering::Relaxed);
                     return;
                 }
-                let next = native.steps.get(round.step + 1);
+                let steps = self.plan.native.as_ref().map(|native| &native.steps);
+                let next = steps.and_then(|steps| steps.get(round.step + 1));
                 if round.phase == COMPUTING
                     && let Some(consumer) = next.and_then(|next| next.consumer.as_ref())
                     && let Some(part) = &consumer.parts[task]

@@ -81,7 +81,10 @@ impl graph::Body<Error> for Bodies<'_, '_> {
             let graph = &b.interface.graph;
             Some(graph.declared_type(*graph.parameters.get(parameter)?))
         });
-        declared.unwrap_or(TensorType::new(ElementType::I64, [].as_slice().into()))
+        declared.unwrap_or(TensorType::new(
+            ElementType::I64,
+            [0usize; 0].as_slice().into(),
+        ))
     }
 
     fn output(&self, output: usize) -> &TensorType {

@@ -32,7 +32,7 @@ impl<'n> Emitter<'n, '_> {
     /// The loop over the innermost axis, by vectors.
     pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
         let LanePlan { axis, lanes } = plan;
-        let (extent, step) = (axis.extent as i64, lanes as i64);
+        let (extent, step) = (axis.extent.example() as i64, lanes as i64);
         let turns = self.turns(stage, axis);
         self.part_at_least(stage, axis, lanes);
         let fills = turns.part().is_none() && extent % step == 0;
@@ -154,7 +154,7 @@ impl<'n> Emitter<'n, '_> {
                 init,
                 body,
             } => self.fold_lanes(*op, axes, init, body),
-            Kind::Const(_) | Kind::Axis(_) | Kind::Wrap(_) => {
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Wrap(_) => {
                 no_primitive("a scalar that has no lanes")
             }
         }
@@ -221,7 +221,7 @@ impl<'n> Emitter<'n, '_> {
         let ty: ElementType = x.ty();
         let linear = self.analysis.linear(buffer, at);
         // Of an empty dim there is nothing to load.
-        let is_empty = self.analysis.nest.buf(buffer).shape.contains(&0);
+        let is_empty = self.analysis.nest.buf(buffer).shape.iter().any(|n| *n == 0);
         if self.analysis.steps_with(self.vectors.axis(), &linear) == Some(1) && !is_empty {
             self.open_scope();
             self.compute(linear.leaves())?;

@@ -96,7 +96,7 @@ impl Contraction {
             return None;
         }
         let stride = |axis: &Axis| Stride {
-            extent: axis.extent,
+            extent: axis.extent.example(),
             left: left_form.step(axis.id),
             right: right_form.step(axis.id),
             out: out_form.step(axis.id),
@@ -198,7 +198,7 @@ impl Form {
 
 /// The offset of `buffer[at]`, if it is affine and steps forward with every axis.
 pub(crate) fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
-    let shape = &nest.buf(buffer).shape;
+    let shape = &nest.buf(buffer).example();
     element_count(shape).filter(|n| *n > 0)?;
     let sum = Linear::of_access(at, &row_major(shape));
     let mut steps = FxHashMap::default();

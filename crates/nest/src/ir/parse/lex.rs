@@ -43,7 +43,7 @@ impl<'a> Line<'a> {
         &rest[..length]
     }
 
-    pub(super) fn extent(&mut self) -> Parsed<usize> {
+    pub(super) fn number(&mut self) -> Parsed<usize> {
         let start = self.skip();
         let rest = &self.text[start..];
         let digits = &rest[..rest
@@ -52,7 +52,7 @@ impl<'a> Line<'a> {
         self.at += digits.len();
         digits
             .parse()
-            .map_err(|_| (start, format!("expected an extent, found `{digits}`")))
+            .map_err(|_| (start, format!("expected a number, found `{digits}`")))
     }
 
     /// `= 00ff…`

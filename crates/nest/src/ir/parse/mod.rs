@@ -5,6 +5,7 @@
 //! the buffer that its index is loaded from. Equal expressions of a stage are shared, so that an axis
 //! that printing mentions twice is still bound once.
 
+mod extent;
 mod lex;
 mod words;
 
@@ -14,7 +15,7 @@ use crate::ir::{
 };
 use lex::{COMMENT, comment, in_word};
 use rustc_hash::{FxHashMap, FxHashSet};
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::{ElementType, element_count, numbers};
 use words::{BINARIES, constant, element_type, named, unary};
 
 /// Why a text is no nest, and where.
@@ -81,7 +82,7 @@ impl<'a> Line<'a> {
             "for" => self.stage(None),
             "turn" => {
                 let at = self.skip();
-                let group = self.extent()?;
+                let group = self.number()?;
                 let Ok(group) = u32::try_from(group) else {
                     return fail(at, format!("{group} is too large a number of a group"));
                 };
@@ -91,6 +92,7 @@ impl<'a> Line<'a> {
                     _ => fail(at, "expected `for`"),
                 }
             }
+            "symbols" if self.nest.buffers.is_empty() => self.symbols(),
             role @ ("input" | "output" | "temporary" | "table") if self.nest.stages.is_empty() => {
                 self.buffer(role)
             }
@@ -120,7 +122,8 @@ impl<'a> Line<'a> {
             _ => Role::Table(self.bytes()?.into()),
         };
         if let Role::Table(bytes) = &role {
-            let expected = element_count(&shape).and_then(|n| ty.byte_len(n));
+            let count = numbers(&shape).and_then(|shape| element_count(&shape));
+            let expected = count.and_then(|n| ty.byte_len(n));
             if expected != Some(bytes.len()) {
                 return fail(at, format!("{} bytes for {ty}{shape:?}", bytes.len()));
             }
@@ -292,6 +295,11 @@ impl<'a> Line<'a> {
             return self.wrap(word == "wrap");
         }
         self.expect("(")?;
+        if word == "extent" {
+            let extent = self.extent()?;
+            self.expect(")")?;
+            return Ok(Scalar::extent(extent));
+        }
         if word == "nan" {
             return self.nan(start);
         }

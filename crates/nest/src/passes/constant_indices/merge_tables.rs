@@ -15,10 +15,10 @@ pub(super) fn merge_tables(nest: &mut Nest, first: usize) {
             .is_some_and(|entries| entries.windows(2).all(|e| e[0].number == e[1].number))
     };
     let apart = |shape: &[usize]| DimGroups::of(shape, false);
-    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| apart(&b.shape)).collect();
+    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| apart(&b.example())).collect();
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
-            let shape = &nest.buf(buffer).shape;
+            let shape = &nest.buf(buffer).example();
             if element_count(shape).is_some_and(|n| i32::try_from(n).is_ok()) {
                 let pairs = at.windows(2).zip(shape.windows(2)).enumerate();
                 for (dim, _) in pairs.filter(|(_, (at, shape))| fit(at, shape)) {
@@ -36,7 +36,7 @@ pub(super) fn merge_tables(nest: &mut Nest, first: usize) {
         let (_, table) = tables.iter().find(|(known, _)| *known == keys)?;
         Some(Scalar::wrap(Wrap {
             index: Scalar::load(*table, vec![(*number).clone()], I32).cast(I64),
-            extent: shape.iter().product(),
+            extent: shape.iter().product::<usize>().into(),
             ..(*wrap).clone()
         }))
     });
@@ -46,7 +46,10 @@ pub(super) fn merge_tables(nest: &mut Nest, first: usize) {
 type Keys = Vec<(BufferId, usize)>;
 
 fn keys(entries: &[Entry]) -> Keys {
-    entries.iter().map(|e| (e.table, e.wrap.extent)).collect()
+    entries
+        .iter()
+        .map(|e| (e.table, e.wrap.extent.example()))
+        .collect()
 }
 
 /// The tables of offsets into the dims of all groups.
@@ -55,7 +58,7 @@ fn offsets(nest: &mut Nest, groups: &[DimGroups], first: usize) -> Vec<(Keys, Bu
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
             for group in groups[buffer.0 as usize].of_several() {
-                let shape = &nest.buf(buffer).shape[group.clone()];
+                let shape = &nest.buf(buffer).example()[group.clone()];
                 if let Some(entries) = Entry::of_all(first, &at[group], shape) {
                     let keys = keys(&entries);
                     if !made.iter().any(|(known, _)| *known == keys) {
@@ -80,7 +83,7 @@ fn joined(nest: &Nest, entries: &[Entry]) -> Vec<u8> {
             let values = bytes.as_chunks().0.iter().map(|b| i32::from_le_bytes(*b));
             offsets.resize(values.len(), 0);
             for (offset, value) in offsets.iter_mut().zip(values) {
-                *offset = *offset * entry.wrap.extent as i32 + value;
+                *offset = *offset * entry.wrap.extent.example() as i32 + value;
             }
         }
     }
@@ -145,7 +148,7 @@ mod tests {
                 let position = vec![at[0].clone(), crate::build::index(d as i64)];
                 Scalar::wrap(Wrap {
                     index: nest.load(indices, position.clone()),
-                    extent: DATA[d],
+                    extent: DATA[d].into(),
                     policy: Policy::WRAP,
                     site: SiteId(0),
                     position,

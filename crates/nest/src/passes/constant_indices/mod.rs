@@ -19,7 +19,7 @@ use crate::analysis::{Interval, Linear};
 use crate::build::index;
 use crate::ir::{
     Axis, Buffer, BufferId, Kind, Nest, Policy, Role, Scalar, Wrap, free_axes, rewrite_those,
-    row_major, visit_accesses, visit_folds,
+    visit_accesses, visit_folds,
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{I32, I64};
@@ -110,14 +110,14 @@ fn table<'a>(
     let Kind::Load { buffer, at } = load.kind() else {
         return None;
     };
-    let extent = i32::try_from(wrap.extent).ok()?;
+    let extent = i32::try_from(wrap.extent.number()?).ok()?;
     let size = match load.ty() {
         I32 => 4,
         I64 => 8,
         _ => return None,
     };
     let elements = constant(*buffer)?;
-    let place = Linear::of_access(at, &row_major(&nest.buf(*buffer).shape));
+    let place = Linear::of_access(at, &nest.buf(*buffer).strides());
     let free = free_axes(load);
     let free: Vec<Axis> = axes
         .iter()
@@ -126,7 +126,7 @@ fn table<'a>(
         .collect();
     let points = free
         .iter()
-        .try_fold(1usize, |n, a| n.checked_mul(a.extent))?;
+        .try_fold(1usize, |n, a| n.checked_mul(a.extent.number()?))?;
     let steps = steps(&place, &free)?;
     if points == 0 || points > MOST_POINTS {
         return None;
@@ -151,7 +151,7 @@ fn table<'a>(
         for ((count, axis), step) in point.iter_mut().zip(&free).zip(&steps).rev() {
             *count += 1;
             at = at.wrapping_add(*step);
-            if *count < axis.extent {
+            if *count < axis.extent.example() {
                 break;
             }
             at = at.wrapping_sub(step.wrapping_mul(*count as i64));
@@ -159,7 +159,7 @@ fn table<'a>(
         }
     }
     let number = free.iter().fold(index(0), |number, axis| {
-        number * axis.extent as i64 + Scalar::axis(axis.id)
+        number * axis.extent.example() as i64 + Scalar::axis(axis.id)
     });
     Some((bytes, number))
 }

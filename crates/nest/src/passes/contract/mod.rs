@@ -99,7 +99,7 @@ fn try_extract(
     outer.retain(|a| free.contains(&a.id));
     let turn = stage.domain.first().filter(|_| stage.group.is_some());
     outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
-    let products = outer.iter().chain(axes).map(|a| a.extent);
+    let products = outer.iter().chain(axes).map(|a| a.extent.example());
     let products = products.fold(1usize, usize::saturating_mul);
     let mut stored = Vec::new();
     let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
@@ -167,7 +167,7 @@ fn separate(
     value: Scalar,
 ) -> Option<(Stage, Stage)> {
     let name = format!("{}.sum", nest.buf(stage.target).name);
-    let shape: Vec<usize> = outer.iter().map(|a| a.extent).collect();
+    let shape: Vec<usize> = outer.iter().map(|a| a.extent.example()).collect();
     let target = nest.buffer(&name, sum.ty(), &shape, Role::Temporary);
     let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
     let load = nest.load(target, at.clone());
@@ -207,7 +207,7 @@ fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
 fn split_axes(nest: &mut Nest, stage: &mut Stage) {
     while let Some((position, c)) = divided_axis(stage) {
         let axis = stage.domain[position];
-        let (outer, inner) = (nest.axis(axis.extent / c), nest.axis(c));
+        let (outer, inner) = (nest.axis(axis.extent.example() / c), nest.axis(c));
         let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
         replace_axes(stage, &[(axis.id, whole)].into_iter().collect());
         stage.domain.splice(position..=position, [outer, inner]);
@@ -234,7 +234,7 @@ fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
                 return;
             }
             let extent = stage.domain[position].extent;
-            if c > 1 && c < extent && extent.is_multiple_of(c) {
+            if c > 1 && c < extent.example() && extent.is_multiple_of(c) {
                 found = Some((position, c));
             }
         });

@@ -231,7 +231,7 @@ impl<'a> Fuse<'a> {
             }
         }
         let buffer = self.nest.buf(stage.target);
-        let elements = element_count(&buffer.shape).unwrap_or(usize::MAX);
+        let elements = element_count(&buffer.example()).unwrap_or(usize::MAX);
         if elements == 0 {
             return Err(Reason::Empty);
         }
@@ -259,7 +259,8 @@ impl<'a> Fuse<'a> {
                 }
             }
         }
-        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.shape))) {
+        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.example())))
+        {
             return Err(Reason::WouldHideErrors);
         }
         if cost.reduces
@@ -267,7 +268,7 @@ impl<'a> Fuse<'a> {
         {
             return Err(Reason::ReduceInside);
         }
-        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.shape)) {
+        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.example())) {
             return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {

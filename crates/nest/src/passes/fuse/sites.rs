@@ -21,7 +21,12 @@ impl Site {
     /// Whether every index is linear in the axes, or would be if an axis were divided in two, and lies within
     /// its dim of `shape` whether or not the element there is needed.
     pub(super) fn is_strided(&self, shape: &[usize]) -> bool {
-        let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
+        let extent = |id: AxisId| {
+            self.axes
+                .iter()
+                .find(|a| a.id == id)
+                .map(|a| a.extent.example())
+        };
         let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
             Kind::Axis(_) => true,
             Kind::Binary(Binary::Div | Binary::Rem, x, c) => match (x.kind(), c.as_index()) {
@@ -53,7 +58,7 @@ impl Site {
                 return None;
             };
             let axis = self.axes.iter().find(|a| a.id == *id)?;
-            Some((usize::try_from(*k).ok()?, axis.extent))
+            Some((usize::try_from(*k).ok()?, axis.extent.example()))
         };
         let Some(mut digits) = form.terms.iter().map(digit).collect::<Option<Vec<_>>>() else {
             return false;
@@ -187,7 +192,7 @@ impl Finder {
         let executions = self
             .axes
             .iter()
-            .map(|a| a.extent)
+            .map(|a| a.extent.example())
             .fold(1usize, usize::saturating_mul);
         self.sites.push(Site {
             at: at.to_vec(),

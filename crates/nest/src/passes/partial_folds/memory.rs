@@ -3,8 +3,7 @@
 use crate::analysis::{Linear, Ranges, flat_offset};
 use crate::build;
 use crate::ir::{
-    Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Stage, free_axes, rewrite, row_major,
-    visit,
+    Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Stage, free_axes, rewrite, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,7 +39,7 @@ pub(super) fn steps_in_memory(
             // A value that is made of the axis itself does not come in vectors.
             Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return None,
             Kind::Load { buffer, at } => {
-                let strides = row_major(&nest.buf(*buffer).shape);
+                let strides = nest.buf(*buffer).strides();
                 forms.push(Linear::of(&flat_offset(at, &strides, &mut ranges)));
             }
             _ if seen.insert(x.address()) => open.extend(x.children()),
@@ -59,7 +58,7 @@ pub(super) fn steps_in_memory(
         Some(step)
     };
     let mut first = axes.len() - 1;
-    let mut points = i64::try_from(axes[first].extent).ok()?;
+    let mut points = i64::try_from(axes[first].extent.example()).ok()?;
     let steps: Option<Vec<i64>> = forms.iter().map(|form| step(form, &axes[first])).collect();
     let steps = steps.filter(|s| s.contains(&1) && s.iter().all(|k| (0..=1).contains(k)))?;
     // A window that slides over neighbours has vectors along the domain.
@@ -80,7 +79,7 @@ pub(super) fn steps_in_memory(
             break;
         }
         first -= 1;
-        points = points.checked_mul(i64::try_from(axis.extent).ok()?)?;
+        points = points.checked_mul(i64::try_from(axis.extent.example()).ok()?)?;
     }
     Some(first)
 }

@@ -137,12 +137,12 @@ impl Fold {
         else {
             return None;
         };
-        let points = axes.iter().map(|a| a.extent);
+        let points = axes.iter().map(|a| a.extent.example());
         lanes(points.fold(1usize, usize::saturating_mul))?;
         let mut around: Vec<Axis> = axes.iter().filter(|a| a.extent > 1).copied().collect();
         let first = steps_in_memory(nest, definitions, stage, &around, body)?;
         let along = around.split_off(first);
-        let mut points = along.iter().map(|a| a.extent);
+        let mut points = along.iter().map(|a| a.extent.example());
         let points = points.try_fold(1usize, usize::checked_mul)?;
         let free = free_axes(&whole);
         let mut outer = stage.domain.clone();
@@ -228,7 +228,12 @@ impl Fold {
         count: usize,
         value: impl FnOnce(&mut Nest, &Fold, &At) -> Scalar,
     ) -> BufferId {
-        let shape: Vec<usize> = self.outer.iter().map(|a| a.extent).chain([count]).collect();
+        let shape: Vec<usize> = self
+            .outer
+            .iter()
+            .map(|a| a.extent.example())
+            .chain([count])
+            .collect();
         let name = format!("{}.{name}", nest.buf(stage.target).name);
         let target = nest.buffer(&name, self.body.ty(), &shape, Role::Temporary);
         nest.define(stage.layers.clone(), target, |nest, at| {
@@ -254,7 +259,7 @@ impl Fold {
         axes.push(turn);
         let mut rest = k;
         for (position, axis) in self.along.iter().enumerate().rev() {
-            let extent = axis.extent as i64;
+            let extent = axis.extent.example() as i64;
             let index = match position {
                 0 => rest.clone(),
                 _ => rest.rem(build::index(extent)),

@@ -28,7 +28,7 @@ fn rows(op: Binary, shape: [usize; 3]) -> Nest {
 /// The output of a nest of one input and one output.
 fn run(nest: &Nest, x: &[f32]) -> Vec<f32> {
     let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let size = |b: &crate::Buffer| 4 * b.shape.iter().product::<usize>();
+    let size = |b: &crate::Buffer| 4 * b.example().iter().product::<usize>();
     let mut memory: Vec<Vec<u8>> = nest.buffers[1..].iter().map(|b| vec![0; size(b)]).collect();
     let mut buffers = vec![BufferBytes::Read(&bytes)];
     buffers.extend(memory.iter_mut().map(|m| BufferBytes::Write(m)));

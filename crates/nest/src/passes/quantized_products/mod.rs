@@ -163,7 +163,7 @@ impl Pass {
         if tensors.filter_map(Scale::tensor).any(varies) {
             return None;
         }
-        let count: usize = axes.iter().map(|axis| axis.extent).product();
+        let count: usize = axes.iter().map(|axis| axis.extent.example()).product();
         let largest = left.largest().saturating_mul(right.largest());
         i32::try_from(largest.saturating_mul(i64::try_from(count).ok()?)).ok()?;
         let name = nest.buf(stage.target).name.clone();
@@ -318,7 +318,7 @@ impl Pass {
         axes: &[Axis],
         value: &Scalar,
     ) -> BufferId {
-        let shape: Vec<usize> = axes.iter().map(|a| a.extent).collect();
+        let shape: Vec<usize> = axes.iter().map(|a| a.extent.example()).collect();
         let target = nest.buffer(name, value.ty(), &shape, Role::Temporary);
         let domain = nest.axes(&shape);
         let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
@@ -381,13 +381,16 @@ fn other_type(ty: ElementType) -> ElementType {
 fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
     let (left, right) = (free_axes(left), free_axes(right));
     let product = |of: &dyn Fn(&&Axis) -> bool| {
-        let extents = stage.domain.iter().filter(of).map(|a| a.extent);
+        let extents = stage.domain.iter().filter(of).map(|a| a.extent.example());
         extents.fold(1usize, usize::saturating_mul)
     };
     let only = |own: &FxHashSet<AxisId>, other: &FxHashSet<AxisId>| {
         product(&|axis| own.contains(&axis.id) && !other.contains(&axis.id))
     };
-    let terms = axes.iter().map(|a| a.extent).fold(1, usize::saturating_mul);
+    let terms = axes
+        .iter()
+        .map(|a| a.extent.example())
+        .fold(1, usize::saturating_mul);
     let results = product(&|axis| left.contains(&axis.id) || right.contains(&axis.id));
     terms.saturating_mul(results) >= LEAST_PRODUCTS
         && only(&left, &right) >= LEAST_WIDTH

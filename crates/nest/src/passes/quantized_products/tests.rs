@@ -100,7 +100,7 @@ fn sums_of_bytes_are_those_of_their_values() {
         w.iter().map(|w| *w as u8).collect(),
         bytes(&scale),
     ];
-    let size = |b: &crate::Buffer| b.ty.byte_len(b.shape.iter().product()).unwrap();
+    let size = |b: &crate::Buffer| b.ty.byte_len(b.example().iter().product()).unwrap();
     let mut memory: Vec<Vec<u8>> = nest.buffers[3..].iter().map(|b| vec![0; size(b)]).collect();
     let mut buffers: Vec<BufferBytes<'_>> = inputs.iter().map(|b| BufferBytes::Read(b)).collect();
     buffers.extend(memory.iter_mut().map(|m| BufferBytes::Write(m)));

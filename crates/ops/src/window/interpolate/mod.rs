@@ -124,10 +124,10 @@ impl Op for Interpolate {
         for &d in axes.iter().filter(|_| !empty) {
             let (from, to) = (padded[d], out[d]);
             ensure!(
-                from != Dim::fixed(0) || to.min == 0,
+                from != Dim::fixed(0) || to.min() == 0,
                 "axis {d} of extent 0 cannot be resized to {to}"
             );
-            let long = from.min.max(to.min);
+            let long = from.min().max(to.min());
             if long > LONGEST && from != to {
                 let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
                 return Err(OpError::Unsupported(what));
@@ -159,7 +159,7 @@ impl Op for Interpolate {
         };
         let resized: Vec<Axis> = (axes.iter().enumerate())
             .map(|(k, &dim)| {
-                let (from, to) = (padded[dim].min, out[dim]);
+                let (from, to) = (padded[dim].min(), out[dim]);
                 let ratio = to as f64 / from as f64;
                 let scale = scales.as_ref().map_or(ratio, |scales| scales[k]);
                 Axis {
@@ -256,8 +256,5 @@ fn scaled_dim(dim: Dim, scale: f64) -> Dim {
         return dim;
     }
     let scaled = |n: usize| (n as f32 * (scale + 1e-6)) as usize;
-    Dim {
-        min: scaled(dim.min),
-        max: dim.max.map(scaled),
-    }
+    Dim::between(scaled(dim.min()), dim.max().map(scaled))
 }

@@ -1,0 +1,77 @@
+//! Layouts: by which constant operands that were packed for one kernel can be used by another.
+
+use crate::coded::{FEW_PANELS, MANY_VECTORS};
+use crate::geometry::{ColumnPanel, parts};
+use crate::{Element, Isa, PreparedContraction};
+
+/// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal
+/// elements are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    element: Element,
+    isa: Isa,
+    columns: bool,
+    /// The `k` of a step, and the steps.
+    steps: [usize; 2],
+    lanes: usize,
+    points: Box<[u32]>,
+    offsets: Box<[u32]>,
+    /// The extent of each axis of the batch, and how it steps in the operand and among the packed copies.
+    batch: Vec<[usize; 3]>,
+    /// Where each panel begins, its columns or rows, and its vectors.
+    panels: Vec<[usize; 3]>,
+    /// Whether coded elements stay coded.
+    stays_coded: bool,
+}
+
+impl PreparedContraction {
+    /// The layout of the left operand when it is packed.
+    pub fn left_layout(&self) -> Layout {
+        self.layout(self.exchanged)
+    }
+
+    /// The layout of the right operand when it is packed.
+    pub fn right_layout(&self) -> Layout {
+        self.layout(!self.exchanged)
+    }
+
+    fn layout(&self, columns: bool) -> Layout {
+        let side = if columns { &self.columns } else { &self.rows };
+        let [from, to] = if columns { [1, 4] } else { [0, 3] };
+        let batch = self.batch.axes().iter();
+        let panels = match columns {
+            true => {
+                let panels = self.packed.panels.iter();
+                let numbers =
+                    |p: &ColumnPanel| [p.first_column, p.columns, p.vectors].map(|n| n as usize);
+                panels.map(numbers).collect()
+            }
+            false => {
+                let panels = parts(self.rows.points.len(), self.row_panels);
+                panels.map(|rows| [rows.start, rows.len(), 0]).collect()
+            }
+        };
+        Layout {
+            element: self.element,
+            isa: self.isa,
+            columns,
+            steps: [self.group, self.k],
+            lanes: self.lanes,
+            points: side.points.clone(),
+            offsets: side.offsets.clone(),
+            batch: batch
+                .map(|axis| [axis.extent, axis.strides[from], axis.strides[to]])
+                .collect(),
+            panels,
+            stays_coded: self.stays_coded(columns),
+        }
+    }
+
+    /// Whether tasks make elements of a coded operand themselves, since they do not do it too often.
+    pub(crate) fn stays_coded(&self, columns: bool) -> bool {
+        match columns {
+            true => self.row_panels <= FEW_PANELS,
+            false => self.packed.vectors.len() >= MANY_VECTORS,
+        }
+    }
+}

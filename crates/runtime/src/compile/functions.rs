@@ -1,0 +1,107 @@
+//! Machine code that all plans of a compiled model share: equal kernels are compiled once.
+
+use crate::Error;
+use crate::compile::Settings;
+use lru::LruCache;
+use rustc_hash::FxHashMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vinelift_codegen::{Code, KernelText};
+use vinelift_nest::{Nest, ParallelChunks};
+
+/// A function of some code.
+#[derive(Clone)]
+pub(crate) struct Function {
+    code: Arc<Code>,
+    number: usize,
+}
+
+/// The functions that were compiled, by the canonical forms of their kernels.
+pub(crate) struct Functions {
+    known: Mutex<LruCache<Nest, Function>>,
+}
+
+/// The most functions that are kept for kernels to come; those of plans stay with these.
+const MOST: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions {
+            known: Mutex::new(LruCache::new(MOST)),
+        }
+    }
+}
+
+impl Functions {
+    /// The functions of kernels, each given in its canonical form and as it is, in order.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn of(
+        &self,
+        kernels: &[(Nest, &Nest)],
+        settings: &Settings<'_>,
+    ) -> Result<Vec<Function>, Error> {
+        let mut found: FxHashMap<&Nest, Function> = FxHashMap::default();
+        let mut missing: Vec<(&Nest, &Nest)> = Vec::new();
+        {
+            let mut known = self.known();
+            for (canonical, nest) in kernels {
+                if let Some(function) = known.get(canonical) {
+                    found.insert(canonical, function.clone());
+                } else if !missing.iter().any(|(other, _)| *other == canonical) {
+                    missing.push((canonical, nest));
+                }
+            }
+        }
+        if !missing.is_empty() {
+            let nests: Vec<&Nest> = missing.iter().map(|(_, nest)| *nest).collect();
+            let Settings {
+                compiler, options, ..
+            } = settings;
+            let code = Arc::new(compiler.compile_until(&nests, options, settings.stop)?);
+            let mut known = self.known();
+            for (number, (canonical, _)) in missing.into_iter().enumerate() {
+                let code = code.clone();
+                let function = Function { code, number };
+                known.put(canonical.clone(), function.clone());
+                found.insert(canonical, function);
+            }
+        }
+        let of = |(canonical, _): &(Nest, &Nest)| found.get(canonical).cloned();
+        let functions: Option<Vec<Function>> = kernels.iter().map(of).collect();
+        functions.ok_or_else(|| Error::internal("a kernel has no code"))
+    }
+
+    fn known(&self) -> MutexGuard<'_, LruCache<Nest, Function>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Function {
+    /// The code that it is part of, and its number there.
+    pub(crate) fn code(&self) -> (&Code, usize) {
+        (&self.code, self.number)
+    }
+
+    /// Into which chunks it can be cut.
+    pub(crate) fn chunks(&self) -> ParallelChunks {
+        self.code.parts(self.number)
+    }
+
+    /// The `k`-th of `count` chunks.
+    pub(crate) fn chunk(&self, k: usize, count: usize) -> Range<usize> {
+        self.chunks().range(k, count)
+    }
+
+    /// Bytes of scratch memory that a call needs.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.code.scratch_bytes(self.number)
+    }
+
+    /// Its text, if it was kept.
+    pub(crate) fn text(&self) -> Option<&KernelText> {
+        self.code.text(self.number)
+    }
+}

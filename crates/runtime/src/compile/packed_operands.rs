@@ -1,0 +1,77 @@
+//! Packed constants that all plans of a compiled model share, so that their memory does not multiply with shapes.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use vinelift_kernels::{Coding, Layout, Packed};
+
+/// Packed operands by the constants that they were made of. Plans own them: what no plan uses is gone.
+#[derive(Default)]
+pub(crate) struct PackedOperands {
+    /// Where the constants begin that live as long as this: addresses stand for elements only while these live.
+    constants: FxHashSet<usize>,
+    known: Mutex<FxHashMap<Key, Weak<Packed>>>,
+}
+
+/// The constant, from its first element that is used on, and how it is packed.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    address: usize,
+    bytes: usize,
+    layout: Layout,
+    coding: Option<Codes>,
+}
+
+/// How elements are coded, by the bits of zero points and scales.
+#[derive(PartialEq, Eq, Hash)]
+struct Codes {
+    code: vinelift_kernels::Code,
+    zero: Option<Vec<u32>>,
+    scale: Option<Vec<u32>>,
+}
+
+impl PackedOperands {
+    /// For constants whose bytes begin at these addresses, and which outlive this.
+    pub(crate) fn of(constants: FxHashSet<usize>) -> PackedOperands {
+        PackedOperands {
+            constants,
+            known: Mutex::default(),
+        }
+    }
+
+    /// `bytes`, which are those of the constant that begins at address `constant` from some element on, packed: by
+    /// `pack` if they are not known in this layout and coding.
+    pub(crate) fn get(
+        &self,
+        constant: usize,
+        (bytes, coding): (&[u8], Option<&Coding>),
+        layout: impl FnOnce() -> Layout,
+        pack: impl FnOnce() -> Option<Packed>,
+    ) -> Option<Arc<Packed>> {
+        if !self.constants.contains(&constant) {
+            return pack().map(Arc::new);
+        }
+        let bits = |values: &Option<Vec<f32>>| {
+            let values = values.as_ref()?.iter();
+            Some(values.map(|x| x.to_bits()).collect())
+        };
+        let key = Key {
+            address: bytes.as_ptr() as usize,
+            bytes: bytes.len(),
+            layout: layout(),
+            coding: coding.map(|c| Codes {
+                code: c.code,
+                zero: bits(&c.zero),
+                scale: bits(&c.scale),
+            }),
+        };
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(packed) = known().get(&key).and_then(Weak::upgrade) {
+            return Some(packed);
+        }
+        let packed = Arc::new(pack()?);
+        let mut known = known();
+        known.retain(|_, packed| packed.strong_count() > 0);
+        known.insert(key, Arc::downgrade(&packed));
+        Some(packed)
+    }
+}

@@ -1,0 +1,295 @@
+//! Formulas over symbols: extents that are not known while a plan is made, as far as they are.
+
+use crate::Extent;
+use std::fmt;
+use std::num::NonZeroU8;
+
+/// A number that a run gives: an extent of at least 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Symbol(NonZeroU8);
+
+impl Symbol {
+    /// The symbol of this number, counted from 0; `None` if there are not that many.
+    pub fn new(number: usize) -> Option<Symbol> {
+        let number = u8::try_from(number.checked_add(1)?).ok()?;
+        NonZeroU8::new(number).map(Symbol)
+    }
+
+    /// Its number, counted from 0.
+    pub fn number(self) -> usize {
+        usize::from(self.0.get()) - 1
+    }
+}
+
+/// `s0`, `s1`, …
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.number())
+    }
+}
+
+/// The most factors of a product.
+const FACTORS: usize = 4;
+
+/// The most products of a sum.
+const TERMS: usize = 3;
+
+/// `coefficient · Π factors`; of coefficient 0 if there is no such term. Factors are in descending order, so that
+/// those that are missing come last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Term {
+    factors: [Option<Symbol>; FACTORS],
+    coefficient: i32,
+}
+
+impl Term {
+    fn symbols(&self) -> impl Iterator<Item = Symbol> {
+        self.factors.into_iter().flatten()
+    }
+
+    /// `None` if it has too many factors, or too large a coefficient.
+    fn times(self, other: Term) -> Option<Term> {
+        let mut factors: Vec<Symbol> = self.symbols().chain(other.symbols()).collect();
+        factors.sort_unstable_by(|a, b| b.cmp(a));
+        let mut term = Term {
+            factors: [None; FACTORS],
+            coefficient: self.coefficient.checked_mul(other.coefficient)?,
+        };
+        for (k, factor) in factors.into_iter().enumerate() {
+            *term.factors.get_mut(k)? = Some(factor);
+        }
+        Some(term)
+    }
+
+    /// `self / other`, if that leaves no remainder whatever the symbols are.
+    fn over(self, other: Term) -> Option<Term> {
+        let mut left: Vec<Symbol> = self.symbols().collect();
+        for factor in other.symbols() {
+            let known = left.iter().position(|f| *f == factor)?;
+            left.remove(known);
+        }
+        let divisible = other.coefficient != 0 && self.coefficient % other.coefficient == 0;
+        let mut term = Term {
+            factors: [None; FACTORS],
+            coefficient: divisible.then(|| self.coefficient.wrapping_div(other.coefficient))?,
+        };
+        for (to, factor) in term.factors.iter_mut().zip(left) {
+            *to = Some(factor);
+        }
+        Some(term)
+    }
+
+    fn evaluate(&self, values: &[usize]) -> Option<i64> {
+        self.symbols()
+            .try_fold(i64::from(self.coefficient), |product, symbol| {
+                product.checked_mul(i64::try_from(*values.get(symbol.number())?).ok()?)
+            })
+    }
+}
+
+/// `constant + Σ coefficient · Π symbols`, in a canonical form: two formulas are the same polynomial only if they are
+/// equal. It is small and can be copied; arithmetic gives `None` where a result would be too long for that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Formula {
+    constant: i64,
+    /// In descending order of their factors; those that are missing come last.
+    terms: [Term; TERMS],
+}
+
+impl Formula {
+    /// A number.
+    pub const fn number(number: i64) -> Formula {
+        const NONE: Term = Term {
+            factors: [None; FACTORS],
+            coefficient: 0,
+        };
+        Formula {
+            constant: number,
+            terms: [NONE; TERMS],
+        }
+    }
+
+    /// A symbol.
+    pub fn symbol(symbol: Symbol) -> Formula {
+        let mut formula = Formula::number(0);
+        formula.terms[0].factors[0] = Some(symbol);
+        formula.terms[0].coefficient = 1;
+        formula
+    }
+
+    /// The number that it is, if it has no symbol.
+    pub fn as_number(&self) -> Option<i64> {
+        (self.terms[0].coefficient == 0).then_some(self.constant)
+    }
+
+    /// The symbol that it is, if it is one.
+    pub fn as_symbol(&self) -> Option<Symbol> {
+        let symbol = self.terms[0].factors[0]?;
+        (*self == Formula::symbol(symbol)).then_some(symbol)
+    }
+
+    /// Whether it is `a·x + b` for one symbol `x`: it has one value of `x` for each of its own.
+    pub fn is_linear(&self) -> bool {
+        let [first, second, ..] = &self.terms;
+        first.symbols().count() == 1 && second.coefficient == 0
+    }
+
+    /// Whether it is the difference of two symbols.
+    pub fn is_difference(&self) -> bool {
+        let [first, second, third] = &self.terms;
+        let is_one =
+            |term: &Term, sign: i32| term.symbols().count() == 1 && term.coefficient == sign;
+        let opposite =
+            (is_one(first, 1) && is_one(second, -1)) || (is_one(first, -1) && is_one(second, 1));
+        opposite && third.coefficient == 0 && self.constant == 0
+    }
+
+    /// The symbols in it, some of them more than once.
+    pub fn symbols(&self) -> impl Iterator<Item = Symbol> {
+        self.terms
+            .into_iter()
+            .flat_map(|term| term.factors)
+            .flatten()
+    }
+
+    /// `self + other`
+    pub fn plus(&self, other: &Formula) -> Option<Formula> {
+        let constant = self.constant.checked_add(other.constant)?;
+        Formula::sum(constant, self.terms().chain(other.terms()).collect())
+    }
+
+    /// `self - other`
+    pub fn minus(&self, other: &Formula) -> Option<Formula> {
+        self.plus(&other.times(&Formula::number(-1))?)
+    }
+
+    /// `self · other`
+    pub fn times(&self, other: &Formula) -> Option<Formula> {
+        let mut terms = Vec::new();
+        for a in self.all()? {
+            for b in other.all()? {
+                terms.push(a.times(b)?);
+            }
+        }
+        let constant = self.constant.checked_mul(other.constant)?;
+        terms.retain(|term| term.factors[0].is_some());
+        Formula::sum(constant, terms)
+    }
+
+    /// `self / other`, if that leaves no remainder whatever the symbols are: `other` is one product, or a factor of
+    /// the whole sum.
+    pub fn over(&self, other: &Formula) -> Option<Formula> {
+        if self == other {
+            return Some(Formula::number(1));
+        }
+        let mut of = other.all()?.into_iter();
+        let (Some(by), None) = (of.next(), of.next()) else {
+            return self.over_sum(other);
+        };
+        let quotients: Option<Vec<Term>> =
+            self.all()?.into_iter().map(|term| term.over(by)).collect();
+        let mut quotients = quotients?;
+        let constant = quotients.iter().find(|term| term.factors[0].is_none());
+        let constant = constant.map_or(0, |term| i64::from(term.coefficient));
+        quotients.retain(|term| term.factors[0].is_some());
+        Formula::sum(constant, quotients)
+    }
+
+    /// `self / other` where the quotient is one product.
+    fn over_sum(&self, other: &Formula) -> Option<Formula> {
+        let (leading, by) = (*self.all()?.first()?, *other.all()?.first()?);
+        let quotient = leading.over(by)?;
+        let mut terms = vec![quotient];
+        terms.retain(|term| term.factors[0].is_some());
+        let constant = match terms.is_empty() {
+            true => i64::from(quotient.coefficient),
+            false => 0,
+        };
+        let quotient = Formula::sum(constant, terms)?;
+        (quotient.times(other)? == *self).then_some(quotient)
+    }
+
+    /// The least value that it may have; `None` if it is not bounded below, or too small for an `i64`.
+    pub fn least(&self) -> Option<i64> {
+        let is_positive = self.terms.iter().all(|term| term.coefficient >= 0);
+        let least = [Extent::LEAST; 255];
+        is_positive.then(|| self.evaluate(&least))?
+    }
+
+    /// Its value where the symbol of number `k` has `values[k]`; `None` if one is missing, or the value does not fit.
+    pub fn evaluate(&self, values: &[usize]) -> Option<i64> {
+        self.terms().try_fold(self.constant, |sum, term| {
+            sum.checked_add(term.evaluate(values)?)
+        })
+    }
+
+    fn terms(&self) -> impl Iterator<Item = Term> {
+        self.terms.into_iter().filter(|term| term.coefficient != 0)
+    }
+
+    /// All terms, the constant as one without factors; `None` if it is too large for that.
+    fn all(&self) -> Option<Vec<Term>> {
+        let mut all: Vec<Term> = self.terms().collect();
+        if self.constant != 0 || all.is_empty() {
+            all.push(Term {
+                factors: [None; FACTORS],
+                coefficient: i32::try_from(self.constant).ok()?,
+            });
+        }
+        Some(all)
+    }
+
+    fn sum(constant: i64, mut terms: Vec<Term>) -> Option<Formula> {
+        terms.sort_unstable_by(|a, b| b.factors.cmp(&a.factors));
+        let mut sum = Formula::number(constant);
+        let mut count = 0;
+        for same in terms.chunk_by(|a, b| a.factors == b.factors) {
+            let coefficients = same.iter().map(|term| term.coefficient);
+            let coefficient = coefficients.into_iter().try_fold(0i32, i32::checked_add)?;
+            if coefficient != 0 {
+                *sum.terms.get_mut(count)? = Term {
+                    coefficient,
+                    ..same[0]
+                };
+                count += 1;
+            }
+        }
+        Some(sum)
+    }
+}
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// `4*s0*s1 + s0 - 3`
+impl fmt::Display for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sign = "";
+        for term in self.terms() {
+            let negative = term.coefficient < 0;
+            f.write_str(match (sign, negative) {
+                ("", false) => "",
+                ("", true) => "-",
+                (_, false) => " + ",
+                (_, true) => " - ",
+            })?;
+            if term.coefficient.unsigned_abs() != 1 {
+                write!(f, "{}*", term.coefficient.unsigned_abs())?;
+            }
+            let symbols: Vec<String> = term.symbols().map(|s| s.to_string()).collect();
+            let mut symbols = symbols;
+            symbols.reverse();
+            f.write_str(&symbols.join("*"))?;
+            sign = " ";
+        }
+        match (sign, self.constant) {
+            ("", constant) => write!(f, "{constant}"),
+            (_, 0) => Ok(()),
+            (_, constant) if constant < 0 => write!(f, " - {}", constant.unsigned_abs()),
+            (_, constant) => write!(f, " + {constant}"),
+        }
+    }
+}

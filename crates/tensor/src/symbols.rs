@@ -1,0 +1,336 @@
+//! Symbols while a plan is made: what is decided by their example values is written down.
+//!
+//! A plan is made at an example, and is right wherever everything that was decided on the way would be decided in the
+//! same way. Whoever looks at the number behind a [`Dim`](crate::Dim) or an [`Extent`](crate::Extent) that has
+//! symbols therefore leaves a [`Guard`] in the recorder of the thread. A number that is taken out of it *pins* it.
+
+use crate::{Extent, Formula, Symbol};
+use std::cell::RefCell;
+use std::cmp::Ordering;
+
+/// What must hold of the symbols for a plan to be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guard {
+    /// It is 0.
+    Zero(Formula),
+    /// It is not 0.
+    NotZero(Formula),
+    /// It is at least 0.
+    Natural(Formula),
+}
+
+impl Guard {
+    /// Whether it holds where the symbol of number `k` is `values[k]`.
+    pub fn holds(&self, values: &[usize]) -> bool {
+        let (Guard::Zero(formula) | Guard::NotZero(formula) | Guard::Natural(formula)) = self;
+        formula.evaluate(values).is_some_and(|value| match self {
+            Guard::Zero(_) => value == 0,
+            Guard::NotZero(_) => value != 0,
+            Guard::Natural(_) => value >= 0,
+        })
+    }
+}
+
+/// `4*s0 - 12 = 0`
+impl std::fmt::Display for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Guard::Zero(formula) => write!(f, "{formula} = 0"),
+            Guard::NotZero(formula) => write!(f, "{formula} != 0"),
+            Guard::Natural(formula) => write!(f, "{formula} >= 0"),
+        }
+    }
+}
+
+/// Where the number of a symbol comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// It is given.
+    Given,
+    /// `floor(dividend / divisor)`
+    Quotient(Formula, Formula),
+}
+
+/// The symbols of a plan, and what has been decided about them so far.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    /// The value at the example and the origin of each symbol; symbols depend on earlier ones alone.
+    pub symbols: Vec<(usize, Origin)>,
+    /// What must hold, and the place where that was met first, in the order in which it was met.
+    pub guards: Vec<(Guard, usize)>,
+    /// Where the next guard is met.
+    place: usize,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Symbols> = const {
+        RefCell::new(Symbols { symbols: Vec::new(), guards: Vec::new(), place: 0 })
+    };
+}
+
+impl Symbols {
+    /// Runs `f` with these symbols; what it decides about them is written down here.
+    pub fn record<T>(&mut self, f: impl FnOnce() -> T) -> T {
+        let swap = |own: &mut Symbols| RECORDER.with_borrow_mut(|all| std::mem::swap(all, own));
+        swap(self);
+        let result = f();
+        swap(self);
+        result
+    }
+
+    /// A new symbol whose number is given; `None` if there are too many, or the example is none for a symbol.
+    pub fn add(&mut self, example: usize) -> Option<Extent> {
+        self.push(example, Origin::Given)
+    }
+
+    fn push(&mut self, example: usize, origin: Origin) -> Option<Extent> {
+        if !(Extent::LEAST..=Extent::MOST).contains(&example) {
+            return None;
+        }
+        let symbol = Symbol::new(self.symbols.len())?;
+        self.symbols.push((example, origin));
+        Some(Extent::new(Formula::symbol(symbol), example))
+    }
+
+    /// The values of the symbols at the example.
+    pub fn example(&self) -> Vec<usize> {
+        self.symbols.iter().map(|(example, _)| *example).collect()
+    }
+
+    /// The values of all symbols where those that are given have `given`, in order; `None` if one is none for a
+    /// symbol, or a guard does not hold.
+    pub fn bind(&self, given: &[usize]) -> Option<Vec<usize>> {
+        let mut given = given.iter().copied();
+        let mut values = Vec::with_capacity(self.symbols.len());
+        for (_, origin) in &self.symbols {
+            let value = match origin {
+                Origin::Given => given.next()?,
+                Origin::Quotient(dividend, divisor) => {
+                    let (a, b) = (dividend.evaluate(&values)?, divisor.evaluate(&values)?);
+                    usize::try_from(a.checked_div_euclid(b).filter(|_| b > 0)?).ok()?
+                }
+            };
+            if !(Extent::LEAST..=Extent::MOST).contains(&value) {
+                return None;
+            }
+            values.push(value);
+        }
+        self.guards
+            .iter()
+            .all(|(guard, _)| guard.holds(&values))
+            .then_some(values)
+    }
+}
+
+/// From now on, guards are met at this place: a number that means something to whoever records them.
+pub fn at(place: usize) {
+    RECORDER.with_borrow_mut(|all| all.place = place);
+}
+
+/// Writes down that `guard` was found to hold, unless it always does.
+fn note(guard: Guard) {
+    let always = match &guard {
+        Guard::Zero(f) => f.as_number() == Some(0),
+        Guard::NotZero(f) => f.as_number().is_some_and(|n| n != 0) || f.least() > Some(0),
+        Guard::Natural(f) => f.least() >= Some(0),
+    };
+    if !always {
+        RECORDER.with_borrow_mut(|all| {
+            if !all.guards.iter().any(|(known, _)| *known == guard) {
+                let place = all.place;
+                all.guards.push((guard, place));
+            }
+        });
+    }
+}
+
+/// The value of `formula` at the example; nothing is written down. `None` if it does not fit.
+pub fn example(formula: &Formula) -> Option<i64> {
+    match formula.as_number() {
+        Some(number) => Some(number),
+        None => RECORDER.with_borrow(|all| formula.evaluate(&all.example())),
+    }
+}
+
+/// The value of `formula` at the example; from now on the plan is for that number alone.
+pub fn pin(formula: &Formula) -> Option<i64> {
+    let value = example(formula)?;
+    match formula.minus(&Formula::number(value)) {
+        Some(gap) => note(Guard::Zero(gap)),
+        None => return None,
+    }
+    Some(value)
+}
+
+/// How `formula` compares with 0, which the plan relies on from now on.
+pub fn compare(formula: &Formula) -> Option<Ordering> {
+    let order = example(formula)?.cmp(&0);
+    let one = Formula::number(1);
+    note(match order {
+        Ordering::Equal => Guard::Zero(*formula),
+        Ordering::Greater => Guard::Natural(formula.minus(&one)?),
+        Ordering::Less => Guard::Natural(one.plus(formula)?.times(&Formula::number(-1))?),
+    });
+    Some(order)
+}
+
+impl Extent {
+    /// The extent that a formula gives, which the plan relies on from now on; `None` if it is negative.
+    pub fn of(formula: Formula) -> Option<Extent> {
+        let example = usize::try_from(example(&formula)?).ok()?;
+        let extent = Extent::new(formula, example);
+        Some(extent.checked().unwrap_or_else(|| extent.pin().into()))
+    }
+
+    /// The number at the example; from now on the plan is for that number alone.
+    pub fn pin(self) -> usize {
+        if self.is_symbolic() {
+            let number = i64::try_from(self.example()).ok().map(Formula::number);
+            match number.and_then(|n| self.formula().minus(&n)) {
+                Some(gap) => note(Guard::Zero(gap)),
+                None => self.pin_symbols(),
+            }
+        }
+        self.example()
+    }
+
+    /// Pins every symbol in it.
+    fn pin_symbols(self) {
+        let values = RECORDER.with_borrow(Symbols::example);
+        for symbol in self.formula().symbols() {
+            let value = values.get(symbol.number()).copied().unwrap_or_default();
+            Extent::new(Formula::symbol(symbol), value).pin();
+        }
+    }
+
+    /// Whether the two are the same number, which the plan relies on from now on.
+    pub fn same(self, other: Extent) -> bool {
+        let equal = self.example() == other.example();
+        if self.is_symbolic() || other.is_symbolic() {
+            match self.formula().minus(other.formula()) {
+                Some(gap) if equal => note(Guard::Zero(gap)),
+                Some(gap) => note(Guard::NotZero(gap)),
+                None => return self.pin() == other.pin(),
+            }
+        }
+        equal
+    }
+
+    /// Whether this is at most `other`, which the plan relies on from now on.
+    pub fn at_most(self, other: Extent) -> bool {
+        let fits = self.example() <= other.example();
+        let (less, more) = if fits { (self, other) } else { (other, self) };
+        if self.is_symbolic() || other.is_symbolic() {
+            let least = Formula::number(i64::from(!fits));
+            let gap = more.formula().minus(less.formula());
+            match gap.and_then(|gap| gap.minus(&least)) {
+                Some(gap) => note(Guard::Natural(gap)),
+                None => return self.pin() <= other.pin(),
+            }
+        }
+        fits
+    }
+
+    /// `self + other`, pinned if there is no formula for it.
+    pub fn sum(self, other: Extent) -> Extent {
+        let sum = self.plus(other).and_then(Extent::checked);
+        sum.unwrap_or_else(|| self.pin().saturating_add(other.pin()).into())
+    }
+
+    /// `self · other`, pinned if there is no formula for it.
+    pub fn product(self, other: Extent) -> Extent {
+        let product = self.times(other).and_then(Extent::checked);
+        product.unwrap_or_else(|| self.pin().saturating_mul(other.pin()).into())
+    }
+
+    /// `self - other`, 0 if that is negative, pinned if there is no formula for it.
+    pub fn difference(self, other: Extent) -> Extent {
+        let difference = self.minus(other).and_then(Extent::checked);
+        difference.unwrap_or_else(|| self.pin().saturating_sub(other.pin()).into())
+    }
+
+    /// `floor(self / other)`, as a symbol of its own if there is no formula for it; pinned if it is none for a
+    /// symbol. Of division by 0 it is 0.
+    pub fn quotient(self, other: Extent) -> Extent {
+        if let Some(exact) = self.over(other) {
+            return exact
+                .checked()
+                .unwrap_or_else(|| (self.pin() / other.pin().max(1)).into());
+        }
+        let number = self.example().checked_div(other.example()).unwrap_or(0);
+        if !self.is_symbolic() && !other.is_symbolic() {
+            return number.into();
+        }
+        let origin = Origin::Quotient(*self.formula(), *other.formula());
+        let symbol = RECORDER.with_borrow_mut(|all| {
+            let known = all.symbols.iter().position(|(_, known)| *known == origin);
+            match known {
+                Some(known) => {
+                    let symbol = Symbol::new(known)?;
+                    Some(Extent::new(Formula::symbol(symbol), number))
+                }
+                None => all.push(number, origin),
+            }
+        });
+        symbol.unwrap_or_else(|| self.pin().checked_div(other.pin()).unwrap_or(0).into())
+    }
+
+    /// Itself if it is one that may have symbols, which the plan relies on from now on.
+    fn checked(self) -> Option<Extent> {
+        if !self.is_symbolic() {
+            return Some(self);
+        }
+        let fits = (Extent::LEAST..=Extent::MOST).contains(&self.example());
+        let above = self.formula().minus(&Formula::number(Extent::LEAST as i64));
+        let below = Formula::number(Extent::MOST as i64).minus(self.formula());
+        let (above, below) = above.zip(below).filter(|_| fits)?;
+        note(Guard::Natural(above));
+        // Symbols are in range by themselves: the rest is looked at when they are bound.
+        if self.formula().as_symbol().is_none() {
+            note(Guard::Natural(below));
+        }
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols<const N: usize>(examples: [usize; N]) -> (Symbols, [Extent; N]) {
+        let mut symbols = Symbols::default();
+        let extents = examples.map(|n| symbols.add(n).unwrap());
+        (symbols, extents)
+    }
+
+    #[test]
+    fn what_is_looked_at_is_written_down() {
+        let (mut symbols, [s, t]) = symbols([7, 9]);
+        symbols.record(|| {
+            assert_eq!(s.sum(t).product(4.into()).to_string(), "4*s1 + 4*s0");
+            assert!(!s.same(t) && s.at_most(t) && s.same(s));
+            assert_eq!(s.difference(3.into()).to_string(), "s0 - 3");
+        });
+        assert!(symbols.bind(&[5, 6]).is_some());
+        assert!(symbols.bind(&[6, 6]).is_none(), "they must differ");
+        assert!(
+            symbols.bind(&[4, 6]).is_none(),
+            "4 - 3 is no extent of a symbol"
+        );
+        symbols.record(|| assert_eq!(s.pin(), 7));
+        assert!(symbols.bind(&[5, 6]).is_none() && symbols.bind(&[7, 8]).is_some());
+    }
+
+    #[test]
+    fn quotients_are_symbols() {
+        let (mut symbols, [s]) = symbols([9]);
+        symbols.record(|| {
+            let half = s.difference(1.into()).quotient(2.into());
+            assert_eq!((half.example(), half.to_string().as_str()), (4, "s1"));
+            assert_eq!(s.difference(1.into()).quotient(2.into()), half);
+            assert_eq!(s.product(6.into()).quotient(3.into()).to_string(), "2*s0");
+        });
+        assert_eq!(symbols.bind(&[12]), Some(vec![12, 5]));
+        assert_eq!(symbols.bind(&[4]), None);
+    }
+}
