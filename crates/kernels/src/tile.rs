@@ -10,21 +10,8 @@
 )]
 
 use crate::coded::{Codes, Decode};
+use crate::lanes::{Number, Simd, Vector};
 use crate::pack::Packing;
-use crate::simd::{Number, Simd};
-
-/// Where a vector's lanes are: in the column side from `from` on, of which the first `load` lanes may
-/// be read; of those the ones with a bit in `valid` are elements of `out`, one after another from
-/// `to` on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Vector {
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-    pub(crate) valid: u16,
-    pub(crate) load: u8,
-    /// How many bits `valid` has.
-    pub(crate) elements: u8,
-}
 
 /// The operands of a tile.
 #[derive(Clone, Copy)]
@@ -407,7 +394,7 @@ macro_rules! engine {
             #[$feature]
             pub(super) unsafe fn along(
                 block: &Block<<$simd as Simd>::T>,
-                runs: &[tile::Vector],
+                runs: &[Vector],
             ) {
                 // SAFETY: the caller's.
                 unsafe { pack::along::<$simd>(block, runs) }

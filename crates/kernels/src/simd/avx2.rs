@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
 use crate::coded::{self, Codes, Decode};
+use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Engine, Tile, byte_engine, engine};
 

@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
+use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Engine, Tile, byte_engine, coded_tiles, engine};
 

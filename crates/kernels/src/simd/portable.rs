@@ -2,8 +2,8 @@
 //! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
 //! exact. The tiles suit 32 registers of 128 bits.
 
-use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
+use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 use crate::tile::coded_tiles;
