@@ -4,6 +4,7 @@
 
 use super::boxes::{Rect, limit};
 use super::evaluate::integers;
+use super::order::sort_by_keys;
 use super::real::{self, Real};
 use super::selection;
 use crate::error::ensure;
@@ -105,19 +106,25 @@ impl Limits {
         mut images: Vec<Vec<Found<R>>>,
     ) -> Result<Vec<Tensor>, OpError> {
         for image in &mut images {
-            image.sort_by_key(|f| (f.score.rank(), f.class, f.index));
+            sort_by_keys(image, |f| {
+                [f.score.rank(), f.class as u64, f.index as u64, 0]
+            })?;
             image.truncate(limit(self.keep_top_k));
             if self.sort == Sort::Class {
                 // Within a class they stay as they are.
-                image.sort_by_key(|f| f.class);
+                sort_by_keys(image, |f| [f.class as u64, 0, 0, 0])?;
             }
         }
         let counts = collected(images.iter().map(|image| image.len() as i64))?;
         let mut all = collected(images.into_iter().flatten())?;
         // Images stay in their order where this does not part them.
         match self.sort {
-            Sort::Class if self.across_batch => all.sort_by_key(|f| f.class),
-            Sort::Score if self.across_batch => all.sort_by_key(|f| f.score.rank()),
+            Sort::Class if self.across_batch => {
+                sort_by_keys(&mut all, |f| [f.class as u64, 0, 0, 0])?;
+            }
+            Sort::Score if self.across_batch => {
+                sort_by_keys(&mut all, |f| [f.score.rank(), 0, 0, 0])?;
+            }
             _ => {}
         }
         let rows = all.iter().flat_map(|f| {

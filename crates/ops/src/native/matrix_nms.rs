@@ -135,7 +135,7 @@ impl MatrixNms {
         let threshold = R::of(self.score_threshold);
         let candidates = (0..scores.len()).filter(|i| scores[*i] > threshold);
         let most = self.limits().candidates();
-        let order = best_first(collected(candidates)?, most, |i| scores[i]);
+        let order = best_first(candidates, most, |i| scores[i])?;
         let rects = collected(order.iter().map(|i| rect(*i)))?;
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
         let mut largest: Vec<R> = room_for(order.len())?;

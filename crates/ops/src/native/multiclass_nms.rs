@@ -185,8 +185,8 @@ impl MulticlassNms {
     ) -> Result<Vec<Found<R>>, OpError> {
         stop.go_on()?;
         let least = R::of(self.score_threshold);
-        let candidates = collected((0..count).filter(|i| score(*i) >= least))?;
-        let order = best_first(candidates, self.limits().candidates(), &score);
+        let candidates = (0..count).filter(|i| score(*i) >= least);
+        let order = best_first(candidates, self.limits().candidates(), &score)?;
         let threshold = Threshold {
             eta: R::of(self.nms_eta),
             ..Threshold::below(R::of(self.iou_threshold))

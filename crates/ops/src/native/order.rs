@@ -50,6 +50,36 @@ pub(super) fn float_key(x: f64, direction: Direction) -> u64 {
     }
 }
 
+/// Leaves the `most` smallest of these pairs of a key and a position, in any order.
+///
+/// All operators that look for the best elements do so by keys, here and in [`sort`]: the code to select and to
+/// sort is large, and there is a copy for each type and each way to compare.
+pub(super) fn select(keyed: &mut Vec<(u64, usize)>, most: usize) {
+    if most < keyed.len() {
+        if let Some(last) = most.checked_sub(1) {
+            keyed.select_nth_unstable(last);
+        }
+        keyed.truncate(most);
+    }
+}
+
+/// Sorts pairs of a key and a position, the lowest position first among equal keys.
+pub(super) fn sort(keyed: &mut [(u64, usize)]) {
+    keyed.sort_unstable();
+}
+
+/// Sorts by several keys, the first first; items whose keys are all equal stay in their order.
+pub(super) fn sort_by_keys<T: Copy>(
+    items: &mut Vec<T>,
+    keys: impl Fn(&T) -> [u64; 4],
+) -> Result<(), OpError> {
+    let keyed = items.iter().enumerate().map(|(i, item)| (keys(item), i));
+    let mut keyed = collected(keyed)?;
+    keyed.sort_unstable();
+    *items = collected(keyed.into_iter().map(|(_, i)| items[i]))?;
+    Ok(())
+}
+
 /// The position of each string among the distinct ones, in the order of their bytes.
 fn ranks(tensor: &Tensor) -> Result<Vec<u64>, OpError> {
     let strings = tensor.strings().unwrap_or_default();

@@ -2,6 +2,7 @@
 //! that name the selected ones.
 
 use super::evaluate::{floats, integers};
+use super::order::sort_by_keys;
 use super::real::{Real, is_real};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
@@ -162,7 +163,10 @@ pub(super) fn for_each_class<R: Real>(
         extend(&mut selected, found)?;
     }
     if descending {
-        selected.sort_by_key(|s| (s.score.rank(), s.batch, s.class, s.index));
+        sort_by_keys(&mut selected, |s| {
+            let [batch, class, index] = [s.batch, s.class, s.index].map(|i| i as u64);
+            [s.score.rank(), batch, class, index]
+        })?;
     }
     Ok(selected)
 }
