@@ -53,7 +53,7 @@ pub(crate) fn element_type(code: ElementCode) -> Result<ElementType> {
     })
 }
 
-/// What a status means.
+/// The meaning of a status, a text that must not be freed.
 #[unsafe(no_mangle)]
 extern "C" fn ov_get_error_info(status: i32) -> *const c_char {
     let text = match status {

@@ -1,4 +1,4 @@
-//! What functions return: a status, with a message for the thread.
+//! The status that functions return, with a message for the thread.
 
 use crate::last_error;
 use std::any::Any;
@@ -92,7 +92,7 @@ pub(crate) fn guard_or<T>(otherwise: T, body: impl FnOnce() -> Result<T>) -> T {
 
 /// Runs `body`; a panic is an error.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What a panic leaves half done is behind mutexes, whose users cope with it.
+    // A panic may leave data half changed. Shared data is behind mutexes, whose users can go on with it in any state.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(&*panic)))
 }
 
