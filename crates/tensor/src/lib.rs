@@ -22,6 +22,7 @@ pub mod float8;
 mod json;
 pub mod memory;
 mod npy;
+pub mod order;
 pub mod packed;
 mod shape;
 mod storage;

@@ -1,9 +1,9 @@
 //! Boxes with sides along the axes, and greedy suppression of those that overlap better ones.
 
-use super::order;
 use super::real::Real;
 use crate::{OpError, Stop};
 use vinelift_tensor::memory::{collected, extend};
+use vinelift_tensor::order;
 
 /// A box by two opposite corners, the first of which has the smaller coordinates unless the box is
 /// none.

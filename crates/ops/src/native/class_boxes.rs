@@ -4,13 +4,13 @@
 
 use super::boxes::{Rect, limit};
 use super::evaluate::integers;
-use super::order::sort_by_keys;
 use super::real::{self, Real};
 use super::selection;
 use crate::error::ensure;
 use crate::{OpError, TensorType};
 use serde::Deserialize;
 use vinelift_tensor::memory::collected;
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// The order of the selected boxes.

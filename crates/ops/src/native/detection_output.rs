@@ -19,7 +19,6 @@
 //! divided by the size of the image once, before any offsets.
 
 use super::boxes::{Rect, Threshold, best_first, greedy, limit};
-use super::order::sort_by_keys;
 use super::prior_boxes::{Code, Layout, decode};
 use super::real::{self, Real, is_real};
 use crate::error::ensure;
@@ -30,6 +29,7 @@ use crate::{
 use serde::Deserialize;
 use serde::de::Error;
 use vinelift_tensor::memory::{collected, extend, room_for};
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(

@@ -2,11 +2,11 @@
 //! that name the selected ones.
 
 use super::evaluate::{floats, integers};
-use super::order::sort_by_keys;
 use super::real::{Real, is_real};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
 use vinelift_tensor::memory::{collected, extend, filled};
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, TensorError};
 
 /// The dims that `boxes` and `scores` share.

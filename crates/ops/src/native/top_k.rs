@@ -7,7 +7,6 @@
 //! 0; more than there are elements is an error.
 
 use super::evaluate::{integers, take};
-use super::order::{self, Direction, keys};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -17,6 +16,7 @@ use crate::{
 };
 use serde::Deserialize;
 use vinelift_tensor::memory::{filled, room_for};
+use vinelift_tensor::order::{self, Direction, keys};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
