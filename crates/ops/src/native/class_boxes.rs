@@ -55,6 +55,52 @@ pub(super) struct Found<R> {
     pub(super) rect: Rect<R>,
 }
 
+/// Defines a struct of the attributes that these operators share, and of its own.
+macro_rules! attributes {
+    ($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* }) => {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            // The specification calls it `sort_result`, files have the longer name.
+            #[serde(default, alias = "sort_result")]
+            sort_result_type: $crate::native::class_boxes::Sort,
+            #[serde(default)]
+            sort_result_across_batch: bool,
+            #[serde(
+                default = "crate::attrs::i64_type",
+                deserialize_with = "crate::attrs::element_type"
+            )]
+            output_type: vinelift_tensor::ElementType,
+            #[serde(default)]
+            score_threshold: f64,
+            #[serde(default = "crate::attrs::minus_one")]
+            nms_top_k: i64,
+            #[serde(default = "crate::attrs::minus_one")]
+            keep_top_k: i64,
+            #[serde(default = "crate::attrs::minus_one")]
+            background_class: i64,
+            #[serde(default = "crate::attrs::yes")]
+            normalized: bool,
+            $($(#[$meta])* $field: $ty,)*
+        }
+
+        impl $name {
+            fn limits(&self) -> $crate::native::class_boxes::Limits {
+                $crate::native::class_boxes::Limits {
+                    sort: self.sort_result_type,
+                    across_batch: self.sort_result_across_batch,
+                    index: self.output_type,
+                    nms_top_k: self.nms_top_k,
+                    keep_top_k: self.keep_top_k,
+                    background_class: self.background_class,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use attributes;
+
 impl Limits {
     pub(super) fn check(&self) -> Result<(), OpError> {
         selection::expect_index_type("output_type", self.index)?;
