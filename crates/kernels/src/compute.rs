@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PreparedContraction;
 use crate::coded::{Coded, Decode};
+use crate::engine::Engine;
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
 use crate::simd::HasEngine;
-use crate::tile::{Engine, LINE, Next, Tile, TileFn};
+use crate::tile::{LINE, Next, Tile, TileFn};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;

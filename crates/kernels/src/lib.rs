@@ -66,6 +66,7 @@ mod axes;
 mod coded;
 mod compute;
 mod contraction;
+mod engine;
 mod geometry;
 mod groups;
 mod isa;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use crate::engine::Engine;
 use crate::geometry::{ColumnPanel, parts};
 use crate::groups::Side;
 use crate::memory::elements;
 use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
 use crate::simd::HasEngine;
-use crate::tile::Engine;
 use crate::{Element, PreparedContraction};
 
 impl PreparedContraction {

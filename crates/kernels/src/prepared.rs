@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
+use crate::engine::Engine;
 use crate::geometry::{ColumnVectors, shape, width};
 use crate::groups::{Groups, Side};
 use crate::simd::HasEngine;
-use crate::tile::Engine;
 use crate::{Contraction, Element, Isa, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides

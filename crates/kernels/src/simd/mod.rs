@@ -6,9 +6,9 @@ mod avx2;
 mod avx512;
 mod portable;
 
+use crate::engine::Engine;
 use crate::isa::Isa;
 use crate::lanes::Number;
-use crate::tile::Engine;
 
 /// A type of sums that each instruction set has micro-kernels for.
 pub(crate) trait HasEngine: Number {
