@@ -33,11 +33,20 @@ static void messages(void) {
 
 static int ended;
 
-/* What a thread, or the process, calls when it ends. */
+/* What a thread, or the process, calls when it ends. The message is that of the last call that failed, before the
+ * end or in it. */
 static void at_the_end(void) {
     char *value = NULL;
-    CHECK(ov_core_get_property(core, "CPU", "NONE", &value) == NOT_FOUND);
-    ov_free(ov_get_last_err_msg());
+    const char *message = ov_get_last_err_msg();
+    CHECK(message && strstr(message, "BEFORE"));
+    ov_free(message);
+    FAILS_WITH(NOT_FOUND, "NONE", ov_core_get_property(core, "CPU", "NONE", &value));
+    char name[3000] = {0};
+    memset(name, 'x', sizeof name - 1);
+    CHECK(ov_core_get_property(core, "CPU", name, &value) == NOT_FOUND);
+    message = ov_get_last_err_msg();
+    CHECK(message && strlen(message) == 1023 && strstr(message, "xxx"));
+    ov_free(message);
     CHECK(ov_core_get_property(NULL, "CPU", "NONE", &value) == INVALID_C_PARAM);
     ov_compiled_model_t *compiled = compile_text(core, ADD("?"));
     ov_infer_request_t *request = new_request(compiled);
@@ -65,7 +74,7 @@ static void with_key(void *value) {
 static void *end_with_key(void *key) {
     CHECK(pthread_setspecific(*(pthread_key_t *)key, key) == 0);
     char *value = NULL;
-    FAILS_WITH(NOT_FOUND, "NONE", ov_core_get_property(core, "CPU", "NONE", &value));
+    FAILS_WITH(NOT_FOUND, "BEFORE", ov_core_get_property(core, "CPU", "BEFORE", &value));
     return NULL;
 }
 
@@ -98,6 +107,6 @@ int main(void) {
         CHECK(ended == k);
     }
     char *value = NULL;
-    FAILS_WITH(NOT_FOUND, "NONE", ov_core_get_property(core, "CPU", "NONE", &value));
+    FAILS_WITH(NOT_FOUND, "BEFORE", ov_core_get_property(core, "CPU", "BEFORE", &value));
     return 0;
 }

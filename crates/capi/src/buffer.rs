@@ -46,7 +46,7 @@ unsafe impl Sync for Address {}
 /// Zeroed memory, aligned for the widest loads.
 #[derive(Debug)]
 struct Block {
-    /// What was allocated, in which `start` is.
+    /// The start of the allocation; `start` is its first aligned byte.
     allocated: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
@@ -72,7 +72,7 @@ impl Block {
         let skipped = allocated.align_offset(ALIGNMENT);
         Ok(Arc::new(Block {
             allocated,
-            // SAFETY: less than the alignment is skipped, and so much more was allocated.
+            // SAFETY: `skipped` is less than `ALIGNMENT`, and the layout has that many bytes more than `len`.
             start: unsafe { allocated.add(skipped) },
             len,
         }))

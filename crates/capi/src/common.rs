@@ -1,8 +1,9 @@
 //! `ov_common.h`: element types, texts of statuses, freeing of texts.
 
 use crate::ffi::{Out, Required};
+use crate::last_error::last_message;
 use crate::memory;
-use crate::status::{Failure, Result, guard_or, last_message};
+use crate::status::{Failure, Result, guard_or};
 use libc::c_char;
 use vinelift::ElementType;
 
@@ -52,7 +53,7 @@ pub(crate) fn element_type(code: ElementCode) -> Result<ElementType> {
     })
 }
 
-/// What a status means.
+/// The meaning of a status, a text that must not be freed.
 #[unsafe(no_mangle)]
 extern "C" fn ov_get_error_info(status: i32) -> *const c_char {
     let text = match status {
@@ -89,7 +90,8 @@ unsafe extern "C" fn ov_free(content: *const c_char) {
 }
 
 /// The message of the last failure in this thread, a copy to be freed with `ov_free`; `NULL` if there
-/// was none.
+/// was none. It may be called wherever a thread runs code, also in what it or the process calls when it ends
+/// (destructors of thread keys, `atexit`): there the message is cut after 1023 bytes.
 #[unsafe(no_mangle)]
 extern "C" fn ov_get_last_err_msg() -> *const c_char {
     guard_or(std::ptr::null(), || match last_message().as_str() {

@@ -21,9 +21,9 @@ use vinelift_graph::{NodeKind, TensorId};
 #[derive(Clone)]
 pub(crate) struct CompiledModel {
     pub(crate) model: vinelift::CompiledModel,
-    /// What it was compiled with.
+    /// The properties that it was compiled with.
     pub(crate) settings: Settings,
-    /// What a run needs.
+    /// The stack that a run needs.
     pub(crate) stack: Stack,
     /// The positions of the inputs and of the outputs, by name.
     pub(crate) names: Arc<[HashMap<String, usize>; 2]>,
@@ -40,7 +40,7 @@ pub(crate) enum Stack {
     Deep,
 }
 
-/// What an exported model starts with; a version of the format is the last byte.
+/// The first bytes of an exported model; the last of them is the version of the format.
 const MAGIC: &[u8; 16] = b"vinelift model\0\x01";
 
 impl CompiledModel {

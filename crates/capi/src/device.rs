@@ -3,7 +3,7 @@
 use crate::status::{Failure, Result, Status};
 use std::thread;
 
-/// What a device is called where one is asked for.
+/// The name of the device in lists of devices.
 pub(crate) const DEVICE: &str = "CPU";
 /// The other names of it.
 const NAMES: [&str; 2] = [DEVICE, "VINELIFT"];
@@ -50,7 +50,7 @@ fn unknown(name: &str) -> Failure {
     Failure::new(Status::NotFound, text)
 }
 
-/// What the machine calls its processor.
+/// The name of the processor, as the system has it.
 pub(crate) fn full_name() -> String {
     let known = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut lines = known.lines().filter_map(|line| line.split_once(':'));

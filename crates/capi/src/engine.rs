@@ -1,4 +1,4 @@
-//! What a run of a request works with: its tensors, and what of them is lent to it.
+//! The tensors of a request, and lending their memory to a run.
 
 use crate::buffer::Buffer;
 use crate::status::{Failure, Result, Status};
@@ -12,7 +12,7 @@ pub(crate) enum Slot {
     Output(usize),
 }
 
-/// What a run works with.
+/// A request of the library with the tensors that the program sees.
 pub(crate) struct Engine {
     request: vinelift::InferRequest,
     inputs: Vec<Buffer>,
@@ -103,7 +103,7 @@ fn find_places(places: &mut Vec<Place>, inputs: &[Buffer], outputs: &[Buffer]) {
     places.sort_unstable_by_key(|place| place.addresses.start);
 }
 
-/// Those of `places`, which are in order, that share no byte with another.
+/// The members of `places` that share no byte with another. `places` are in order.
 fn apart(places: &[Place]) -> impl Iterator<Item = &Place> {
     let mut end = 0;
     places.iter().enumerate().filter_map(move |(k, place)| {

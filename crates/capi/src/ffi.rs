@@ -16,7 +16,7 @@ pub(crate) type In<'a, T> = Option<&'a T>;
 /// Something to write, which may not be initialised yet, or `NULL`.
 pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
-/// What may be `NULL`, where it must not be.
+/// An argument that may be `NULL` in C, of a function that needs it.
 pub(crate) trait Required {
     type Value;
 

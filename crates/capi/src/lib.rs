@@ -46,6 +46,7 @@ mod engine;
 mod ffi;
 mod infer_request;
 mod job;
+mod last_error;
 mod layout;
 mod memory;
 mod model;

@@ -1,5 +1,5 @@
-//! What callers get and free later: texts and arrays from `malloc`, so that freeing them does not
-//! depend on what has become of their contents.
+//! Texts and arrays that callers get and free later: from `malloc`, so that freeing them does not
+//! depend on their contents, which callers may have changed.
 
 use crate::status::{Failure, Result, Status};
 use libc::{c_char, c_void};

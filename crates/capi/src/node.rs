@@ -106,7 +106,7 @@ extern "C" fn ov_port_get_any_name(
     })
 }
 
-/// What is known of the shape of a port.
+/// The shape of a port, as far as it is known.
 #[unsafe(no_mangle)]
 extern "C" fn ov_port_get_partial_shape(
     port: In<'_, Port>,

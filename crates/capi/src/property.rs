@@ -41,7 +41,7 @@ pub(crate) fn listed<'a>(
     properties.items(count, "properties")
 }
 
-/// What there is to tell about properties that were set.
+/// Messages for the log callback about properties that were set.
 #[must_use = "the program is told, while no lock is held: its callback may call anything"]
 pub(crate) struct Notes(Vec<String>);
 

@@ -18,7 +18,7 @@ pub(crate) fn no_contexts() -> Failure {
     )
 }
 
-/// What to say to who has a context, or none.
+/// The error of every function that takes a context.
 fn fail(context: In<'_, RemoteContext>) -> Result<()> {
     context.required("context")?;
     Err(no_contexts())

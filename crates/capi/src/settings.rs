@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use vinelift::{Config, IndexPolicy, Level};
 
-/// What properties are set to; the others are what they are at first.
+/// The values of the properties that were set; the others have their initial values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(BTreeMap<&'static str, String>);
 
@@ -17,7 +17,8 @@ struct Property {
     values: Values,
     /// Whether it is one of the choice among devices, and not of the processor itself.
     is_of_auto: bool,
-    /// What is told to who sets it to something else than it is at first; empty if it does something.
+    /// The message for the log callback when a program sets it to another value than the initial one; empty if it has
+    /// an effect.
     no_effect: &'static str,
 }
 

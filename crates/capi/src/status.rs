@@ -1,7 +1,7 @@
-//! What functions return: a status, with a message for the thread.
+//! The status that functions return, with a message for the thread.
 
+use crate::last_error;
 use std::any::Any;
-use std::cell::RefCell;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -52,8 +52,7 @@ impl Failure {
     /// Keeps the message for the thread.
     fn report(self) -> Status {
         let status = self.status;
-        // A thread that ends has let go of it before it calls the program's last functions.
-        let _ = LAST.try_with(|last| last.replace(self.message));
+        last_error::keep(self.message);
         status
     }
 }
@@ -75,17 +74,6 @@ impl From<vinelift::TensorError> for Failure {
     }
 }
 
-thread_local! {
-    /// The message of the last failure in this thread.
-    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// The message of the last failure in this thread; empty if there was none, or if the thread ends.
-pub(crate) fn last_message() -> String {
-    LAST.try_with(|last| last.borrow().clone())
-        .unwrap_or_default()
-}
-
 /// Runs the body of a function. Errors and panics become a status.
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> Status {
     match caught(body) {
@@ -104,7 +92,7 @@ pub(crate) fn guard_or<T>(otherwise: T, body: impl FnOnce() -> Result<T>) -> T {
 
 /// Runs `body`; a panic is an error.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What a panic leaves half done is behind mutexes, whose users cope with it.
+    // A panic may leave data half changed. Shared data is behind mutexes, whose users can go on with it in any state.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(&*panic)))
 }
 
@@ -120,6 +108,7 @@ pub(crate) fn from_panic(panic: &(dyn Any + Send)) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::last_error::last_message;
 
     #[test]
     fn errors_and_panics_become_a_status_with_a_message() {

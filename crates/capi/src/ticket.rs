@@ -1,11 +1,11 @@
-//! What becomes of a run, and who waits for it.
+//! The result of a run, and the threads that wait for it.
 
 use crate::status::{Failure, Result, Status};
 use crate::workers;
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What becomes of one run.
+/// The result of one run, once there is one.
 #[derive(Default)]
 pub(crate) struct Ticket {
     end: Mutex<End>,

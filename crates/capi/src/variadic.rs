@@ -20,7 +20,8 @@ impl<'a> Passed<'a> {
     /// The argument at `position`.
     ///
     /// # Safety
-    /// The caller has passed so many, and a `T` there, which takes one register.
+    /// The caller has passed more than `position` arguments, and the one at `position` is a `T`, which takes one
+    /// register.
     pub(crate) unsafe fn get<T>(self, position: usize) -> T {
         const { assert!(size_of::<T>() <= size_of::<usize>()) };
         #[cfg(target_arch = "x86_64")]
@@ -30,7 +31,7 @@ impl<'a> Passed<'a> {
         unsafe { self.0.add(position).cast::<T>().read() }
     }
 
-    /// Those after the first `own`.
+    /// The arguments after the first `own`.
     pub(crate) fn after(self, own: usize) -> Arguments<'a> {
         Arguments { passed: self, own }
     }

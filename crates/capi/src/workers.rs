@@ -50,7 +50,8 @@ thread_local! {
 
 /// How long a thread stays that has nothing to do.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What programs expect of a thread, for their callbacks. Runs see to theirs.
+/// The stack of a thread in bytes: as much as programs expect for their callbacks. A run that needs more takes a
+/// stack of its own.
 const STACK: usize = 8 << 20;
 
 /// Does `work`, which does not panic, on a thread that does nothing else meanwhile: one of its own, or this
@@ -93,7 +94,8 @@ pub(crate) fn help() -> bool {
         IS_AT_WORK.set(true);
         work();
         IS_AT_WORK.set(was_at_work);
-        // What the work itself has left is done here, too, but not from within other work: that may go on.
+        // Work that `work` has left behind is done here, too. Not if this call is made by other work, which waits
+        // to go on.
         if was_at_work {
             break;
         }
@@ -132,7 +134,7 @@ impl Workers {
         Some(item.work)
     }
 
-    /// What a thread does: what there is to do.
+    /// The main loop of a thread: takes work until it has waited for some too long.
     fn serve(&self) {
         IS_AT_WORK.set(true);
         let mut state = self.state();

@@ -54,7 +54,7 @@ struct Report {
     kernels: Option<Vec<Kernel>>,
 }
 
-/// What one thread of this machine could do at best.
+/// The peak of one thread of this machine.
 #[derive(Serialize)]
 struct Machine {
     f32_gflops: f64,
@@ -80,7 +80,7 @@ struct Kernel {
     gbytes: Option<f64>,
 }
 
-/// What random inputs are made from.
+/// The seed of random inputs.
 const SEED: u64 = 0;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ impl Tolerance {
     }
 }
 
-/// What differs first, and how many elements differ; `None` if nothing does.
+/// A text with the first element that differs and the number of those that do; `None` if all are equal.
 pub(crate) fn difference(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Option<String> {
     if got.element_type() != want.element_type() || got.shape() != want.shape() {
         return Some(format!(
@@ -123,7 +123,7 @@ mod tests {
             difference(&of(&[0, u64::MAX]), &of(&[0, u64::MAX - 1]), LOOSE).unwrap(),
             text
         );
-        // What pads the last byte does not count.
+        // The unused bits of the last byte do not count.
         let i4 = |byte: u8| Tensor::from_bytes(ElementType::I4, &[1], [byte]).unwrap();
         assert_eq!(difference(&i4(0x1f), &i4(0x2f), LOOSE), None);
         let strings = |s: &str| Tensor::from_strings(&[], vec![s.to_owned()]).unwrap();

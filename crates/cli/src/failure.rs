@@ -5,7 +5,7 @@ use std::io;
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// What the library says.
+    /// An error of the library.
     #[error(transparent)]
     Vinelift(#[from] vinelift::Error),
     /// Stdout cannot be written.

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let command = thread::Builder::new().stack_size(STACK).spawn(move || {
         let mut out = BufWriter::new(io::stdout().lock());
         let done = execute(cli.command, &mut out);
-        // What was found before the failure is still worth reading.
+        // A command that fails may have printed results before.
         let flushed = out.flush().map_err(Failure::from);
         done.and(flushed)
     });

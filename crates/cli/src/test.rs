@@ -51,8 +51,7 @@ struct Meta {
     rtol: f64,
     #[serde(default)]
     atol: f64,
-    #[serde(default = "yes")]
-    nan_equal: bool,
+    nan_equal: Option<bool>,
     #[serde(default)]
     steps: Vec<Step>,
     #[serde(flatten)]
@@ -86,10 +85,6 @@ struct Entry {
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-fn yes() -> bool {
-    true
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
@@ -295,7 +290,7 @@ fn compare(case: &Path, meta: &Meta, step: &Step, outputs: &[Tensor]) -> Result<
         let tolerance = Tolerance {
             relative: entry.rtol.unwrap_or(meta.rtol),
             absolute: entry.atol.unwrap_or(meta.atol),
-            nan_equal: meta.nan_equal,
+            nan_equal: meta.nan_equal.unwrap_or(true),
         };
         if let Some(difference) = difference(got, &want, tolerance) {
             return Err(format!("output {k}: {difference}"));

@@ -194,7 +194,7 @@ fn every_way_gives_what_the_interpreter_gives() {
             .enumerate()
             .filter(|(_, b)| b.role == Role::Input)
             .map(|(k, b)| {
-                let count: usize = b.shape.iter().product();
+                let count: usize = b.example().iter().product();
                 let Some((_, extents)) = extents.iter().find(|(id, _)| id.0 as usize == k) else {
                     let bytes = b.ty.byte_len(count).unwrap();
                     return (0..bytes).map(|_| choices.below(7) as u8).collect();
@@ -579,7 +579,7 @@ fn a_loop_that_reads_what_it_wrote_is_not_repeated() {
             let next = nest.load(y, vec![&at[0] + 1, at[1].clone()]);
             next + nest.load(x, vec![found])
         });
-        nest.stages[1].domain[0].extent = ROWS;
+        nest.stages[1].domain[0].extent = ROWS.into();
         verify(&nest).unwrap();
         let numbers = (0..7)
             .flat_map(|k| (k as f32 * 0.25).to_le_bytes())

@@ -53,7 +53,7 @@ fn scatter() -> Nest {
         Scalar::select(row.lt(index(9)), value, zero(F32))
     });
     let stage = &mut nest.stages[0];
-    stage.domain[0].extent = MANY;
+    stage.domain[0].extent = MANY.into();
     stage.at = vec![Scalar::axis(stage.domain[0].id).rem(index(5))];
     stage.mode = Mode::Combine(Binary::Add);
     nest

@@ -148,7 +148,7 @@ fn nothing_behind_a_buffer() {
             let ends = memory.iter_mut().zip(&nest.buffers);
             let pointers: Vec<Pointer> = ends
                 .map(|(memory, buffer)| {
-                    let bytes = 4 * buffer.shape.iter().product::<usize>();
+                    let bytes = 4 * buffer.example().iter().product::<usize>();
                     Pointer(memory.as_mut_ptr().wrapping_add(PAGE - bytes))
                 })
                 .collect();

@@ -119,7 +119,7 @@ impl<const N: usize> Axes<N> {
             table.push(0u32);
         }
         for axis in &self.axes {
-            // The next axis is inner: every point so far becomes a row of it.
+            // The next axis is inner: each point of the axes before it becomes a row of it.
             let stride = axis.strides[operand];
             let mut next = list(table.len() * axis.extent)?;
             for &start in &table {

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PreparedContraction;
 use crate::coded::{Coded, Decode};
+use crate::engine::Engine;
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
-use crate::simd::Number;
-use crate::tile::{Engine, LINE, Next, Tile, TileFn};
+use crate::simd::HasEngine;
+use crate::tile::{LINE, Next, Tile, TileFn};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
@@ -17,7 +18,7 @@ const FETCH_BYTES: usize = 4 << 10;
 const FETCH_MOST: usize = 256 << 10;
 
 /// A task of the second phase.
-pub(crate) struct Run<'a, T: Number> {
+pub(crate) struct Run<'a, T: HasEngine> {
     pub(crate) kernel: &'a PreparedContraction,
     pub(crate) plan: &'a TaskPartition,
     pub(crate) part: &'a TaskShare,
@@ -30,7 +31,7 @@ pub(crate) struct Run<'a, T: Number> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-impl<T: Number> Run<'_, T> {
+impl<T: HasEngine> Run<'_, T> {
     /// Computes the task's part of one batch, whose operands and `out` start at the given places. Of
     /// a plain column side, `readable` elements follow.
     ///
@@ -44,13 +45,8 @@ impl<T: Number> Run<'_, T> {
         out: *mut T,
     ) {
         let Run {
-            kernel,
-            plan,
-            part,
-            engine,
-            ..
+            kernel, plan, part, ..
         } = self;
-        let panels = &kernel.columns_of(plan.columns).panels[part.panels.clone()];
         let mut start = part.rows.start;
         while start < part.rows.end {
             let block = start..part.rows.end.min(start.saturating_add(plan.row_block));
@@ -71,42 +67,64 @@ impl<T: Number> Run<'_, T> {
                     k,
                     count,
                 };
-                if plan.rows.are_own() {
-                    // SAFETY: `own_rows` has room for a block of rows and of `k`.
-                    unsafe { self.make_rows(&at) }
-                }
-                let mut rest = panels;
-                while !rest.is_empty() {
-                    let group = &rest[..plan.group.min(rest.len())];
-                    // Where tiles take numbers, none are made before.
-                    if plan.columns.is_own() && !self.in_tiles() {
-                        // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
-                        unsafe {
-                            let to = self.own_columns;
-                            match self.column_code {
-                                Some(code) => self.decode_columns(code, columns, group, k, count),
-                                None => {
-                                    kernel.pack_columns(engine, columns.cast(), to, group, k, count)
-                                }
-                            }
-                        }
-                    }
-                    for (number, panel) in group.iter().enumerate() {
-                        let following = match rest.get(number + 1) {
-                            Some(panel) => Some((panel, k)),
-                            None => Some((&panels[0], k + count)).filter(|_| k + count < kernel.k),
-                        };
-                        // SAFETY: the panel's columns are there, and the rows and `out`.
-                        unsafe { self.panel(&at, &group[0], panel, following) }
-                    }
-                    rest = &rest[group.len()..];
-                }
+                // SAFETY: the caller's.
+                unsafe { self.block(&at) }
                 k += count;
                 if k >= kernel.k {
                     break;
                 }
             }
             start = block.end;
+        }
+    }
+
+    /// Computes a block: makes the rows and columns that the task has memory for, and goes through the panels.
+    ///
+    /// # Safety
+    /// as [`PreparedContraction::run_task`].
+    unsafe fn block(&self, at: &At<T>) {
+        let Run { kernel, plan, .. } = self;
+        if plan.rows.are_own() {
+            // SAFETY: `own_rows` has room for a block of rows and of `k`.
+            unsafe { self.make_rows(at) }
+        }
+        let panels = &kernel.columns_of(plan.columns).panels[self.part.panels.clone()];
+        let mut rest = panels;
+        while !rest.is_empty() {
+            let group = &rest[..plan.group.min(rest.len())];
+            // Where tiles take numbers, none are made before.
+            if plan.columns.is_own() && !self.in_tiles() {
+                // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
+                unsafe { self.make_columns(at, group) }
+            }
+            let next = at.k + at.count;
+            for (number, panel) in group.iter().enumerate() {
+                let following = match rest.get(number + 1) {
+                    Some(panel) => Some((panel, at.k)),
+                    None => Some((&panels[0], next)).filter(|_| next < kernel.k),
+                };
+                // SAFETY: the panel's columns are there, and the rows and `out`.
+                unsafe { self.panel(at, &group[0], panel, following) }
+            }
+            rest = &rest[group.len()..];
+        }
+    }
+
+    /// Makes the columns of a group of panels that the task has memory for.
+    ///
+    /// # Safety
+    /// as [`PreparedContraction::run_task`].
+    unsafe fn make_columns(&self, at: &At<T>, group: &[ColumnPanel]) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.column_code {
+                Some(code) => self.decode_columns(code, at.columns, group, at.k, at.count),
+                None => {
+                    let (from, to) = (at.columns.cast(), self.own_columns);
+                    self.kernel
+                        .pack_columns(self.engine, from, to, group, at.k, at.count)
+                }
+            }
         }
     }
 
@@ -151,6 +169,41 @@ impl<T: Number> Run<'_, T> {
             ..
         } = self;
         let n = panel.vectors as usize;
+        let mut tile = self.tile(at, first, panel);
+        let coded = self.column_code.zip(self.coded_tiles(panel));
+        for (number, rows) in self.tiles(at.block.clone()).enumerate() {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let h = rows.len();
+            (tile.rows, tile.rows_step) = self.rows(at, &rows);
+            tile.row_offsets = kernel.row_out[rows].as_ptr();
+            tile.next = self.next(at, panel, following, tile.columns, number);
+            // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
+            unsafe {
+                match coded {
+                    Some((code, coded)) if number == 0 => {
+                        let first = panel.first_vector as usize * kernel.lanes;
+                        tile.zero = code.zero[first..].as_ptr().cast();
+                        tile.scale = code.scale[first..].as_ptr().cast();
+                        // The tiles after the first find elements.
+                        tile.made_step = if at.tiles > 1 { n * kernel.lanes } else { 0 };
+                        coded[h - 1](&tile);
+                        tile.columns = self.own_columns;
+                    }
+                    _ if plan.columns == ColumnSource::Plain => {
+                        self.plain_tile(at, panel, &tile, h)
+                    }
+                    _ => engine.packed[n - 1][h - 1](&tile),
+                }
+            }
+        }
+    }
+
+    /// A tile of a panel, which is in the group that starts with `first`: all but its rows and what is fetched.
+    fn tile(&self, at: &At<T>, first: &ColumnPanel, panel: &ColumnPanel) -> Tile<T> {
+        let Run { kernel, plan, .. } = self;
+        let n = panel.vectors as usize;
         let vectors = &kernel.columns_of(plan.columns).vectors[panel.first_vector as usize..][..n];
         let mut tile = Tile {
             k: at.count,
@@ -180,34 +233,7 @@ impl<T: Number> Run<'_, T> {
         if plan.columns == ColumnSource::Plain {
             tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
         }
-        let coded = self.column_code.zip(self.coded_tiles(panel));
-        for (number, rows) in self.tiles(at.block.clone()).enumerate() {
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let h = rows.len();
-            (tile.rows, tile.rows_step) = self.rows(at, &rows);
-            tile.row_offsets = kernel.row_out[rows].as_ptr();
-            tile.next = self.next(at, panel, following, tile.columns, number);
-            // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
-            unsafe {
-                match coded {
-                    Some((code, coded)) if number == 0 => {
-                        let first = panel.first_vector as usize * kernel.lanes;
-                        tile.zero = code.zero[first..].as_ptr().cast();
-                        tile.scale = code.scale[first..].as_ptr().cast();
-                        // The tiles after the first find elements.
-                        tile.made_step = if at.tiles > 1 { n * kernel.lanes } else { 0 };
-                        coded[h - 1](&tile);
-                        tile.columns = self.own_columns;
-                    }
-                    _ if plan.columns == ColumnSource::Plain => {
-                        self.plain_tile(at, panel, &tile, h)
-                    }
-                    _ => engine.packed[n - 1][h - 1](&tile),
-                }
-            }
-        }
+        tile
     }
 
     /// Makes `count` lines of a tile's rows, from number `k` on.

@@ -1,7 +1,7 @@
 //! Which tiles a kernel is made of.
 
+use crate::lanes::Vector;
 use crate::pack::each_run;
-use crate::tile::Vector;
 
 /// The columns as vectors, and the vectors as panels.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Layouts: by which constant operands that were packed for one kernel can be used by another.
 
-use crate::coded::{FEW_PANELS, MANY_VECTORS};
 use crate::geometry::{ColumnPanel, parts};
+use crate::prepack_coded::{FEW_PANELS, MANY_VECTORS};
 use crate::{Element, Isa, PreparedContraction};
 
 /// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal

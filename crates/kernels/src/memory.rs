@@ -74,6 +74,20 @@ fn part(bytes: usize) -> Option<(Arc<MmapRaw>, Range<usize>)> {
     Some((new, 0..bytes))
 }
 
+/// The elements of an operand.
+///
+/// # Panics
+/// if there are fewer than `needed`.
+pub(crate) fn elements<T>(bytes: &[u8], needed: usize) -> *const T {
+    let needed = needed * size_of::<T>();
+    assert!(
+        bytes.len() >= needed,
+        "an operand has {} bytes of {needed}",
+        bytes.len()
+    );
+    bytes.as_ptr().cast()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::simd::{Number, Simd};
-use crate::tile::{Engine, Vector};
+use crate::lanes::{Number, Simd, Vector};
 
 /// The most points that are packed at a time; a panel has at most half as many.
 pub(crate) const MOST_POINTS: usize = 256;
@@ -45,12 +44,13 @@ pub(crate) enum Packing<T: Number> {
 }
 
 /// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
-/// `stride` elements after the one before. If there are several, their points fill them.
+/// `stride` elements after the one before. If there are several, their points fill them. `lanes` are those of a vector.
 ///
 /// # Safety
-/// The engine is of this machine; every point of every line may be read, and all lines written.
+/// The machine has the instructions of `packing`; every point of every line may be read, and all lines written.
 pub(crate) unsafe fn pack<T: Number>(
-    engine: &Engine<T>,
+    packing: &Packing<T>,
+    lanes: usize,
     block: &Block<T>,
     panels: usize,
     stride: usize,
@@ -65,7 +65,7 @@ pub(crate) unsafe fn pack<T: Number>(
             });
         }
     };
-    let (in_runs, in_lines, one_by_one) = match engine.packing {
+    let (in_runs, in_lines, one_by_one) = match *packing {
         Packing::Elements {
             along,
             across,
@@ -80,7 +80,7 @@ pub(crate) unsafe fn pack<T: Number>(
         let width = block.points.len() / panels;
         let points = &block.points[panel * width..(panel + 1) * width];
         let place = |point| (panel * stride + point) as u32;
-        each_run(points, engine.lanes, place, |run| {
+        each_run(points, lanes, place, |run| {
             runs[count].write(run);
             count += 1;
         });
@@ -242,27 +242,8 @@ pub(crate) unsafe fn scattered<T: Number<Item = T>>(block: &Block<T>) {
 /// as [`pack`]; the machine has the instructions.
 #[inline(always)]
 pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
-    // The lanes before which a run of consecutive points ends.
     let mut ends = [const { MaybeUninit::<u16>::uninit() }; MOST_POINTS];
-    let mut runs = 0;
-    if block.points.is_sorted_by(|a, b| a + 1 == *b) {
-        ends[0].write(block.points.len() as u16);
-        runs = 1;
-    } else {
-        for lane in 1..=block.points.len() {
-            if block.points.get(lane) != Some(&(block.points[lane - 1] + 1)) {
-                ends[runs].write(lane as u16);
-                runs += 1;
-            }
-        }
-    }
-    let runs = if runs == 1 || 3 * runs <= block.points.len() {
-        runs
-    } else {
-        0
-    };
-    // SAFETY: the first `runs` were written.
-    let ends = unsafe { std::slice::from_raw_parts(ends.as_ptr().cast::<u16>(), runs) };
+    let ends = run_ends(block.points, &mut ends);
     for (line, offsets) in block.offsets.chunks(GROUP).take(block.k).enumerate() {
         // SAFETY: by the caller's contract: every point of every `k` may be read, and all lines written.
         unsafe {
@@ -301,6 +282,29 @@ pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
             }
         }
     }
+}
+
+/// The lanes before which a run of consecutive points ends; none if there are many runs.
+#[inline(always)]
+fn run_ends<'a>(points: &[u32], ends: &'a mut [MaybeUninit<u16>; MOST_POINTS]) -> &'a [u16] {
+    let mut runs = 0;
+    if points.is_sorted_by(|a, b| a + 1 == *b) {
+        ends[0].write(points.len() as u16);
+        runs = 1;
+    } else {
+        for lane in 1..=points.len() {
+            if points.get(lane) != Some(&(points[lane - 1] + 1)) {
+                ends[runs].write(lane as u16);
+                runs += 1;
+            }
+        }
+    }
+    let runs = match runs == 1 || 3 * runs <= points.len() {
+        true => runs,
+        false => 0,
+    };
+    // SAFETY: the first `runs` were written.
+    unsafe { std::slice::from_raw_parts(ends.as_ptr().cast::<u16>(), runs) }
 }
 
 /// Packs words of consecutive bytes of each of several lines.

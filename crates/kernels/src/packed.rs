@@ -1,8 +1,18 @@
 //! A packed operand.
 
-use crate::Form;
 use crate::coded::Coded;
 use crate::memory::Memory;
+
+/// In which form an operand comes to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As the strides of the contraction say.
+    Plain,
+    /// Packed before: see [`pack_left`](crate::PreparedContraction::pack_left).
+    Packed,
+    /// Packed before as it is coded: see [`pack_left_coded`](crate::PreparedContraction::pack_left_coded).
+    Coded,
+}
 
 /// An operand laid out as the micro-kernels of one [`PreparedContraction`](crate::PreparedContraction) read it.
 pub struct Packed {

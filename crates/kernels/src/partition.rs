@@ -5,17 +5,7 @@ use std::ops::Range;
 use crate::PreparedContraction;
 use crate::geometry::{ColumnVectors, part_start, parts};
 use crate::pack::MOST_POINTS;
-
-/// In which form an operand comes to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As the strides of the contraction say.
-    Plain,
-    /// Packed before: see [`PreparedContraction::pack_left`].
-    Packed,
-    /// Packed before as it is coded: see [`PreparedContraction::pack_left_coded`].
-    Coded,
-}
+use crate::packed::Form;
 
 /// How the runs of a [`PreparedContraction`] are divided into tasks.
 ///
@@ -117,60 +107,31 @@ pub(crate) const LINE: usize = 64;
 impl PreparedContraction {
     /// Plans runs whose operands come in the given forms, in about `tasks` tasks.
     pub fn plan(&self, left: Form, right: Form, tasks: usize) -> TaskPartition {
-        let (rows, columns) = if self.exchanged {
-            (right, left)
-        } else {
-            (left, right)
+        let (rows, columns) = match self.exchanged {
+            true => (right, left),
+            false => (left, right),
         };
-        let columns = match columns {
-            Form::Packed => ColumnSource::Packed,
-            Form::Coded => ColumnSource::Coded,
-            Form::Plain if self.plain_pays() => ColumnSource::Plain,
-            Form::Plain => ColumnSource::Own,
-        };
-        let parts = self.parts(columns, tasks.max(1));
-        let bytes = self
-            .packed_columns()
-            .checked_mul(self.columns.copies * self.element.bytes());
-        let divided = parts
-            .iter()
-            .any(|part| part.rows.len() < self.rows.points.len());
-        let columns = match columns {
-            ColumnSource::Own if divided && bytes.is_some_and(|bytes| bytes <= SHARED_BYTES) => {
-                ColumnSource::Shared
-            }
-            columns => columns,
-        };
+        let (columns, parts) = self.divided(columns, tasks.max(1));
         let panels = &self.columns_of(columns).panels;
         let rows = self.row_source(rows, panels.len());
-        let width = panels
-            .iter()
-            .map(|panel| panel.vectors as usize)
-            .max()
-            .unwrap_or(1)
-            * self.lanes;
+        let width = self.width(columns);
         let in_tiles = columns == ColumnSource::Coded && width <= self.coded_vectors * self.lanes;
-        // Many packed rows go by once, if the second cache has room for all columns.
-        let rows_stream = rows == RowSource::Packed
-            && columns == ColumnSource::Plain
-            && self.columns.needed * self.element.bytes() <= STAY_BYTES
-            && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES;
+        let rows_stream = self.rows_stream(rows, columns);
         let k_block = match rows_stream || self.row_panels == 1 && !columns.is_own() {
             true => self.k,
             false => self.k_block(columns, width, in_tiles),
         };
-        let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         let row_block = match rows {
             RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),
             _ if rows_stream => self.height,
             _ => usize::MAX,
         };
+        let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
         // Many rows make up for panels that are only in the second cache, and packing several at a time
         // reads more of each line.
-        let group = if self.row_panels > 3 && columns != ColumnSource::Coded {
-            (MOST_POINTS / width).max(1)
-        } else {
-            1
+        let group = match self.row_panels > 3 && columns != ColumnSource::Coded {
+            true => (MOST_POINTS / width).max(1),
+            false => 1,
         };
         let packing = match columns {
             ColumnSource::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
@@ -190,20 +151,54 @@ impl PreparedContraction {
                 ColumnSource::Shared => self.packed_columns() * self.columns.copies,
                 _ => 0,
             },
-            worker_rows: if rows.are_own() {
-                most_rows.min(row_block) * k_block
-            } else {
-                0
+            worker_rows: match rows.are_own() {
+                true => most_rows.min(row_block) * k_block,
+                false => 0,
             },
-            worker_columns: if columns.is_own() {
-                width * k_block * group.min(panels.len())
-            } else {
-                0
+            worker_columns: match columns.is_own() {
+                true => width * k_block * group.min(panels.len()),
+                false => 0,
             },
             kernel: self.number,
             parts,
             name,
         }
+    }
+
+    /// Where tiles get their columns from, and what each of about this many tasks does.
+    fn divided(&self, columns: Form, tasks: usize) -> (ColumnSource, Vec<TaskShare>) {
+        let columns = match columns {
+            Form::Packed => ColumnSource::Packed,
+            Form::Coded => ColumnSource::Coded,
+            Form::Plain if self.plain_pays() => ColumnSource::Plain,
+            Form::Plain => ColumnSource::Own,
+        };
+        let parts = self.parts(columns, tasks);
+        let bytes = self
+            .packed_columns()
+            .checked_mul(self.columns.copies * self.element.bytes());
+        let share_columns = parts
+            .iter()
+            .any(|part| part.rows.len() < self.rows.points.len());
+        let is_small = bytes.is_some_and(|bytes| bytes <= SHARED_BYTES);
+        match columns {
+            ColumnSource::Own if share_columns && is_small => (ColumnSource::Shared, parts),
+            columns => (columns, parts),
+        }
+    }
+
+    /// Whether many packed rows go by once: if the second cache has room for all columns.
+    fn rows_stream(&self, rows: RowSource, columns: ColumnSource) -> bool {
+        rows == RowSource::Packed
+            && columns == ColumnSource::Plain
+            && self.columns.needed * self.element.bytes() <= STAY_BYTES
+            && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES
+    }
+
+    /// The columns of the widest panel of those that come from `source`, with the lanes that are left over.
+    fn width(&self, source: ColumnSource) -> usize {
+        let vectors = self.columns_of(source).panels.iter().map(|p| p.vectors);
+        vectors.max().unwrap_or(1) as usize * self.lanes
     }
 
     /// Where tiles get their rows from, with this many panels of columns.
@@ -355,13 +350,7 @@ impl PreparedContraction {
     }
 
     fn describe(&self, rows: RowSource, columns: ColumnSource, in_tiles: bool) -> String {
-        let most = self
-            .columns_of(columns)
-            .panels
-            .iter()
-            .map(|panel| panel.vectors)
-            .max();
-        let width = most.unwrap_or(1) as usize * self.lanes;
+        let width = self.width(columns);
         let [row_side, column_side] = if self.exchanged {
             ["right", "left"]
         } else {

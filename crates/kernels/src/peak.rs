@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::Isa;
-use crate::simd::Number;
+use crate::simd::HasEngine;
 use crate::tile::CHAINS;
 
 /// The peak of one thread of this machine.
@@ -30,7 +30,7 @@ pub fn peak() -> Peak {
     }
 }
 
-fn flops<T: Number>() -> f64 {
+fn flops<T: HasEngine>() -> f64 {
     let engine = T::engine(Isa::best(), false);
     // Without such instructions a step is a hundred times slower: look how long a few take.
     let time = |steps| {

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use crate::engine::Engine;
 use crate::geometry::{ColumnPanel, parts};
+use crate::groups::Side;
+use crate::memory::elements;
 use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
-use crate::prepared::Side;
-use crate::run::elements;
-use crate::simd::Number;
-use crate::tile::Engine;
+use crate::simd::HasEngine;
 use crate::{Element, PreparedContraction};
 
 impl PreparedContraction {
@@ -38,7 +38,7 @@ impl PreparedContraction {
         }
     }
 
-    fn pack_elements<T: Number>(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
+    fn pack_elements<T: HasEngine>(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
         let (side, one, count) = self.side(columns);
         let from = elements::<T::Item>(bytes, side.needed);
         let engine = self.engine::<T>();
@@ -77,7 +77,7 @@ impl PreparedContraction {
     ///
     /// # Safety
     /// `from` is the column side of one batch, and `to` has room for the panels.
-    pub(crate) unsafe fn pack_columns<T: Number>(
+    pub(crate) unsafe fn pack_columns<T: HasEngine>(
         &self,
         engine: &Engine<T>,
         from: *const T::Item,
@@ -115,14 +115,14 @@ impl PreparedContraction {
                 signed: self.columns.signed,
             };
             // SAFETY: the caller's, and the engine is of this machine.
-            unsafe { pack(engine, &block, group, stride) }
+            unsafe { pack(&engine.packing, engine.lanes, &block, group, stride) }
             rest = &rest[group..];
         }
     }
 
     /// # Safety
     /// `from` is the row side of one batch, and `to` has room for `k` lines of the rows.
-    pub(crate) unsafe fn pack_rows<T: Number>(
+    pub(crate) unsafe fn pack_rows<T: HasEngine>(
         &self,
         engine: &Engine<T>,
         from: *const T::Item,
@@ -143,7 +143,7 @@ impl PreparedContraction {
             signed: self.rows.signed,
         };
         // SAFETY: the caller's, and the engine is of this machine.
-        unsafe { pack(engine, &block, 1, 0) }
+        unsafe { pack(&engine.packing, engine.lanes, &block, 1, 0) }
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::coded::Coded;
 use crate::compute::Run;
 use crate::geometry::part_start;
-use crate::packed::Packed;
-use crate::partition::{ColumnSource, Form, LINE, RowSource, TaskPartition};
-use crate::simd::Number;
+use crate::memory::elements;
+use crate::packed::{Form, Packed};
+use crate::partition::{ColumnSource, LINE, RowSource, TaskPartition};
+use crate::simd::HasEngine;
 use crate::{Element, PreparedContraction};
 use std::sync::atomic::AtomicBool;
 
@@ -128,7 +129,12 @@ impl PreparedContraction {
 
     /// # Safety
     /// as [`run_packing_task`](PreparedContraction::run_packing_task).
-    unsafe fn packing_task<T: Number>(&self, plan: &TaskPartition, task: usize, buffers: &Buffers) {
+    unsafe fn packing_task<T: HasEngine>(
+        &self,
+        plan: &TaskPartition,
+        task: usize,
+        buffers: &Buffers,
+    ) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         assert!(task < plan.packing, "no such task");
         let (from, _) = self.columns_operand::<T>(plan, buffers);
@@ -171,7 +177,7 @@ impl PreparedContraction {
     }
 
     /// The column side, and how it is coded.
-    fn columns_operand<'a, T: Number>(
+    fn columns_operand<'a, T: HasEngine>(
         &self,
         plan: &TaskPartition,
         buffers: &Buffers<'a>,
@@ -190,7 +196,7 @@ impl PreparedContraction {
     }
 
     /// The row side, and how it is coded.
-    fn rows_operand<'a, T: Number>(
+    fn rows_operand<'a, T: HasEngine>(
         &self,
         plan: &TaskPartition,
         buffers: &Buffers<'a>,
@@ -209,7 +215,7 @@ impl PreparedContraction {
     }
 
     /// The first byte of an operand that comes in the given form.
-    fn operand<'a, T: Number>(
+    fn operand<'a, T: HasEngine>(
         &self,
         operand: Operand<'a>,
         form: Form,
@@ -235,7 +241,7 @@ impl PreparedContraction {
 
     /// # Safety
     /// as [`run_task`](PreparedContraction::run_task).
-    unsafe fn task<T: Number>(
+    unsafe fn task<T: HasEngine>(
         &self,
         plan: &TaskPartition,
         task: usize,
@@ -293,20 +299,6 @@ impl PreparedContraction {
             }
         }
     }
-}
-
-/// The elements of an operand.
-///
-/// # Panics
-/// if there are fewer than `needed`.
-pub(crate) fn elements<T>(bytes: &[u8], needed: usize) -> *const T {
-    let needed = needed * size_of::<T>();
-    assert!(
-        bytes.len() >= needed,
-        "an operand has {} bytes of {needed}",
-        bytes.len()
-    );
-    bytes.as_ptr().cast()
 }
 
 /// The next start of a cache line.

@@ -245,14 +245,10 @@ impl<'a> Infer<'a> {
         accepts: impl Fn(ElementType) -> bool,
     ) -> Result<ElementType, OpError> {
         let found = self.element(name);
-        if accepts(found) {
-            return Ok(found);
+        match accepts(found) {
+            true => Ok(found),
+            false => Err(wrong_type(name, expected, found)),
         }
-        Err(OpError::Type {
-            input: name,
-            expected: expected.to_owned(),
-            found: found.to_string(),
-        })
     }
 
     /// The element type of input `name`, which must be an integer.
@@ -322,4 +318,14 @@ pub(crate) fn normalize_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, Op
         normal.push(a);
     }
     Ok(normal)
+}
+
+/// Apart, so that there is one copy for all that operators accept.
+#[cold]
+fn wrong_type(input: &'static str, expected: &str, found: ElementType) -> OpError {
+    OpError::Type {
+        input,
+        expected: expected.to_owned(),
+        found: found.to_string(),
+    }
 }

@@ -3,7 +3,8 @@
 use crate::OpDef;
 use crate::infer::{formulas, pin};
 use vinelift_nest::{
-    Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, ValueRange, build,
+    Axis, Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, ValueRange,
+    build,
 };
 use vinelift_tensor::{ElementType, Extent, Formula, Tensor, symbols};
 
@@ -47,6 +48,10 @@ pub fn formula(formula: &Formula) -> Scalar {
         Some(extent) => -Scalar::extent(extent),
         None => build::index(symbols::pin(formula).unwrap_or_default()),
     }
+}
+
+fn extents(shape: &[impl Into<Extent> + Copy]) -> Vec<Extent> {
+    shape.iter().map(|n| (*n).into()).collect()
 }
 
 impl<'a> Lower<'a> {
@@ -230,9 +235,29 @@ impl<'a> Lower<'a> {
         mode: Mode,
         body: impl FnOnce(&mut Self, &[Scalar]) -> (Vec<Scalar>, Scalar),
     ) {
-        let domain = self.nest.axes(domain);
-        let point: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let (domain, point) = self.point(&extents(domain));
         let (at, value) = body(self, &point);
+        self.push(domain, target, mode, at, value);
+    }
+
+    /// Axes of `extents`, and the point that they make. Of the callers there is a copy for each operator, which is to
+    /// be small.
+    #[inline(never)]
+    fn point(&mut self, extents: &[Extent]) -> (Vec<Axis>, Vec<Scalar>) {
+        let axes = self.nest.axes(extents);
+        let point = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+        (axes, point)
+    }
+
+    #[inline(never)]
+    fn push(
+        &mut self,
+        domain: Vec<Axis>,
+        target: BufferId,
+        mode: Mode,
+        at: Vec<Scalar>,
+        value: Scalar,
+    ) {
         self.nest.stages.push(Stage {
             domain,
             target,
@@ -259,8 +284,7 @@ impl<'a> Lower<'a> {
         init: Scalar,
         body: impl FnOnce(&mut Self, &[Scalar]) -> Scalar,
     ) -> Scalar {
-        let axes = self.nest.axes(extents);
-        let point: Vec<Scalar> = axes.iter().map(|a| Scalar::axis(a.id)).collect();
+        let (axes, point) = self.point(&self::extents(extents));
         let body = body(self, &point);
         Scalar::reduce(op, axes, init, body)
     }

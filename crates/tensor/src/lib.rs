@@ -24,6 +24,7 @@ mod formula;
 mod json;
 pub mod memory;
 mod npy;
+pub mod order;
 pub mod packed;
 mod shape;
 mod storage;

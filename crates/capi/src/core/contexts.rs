@@ -1,4 +1,4 @@
-//! What would take remote contexts, of which there are none.
+//! The functions that take remote contexts. They fail, as there are none.
 
 use super::Core;
 use crate::compiled_model::CompiledModel;

@@ -7,7 +7,7 @@ use crate::status::{Failure, Result, Status};
 use vinelift::{Dim, ElementType, PartialShape, Shape, Tensor};
 use vinelift_graph::{Model, TensorId};
 
-/// What has become of an input so far.
+/// An input on its way to the model: the layers that were inserted until now, and its type after them.
 pub(super) struct Layers<'a> {
     graph: &'a mut Model,
     /// Starts the names of layers.
@@ -20,12 +20,12 @@ pub(super) struct Layers<'a> {
     layout: Option<Layout>,
     pub(super) color: Option<Color>,
     rank: Option<usize>,
-    /// What the model takes.
+    /// The shape that the model takes.
     model_shape: PartialShape,
     model_layout: Option<Layout>,
 }
 
-/// What is to be checked once the types of all layers are known.
+/// The shape that an input must have where the model begins; it is checked once the types of all layers are known.
 pub(super) struct Expected {
     /// The last layer before those of the model.
     pub(super) layer: String,
@@ -36,40 +36,22 @@ pub(super) struct Expected {
 pub(super) fn insert(graph: &mut Model, position: usize, input: &Input) -> Result<Expected> {
     let parameter = graph.parameter(position).map_err(graph_error)?;
     let declared = graph.declared_type(parameter);
-    let names = graph.parameter_names(parameter);
     let shapes = input.shapes(&declared.shape)?;
     let tensor = TensorId {
         node: parameter,
         output: 0,
     };
     let uses = graph.uses(tensor);
-    let element_type = input.element_type.unwrap_or(declared.element);
     let layer_name = graph.node(parameter).layer.name.clone();
-    let ty = |shape: &PartialShape| {
-        let mut ty = declared.clone();
-        ty.element = element_type;
-        ty.shape = shape.clone();
-        ty
-    };
-    graph
-        .set_parameter(position, ty(&shapes[0]))
-        .map_err(graph_error)?;
+    let element_type = input.element_type.unwrap_or(declared.element);
     let mut tensors = vec![tensor];
-    if shapes.len() > 1 {
-        let suffix = |k: usize| input.sub_names.get(k).cloned().unwrap_or(k.to_string());
-        let tensor_names = &names[..names.len() - 1];
-        let of_plane = |k: usize| {
-            let names = tensor_names.iter().map(|n| format!("{n}/{}", suffix(k)));
-            names.collect::<Vec<_>>()
-        };
-        graph
-            .set_parameter_names(position, of_plane(0))
-            .map_err(graph_error)?;
-        for (k, shape) in shapes.iter().enumerate().skip(1) {
-            let name = format!("{layer_name}/{}", suffix(k));
-            tensors.push(graph.add_parameter(position + k, &name, of_plane(k), ty(shape)));
-        }
-    }
+    tensors.extend(set_parameters(
+        graph,
+        position,
+        input,
+        element_type,
+        &shapes,
+    )?);
     let mut layers = Layers {
         rank: shapes[0].rank(),
         graph,
@@ -100,6 +82,48 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &Input) -> Resul
         layer: graph.node(last.node).layer.name.clone(),
         shape: declared.shape,
     })
+}
+
+/// Gives the parameter at `position` this element type and the first shape. If there are more, these are of planes:
+/// each gets a parameter of its own after it, whose tensor is returned.
+fn set_parameters(
+    graph: &mut Model,
+    position: usize,
+    input: &Input,
+    element_type: ElementType,
+    shapes: &[PartialShape],
+) -> Result<Vec<TensorId>> {
+    let parameter = graph.parameter(position).map_err(graph_error)?;
+    let names = graph.parameter_names(parameter);
+    let layer_name = graph.node(parameter).layer.name.clone();
+    let declared = graph.declared_type(parameter);
+    let ty = |shape: &PartialShape| {
+        let mut ty = declared.clone();
+        ty.element = element_type;
+        ty.shape = shape.clone();
+        ty
+    };
+    graph
+        .set_parameter(position, ty(&shapes[0]))
+        .map_err(graph_error)?;
+    if shapes.len() == 1 {
+        return Ok(Vec::new());
+    }
+    let suffix = |k: usize| input.sub_names.get(k).cloned().unwrap_or(k.to_string());
+    let tensor_names = &names[..names.len() - 1];
+    let of_plane = |k: usize| {
+        let names = tensor_names.iter().map(|n| format!("{n}/{}", suffix(k)));
+        names.collect::<Vec<_>>()
+    };
+    graph
+        .set_parameter_names(position, of_plane(0))
+        .map_err(graph_error)?;
+    let planes = shapes.iter().enumerate().skip(1);
+    let tensors = planes.map(|(k, shape)| {
+        let name = format!("{layer_name}/{}", suffix(k));
+        graph.add_parameter(position + k, &name, of_plane(k), ty(shape))
+    });
+    Ok(tensors.collect())
 }
 
 /// Converts the output at `position` to `element_type`.
@@ -164,7 +188,7 @@ impl Layers<'_> {
         added.map_err(graph_error)
     }
 
-    /// A layer that reads what there is so far, and `more`.
+    /// Adds a layer that reads the tensor of the layer before it, and `more`.
     pub(super) fn then(
         &mut self,
         operator: (&str, &str),

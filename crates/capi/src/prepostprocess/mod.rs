@@ -25,7 +25,7 @@ use vinelift_graph::TensorId;
 #[derive(Clone)]
 pub(crate) struct Processor(Arc<Mutex<Plan>>);
 
-/// What is told of a model.
+/// All that the program has said about a model's inputs and outputs.
 struct Plan {
     model: vinelift::Model,
     inputs: Vec<Input>,
@@ -33,7 +33,7 @@ struct Plan {
     outputs: Vec<Option<ElementType>>,
 }
 
-/// What is told of an input.
+/// All that the program has said about an input.
 #[derive(Clone, Debug, Default)]
 struct Input {
     element_type: Option<ElementType>,
@@ -43,12 +43,12 @@ struct Input {
     /// Height and width.
     spatial: Option<(usize, usize)>,
     color: Option<Color>,
-    /// What the names of planes end in.
+    /// The endings of the names of planes.
     sub_names: Vec<String>,
     steps: Vec<Step>,
 }
 
-/// What is done to an input, in order.
+/// One thing that is done to an input; they are done in the order in which the program adds them.
 #[derive(Clone, Debug)]
 enum Step {
     ElementType(ElementType),
@@ -265,7 +265,7 @@ extern "C" fn ov_preprocess_input_info_free(preprocess_input_info: Option<Box<In
     free(preprocess_input_info);
 }
 
-/// What the tensor of an input is like.
+/// A handle to describe the tensor that the program will give for an input.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_input_info_get_tensor_info(
     preprocess_input_info: In<'_, InputPart>,
@@ -299,7 +299,7 @@ extern "C" fn ov_preprocess_preprocess_steps_free(
     free(preprocess_input_process_steps);
 }
 
-/// What the model takes for an input.
+/// A handle to describe the tensor that the model takes for an input.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_input_info_get_model_info(
     preprocess_input_info: In<'_, InputPart>,
@@ -369,7 +369,7 @@ extern "C" fn ov_preprocess_output_info_free(preprocess_output_info: Option<Box<
     free(preprocess_output_info);
 }
 
-/// What the tensor of an output is to be like.
+/// A handle to describe the tensor that the program wants for an output.
 #[unsafe(no_mangle)]
 extern "C" fn ov_preprocess_output_info_get_tensor_info(
     preprocess_output_info: In<'_, OutputPart>,

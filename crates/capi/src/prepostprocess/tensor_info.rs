@@ -1,4 +1,4 @@
-//! What a program tells of the tensors that it will give, and of what the model takes.
+//! How a program describes the tensors that it will give, and those that the model takes.
 
 use super::color::Color;
 use super::{Input, InputPart};

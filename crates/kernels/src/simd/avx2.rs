@@ -3,10 +3,11 @@
 
 use std::arch::x86_64::*;
 
-use super::Simd;
 use crate::coded::{self, Codes, Decode};
+use crate::engine::{self, Engine, define_byte_engine, define_engine};
+use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Engine, Tile, byte_engine, engine};
+use crate::tile::{self, Tile};
 
 /// 8 lanes of `f32`.
 pub(super) struct V32;
@@ -394,7 +395,7 @@ unsafe fn words(block: &Block<i32>) {
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr) => {
-        engine!(
+        define_engine!(
             $name, $module, $simd, $across, &[], $decode,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -412,7 +413,7 @@ macro_rules! engine_of {
 engine_of!(F32, f32_tiles, V32, across, Some(decode));
 engine_of!(F64, f64_tiles, V64, pack::across, None);
 
-byte_engine!(
+define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     target_feature(enable = "avx2,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

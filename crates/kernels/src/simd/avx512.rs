@@ -3,10 +3,11 @@
 
 use std::arch::x86_64::*;
 
-use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
+use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
+use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Engine, Tile, byte_engine, coded_tiles, engine};
+use crate::tile::{self, Tile};
 
 /// 16 lanes of `f32`.
 pub(super) struct V32;
@@ -368,7 +369,7 @@ unsafe fn decode(lines: &Decode<f32>) {
     unsafe { coded::decode::<V32>(lines) }
 }
 
-engine!(
+define_engine!(
     F32, f32_tiles, V32, across, &coded_tiles::CODED, Some(decode),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
@@ -381,14 +382,14 @@ engine!(
     8 [1 2]
 );
 
-coded_tiles!(
+define_coded_tiles!(
     CODED, coded_tiles, V32,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
 
-engine!(
+define_engine!(
     F64, f64_tiles, V64, pack::across, &[], None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -400,7 +401,7 @@ engine!(
 /// The engines of bytes, for rows with and without signs.
 macro_rules! bytes {
     ($name:ident, $module:ident, $simd:ty) => {
-        byte_engine!(
+        define_byte_engine!(
             $name, $module, $simd, 4, words,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]

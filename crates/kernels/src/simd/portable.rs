@@ -2,12 +2,13 @@
 //! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
 //! exact. The tiles suit 32 registers of 128 bits.
 
-use super::{Number, Simd};
 use crate::coded::{self, Codes, Decode};
-use crate::pack::{self, Block, Packing};
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-use crate::tile::coded_tiles;
-use crate::tile::{self, Engine, Tile, byte_engine, engine};
+use crate::engine::define_coded_tiles;
+use crate::engine::{self, Engine, define_byte_engine, define_engine};
+use crate::lanes::{Number, Simd, Vector};
+use crate::pack::{self, Block, Packing};
+use crate::tile::{self, Tile};
 use half::f16;
 
 macro_rules! portable {
@@ -139,7 +140,7 @@ unsafe fn words(block: &Block<i32>) {
 macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-        engine!(
+        define_engine!(
             $name, $module, $simd, pack::across, $coded, $decode,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -152,7 +153,7 @@ macro_rules! engine_of {
             8 [1]
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
-        engine!(
+        define_engine!(
             $name, $module, $simd, pack::across, $coded, $decode,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             1 [1 2 3 4]
@@ -166,7 +167,7 @@ macro_rules! engine_of {
 use fused::CODED;
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-coded_tiles!(
+define_coded_tiles!(
     CODED, fused, V32,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -179,14 +180,14 @@ engine_of!(F32, f32_tiles, V32, &CODED, Some(decode));
 engine_of!(F64, f64_tiles, V64, &[], None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-byte_engine!(
+define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     1 [1 2 3 4]
     2 [1 2 3 4]
 );
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
-byte_engine!(
+define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     1 [1 2]

@@ -2,7 +2,8 @@
 
 use super::real::Real;
 use crate::{OpError, Stop};
-use vinelift_tensor::memory::extend;
+use vinelift_tensor::memory::{collected, extend};
+use vinelift_tensor::order;
 
 /// A box by two opposite corners, the first of which has the smaller coordinates unless the box is
 /// none.
@@ -160,19 +161,14 @@ pub(super) fn greedy<R: Real>(
 /// Sorts positions by their scores, the highest first, the lowest position first among equals, and NaN
 /// last; at most the first `most` are left.
 pub(super) fn best_first<R: Real>(
-    mut positions: Vec<usize>,
+    positions: impl Iterator<Item = usize>,
     most: usize,
     score: impl Fn(usize) -> R,
-) -> Vec<usize> {
-    let key = |i: &usize| (score(*i).rank(), *i);
-    if most == 0 {
-        positions.clear();
-    } else if most < positions.len() {
-        positions.select_nth_unstable_by_key(most - 1, key);
-        positions.truncate(most);
-    }
-    positions.sort_unstable_by_key(key);
-    positions
+) -> Result<Vec<usize>, OpError> {
+    let mut ranked = collected(positions.map(|i| (score(i).rank(), i)))?;
+    order::select(&mut ranked, most);
+    order::sort(&mut ranked);
+    Ok(collected(ranked.into_iter().map(|(_, i)| i))?)
 }
 
 /// An attribute for which -1 stands for no limit.
@@ -240,7 +236,7 @@ mod tests {
     #[test]
     fn the_best_come_first() {
         let scores = [0.5, f32::NAN, 0.9, 0.5, -f32::INFINITY, 0.9];
-        let order = |most| best_first((0..6).collect(), most, |i| scores[i]);
+        let order = |most| best_first(0..6, most, |i| scores[i]).unwrap();
         assert_eq!(order(9), [2, 5, 0, 3, 4, 1]);
         assert_eq!(order(3), [2, 5, 0]);
         assert_eq!(order(0), [0; 0]);

@@ -10,6 +10,7 @@ use crate::error::ensure;
 use crate::{OpError, TensorType};
 use serde::Deserialize;
 use vinelift_tensor::memory::collected;
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 /// The order of the selected boxes.
@@ -53,6 +54,52 @@ pub(super) struct Found<R> {
     pub(super) score: R,
     pub(super) rect: Rect<R>,
 }
+
+/// Defines a struct of the attributes that these operators share, and of its own.
+macro_rules! attributes {
+    ($name:ident { $($(#[$meta:meta])* $field:ident: $ty:ty,)* }) => {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            // The specification calls it `sort_result`, files have the longer name.
+            #[serde(default, alias = "sort_result")]
+            sort_result_type: $crate::native::class_boxes::Sort,
+            #[serde(default)]
+            sort_result_across_batch: bool,
+            #[serde(
+                default = "crate::attrs::i64_type",
+                deserialize_with = "crate::attrs::element_type"
+            )]
+            output_type: vinelift_tensor::ElementType,
+            #[serde(default)]
+            score_threshold: f64,
+            #[serde(default = "crate::attrs::minus_one")]
+            nms_top_k: i64,
+            #[serde(default = "crate::attrs::minus_one")]
+            keep_top_k: i64,
+            #[serde(default = "crate::attrs::minus_one")]
+            background_class: i64,
+            #[serde(default = "crate::attrs::yes")]
+            normalized: bool,
+            $($(#[$meta])* $field: $ty,)*
+        }
+
+        impl $name {
+            fn limits(&self) -> $crate::native::class_boxes::Limits {
+                $crate::native::class_boxes::Limits {
+                    sort: self.sort_result_type,
+                    across_batch: self.sort_result_across_batch,
+                    index: self.output_type,
+                    nms_top_k: self.nms_top_k,
+                    keep_top_k: self.keep_top_k,
+                    background_class: self.background_class,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use attributes;
 
 impl Limits {
     pub(super) fn check(&self) -> Result<(), OpError> {
@@ -105,19 +152,25 @@ impl Limits {
         mut images: Vec<Vec<Found<R>>>,
     ) -> Result<Vec<Tensor>, OpError> {
         for image in &mut images {
-            image.sort_by_key(|f| (f.score.rank(), f.class, f.index));
+            sort_by_keys(image, |f| {
+                [f.score.rank(), f.class as u64, f.index as u64, 0]
+            })?;
             image.truncate(limit(self.keep_top_k));
             if self.sort == Sort::Class {
                 // Within a class they stay as they are.
-                image.sort_by_key(|f| f.class);
+                sort_by_keys(image, |f| [f.class as u64, 0, 0, 0])?;
             }
         }
         let counts = collected(images.iter().map(|image| image.len() as i64))?;
         let mut all = collected(images.into_iter().flatten())?;
         // Images stay in their order where this does not part them.
         match self.sort {
-            Sort::Class if self.across_batch => all.sort_by_key(|f| f.class),
-            Sort::Score if self.across_batch => all.sort_by_key(|f| f.score.rank()),
+            Sort::Class if self.across_batch => {
+                sort_by_keys(&mut all, |f| [f.class as u64, 0, 0, 0])?;
+            }
+            Sort::Score if self.across_batch => {
+                sort_by_keys(&mut all, |f| [f.score.rank(), 0, 0, 0])?;
+            }
             _ => {}
         }
         let rows = all.iter().flat_map(|f| {

@@ -29,6 +29,7 @@ use crate::{
 use serde::Deserialize;
 use serde::de::Error;
 use vinelift_tensor::memory::{collected, extend, room_for};
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -238,8 +239,7 @@ impl DetectionOutput {
                 }));
             }
             let counts = |p: &usize| best[*p].0 > 0 && best[*p].1 >= least;
-            let all = collected((0..priors).filter(counts))?;
-            let order = best_first(all, top, |p| best[p].1);
+            let order = best_first((0..priors).filter(counts), top, |p| best[p].1)?;
             for class in 1..classes {
                 let of_class = order.iter().copied().filter(|p| best[*p].0 == class);
                 stop.go_on()?;
@@ -249,8 +249,7 @@ impl DetectionOutput {
             for class in (0..classes).filter(foreground) {
                 let counts = |p: &usize| score(class, *p) > least;
                 stop.go_on()?;
-                let all = collected((0..priors).filter(counts))?;
-                let best = best_first(all, top, |p| score(class, p));
+                let best = best_first((0..priors).filter(counts), top, |p| score(class, p))?;
                 extend(&mut candidates, [(class, best)])?;
             }
         }
@@ -267,10 +266,13 @@ impl DetectionOutput {
         }
         let most = limit(self.keep());
         if kept.len() > most {
-            kept.sort_by_key(|k| (score(k.class, k.prior).rank(), k.prior, k.class));
+            sort_by_keys(&mut kept, |k| {
+                let rank = score(k.class, k.prior).rank();
+                [rank, k.prior as u64, k.class as u64, 0]
+            })?;
             kept.truncate(most);
             // Within a class they stay in the order of their scores.
-            kept.sort_by_key(|k| k.class);
+            sort_by_keys(&mut kept, |k| [k.class as u64, 0, 0, 0])?;
         }
         Ok(kept)
     }

@@ -132,7 +132,7 @@ impl DetectionOutput {
                 let (w, h) = Rect::read(&rois, *i).extents(R::of(0.0));
                 score(*i) > least && w > R::of(0.0) && h > R::of(0.0)
             };
-            let order = best_first(collected((0..n).filter(counts))?, n, score);
+            let order = best_first((0..n).filter(counts), n, score)?;
             let threshold = Threshold::above(R::of(self.nms_threshold));
             let most = limit(self.post_nms_count);
             let kept = greedy(&order, most, threshold, cx.stop(), |i, j| {
@@ -147,8 +147,7 @@ impl DetectionOutput {
         }
         let most = count("max_detections_per_image", self.max_detections_per_image)?;
         if found.len() > most {
-            let all = collected(0..found.len())?;
-            let best = best_first(all, most, |k| found[k].score);
+            let best = best_first(0..found.len(), most, |k| found[k].score)?;
             found = collected(best.into_iter().map(|k| found[k]))?;
         }
 

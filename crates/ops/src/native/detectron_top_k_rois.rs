@@ -52,8 +52,7 @@ impl Native for TopKRois {
         let rois = cx.input("input_rois");
         let probabilities = cx.f64s("rois_probs")?;
         let most = count("max_rois", self.max_rois)?;
-        let all = collected(0..probabilities.len())?;
-        let order = best_first(all, most, |i| probabilities[i]);
+        let order = best_first(0..probabilities.len(), most, |i| probabilities[i])?;
         let positions = collected(order.iter().flat_map(|i| 4 * i..4 * i + 4))?;
         let found = take(rois, &[order.len(), 4], &positions)?;
         let mut out = Tensor::zeros(rois.element_type(), &[most, 4])?;

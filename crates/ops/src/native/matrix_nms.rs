@@ -9,10 +9,9 @@
 //! of class and position. Sorting by class also applies within an image, which OpenVINO leaves out.
 
 use super::boxes::{Rect, best_first};
-use super::class_boxes::{Found, Limits, Sort};
+use super::class_boxes::{self, Found};
 use super::real::Real;
 use super::selection;
-use crate::attrs::element_type;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
 use serde::Deserialize;
@@ -27,33 +26,14 @@ pub(crate) static DEF: OpDef = OpDef {
     build: Build::Native(parse_native::<MatrixNms>),
 };
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MatrixNms {
-    // The specification calls it `sort_result`, files have the longer name.
-    #[serde(default, alias = "sort_result")]
-    sort_result_type: Sort,
-    #[serde(default)]
-    sort_result_across_batch: bool,
-    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
-    output_type: ElementType,
-    #[serde(default)]
-    score_threshold: f64,
-    #[serde(default = "crate::attrs::minus_one")]
-    nms_top_k: i64,
-    #[serde(default = "crate::attrs::minus_one")]
-    keep_top_k: i64,
-    #[serde(default = "crate::attrs::minus_one")]
-    background_class: i64,
-    #[serde(default = "crate::attrs::yes")]
-    normalized: bool,
+class_boxes::attributes!(MatrixNms {
     #[serde(default)]
     decay_function: Decay,
     #[serde(default = "two")]
     gaussian_sigma: f64,
     #[serde(default)]
     post_threshold: f64,
-}
+});
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,17 +65,6 @@ impl Native for MatrixNms {
 }
 
 impl MatrixNms {
-    fn limits(&self) -> Limits {
-        Limits {
-            sort: self.sort_result_type,
-            across_batch: self.sort_result_across_batch,
-            index: self.output_type,
-            nms_top_k: self.nms_top_k,
-            keep_top_k: self.keep_top_k,
-            background_class: self.background_class,
-        }
-    }
-
     fn select<R: Real>(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError> {
         let (boxes, scores) = (R::read(cx, "boxes")?, R::read(cx, "scores")?);
         let &[batches, classes, count] = cx.shape("scores") else {
@@ -135,7 +104,7 @@ impl MatrixNms {
         let threshold = R::of(self.score_threshold);
         let candidates = (0..scores.len()).filter(|i| scores[*i] > threshold);
         let most = self.limits().candidates();
-        let order = best_first(collected(candidates)?, most, |i| scores[i]);
+        let order = best_first(candidates, most, |i| scores[i])?;
         let rects = collected(order.iter().map(|i| rect(*i)))?;
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
         let mut largest: Vec<R> = room_for(order.len())?;

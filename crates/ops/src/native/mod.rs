@@ -27,7 +27,6 @@ pub(crate) mod multinomial;
 pub(crate) mod nms_rotated;
 pub(crate) mod non_max_suppression;
 pub(crate) mod non_zero;
-mod order;
 mod prior_boxes;
 pub(crate) mod proposal;
 mod proposals;

@@ -11,14 +11,12 @@
 //! `i * classes + c`. Boxes with equal scores come in the order of class and position.
 
 use super::boxes::{Rect, Threshold, best_first, greedy};
-use super::class_boxes::{Found, Limits, Sort};
+use super::class_boxes::{self, Found};
 use super::real::{Real, is_real};
 use super::selection;
-use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
-use serde::Deserialize;
 use vinelift_tensor::memory::{collected, extend, room_for};
 use vinelift_tensor::{Dim, ElementType, Tensor};
 
@@ -39,31 +37,12 @@ const fn version(versions: &'static [&'static str], signature: Signature) -> OpD
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MulticlassNms {
-    // The specification calls it `sort_result`, files have the longer name.
-    #[serde(default, alias = "sort_result")]
-    sort_result_type: Sort,
-    #[serde(default)]
-    sort_result_across_batch: bool,
-    #[serde(default = "crate::attrs::i64_type", deserialize_with = "element_type")]
-    output_type: ElementType,
+class_boxes::attributes!(MulticlassNms {
     #[serde(default)]
     iou_threshold: f64,
-    #[serde(default)]
-    score_threshold: f64,
-    #[serde(default = "crate::attrs::minus_one")]
-    nms_top_k: i64,
-    #[serde(default = "crate::attrs::minus_one")]
-    keep_top_k: i64,
-    #[serde(default = "crate::attrs::minus_one")]
-    background_class: i64,
-    #[serde(default = "crate::attrs::yes")]
-    normalized: bool,
     #[serde(default = "crate::attrs::one")]
     nms_eta: f64,
-}
+});
 
 impl Native for MulticlassNms {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
@@ -117,17 +96,6 @@ fn infer_per_class(cx: &Infer<'_>) -> Result<[Dim; 3], OpError> {
 }
 
 impl MulticlassNms {
-    fn limits(&self) -> Limits {
-        Limits {
-            sort: self.sort_result_type,
-            across_batch: self.sort_result_across_batch,
-            index: self.output_type,
-            nms_top_k: self.nms_top_k,
-            keep_top_k: self.keep_top_k,
-            background_class: self.background_class,
-        }
-    }
-
     fn select<R: Real>(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError> {
         let (boxes, scores) = (R::read(cx, "boxes")?, R::read(cx, "scores")?);
         let (boxes, scores) = (&boxes, &scores);
@@ -185,8 +153,8 @@ impl MulticlassNms {
     ) -> Result<Vec<Found<R>>, OpError> {
         stop.go_on()?;
         let least = R::of(self.score_threshold);
-        let candidates = collected((0..count).filter(|i| score(*i) >= least))?;
-        let order = best_first(candidates, self.limits().candidates(), &score);
+        let candidates = (0..count).filter(|i| score(*i) >= least);
+        let order = best_first(candidates, self.limits().candidates(), &score)?;
         let threshold = Threshold {
             eta: R::of(self.nms_eta),
             ..Threshold::below(R::of(self.iou_threshold))

@@ -69,8 +69,8 @@ impl NmsRotated {
         let selected = selection::for_each_class(cx, descending, |boxes, scores: &[R]| {
             let count = scores.len();
             let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
-            let candidates = collected((0..count).filter(|i| scores[*i] > least))?;
-            let order = best_first(candidates, count, |i| scores[i]);
+            let candidates = (0..count).filter(|i| scores[*i] > least);
+            let order = best_first(candidates, count, |i| scores[i])?;
             let overlap = |i: usize, j: usize| R::of(boxes[i].iou(&boxes[j]));
             let kept = greedy(&order, most, iou, cx.stop(), overlap)?;
             Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)

@@ -178,8 +178,8 @@ impl NonMaxSuppression {
             let count = scores.len();
             let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
             let overlap = |i: usize, j: usize| boxes[i].iou(&boxes[j], R::of(0.0));
-            let candidates = collected((0..count).filter(|i| scores[*i] > threshold))?;
-            let candidates = best_first(candidates, count, |i| scores[i]);
+            let candidates = (0..count).filter(|i| scores[*i] > threshold);
+            let candidates = best_first(candidates, count, |i| scores[i])?;
             if sigma > R::of(0.0) {
                 let decay = Decay {
                     sigma,

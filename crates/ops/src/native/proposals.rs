@@ -48,8 +48,7 @@ pub(super) fn best<R: Real>(
     stop: Stop<'_>,
     admits: impl Fn(&Rect<R>) -> bool,
 ) -> Result<Vec<Proposal<R>>, OpError> {
-    let all = collected(0..proposals.len())?;
-    let mut order = best_first(all, before, |i| proposals[i].score);
+    let mut order = best_first(0..proposals.len(), before, |i| proposals[i].score)?;
     order.retain(|i| admits(&proposals[*i].rect));
     let iou = |i: usize, j: usize| proposals[i].rect.iou_if_touching(&proposals[j].rect, pixel);
     let kept = greedy(&order, after, threshold, stop, iou)?;

@@ -1,10 +1,10 @@
 //! The two types in which native operators compute on floats: `f64` for `f64`, `f32` for all others.
 
 use super::evaluate::floats;
-use super::order::{Direction, float_key};
 use crate::{Evaluate, OpError};
 use std::ops::{Add, Div, Mul, Sub};
 use vinelift_tensor::memory::collected;
+use vinelift_tensor::order::{Direction, float_key};
 use vinelift_tensor::{ElementType, Tensor};
 
 /// The float types that operators compute on; the others are formats for storage only.

@@ -6,6 +6,7 @@ use super::real::{Real, is_real};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
 use vinelift_tensor::memory::{collected, extend, filled};
+use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, TensorError};
 
 /// The dims that `boxes` and `scores` share.
@@ -159,7 +160,10 @@ pub(super) fn for_each_class<R: Real>(
         extend(&mut selected, found)?;
     }
     if descending {
-        selected.sort_by_key(|s| (s.score.rank(), s.batch, s.class, s.index));
+        sort_by_keys(&mut selected, |s| {
+            let [batch, class, index] = [s.batch, s.class, s.index].map(|i| i as u64);
+            [s.score.rank(), batch, class, index]
+        })?;
     }
     Ok(selected)
 }

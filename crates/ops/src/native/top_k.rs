@@ -7,7 +7,6 @@
 //! 0; more than there are elements is an error.
 
 use super::evaluate::{integers, take};
-use super::order::{Direction, keys};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -17,6 +16,7 @@ use crate::{
 };
 use serde::Deserialize;
 use vinelift_tensor::memory::{filled, room_for};
+use vinelift_tensor::order::{self, Direction, keys};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
@@ -131,12 +131,9 @@ impl TopK {
     /// Leaves the `k` smallest of `(key, position)` in the order that is asked for, `k` being at least 1
     /// and at most their number.
     fn keep_best(&self, slice: &mut Vec<(u64, usize)>, k: usize) {
-        if k < slice.len() {
-            slice.select_nth_unstable(k - 1);
-            slice.truncate(k);
-        }
+        order::select(slice, k);
         match self.sort {
-            Sort::Value | Sort::None => slice.sort_unstable(),
+            Sort::Value | Sort::None => order::sort(slice),
             Sort::Index => slice.sort_unstable_by_key(|(_, j)| *j),
         }
     }

@@ -7,7 +7,6 @@
 //! rule for slices of no elements: they are all equal.
 
 use super::evaluate::{integers, take};
-use super::order::{Direction, keys};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -15,6 +14,7 @@ use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_tensor::memory::{collected, filled};
+use vinelift_tensor::order::{Direction, keys};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {

@@ -2,10 +2,11 @@
 
 use super::super::Target;
 use super::allocate::Registers;
-use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, Opcode, RDI, RmOperand, opcode};
+use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, RDI, RmOperand};
 use super::machine::{
     Broadcast, BroadcastSource, Check, INDICES, Id, MachineInstruction, MachineProgram, Operand,
 };
+use super::opcode::{Opcode, opcode};
 use super::opcodes;
 use crate::vector_ir::ops::Access;
 use rustc_hash::FxHashMap;

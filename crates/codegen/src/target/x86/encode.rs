@@ -1,5 +1,7 @@
 //! x86-64 instructions as bytes: those of vectors, and the few that loops take.
 
+use super::opcode::Opcode;
+
 /// A general register by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gpr(pub(super) u8);
@@ -9,26 +11,6 @@ pub(super) const RDI: Gpr = Gpr(7);
 pub(super) const RSP: Gpr = Gpr(4);
 /// Points at the caller's, by which profilers find their way through calls.
 pub(super) const RBP: Gpr = Gpr(5);
-
-/// Of an instruction on vectors or masks: what does not depend on its operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opcode {
-    /// Prefix: none, `66`, `F3`, `F2`.
-    pub(super) prefix: u8,
-    /// Map: `0F`, `0F38`, `0F3A`.
-    pub(super) map: u8,
-    pub(super) wide: bool,
-    pub(super) code: u8,
-}
-
-pub(super) const fn opcode(prefix: u8, map: u8, wide: bool, code: u8) -> Opcode {
-    Opcode {
-        prefix,
-        map,
-        wide,
-        code,
-    }
-}
 
 /// An operand in memory.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +143,10 @@ impl Assembler {
         self.bytes.extend([
             0xc4,
             not(first >> 3, 7) | 1 << 6 | not(b, 5) | op.map,
-            u8::from(op.wide) << 7 | (!second & 15) << 3 | u8::from(bytes == 32) << 2 | op.prefix,
+            u8::from(op.wide_in_avx()) << 7
+                | (!second & 15) << 3
+                | u8::from(bytes == 32) << 2
+                | op.prefix,
             op.code,
         ]);
         self.operands(first, last, immediate);

@@ -1,9 +1,10 @@
 //! Gathers: the elements that lie where checked indices say, put together one by one.
 
 use super::assembly::{Assembly, CheckedIndices};
-use super::encode::{Condition, Gpr, Memory, Opcode, RAX, RmOperand, opcode};
+use super::encode::{Condition, Gpr, Memory, RAX, RmOperand};
 use super::index_check::{INDEX, XOR};
 use super::machine::{GatherPart, MachineInstruction};
+use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::Gather;
 
 /// Two narrow indices at once, and where the first lane's elements lie.

@@ -11,10 +11,9 @@
 
 use super::super::Target;
 use super::assembly::{Assembly, CheckedIndices, Cold, INDICES_AT};
-use super::encode::{
-    Condition, Gpr, Label, Memory, Modifiers, Opcode, RAX, RSP, RmOperand, opcode,
-};
+use super::encode::{Condition, Gpr, Label, Memory, Modifiers, RAX, RSP, RmOperand};
 use super::machine::{Check, Form, MachineInstruction, MachineProgram, MachineStep};
+use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::Compared;
 
 /// Registers that programs with indices take for themselves, the first of those that there are: an index,

@@ -1,8 +1,9 @@
 //! Machine instructions, by the form of their operands.
 
 use super::assembly::Assembly;
-use super::encode::{Memory, Opcode, RmOperand, opcode};
+use super::encode::{Memory, RmOperand};
 use super::machine::{Form, MachineInstruction, Operand};
+use super::opcode::{Opcode, opcode};
 
 const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
 

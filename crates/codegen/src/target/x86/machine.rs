@@ -1,6 +1,6 @@
 //! Machine instructions before they have registers, over numbered values, in loops.
 
-use super::encode::Opcode;
+use super::opcode::Opcode;
 use crate::vector_ir::ops::{Access, Compared, Gather};
 use crate::vector_ir::program::TripCount;
 

@@ -13,6 +13,7 @@ mod gather;
 mod index_check;
 mod instructions;
 mod machine;
+mod opcode;
 mod opcodes;
 mod row_table;
 mod select;

@@ -1,7 +1,7 @@
 //! Which instruction does what. `None` where the target has none.
 
 use super::super::Target;
-use super::encode::{Opcode, opcode};
+use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::{Comparison, Op, is_float};
 use vinelift_tensor::ElementType::{self, *};
 

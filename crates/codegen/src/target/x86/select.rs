@@ -6,11 +6,11 @@
 //! they are lanes of zeros or ones, as wide as what was compared, and fit lanes of that width alone.
 
 use super::super::Target;
-use super::encode::Opcode;
 use super::machine::{
     Broadcast, BroadcastSource, Class, Form, Id, MachineInstruction, MachineProgram, MachineStep,
     Operand, instruction,
 };
+use super::opcode::Opcode;
 use super::opcodes;
 use crate::vector_ir::ops::{Comparison, Op, is_float, is_whole_integer, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value};

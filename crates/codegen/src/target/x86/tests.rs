@@ -4,6 +4,7 @@ use super::super::Target;
 use super::assemble::assemble;
 use super::encode::*;
 use super::machine::*;
+use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::{Access, Gather};
 use crate::vector_ir::program::TripCount;
 use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};

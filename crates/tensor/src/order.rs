@@ -1,19 +1,20 @@
 //! A total order on the elements of a tensor of any type.
 
-use crate::OpError;
-use vinelift_tensor::memory::{collected, filled};
-use vinelift_tensor::{ElementType, Tensor};
+use crate::memory::{collected, filled};
+use crate::{ElementType, Tensor, TensorError};
 
 /// A direction to sort in. NaN comes last in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub enum Direction {
+    /// The smallest first.
     Ascending,
+    /// The largest first.
     Descending,
 }
 
 /// A number for each element, in the order that their values have in `direction`: equal elements (also
 /// -0 and 0, and NaNs) have equal numbers, smaller numbers come first.
-pub(super) fn keys(tensor: &Tensor, direction: Direction) -> Result<Vec<u64>, OpError> {
+pub fn keys(tensor: &Tensor, direction: Direction) -> Result<Vec<u64>, TensorError> {
     let ty = tensor.element_type();
     let ascending = match ty {
         ElementType::String => ranks(tensor)?,
@@ -37,7 +38,7 @@ pub(super) fn keys(tensor: &Tensor, direction: Direction) -> Result<Vec<u64>, Op
 const SIGN: u64 = 1 << 63;
 
 /// As [`keys`], of one float.
-pub(super) fn float_key(x: f64, direction: Direction) -> u64 {
+pub fn float_key(x: f64, direction: Direction) -> u64 {
     if x.is_nan() {
         return u64::MAX;
     }
@@ -50,8 +51,43 @@ pub(super) fn float_key(x: f64, direction: Direction) -> u64 {
     }
 }
 
+/// Leaves the `most` smallest of these pairs of a key and a position, in any order.
+///
+/// Selecting and sorting are large code, with a copy for each type and each way to compare: whoever looks for the best
+/// of many does so by keys, here and in [`sort`].
+pub fn select(keyed: &mut Vec<(u64, usize)>, most: usize) {
+    if most < keyed.len() {
+        if let Some(last) = most.checked_sub(1) {
+            keyed.select_nth_unstable(last);
+        }
+        keyed.truncate(most);
+    }
+}
+
+/// Sorts pairs of a key and a position, the lowest position first among equal keys.
+pub fn sort(keyed: &mut [(u64, usize)]) {
+    keyed.sort_unstable();
+}
+
+/// Sorts by several keys, the first first; items whose keys are all equal stay in their order.
+pub fn sort_by_keys<T: Copy>(
+    items: &mut Vec<T>,
+    keys: impl Fn(&T) -> [u64; 4],
+) -> Result<(), TensorError> {
+    let keyed = items.iter().enumerate().map(|(i, item)| (keys(item), i));
+    let mut keyed = collected(keyed)?;
+    sort_several(&mut keyed);
+    *items = collected(keyed.into_iter().map(|(_, i)| items[i]))?;
+    Ok(())
+}
+
+/// Apart, so that there is one copy for all types.
+fn sort_several(keyed: &mut [([u64; 4], usize)]) {
+    keyed.sort_unstable();
+}
+
 /// The position of each string among the distinct ones, in the order of their bytes.
-fn ranks(tensor: &Tensor) -> Result<Vec<u64>, OpError> {
+fn ranks(tensor: &Tensor) -> Result<Vec<u64>, TensorError> {
     let strings = tensor.strings().unwrap_or_default();
     let mut order = collected(0..strings.len())?;
     order.sort_unstable_by_key(|i| (&strings[*i], *i));

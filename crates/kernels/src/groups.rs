@@ -1,0 +1,244 @@
+//! The dims of a contraction by groups, joined, with one operand as the row side.
+
+use crate::axes::{Axes, Axis};
+use crate::{Contraction, Dim, Refused};
+use vinelift_tensor::is_injective;
+
+/// The dims of each group.
+pub(crate) struct Groups {
+    /// Whether the left operand is the column side.
+    pub(crate) exchanged: bool,
+    /// Strides in the rows, the columns, `out`, and the numbers of the packed rows and columns.
+    pub(crate) batch: Axes<5>,
+    /// Strides in the row side and `out`.
+    pub(crate) rows: Axes<2>,
+    /// Strides in the column side and `out`.
+    pub(crate) columns: Axes<2>,
+    /// Strides in the rows and the columns.
+    pub(crate) sum: Axes<2>,
+}
+
+/// One operand.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// The offset of each point.
+    pub(crate) points: Box<[u32]>,
+    /// Whether its bytes have signs.
+    pub(crate) signed: bool,
+    /// The offset of each `k`.
+    pub(crate) offsets: Box<[u32]>,
+    /// The largest of them, and whether they never decrease.
+    pub(crate) largest: u32,
+    pub(crate) ordered: bool,
+    /// The stride of `k`, and of the points, if they lie on a line.
+    pub(crate) k_line: Option<usize>,
+    pub(crate) line: Option<usize>,
+    /// How many elements there must be.
+    pub(crate) needed: usize,
+    /// How many different ones the batch has.
+    pub(crate) copies: usize,
+}
+
+impl Groups {
+    /// Chooses the sides: of a contraction for vectors of `lanes`, whose left operand, or right one, is `packed` once
+    /// for many runs.
+    pub(crate) fn new(
+        contraction: &Contraction,
+        packed: [bool; 2],
+        lanes: usize,
+    ) -> Result<Groups, Refused> {
+        check_groups(contraction)?;
+        check_overlap(contraction)?;
+        let Contraction {
+            mut batch,
+            mut m,
+            mut n,
+            k,
+            ..
+        } = contraction.clone();
+        for dims in [&mut batch, &mut m, &mut n] {
+            dims.retain(|dim| dim.extent != 1);
+        }
+        move_batch_dims(&mut batch, &mut m, &mut n);
+        let left = Axes::new(m.iter().map(|dim| axis(dim, [dim.left, dim.out])))?;
+        let right = Axes::new(n.iter().map(|dim| axis(dim, [dim.right, dim.out])))?;
+        let mut exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
+        let (packed_rows, rows, columns) = match exchanged {
+            false => (packed[0], left.points(), right.points()),
+            true => (packed[1], right.points(), left.points()),
+        };
+        exchanged ^= packed_rows && few_columns(rows, columns, &k, lanes);
+        let steps = |dim: &Dim| match exchanged {
+            true => [dim.right, dim.left],
+            false => [dim.left, dim.right],
+        };
+        let (rows, columns) = match exchanged {
+            true => (right, left),
+            false => (left, right),
+        };
+        Ok(Groups {
+            exchanged,
+            batch: batch_axes(&batch, exchanged)?,
+            rows,
+            columns,
+            sum: Axes::new(k.iter().map(|dim| axis(dim, steps(dim))))?,
+        })
+    }
+
+    /// The row side (0) or the column side (1), whose bytes are `signed` or not.
+    pub(crate) fn side(&self, which: usize, signed: bool) -> Result<Side, Refused> {
+        let axes = [&self.rows, &self.columns][which];
+        let last = axes.last(0) + self.sum.last(which) + self.batch.last(which);
+        let offsets = self.sum.table(which)?;
+        Ok(Side {
+            signed,
+            points: axes.table(0)?,
+            largest: self.sum.last(which) as u32,
+            ordered: offsets.is_sorted(),
+            offsets,
+            k_line: self.sum.line(which),
+            line: axes.line(0),
+            needed: match self.is_empty() || self.sum.points() == 0 {
+                true => 0,
+                false => last + 1,
+            },
+            copies: self.batch.last(3 + which) + 1,
+        })
+    }
+
+    /// How many elements of `out` there must be.
+    pub(crate) fn out_needed(&self) -> usize {
+        match self.is_empty() {
+            true => 0,
+            false => self.rows.last(1) + self.columns.last(1) + self.batch.last(2) + 1,
+        }
+    }
+
+    /// Whether `out` has no elements.
+    fn is_empty(&self) -> bool {
+        [
+            self.batch.points(),
+            self.rows.points(),
+            self.columns.points(),
+        ]
+        .contains(&0)
+    }
+
+    /// Whether `out` has the points of the batch, the rows and the columns in row-major order, without gaps.
+    pub(crate) fn is_dense(&self) -> bool {
+        let sides = self.rows.axes().iter().chain(self.columns.axes());
+        let outer = self.batch.axes().iter().map(|a| (a.extent, a.strides[2]));
+        let dims: Vec<(usize, usize)> = outer
+            .chain(sides.map(|a| (a.extent, a.strides[1])))
+            .collect();
+        let mut step = 1usize;
+        dims.iter().rev().all(|&(extent, stride)| {
+            let follows = stride == step;
+            step = step.saturating_mul(extent);
+            follows
+        })
+    }
+}
+
+fn axis<const N: usize>(dim: &Dim, strides: [usize; N]) -> Axis<N> {
+    Axis {
+        extent: dim.extent,
+        strides,
+    }
+}
+
+/// The stride of the innermost dim in `out`.
+fn innermost(axes: &Axes<2>) -> Option<usize> {
+    axes.axes().last().map(|axis| axis.strides[1])
+}
+
+/// Whether vectors along the columns would be so much emptier than vectors along the rows that exchanging the sides
+/// pays, although results then lie apart and the columns have to be packed as rows.
+fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
+    /// Sums that are shorter are not worth it.
+    const LONG: usize = 64;
+    /// The cost of packing one `k` of a column, in multiply-adds of a vector.
+    const PACKING: usize = 4;
+    let vectors = |rows: usize, columns: usize| rows.saturating_mul(columns.div_ceil(lanes));
+    let k = k
+        .iter()
+        .fold(1, |k: usize, dim| k.saturating_mul(dim.extent));
+    let fewer = vectors(rows, columns).saturating_sub(vectors(columns, rows));
+    k >= LONG
+        && fewer.saturating_mul(PACKING) >= columns
+        && fewer.saturating_mul(k) >= rows.saturating_mul(columns)
+}
+
+/// The batch dims with two more strides each: those of the number of the packed operand.
+fn batch_axes(batch: &[Dim], exchanged: bool) -> Result<Axes<5>, Refused> {
+    let mut axes = Vec::with_capacity(batch.len());
+    let mut copies = [1usize; 2];
+    for dim in batch.iter().rev() {
+        let operands = if exchanged {
+            [dim.right, dim.left]
+        } else {
+            [dim.left, dim.right]
+        };
+        let mut numbers = [0; 2];
+        for ((number, copies), stride) in numbers.iter_mut().zip(&mut copies).zip(operands) {
+            if stride != 0 {
+                *number = *copies;
+                *copies = copies.checked_mul(dim.extent).ok_or(Refused::TooLarge)?;
+            }
+        }
+        axes.push(axis(
+            dim,
+            [operands[0], operands[1], dim.out, numbers[0], numbers[1]],
+        ));
+    }
+    axes.reverse();
+    Axes::new(axes)
+}
+
+/// No dim moves in an operand that its group is not part of.
+fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
+    let check = |group, dims: &[Dim], stride: fn(&Dim) -> usize| match dims
+        .iter()
+        .any(|dim| dim.extent > 1 && stride(dim) != 0)
+    {
+        true => Err(Refused::WrongGroup { group }),
+        false => Ok(()),
+    };
+    check("m", &contraction.m, |dim| dim.right)?;
+    check("n", &contraction.n, |dim| dim.left)?;
+    check("k", &contraction.k, |dim| dim.out)
+}
+
+/// Moves batch dims that one side does not have into the other side, which they only make larger, where that keeps
+/// the order of the dims.
+fn move_batch_dims(batch: &mut Vec<Dim>, m: &mut Vec<Dim>, n: &mut Vec<Dim>) {
+    while let Some(&dim) = batch.last() {
+        if dim.right == 0 {
+            m.insert(0, dim);
+        } else if dim.left == 0 && m.is_empty() {
+            n.insert(0, dim);
+        } else {
+            break;
+        }
+        batch.pop();
+    }
+}
+
+/// No two points have the same place in `out`: each dim steps over all the smaller ones.
+fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
+    let Contraction { batch, m, n, .. } = contraction;
+    let dims = || [batch, m, n].into_iter().flatten();
+    if dims().any(|dim| dim.extent == 0) {
+        return Ok(());
+    }
+    if !is_injective(dims().map(|dim| (dim.out, dim.extent))) {
+        return Err(Refused::Overlap);
+    }
+    let mut reach = 0usize;
+    for dim in dims() {
+        let length = (dim.extent - 1).checked_mul(dim.out);
+        let sum = length.and_then(|length| reach.checked_add(length));
+        reach = sum.ok_or(Refused::TooLarge)?;
+    }
+    Ok(())
+}
