@@ -18,12 +18,14 @@
 pub mod big_graphs;
 mod c_library;
 mod graph;
+mod hostile;
 mod levels;
 mod run;
 mod values;
 
 pub use c_library::{c_library, cargo, succeed};
 pub use graph::{Graph, Mark, Value};
+pub use hostile::{Random, tensor};
 pub use levels::{different_bits, outputs, same};
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};

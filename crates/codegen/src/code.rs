@@ -83,6 +83,15 @@ impl Code {
         self.entries.is_empty()
     }
 
+    /// Bytes of machine code of a kernel.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn size(&self, kernel: usize) -> usize {
+        self.entries[kernel].size
+    }
+
     /// Runs a kernel. A fault leaves what has been written by then written.
     ///
     /// # Safety

@@ -3,7 +3,7 @@
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::execute::pool::Pool;
-use crate::unit::{Unit, Workshop};
+use crate::unit::{Statistics, Unit, Workshop};
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -120,6 +120,15 @@ impl CompiledModel {
             )));
         }
         self.0.unit.prepare(shapes, &self.0.workshop)
+    }
+
+    /// What has been made so far for the shapes that were met.
+    pub fn statistics(&self) -> Statistics {
+        let mut all = Statistics::default();
+        self.0.unit.statistics(&mut all);
+        let shared = &self.0.workshop.shared;
+        (all.kernels, all.code_bytes) = shared.functions.compiled();
+        all
     }
 
     /// The number of specialisations that are kept.

@@ -70,6 +70,7 @@ pub use model::{Model, Port};
 pub use request::{InferRequest, RunOptions};
 pub use run::KernelTime;
 pub use summary::{SubGraph, Summary};
+pub use unit::Statistics;
 pub use vinelift_codegen::Vectors;
 pub use vinelift_kernels::{Peak, peak};
 pub use vinelift_nest::compiler_threads;

@@ -13,7 +13,7 @@ use crate::stop::{self, never};
 use crate::{Config, Error, Level, Model};
 use lru::LruCache;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use vinelift_codegen::{Compiler, Options};
@@ -38,6 +38,28 @@ pub(crate) struct Unit {
     classes: Mutex<Vec<Arc<Class>>>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making,
+    /// How often a segment was lowered, bound to the numbers of a class that it was lowered for before, and made a plan.
+    lowered: AtomicUsize,
+    bound: AtomicUsize,
+    made: AtomicUsize,
+}
+
+/// What a compiled model has made for the shapes that it has met so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// How often a part of the model was lowered to loops: for a class of shapes, or for one.
+    pub lowered: usize,
+    /// How often a part that had been lowered for a class of shapes before was bound to the numbers of other shapes.
+    pub shared: usize,
+    /// How many plans were made: a plan is a part of the model, optimised for one set of shapes.
+    pub plans: usize,
+    /// Kernels compiled to machine code; plans share equal ones.
+    pub kernels: usize,
+    /// Bytes of machine code in these kernels.
+    pub code_bytes: usize,
+    /// Bytes of packed constants of the plans that are kept; what several share counts for each of them.
+    pub packed_bytes: usize,
 }
 
 /// A plan, and the constants' plan that was run before it was finished.
@@ -112,6 +134,9 @@ impl Unit {
             classes: Mutex::default(),
             plans: Mutex::new(LruCache::new(config.cache_size)),
             making: Making::default(),
+            lowered: AtomicUsize::new(0),
+            bound: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
         })
     }
 
@@ -130,6 +155,22 @@ impl Unit {
             }
         }
         self.bodies.values().for_each(|body| body.constants(into));
+    }
+
+    /// What has been made so far, by the unit and those of its sub-graphs.
+    pub(crate) fn statistics(&self, all: &mut Statistics) {
+        let lock = |plans: &Mutex<LruCache<Key, Arc<Plan>>>| {
+            let plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
+            plans
+                .iter()
+                .map(|(_, plan)| plan.packed_bytes())
+                .sum::<usize>()
+        };
+        all.lowered += self.lowered.load(Ordering::Relaxed);
+        all.shared += self.bound.load(Ordering::Relaxed);
+        all.plans += self.made.load(Ordering::Relaxed);
+        all.packed_bytes += lock(&self.plans);
+        self.bodies.values().for_each(|body| body.statistics(all));
     }
 
     /// The number of plans that are kept, those of sub-graphs included.
@@ -204,6 +245,7 @@ impl Unit {
                     segment
                 }
                 None => {
+                    self.lowered.fetch_add(1, Ordering::Relaxed);
                     let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
                     let segment = specialize(&self.interface.graph, given(&shapes), &mut strings);
                     segment.map_err(|e| workshop.model.error(e))?
@@ -216,6 +258,7 @@ impl Unit {
             let level = workshop.config.level;
             Ok::<_, Error>(self.make(segment, workshop, level, &options, stop)?.plan)
         })?;
+        self.made.fetch_add(1, Ordering::Relaxed);
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
@@ -245,7 +288,10 @@ impl Unit {
         let fits = |class: &Arc<Class>| Some((class.clone(), class.values(&of_run)?));
         let found = classes().iter().find_map(fits);
         let (class, values) = match found {
-            Some(found) => found,
+            Some(found) => {
+                self.bound.fetch_add(1, Ordering::Relaxed);
+                found
+            }
             None => {
                 let graph = &self.interface.graph;
                 let declared = |k: usize, d: usize| {
@@ -261,6 +307,7 @@ impl Unit {
                     };
                     specialize(graph, given, &mut workshop.strings.clone())
                 })?;
+                self.lowered.fetch_add(1, Ordering::Relaxed);
                 let class = Arc::new(class);
                 let values = class.values(&of_run)?;
                 let mut classes = classes();

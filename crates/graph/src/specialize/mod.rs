@@ -91,15 +91,14 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether it computes tensors of the same types as another, and goes on in the same way.
+    /// Whether it gives tensors of the same types as another, and goes on in the same way. A tensor that one computes
+    /// may be a constant of the other.
     pub fn agrees_with(&self, other: &Segment) -> bool {
-        let types = |segment: &Segment| -> Option<Vec<(TensorId, TensorType)>> {
-            let outputs = segment.outputs.iter();
-            outputs
-                .map(|(_, t)| Some((*t, segment.types.get(*t)?.clone())))
-                .collect()
-        };
-        types(self) == types(other) && self.calls == other.calls && self.wanted == other.wanted
+        let mut outputs = self.outputs.iter().chain(&other.outputs);
+        let is_same = |tensor: TensorId| self.types.get(tensor) == other.types.get(tensor);
+        outputs.all(|(_, tensor)| is_same(*tensor))
+            && self.calls == other.calls
+            && self.wanted == other.wanted
     }
 
     /// The segment where the symbol of number `k` is `values[k]`; `None` if an extent then is none.

@@ -409,9 +409,21 @@ impl<'a> Walk<'a> {
                 stuck.join(", ")
             )));
         }
+        let (available, model) = (self.available.clone(), self.model);
         let waits = |node: NodeIndex| {
-            live.contains(&node) && !self.available.contains(&TensorId { node, output: 0 })
+            live.contains(&node) && !available.contains(&TensorId { node, output: 0 })
         };
+        let mut formulas: Vec<TensorId> = self.examples.keys().copied().collect();
+        formulas.sort_unstable();
+        for tensor in formulas {
+            let is_needed = sinks.contains(&tensor) || model.readers(tensor).any(waits);
+            if is_needed && !self.buffers.contains_key(&tensor) {
+                self.input_buffer(tensor).map_err(|problem| {
+                    let layer = self.model.node(tensor.node).label();
+                    Error::Layers(vec![LayerError { layer, problem }])
+                })?;
+            }
+        }
         let mut outputs = Vec::new();
         let mut computed: Vec<(TensorId, BufferId)> =
             self.buffers.iter().map(|(t, b)| (*t, *b)).collect();

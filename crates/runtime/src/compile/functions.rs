@@ -6,6 +6,7 @@ use lru::LruCache;
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vinelift_codegen::{Code, KernelText};
 use vinelift_nest::{Nest, ParallelChunks};
@@ -20,6 +21,9 @@ pub(crate) struct Function {
 /// The functions that were compiled, by the canonical forms of their kernels.
 pub(crate) struct Functions {
     known: Mutex<LruCache<Nest, Function>>,
+    /// How many were compiled, and the bytes of their machine code.
+    count: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 /// The most functions that are kept for kernels to come; those of plans stay with these.
@@ -29,6 +33,8 @@ impl Default for Functions {
     fn default() -> Functions {
         Functions {
             known: Mutex::new(LruCache::new(MOST)),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
         }
     }
 }
@@ -61,6 +67,9 @@ impl Functions {
                 compiler, options, ..
             } = settings;
             let code = Arc::new(compiler.compile_until(&nests, options, settings.stop)?);
+            let bytes: usize = (0..code.len()).map(|k| code.size(k)).sum();
+            self.count.fetch_add(code.len(), Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
             let mut known = self.known();
             for (number, (canonical, _)) in missing.into_iter().enumerate() {
                 let code = code.clone();
@@ -72,6 +81,12 @@ impl Functions {
         let of = |(canonical, _): &(Nest, &Nest)| found.get(canonical).cloned();
         let functions: Option<Vec<Function>> = kernels.iter().map(of).collect();
         functions.ok_or_else(|| Error::internal("a kernel has no code"))
+    }
+
+    /// How many were compiled so far, and the bytes of their machine code.
+    pub(crate) fn compiled(&self) -> (usize, usize) {
+        let count = self.count.load(Ordering::Relaxed);
+        (count, self.bytes.load(Ordering::Relaxed))
     }
 
     fn known(&self) -> MutexGuard<'_, LruCache<Nest, Function>> {
