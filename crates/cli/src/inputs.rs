@@ -16,6 +16,28 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
+    /// Whether there is a file for an input.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    /// That every input of `request` has a tensor. `or` says what else than a file would give it one.
+    pub(crate) fn require_all(&self, request: &InferRequest, or: &str) -> Result<(), Failure> {
+        let ports = request.compiled_model().inputs().iter().enumerate();
+        let missing = ports.filter(|(k, _)| !request.has_input(*k));
+        let missing: Vec<&Port> = missing.map(|(_, port)| port).collect();
+        let Some(first) = missing.first() else {
+            return Ok(());
+        };
+        let all = missing.iter();
+        let all = all.map(|port| format!("'{}' {}{}", port.name(), port.element_type, port.shape));
+        let all: Vec<String> = all.collect();
+        Err(Failure::Message(format!(
+            "no tensor for input {}: `--input {}=FILE` gives one{or}",
+            all.join(", "),
+            first.name()
+        )))
+    }
     /// Reads the files and hands them to `request`. `shapes` has those that are given for inputs, by
     /// position: a file of elements of less than a byte does not say its own.
     pub(crate) fn set(

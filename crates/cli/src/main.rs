@@ -17,6 +17,7 @@ mod ops;
 mod options;
 mod run;
 mod save;
+mod suggest;
 mod test;
 
 use clap::{CommandFactory, Parser, Subcommand};

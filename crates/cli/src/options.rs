@@ -1,6 +1,7 @@
 //! Arguments that several subcommands take.
 
 use crate::failure::Failure;
+use crate::suggest::unknown;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
@@ -101,15 +102,41 @@ impl ShapeArgs {
         }
         Ok(shapes)
     }
+
+    /// That every input of `inputs` has a shape: given here, or its own.
+    pub(crate) fn require_all(&self, inputs: &[Port]) -> Result<(), Failure> {
+        let shapes = self.by_position(inputs)?;
+        let mut ports = inputs.iter().zip(shapes);
+        match ports.find(|(port, shape)| shape.is_none() && !port.shape.is_static()) {
+            None => Ok(()),
+            Some((port, _)) => Err(Failure::Message(dynamic_shape(port))),
+        }
+    }
 }
 
+/// That the shape of an input is needed, with the argument that gives one.
+pub(crate) fn dynamic_shape(port: &Port) -> String {
+    let (name, shape) = (port.name(), &port.shape);
+    let extents = shape.dims().map(|dims| {
+        let extents = dims.iter().map(|dim| dim.min().max(1).to_string());
+        extents.collect::<Vec<_>>().join(",")
+    });
+    let extents = extents.unwrap_or_else(|| "1,3,224,224".to_owned());
+    format!(
+        "input '{name}' has the dynamic shape {shape}, and none was given: `--shape {name}={extents}` gives it one, for example"
+    )
+}
+
+/// That there is no such input.
 pub(crate) fn unknown_input(name: &str, inputs: &[Port]) -> String {
     let names: Vec<String> = inputs
         .iter()
         .map(|port| format!("'{}'", port.name()))
         .collect();
+    let all = inputs.iter().flat_map(|port| &port.names);
     format!(
-        "the model has no input '{name}', its inputs are {}",
+        "the model has no input {}, its inputs are {}",
+        unknown(name, all.map(String::as_str)),
         names.join(", ")
     )
 }

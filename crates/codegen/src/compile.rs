@@ -19,6 +19,7 @@ use cranelift_module::{
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use vinelift_nest::{Nest, ParallelChunks, Role, compiler_threads};
 
 /// Options of compiling.
@@ -283,6 +284,8 @@ struct Compiled {
     relocations: Vec<ModuleReloc>,
     parts: ParallelChunks,
     scratch: usize,
+    /// How long it took on its thread.
+    time: Duration,
     text: Option<KernelText>,
 }
 
@@ -306,6 +309,7 @@ impl Job<'_> {
         shared: &mut FunctionBuilderContext,
     ) -> Result<Compiled, CodegenError> {
         let (kernel, capture) = (self.kernel, self.options.capture_text);
+        let start = Instant::now();
         context.clear();
         context.set_disasm(capture);
         let halves = self.around.target.and_then(|_| self.with_halves());
@@ -355,6 +359,7 @@ impl Job<'_> {
             relocations,
             parts: emitted.parts,
             scratch: emitted.scratch,
+            time: start.elapsed(),
             text,
         })
     }
@@ -408,6 +413,7 @@ fn link(
             size: c.size(),
             parts: c.parts,
             scratch: c.scratch,
+            time: c.time,
             text: c.text,
         })
         .collect();

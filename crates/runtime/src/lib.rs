@@ -64,7 +64,7 @@ mod weights;
 pub use compiled::CompiledModel;
 pub use config::{Config, Level};
 pub use core::Core;
-pub use dump::Stage;
+pub use dump::{DumpOptions, Stage};
 pub use error::Error;
 pub use model::{Model, Port};
 pub use request::{InferRequest, RunOptions};
