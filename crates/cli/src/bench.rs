@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
 use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use vinelift::{Core, InferRequest, KernelTime, Peak, Shape, peak};
 
@@ -52,6 +53,19 @@ struct Report {
     machine: Option<Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<Kernel>>,
+    /// What the kernels of each kind take together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<Kind>>,
+}
+
+/// The kernels of a kind: contractions, code, layers that are called.
+#[derive(Serialize)]
+struct Kind {
+    name: String,
+    kernels: usize,
+    median_us: f64,
+    /// Of all kernels' medians, from 0 to 1.
+    share: f64,
 }
 
 /// The peak of one thread of this machine.
@@ -115,6 +129,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         prepared?;
         compile += more;
     }
+    args.shapes.require_set(&trial)?;
     let largest = trial.infer_random(SEED, &shapes)?;
     drop(trial);
 
@@ -125,6 +140,10 @@ fn measure(args: &Args) -> Result<Report, Failure> {
     first?;
     let mut times = repeat(args, &mut request)?;
     times.sort_unstable();
+    let kernels = match args.profile {
+        true => Some(profile(&mut request, times.len())?),
+        false => None,
+    };
     let at = |part: f64| milliseconds(times[((times.len() - 1) as f64 * part).round() as usize]);
     Ok(Report {
         read_ms: milliseconds(read),
@@ -137,10 +156,8 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
         machine: args.profile.then(|| Machine::from(peak())),
-        kernels: match args.profile {
-            true => Some(profile(&mut request, times.len())?),
-            false => None,
-        },
+        kinds: kernels.as_deref().map(kinds),
+        kernels,
     })
 }
 
@@ -156,10 +173,15 @@ fn all_shapes(compiled: &vinelift::CompiledModel, given: &[Option<Shape>]) -> Op
 fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Failure> {
     let start = Instant::now();
     let mut times = Vec::new();
+    let mut progress = Progress::new();
     loop {
         let (run, time) = timed(|| request.infer());
         run?;
         times.push(time);
+        progress.show(start.elapsed(), || match args.iterations {
+            Some(count) => times.len() as f64 / f64::from(count),
+            None => start.elapsed().as_secs_f64() / args.seconds,
+        });
         let done = match args.iterations {
             Some(count) => times.len() >= count as usize,
             None => start.elapsed().as_secs_f64() >= args.seconds,
@@ -168,6 +190,72 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
             return Ok(times);
         }
     }
+}
+
+/// A bar on a terminal, if the work takes long. It is moved so seldom that the runs do not notice.
+struct Progress {
+    bar: Option<ProgressBar>,
+    next: Duration,
+}
+
+impl Progress {
+    const STEPS: u64 = 1000;
+
+    fn new() -> Progress {
+        Progress {
+            bar: None,
+            next: Duration::from_secs(1),
+        }
+    }
+
+    /// `done` is the part of the work that is done.
+    fn show(&mut self, elapsed: Duration, done: impl Fn() -> f64) {
+        if elapsed < self.next {
+            return;
+        }
+        self.next = elapsed + Duration::from_millis(200);
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        let style = ProgressStyle::with_template("{bar:40} {percent} %, {eta} left");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = || ProgressBar::new(Progress::STEPS).with_style(style);
+        let position = done() * Progress::STEPS as f64;
+        self.bar
+            .get_or_insert_with(bar)
+            .set_position(position as u64);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The kernels by the first word of how they run, those that take longest first.
+fn kinds(kernels: &[Kernel]) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for kernel in kernels {
+        let name = kernel.how.split(',').next().unwrap_or_default();
+        let known = kinds.iter().position(|kind| kind.name == name);
+        let k = known.unwrap_or_else(|| {
+            kinds.push(Kind {
+                name: name.to_owned(),
+                kernels: 0,
+                median_us: 0.0,
+                share: 0.0,
+            });
+            kinds.len() - 1
+        });
+        kinds[k].kernels += 1;
+        kinds[k].median_us += kernel.median_us;
+        kinds[k].share += kernel.share;
+    }
+    kinds.sort_by(|a, b| b.median_us.total_cmp(&a.median_us));
+    kinds
 }
 
 fn profile(request: &mut InferRequest, iterations: usize) -> Result<Vec<Kernel>, Failure> {
@@ -237,6 +325,16 @@ impl Report {
                 out,
                 "one thread of this machine: {:.0} GFLOP/s f32, {:.0} f64, {:.0} on bytes, copies {:.1} GB/s",
                 machine.f32_gflops, machine.f64_gflops, machine.byte_gops, machine.copy_gbytes
+            )?;
+        }
+        for kind in self.kinds.iter().flatten() {
+            writeln!(
+                out,
+                "{:5.1} %  {:10.1} µs  in {} kernels: {}",
+                kind.share * 100.0,
+                kind.median_us,
+                kind.kernels,
+                kind.name
             )?;
         }
         for kernel in kernels {

@@ -11,6 +11,8 @@ mod compare;
 mod completions;
 mod dump;
 mod failure;
+mod formats;
+mod image_file;
 mod info;
 mod inputs;
 mod ops;

@@ -1,12 +1,13 @@
 //! Arguments that several subcommands take.
 
 use crate::failure::Failure;
+use crate::formats::unread;
 use crate::suggest::unknown;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape, Vectors};
+use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Vectors};
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
@@ -20,10 +21,11 @@ pub(crate) struct ModelArgs {
 
 impl ModelArgs {
     pub(crate) fn read(&self, core: &Core) -> Result<Model, Failure> {
-        Ok(match &self.weights {
-            Some(weights) => core.read_model_with_weights(&self.model, weights)?,
-            None => core.read_model(&self.model)?,
-        })
+        let model = match &self.weights {
+            Some(weights) => core.read_model_with_weights(&self.model, weights),
+            None => core.read_model(&self.model),
+        };
+        model.map_err(|e| unread(&self.model, e))
     }
 }
 
@@ -105,17 +107,29 @@ impl ShapeArgs {
 
     /// That every input of `inputs` has a shape: given here, or its own.
     pub(crate) fn require_all(&self, inputs: &[Port]) -> Result<(), Failure> {
+        self.require(inputs, |_| false)
+    }
+
+    /// As [`ShapeArgs::require_all`], or that of the tensor that it has in `request`.
+    pub(crate) fn require_set(&self, request: &InferRequest) -> Result<(), Failure> {
+        let inputs = request.compiled_model().inputs();
+        self.require(inputs, |k| request.has_input(k))
+    }
+
+    fn require(&self, inputs: &[Port], is_set: impl Fn(usize) -> bool) -> Result<(), Failure> {
         let shapes = self.by_position(inputs)?;
-        let mut ports = inputs.iter().zip(shapes);
-        match ports.find(|(port, shape)| shape.is_none() && !port.shape.is_static()) {
+        let mut ports = inputs.iter().zip(shapes).enumerate();
+        let lacks = ports
+            .find(|(k, (port, shape))| shape.is_none() && !port.shape.is_static() && !is_set(*k));
+        match lacks {
             None => Ok(()),
-            Some((port, _)) => Err(Failure::Message(dynamic_shape(port))),
+            Some((_, (port, _))) => Err(Failure::Message(dynamic_shape(port))),
         }
     }
 }
 
 /// That the shape of an input is needed, with the argument that gives one.
-pub(crate) fn dynamic_shape(port: &Port) -> String {
+fn dynamic_shape(port: &Port) -> String {
     let (name, shape) = (port.name(), &port.shape);
     let extents = shape.dims().map(|dims| {
         let extents = dims.iter().map(|dim| dim.min().max(1).to_string());

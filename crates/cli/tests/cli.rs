@@ -163,15 +163,19 @@ fn what_is_wrong_with_inputs_is_said() {
     };
     assert_eq!(
         error(&[]),
-        "error: no tensor for input 'data' f32[2, 2], 'indices' i32[?, 2]\n"
+        "error: no tensor for input 'data' f32[2, 2], 'indices' i32[?, 2]: `--input data=FILE` gives one, and `--random` fills all that have none\n"
     );
     assert_eq!(
         error(&["--random"]),
-        "error: input 'indices' has the dynamic shape [?, 2], and none was given\n"
+        "error: input 'indices' has the dynamic shape [?, 2], and none was given: `--shape indices=1,2` gives it one, for example\n"
     );
     assert_eq!(
         error(&["--input", "x=y"]),
         "error: the model has no input 'x', its inputs are 'data', 'indices'\n"
+    );
+    assert_eq!(
+        error(&["--input", "indexes=y"]),
+        "error: the model has no input 'indexes' (did you mean 'indices'?), its inputs are 'data', 'indices'\n"
     );
     let wrong = "error: input 'data' has shape [2, 2], and cannot have [3]\n";
     assert_eq!(error(&["--random", "--shape", "data=3"]), wrong);
@@ -225,6 +229,8 @@ fn random_indices_are_made_to_fit() {
         "{report}"
     );
     assert_eq!(report["kernels"][0]["layers"][0], "gathered");
+    assert_eq!(report["kinds"][0]["name"], "code");
+    assert_eq!(report["kinds"][0]["kernels"], 1);
     let (status, out, _) = run(&["bench", &path, "-t", "0", "--shape", "indices=5,2"]);
     assert!(status == 0 && out.contains("median"));
 }
@@ -496,7 +502,8 @@ fn vectors_are_no_wider_than_asked_for() {
 fn info_works_for_what_is_unsupported() {
     let (_dir, path) = model(&GATHER.replace("\"GatherElements\"", "\"Quux\""));
     let (status, out, error) = run(&["info", &path, "--json"]);
-    assert_eq!((status, error.as_str()), (0, ""));
+    let want = format!("error: {path}: does not run: 1 problem, listed as unsupported\n");
+    assert_eq!((status, error), (1, want));
     let info: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         info["unsupported"][0],
@@ -506,12 +513,106 @@ fn info_works_for_what_is_unsupported() {
     assert_eq!(info["dynamic_dims"][0]["input"], "indices");
     let (status, out, _) = run(&["info", &path]);
     assert!(
-        status == 0 && out.contains("       1 Quux opset6\n"),
+        status == 1 && out.contains("       1 Quux opset6\n"),
         "{out}"
     );
     let (status, _, error) = run(&["run", &path]);
     assert_eq!(status, 1);
     assert!(error.contains("unsupported"), "{error}");
+}
+
+#[test]
+fn misspelt_operators_are_recognised() {
+    let (_dir, path) = model(&GATHER.replace("\"GatherElements\"", "\"GatherElement\""));
+    let (status, _, error) = run(&["run", &path, "--random"]);
+    let want = "unsupported operator (did you mean GatherElements?)";
+    assert!(status == 1 && error.contains(want), "{error}");
+}
+
+#[test]
+fn other_files_are_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let error = |name: &str| {
+        let (status, out, error) = run(&["info", &at(name)]);
+        assert_eq!((status, out.as_str()), (1, ""));
+        error
+    };
+    fs::write(at("net.onnx"), b"\x08\x07\x12\x07pytorch").unwrap();
+    let found = error("net.onnx");
+    assert!(
+        found.contains("this is a model of ONNX, not OpenVINO IR"),
+        "{found}"
+    );
+    let command = format!("ovc {} --output_model net.xml\n", at("net.onnx"));
+    assert!(found.ends_with(&command), "{found}");
+    fs::write(
+        at("old.xml"),
+        GATHER.replace("version=\"11\"", "version=\"9\""),
+    )
+    .unwrap();
+    let found = error("old.xml");
+    assert!(
+        found.contains("IR version 9 is unsupported, expected 10 or 11. "),
+        "{found}"
+    );
+    // Constants in a file that there is not.
+    let digits = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../ir-samples/models/digits/digits.xml"
+    );
+    fs::copy(digits, at("alone.xml")).unwrap();
+    let found = error("alone.xml");
+    let want = format!(
+        "error: {}: there is no such file, which has the constants of `{}`; `--weights FILE.bin` names another\n",
+        at("alone.bin"),
+        at("alone.xml")
+    );
+    assert_eq!(found, want);
+}
+
+#[test]
+fn outputs_are_printed_as_asked_for() {
+    let (dir, path) = model(GATHER);
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let doubles: Vec<[u8; 4]> = [1.0f64, f64::NAN, 3.0, 0.1]
+        .iter()
+        .flat_map(|x| {
+            let [a, b, c, d, e, f, g, h] = x.to_le_bytes();
+            [[a, b, c, d], [e, f, g, h]]
+        })
+        .collect();
+    npy(Path::new(&at("a.npy")), "<f8", "2, 2", &doubles);
+    ints(Path::new(&at("b.npy")), "2, 2", &[1, 0, 0, 1]);
+    let arguments = [
+        "run",
+        &path,
+        "--input",
+        &at("a.npy"),
+        "--input",
+        &at("b.npy"),
+    ];
+    let (status, _, error) = run(&arguments);
+    assert!(
+        status == 1 && error.ends_with(": `--cast` casts them\n"),
+        "{error}"
+    );
+    let run = |more: &[&str]| {
+        let (status, out, error) = run(&[&arguments[..], &["--cast"], more].concat());
+        assert_eq!((status, error.as_str()), (0, ""), "{more:?}");
+        out
+    };
+    let json: serde_json::Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    let output = &json["outputs"][0];
+    assert_eq!(output["name"], "gathered");
+    assert_eq!(output["element_type"], "f32");
+    assert_eq!(output["shape"], serde_json::json!([2, 2]));
+    assert_eq!(output["data"], serde_json::json!([3.0, "NaN", 1.0, 0.1]));
+    fs::write(at("labels.txt"), "cat\ndog\n").unwrap();
+    let labels = at("labels.txt");
+    let out = run(&["--top", "1", "--labels", &labels]);
+    let want = "gathered f32[2, 2]\n  row 0\n      3.000000       0  cat\n  row 1\n      1.000000       0  cat\n";
+    assert_eq!(out, want);
 }
 
 #[test]
