@@ -25,7 +25,7 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
     /// How long to measure
-    #[arg(short = 't', value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(short = 't', value_name = "SECONDS", default_value_t = 2.0, value_parser = crate::options::seconds)]
     seconds: f64,
     #[command(flatten)]
     compile: CompileArgs,
@@ -378,13 +378,4 @@ fn peak_rss_mb() -> Option<f64> {
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes / 1024.0)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if (0.0..1e9).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err("expected a number of seconds from 0".to_owned())
-    }
 }

@@ -199,3 +199,13 @@ pub(crate) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
         known.ok_or_else(|| format!("unknown value `{text}`"))
     })
 }
+
+/// Accepts a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.0..1e9).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("expected a number of seconds from 0".to_owned())
+    }
+}

@@ -283,6 +283,7 @@ fn every_subcommand_has_help_with_an_example() {
         "bench",
         "test",
         "dump",
+        "explore",
         "info",
         "save",
         "ops",

@@ -4,6 +4,7 @@ use crate::code::{Code, CodeMemory, Entry};
 use crate::dump::{self, KernelText};
 use crate::emit;
 use crate::error::{CodegenError, refused};
+use crate::listing;
 use crate::support;
 use crate::target::Target;
 use cranelift_codegen::control::ControlPlane;
@@ -327,6 +328,10 @@ impl Job<'_> {
             loop_codes: &emitted.loop_codes,
         };
         let clif = capture.then(|| dump::clif(&origin, &context.func));
+        let numbered = capture.then(|| {
+            let stages = listing::number(&mut context.func);
+            (listing::clif(&context.func, &stages), stages)
+        });
         if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
             let message = pretty_error(e.func, e.inner);
             return Err(CodegenError::Cranelift { kernel, message });
@@ -335,10 +340,20 @@ impl Job<'_> {
         let code = context
             .compiled_code()
             .ok_or_else(|| failed("no code".to_owned()))?;
-        let text = clif.map(|clif| KernelText {
+        let isa = self.around.isa;
+        let text = clif.zip(numbered);
+        let text = text.map(|(clif, (clif_lines, stages))| KernelText {
             clif,
             vcode: code.vcode.clone().unwrap_or_default(),
-            asm: dump::assembly(&origin, code, self.around.isa),
+            asm: dump::assembly(&origin, code, &stages, isa),
+            clif_lines,
+            asm_lines: listing::assembly(
+                self.original,
+                &emitted.loop_codes,
+                code,
+                &stages,
+                isa.name(),
+            ),
         });
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
         let relocations: Vec<ModuleReloc> = code

@@ -2,6 +2,7 @@
 
 use crate::analysis::legality::Runs;
 use crate::emit::{LoopCode, source_location};
+use crate::listing::{AsmLine, ClifLine, Stages};
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
@@ -17,6 +18,10 @@ pub struct KernelText {
     pub vcode: String,
     /// The disassembled machine code.
     pub asm: String,
+    /// `clif` line by line.
+    pub clif_lines: Vec<ClifLine>,
+    /// `asm` line by line.
+    pub asm_lines: Vec<AsmLine>,
 }
 
 /// The nest that a kernel came from, and how it runs.
@@ -47,22 +52,27 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
 
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
 /// optimiser made up belong to no stage and stay where they are. Vector loops follow the kernel that calls them.
-pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn TargetIsa) -> String {
+pub(crate) fn assembly(
+    origin: &Origin<'_>,
+    code: &CompiledCode,
+    stages: &Stages,
+    isa: &dyn TargetIsa,
+) -> String {
     let ranges = code.buffer.get_srclocs_sorted();
     // Every block ends with an instruction that has a location; constants follow the last.
     let end = ranges.iter().map(|r| r.end as usize).max().unwrap_or(0);
     let bytes = code.code_buffer().get(..end).unwrap_or_default();
     let mut ranges = ranges.iter().filter(|r| !r.loc.is_default()).peekable();
     let mut text = String::new();
-    let mut current = 0;
+    let mut current = None;
     for (at, line) in disassembly::instructions(bytes, isa.name()) {
         while ranges.next_if(|r| r.end as usize <= at).is_some() {}
         if let Some(range) = ranges.peek()
             && range.start as usize <= at
-            && range.loc.bits() != current
+            && let Some(stage) = stages.of(range.loc)
+            && current != Some(stage)
         {
-            current = range.loc.bits();
-            let stage = current as usize - 1;
+            current = Some(stage);
             let _ = match stage < origin.nest.stages.len() {
                 true => writeln!(text, "; {}", origin.heading(stage)),
                 false => writeln!(text, "; return"),
@@ -80,11 +90,11 @@ pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn Targe
 }
 
 #[cfg(feature = "disassembly")]
-mod disassembly {
+pub(crate) mod disassembly {
     use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter};
 
     /// Each instruction with its offset; the bytes of machines other than x86.
-    pub(super) fn instructions(bytes: &[u8], isa: &str) -> Vec<(usize, String)> {
+    pub(crate) fn instructions(bytes: &[u8], isa: &str) -> Vec<(usize, String)> {
         if isa != "x64" {
             let words = bytes.chunks(4).enumerate();
             let hex = |word: &[u8]| word.iter().rev().map(|b| format!("{b:02x}")).collect();
@@ -109,9 +119,9 @@ mod disassembly {
 }
 
 #[cfg(not(feature = "disassembly"))]
-mod disassembly {
+pub(crate) mod disassembly {
     /// There is no disassembler to ask.
-    pub(super) fn instructions(_: &[u8], _: &str) -> Vec<(usize, String)> {
+    pub(crate) fn instructions(_: &[u8], _: &str) -> Vec<(usize, String)> {
         vec![(0, "built without the feature `disassembly`".to_owned())]
     }
 }

@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// The attributes worth showing: where a constant lies in the weights is not.
-    fn attributes(&self, node: NodeIndex) -> Vec<(&str, &str)> {
+    pub fn attributes(&self, node: NodeIndex) -> Vec<(&str, &str)> {
         let constant = matches!(self.node(node).kind, NodeKind::Constant(_));
         let hidden =
             |name: &str| constant && matches!(name, "offset" | "size" | "shape" | "element_type");

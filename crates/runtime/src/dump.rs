@@ -1,5 +1,6 @@
 //! Every stage of a model's way to machine code, as text: of the plans that run.
 
+mod listing;
 mod plan_text;
 mod segments;
 
@@ -11,6 +12,10 @@ use crate::stack::with_large_stack;
 use crate::stop::never;
 use crate::unit::Made;
 use crate::{Error, Level, Shape};
+pub use listing::{
+    BufferListing, CodeListing, KernelListing, LayerListing, Listing, PassListing, PlanListing,
+    StageListing,
+};
 use plan_text::{Style, Texts};
 use segments::Piece;
 use std::fmt::Write;

@@ -1,0 +1,412 @@
+//! What a page shows, as JSON: `crates/cli/docs/explore.md` says what each part means.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vinelift::{
+    AsmLine, BufferListing, ClifLine, InferRequest, KernelListing, KernelTime, LayerListing,
+    Listing, PlanListing, StageListing, peak,
+};
+
+/// The version of the format: another one may mean something else.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+pub(super) struct Data {
+    format: u32,
+    vinelift: &'static str,
+    model: Model,
+    machine: Machine,
+    median_us: f64,
+    layers: Vec<Layer>,
+    plans: Vec<Plan>,
+    kernels: Vec<Kernel>,
+    calls: Vec<Call>,
+}
+
+#[derive(Serialize)]
+struct Model {
+    name: String,
+    file: String,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    threads: usize,
+    vectors: &'static str,
+    f32_gflops: f64,
+    copy_gbytes: f64,
+}
+
+#[derive(Serialize)]
+struct Layer {
+    graph: String,
+    name: String,
+    #[serde(rename = "type")]
+    type_: String,
+    version: String,
+    attributes: Vec<(String, String)>,
+    inputs: Vec<usize>,
+    outputs: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Plan {
+    heading: String,
+    once: bool,
+    kernels: Vec<usize>,
+    passes: Vec<Pass>,
+    arena: usize,
+    buffers: Vec<Buffer>,
+    folded: Vec<String>,
+    called: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Pass {
+    name: &'static str,
+    ms: f64,
+    /// `None` if they are as before.
+    stages: Option<Vec<Stage>>,
+    kept: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    text: String,
+    layers: Vec<String>,
+    target: String,
+}
+
+#[derive(Serialize)]
+struct Buffer {
+    name: String,
+    bytes: usize,
+    offset: usize,
+    first: usize,
+    last: usize,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    number: usize,
+    plan: usize,
+    name: String,
+    kind: String,
+    how: String,
+    layers: Vec<String>,
+    stages: Vec<Stage>,
+    buffers: Vec<(String, usize)>,
+    flops: u64,
+    bytes: u64,
+    packed_bytes: usize,
+    threads: usize,
+    same_code_as: Option<usize>,
+    /// Of all its calls in a run together; `None` if it runs once, before the first.
+    median_us: Option<f64>,
+    calls: usize,
+    code: Option<Code>,
+}
+
+#[derive(Serialize)]
+struct Code {
+    bytes: usize,
+    compile_ms: f64,
+    clif: Vec<Clif>,
+    asm: Vec<Asm>,
+}
+
+/// Text, number, stage.
+#[derive(Serialize)]
+struct Clif(String, Option<u32>, Option<usize>);
+
+/// Function, offset, bytes as hexadecimal digits, text, stage, number of the intermediate code, note.
+#[derive(Serialize)]
+struct Asm(
+    usize,
+    usize,
+    String,
+    String,
+    Option<usize>,
+    Option<u32>,
+    String,
+);
+
+/// A layer that is called between kernels.
+#[derive(Serialize)]
+struct Call {
+    layer: String,
+    median_us: f64,
+    calls: usize,
+}
+
+impl Data {
+    /// Runs the model, for its plans and to measure for some seconds.
+    pub(super) fn gather(
+        request: &mut InferRequest,
+        file: &Path,
+        seconds: f64,
+    ) -> Result<Data, Failure> {
+        let Listing { layers, plans } = request.listing()?;
+        let times = Times::measure(request, seconds)?;
+        let compiled = request.compiled_model();
+        let port =
+            |port: &vinelift::Port| format!("{} {}{}", port.name(), port.element_type, port.shape);
+        let mut kernels = Vec::new();
+        let mut all = Vec::new();
+        for (number, mut plan) in plans.into_iter().enumerate() {
+            let own = std::mem::take(&mut plan.kernels);
+            let first = kernels.len();
+            kernels.extend(
+                own.into_iter()
+                    .map(|k| Kernel::of(k, number, &plan, &times)),
+            );
+            all.push(Plan::of(plan, (first..kernels.len()).collect()));
+        }
+        let peak = peak();
+        Ok(Data {
+            format: FORMAT,
+            vinelift: env!("CARGO_PKG_VERSION"),
+            model: Model {
+                name: compiled.model().name().to_owned(),
+                file: file
+                    .file_name()
+                    .map_or_else(String::new, |f| f.to_string_lossy().into()),
+                inputs: compiled.inputs().iter().map(port).collect(),
+                outputs: compiled.outputs().iter().map(port).collect(),
+            },
+            machine: Machine {
+                threads: vinelift::compiler_threads::count(),
+                vectors: compiled.config().vectors.name(),
+                f32_gflops: peak.f32_flops / 1e9,
+                copy_gbytes: peak.bytes / 1e9,
+            },
+            median_us: times.median_us,
+            layers: layers.into_iter().map(Layer::of).collect(),
+            plans: all,
+            kernels,
+            calls: times.calls(),
+        })
+    }
+}
+
+/// The times of kernels, by their name, their layers and how they run: what runs several times is one.
+struct Times {
+    median_us: f64,
+    kernels: BTreeMap<(String, Vec<String>, String), (f64, usize)>,
+}
+
+impl Times {
+    /// At least one run, at most so many.
+    const MOST: usize = 200;
+
+    fn measure(request: &mut InferRequest, seconds: f64) -> Result<Times, Failure> {
+        let limit = Duration::from_secs_f64(seconds / 2.0);
+        let mut runs = Vec::new();
+        let start = Instant::now();
+        while runs.is_empty() || (runs.len() < Times::MOST && start.elapsed() < limit) {
+            let start = Instant::now();
+            request.infer()?;
+            runs.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        let mut profiles: Vec<Vec<KernelTime>> = Vec::new();
+        let start = Instant::now();
+        while profiles.is_empty() || (profiles.len() < Times::MOST && start.elapsed() < limit) {
+            profiles.push(request.infer_profiled()?);
+        }
+        let mut sums: BTreeMap<_, Vec<(f64, usize)>> = BTreeMap::new();
+        for profile in profiles {
+            let mut run: BTreeMap<_, (f64, usize)> = BTreeMap::new();
+            for kernel in profile {
+                let sum = run.entry((kernel.name, kernel.layers, kernel.how));
+                let sum = sum.or_default();
+                sum.0 += kernel.time.as_secs_f64() * 1e6;
+                sum.1 += 1;
+            }
+            for (key, sum) in run {
+                sums.entry(key).or_default().push(sum);
+            }
+        }
+        let kernels = sums.into_iter().map(|(key, mut all)| {
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (key, all[all.len() / 2])
+        });
+        runs.sort_by(f64::total_cmp);
+        Ok(Times {
+            median_us: runs[runs.len() / 2],
+            kernels: kernels.collect(),
+        })
+    }
+
+    fn of(&self, kernel: &KernelListing) -> Option<(f64, usize)> {
+        let key = (
+            kernel.name.clone(),
+            kernel.layers.clone(),
+            kernel.how.clone(),
+        );
+        self.kernels.get(&key).copied()
+    }
+
+    /// Those of layers that are called.
+    fn calls(&self) -> Vec<Call> {
+        let called = self.kernels.iter().filter(|((.., how), _)| how == "called");
+        let call = |((name, ..), (median_us, calls)): (&(String, _, _), &(f64, usize))| Call {
+            layer: name.clone(),
+            median_us: *median_us,
+            calls: *calls,
+        };
+        called.map(call).collect()
+    }
+}
+
+impl Layer {
+    fn of(layer: LayerListing) -> Layer {
+        let LayerListing {
+            graph,
+            name,
+            type_,
+            version,
+            attributes,
+            inputs,
+            outputs,
+        } = layer;
+        Layer {
+            graph,
+            name,
+            type_,
+            version,
+            attributes,
+            inputs,
+            outputs,
+        }
+    }
+}
+
+impl Plan {
+    fn of(plan: PlanListing, kernels: Vec<usize>) -> Plan {
+        let mut before: Option<Vec<StageListing>> = None;
+        let mut passes = Vec::new();
+        for pass in plan.passes {
+            let is_same = before.as_ref() == Some(&pass.stages);
+            passes.push(Pass {
+                name: pass.name,
+                ms: pass.time.as_secs_f64() * 1e3,
+                stages: (!is_same).then(|| pass.stages.iter().cloned().map(Stage::of).collect()),
+                kept: pass.kept,
+            });
+            before = Some(pass.stages);
+        }
+        Plan {
+            heading: plan.heading,
+            once: plan.is_once,
+            kernels,
+            passes,
+            arena: plan.arena,
+            buffers: plan.buffers.into_iter().map(Buffer::of).collect(),
+            folded: plan.folded,
+            called: plan.called,
+        }
+    }
+}
+
+impl Stage {
+    fn of(stage: StageListing) -> Stage {
+        let StageListing {
+            text,
+            layers,
+            target,
+        } = stage;
+        Stage {
+            text,
+            layers,
+            target,
+        }
+    }
+}
+
+impl Buffer {
+    fn of(buffer: BufferListing) -> Buffer {
+        let BufferListing {
+            name,
+            bytes,
+            offset,
+            first,
+            last,
+        } = buffer;
+        Buffer {
+            name,
+            bytes,
+            offset,
+            first,
+            last,
+        }
+    }
+}
+
+impl Kernel {
+    fn of(kernel: KernelListing, plan: usize, of: &PlanListing, times: &Times) -> Kernel {
+        let time = times.of(&kernel).filter(|_| !of.is_once);
+        let is_shown = kernel.same_code_as.is_none();
+        let code = kernel.code.map(|code| Code {
+            bytes: code.bytes,
+            compile_ms: code.compile_time.as_secs_f64() * 1e3,
+            // Equal code is written once.
+            clif: code
+                .clif
+                .into_iter()
+                .filter(|_| is_shown)
+                .map(Clif::of)
+                .collect(),
+            asm: code
+                .asm
+                .into_iter()
+                .filter(|_| is_shown)
+                .map(Asm::of)
+                .collect(),
+        });
+        let kind = kernel.how.split(',').next().unwrap_or_default().to_owned();
+        Kernel {
+            number: kernel.number,
+            plan,
+            name: kernel.name,
+            kind,
+            how: kernel.how,
+            layers: kernel.layers,
+            stages: kernel.stages.into_iter().map(Stage::of).collect(),
+            buffers: kernel.buffers,
+            flops: kernel.flops,
+            bytes: kernel.bytes,
+            packed_bytes: kernel.packed_bytes,
+            threads: kernel.threads,
+            same_code_as: kernel.same_code_as,
+            median_us: time.map(|(us, _)| us),
+            calls: time.map_or(0, |(_, calls)| calls),
+            code,
+        }
+    }
+}
+
+impl Clif {
+    fn of(line: ClifLine) -> Clif {
+        Clif(line.text, line.instruction, line.stage)
+    }
+}
+
+impl Asm {
+    fn of(line: AsmLine) -> Asm {
+        let hex = line.bytes.iter().map(|b| format!("{b:02x}")).collect();
+        Asm(
+            line.function,
+            line.offset,
+            hex,
+            line.text,
+            line.stage,
+            line.clif,
+            line.note,
+        )
+    }
+}
