@@ -22,6 +22,7 @@ pub(super) struct Data {
     median_us: f64,
     layers: Vec<Layer>,
     plans: Vec<Plan>,
+    plans_left_out: usize,
     kernels: Vec<Kernel>,
     calls: Vec<Call>,
 }
@@ -106,9 +107,11 @@ struct Kernel {
     packed_bytes: usize,
     threads: usize,
     same_code_as: Option<usize>,
-    /// Of all its calls in a run together; `None` if it runs once, before the first.
+    /// Of all its calls in a run together; `None` if it runs once, before the first, or is timed with another.
     median_us: Option<f64>,
     calls: usize,
+    /// The kernel of another plan that stands for the same layers.
+    timed_with: Option<usize>,
     code: Option<Code>,
 }
 
@@ -151,19 +154,23 @@ impl Data {
         file: &Path,
         seconds: f64,
     ) -> Result<Data, Failure> {
-        let Listing { layers, plans } = request.listing()?;
-        let times = Times::measure(request, seconds)?;
+        let Listing {
+            layers,
+            plans,
+            left_out,
+        } = request.listing()?;
+        let mut times = Times::measure(request, seconds)?;
         let compiled = request.compiled_model();
         let port =
             |port: &vinelift::Port| format!("{} {}{}", port.name(), port.element_type, port.shape);
-        let mut kernels = Vec::new();
+        let mut kernels: Vec<Kernel> = Vec::new();
         let mut all = Vec::new();
         for (number, mut plan) in plans.into_iter().enumerate() {
             let own = std::mem::take(&mut plan.kernels);
             let first = kernels.len();
             kernels.extend(
                 own.into_iter()
-                    .map(|k| Kernel::of(k, number, &plan, &times)),
+                    .map(|k| Kernel::of(k, number, &plan, &mut times)),
             );
             all.push(Plan::of(plan, (first..kernels.len()).collect()));
         }
@@ -188,6 +195,7 @@ impl Data {
             median_us: times.median_us,
             layers: layers.into_iter().map(Layer::of).collect(),
             plans: all,
+            plans_left_out: left_out,
             kernels,
             calls: times.calls(),
         })
@@ -197,8 +205,12 @@ impl Data {
 /// The times of kernels, by their name, their layers and how they run: what runs several times is one.
 struct Times {
     median_us: f64,
-    kernels: BTreeMap<(String, Vec<String>, String), (f64, usize)>,
+    kernels: BTreeMap<Key, (f64, usize)>,
+    /// The kernels that have got their times.
+    given: BTreeMap<Key, usize>,
 }
+
+type Key = (String, Vec<String>, String);
 
 impl Times {
     /// At least one run, at most so many.
@@ -239,16 +251,23 @@ impl Times {
         Ok(Times {
             median_us: runs[runs.len() / 2],
             kernels: kernels.collect(),
+            given: BTreeMap::new(),
         })
     }
 
-    fn of(&self, kernel: &KernelListing) -> Option<(f64, usize)> {
+    /// The time and the calls of a kernel, or the kernel that has got them.
+    fn give(&mut self, kernel: &KernelListing) -> Result<(f64, usize), Option<usize>> {
         let key = (
             kernel.name.clone(),
             kernel.layers.clone(),
             kernel.how.clone(),
         );
-        self.kernels.get(&key).copied()
+        if let Some(other) = self.given.get(&key) {
+            return Err(Some(*other));
+        }
+        let time = *self.kernels.get(&key).ok_or(None)?;
+        self.given.insert(key, kernel.number);
+        Ok(time)
     }
 
     /// Those of layers that are called.
@@ -348,8 +367,13 @@ impl Buffer {
 }
 
 impl Kernel {
-    fn of(kernel: KernelListing, plan: usize, of: &PlanListing, times: &Times) -> Kernel {
-        let time = times.of(&kernel).filter(|_| !of.is_once);
+    fn of(kernel: KernelListing, plan: usize, of: &PlanListing, times: &mut Times) -> Kernel {
+        let time = match of.is_once {
+            true => Err(None),
+            false => times.give(&kernel),
+        };
+        let timed_with = time.err().flatten();
+        let time = time.ok();
         let is_shown = kernel.same_code_as.is_none();
         let code = kernel.code.map(|code| Code {
             bytes: code.bytes,
@@ -385,6 +409,7 @@ impl Kernel {
             same_code_as: kernel.same_code_as,
             median_us: time.map(|(us, _)| us),
             calls: time.map_or(0, |(_, calls)| calls),
+            timed_with,
             code,
         }
     }

@@ -21,9 +21,15 @@ use vinelift_nest::Nest;
 pub struct Listing {
     /// The layers of the model, and then those of its sub-graphs.
     pub layers: Vec<LayerListing>,
-    /// The plans in the order in which they are first run, each once.
+    /// The plans in the order in which they are first run, each once; of those of one place in the model that differ by
+    /// the values that a run has found there, the first few.
     pub plans: Vec<PlanListing>,
+    /// How many more plans there are.
+    pub left_out: usize,
 }
+
+/// Plans of one place in the model that are listed.
+const MOST_ALIKE: usize = 3;
 
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,10 +161,17 @@ impl InferRequest {
         let compiled = self.compiled_model().clone();
         let taken = self.infer_recorded()?;
         let mut plans = Vec::new();
-        let mut kernels = 0;
+        let (mut kernels, mut left_out) = (0, 0);
+        let mut alike: FxHashMap<String, usize> = FxHashMap::default();
         for piece in compiled.taken_pieces(taken)? {
             let heading = piece.heading.trim().trim_start_matches("# ");
             let heading = heading.replace("\n# ", ", ");
+            let count = alike.entry(heading.clone()).or_default();
+            *count += 1;
+            if *count > MOST_ALIKE {
+                left_out += 1;
+                continue;
+            }
             let passes = passes(piece.segment.clone())?;
             let (folded, called) = folded_and_called(&piece);
             let made = compiled.make(piece, Level::Scheduled, true)?;
@@ -180,7 +193,11 @@ impl InferRequest {
         let model = compiled.model();
         let mut layers = Vec::new();
         add_layers(&model.graph, Some(&*model.infer()?), "", &mut layers);
-        Ok(Listing { layers, plans })
+        Ok(Listing {
+            layers,
+            plans,
+            left_out,
+        })
     }
 }
 

@@ -22,6 +22,8 @@ function bytes(n) {
   return (k ? n.toFixed(1) : n) + " " + units[k];
 }
 
+/// The time of a kernel in one run, as text.
+const timeText = (k) => (k.timed_with !== null ? "with " + k.timed_with : k.median_us === null ? "once" : micros(k.median_us));
 const kernelTime = (k) => k.median_us ?? 0;
 const totalTime = data.kernels.reduce((sum, k) => sum + kernelTime(k), 0)
   + data.calls.reduce((sum, c) => sum + c.median_us, 0);

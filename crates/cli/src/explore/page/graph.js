@@ -23,7 +23,8 @@ function elements(group, withConstants) {
   data.layers.forEach((layer, index) => {
     if (layer.graph !== graph || (layer.type === "Const" && !withConstants)) return;
     const f = fate.get(layer.name) ?? { kernels: [], folded: false, called: false };
-    const kernel = f.kernels[0];
+    // A layer of several kernels stands in the one that takes longest.
+    const kernel = d3.greatest(f.kernels, (k) => kernelTime(data.kernels[k]));
     const classes = [layer.type === "Parameter" || layer.type === "Result" ? "port" : ""];
     if (layer.type === "Const" || f.folded) classes.push("folded");
     if (f.called) classes.push("called");
@@ -42,7 +43,7 @@ function elements(group, withConstants) {
   });
   const known = new Set(shown.map((n) => n.index));
   const parents = [...frames.keys()].map((k) => ({
-    data: { id: "k" + k, kernel: k, us: kernelTime(data.kernels[k]), label: "kernel " + k + (data.kernels[k].median_us === null ? " (once)" : "  " + micros(kernelTime(data.kernels[k]))) },
+    data: { id: "k" + k, kernel: k, us: kernelTime(data.kernels[k]), label: `kernel ${k}  ${timeText(data.kernels[k])}` },
     classes: "kernel" + (data.kernels[k].same_code_as !== null ? " same" : ""),
   }));
   const edges = [];

@@ -144,7 +144,11 @@ function passesPart(kernel) {
 
 function kernelFacts(kernel) {
   const rows = [["layers", kernel.layers.join(", ")], ["runs as", kernel.how + (kernel.threads > 1 ? `, shared by ${kernel.threads} threads` : "")]];
-  if (kernel.median_us === null) rows.push(["time", "runs once, before the first run"]);
+  if (kernel.timed_with !== null) {
+    const counted = element("span", "", "counted with ");
+    counted.append(kernelLink(kernel.timed_with));
+    rows.push(["time", counted]);
+  } else if (kernel.median_us === null) rows.push(["time", "runs once, before the first run"]);
   else rows.push(["time", `${micros(kernel.median_us)}, ${((100 * kernel.median_us) / totalTime).toFixed(1)} %` + (kernel.calls > 1 ? `, in ${kernel.calls} calls` : "") + ` · ${rate(kernel.flops, kernel, "GFLOP/s")} · ${rate(kernel.bytes, kernel, "GB/s")}`]);
   rows.push(["tensors", kernel.buffers.map(([name, n]) => `${name} (${bytes(n)})`).join(", ")]);
   if (kernel.packed_bytes) rows.push(["packed constants", bytes(kernel.packed_bytes)]);
@@ -185,6 +189,12 @@ function showLayer(layer) {
 
 function layerFacts(layer) {
   const rows = [["layer", `${layer.type}, ${layer.version}`], ["outputs", layer.outputs.join(", ") || "–"]];
+  const kernels = fates(group).get(layer.name)?.kernels ?? [];
+  if (kernels.length > 1) {
+    const links = element("span");
+    kernels.forEach((k) => links.append(kernelLink(k), " "));
+    rows.push(["part of", links]);
+  }
   if (layer.attributes.length) rows.push(["attributes", layer.attributes.map(([k, v]) => `${k}=${v}`).join(", ")]);
   return facts(rows);
 }
@@ -193,7 +203,7 @@ function overview() {
   const right = byId("right");
   right.replaceChildren(element("h2", "", "The model"), facts([
     ["file", data.model.file], ["inputs", data.model.inputs.join(", ")], ["outputs", data.model.outputs.join(", ")],
-    ["layers", data.layers.length], ["kernels", data.kernels.length], ["one run", micros(data.median_us)],
+    ["layers", data.layers.length], ["kernels", data.kernels.length + (data.plans_left_out ? `, and those of ${data.plans_left_out} more plans for other values of the run` : "")], ["one run", micros(data.median_us)],
   ]), element("h2", "", "Kernels"));
   const table = element("table");
   const head = element("tr");
@@ -204,7 +214,7 @@ function overview() {
     const row = element("tr");
     const name = element("td");
     name.append(kernelLink(number));
-    row.append(name, element("td", "number", k.median_us === null ? "once" : micros(k.median_us)), element("td", "number", k.median_us === null ? "" : ((100 * k.median_us) / totalTime).toFixed(1) + " %"));
+    row.append(name, element("td", "number", timeText(k)), element("td", "number", k.median_us === null ? "" : ((100 * k.median_us) / totalTime).toFixed(1) + " %"));
     row.append(element("td", "number", k.code ? (k.same_code_as === null ? k.code.bytes : "as " + k.same_code_as) : k.kind), element("td", "", k.layers.slice(0, 6).join(", ") + (k.layers.length > 6 ? " …" : "")));
     table.append(row);
   }
@@ -216,7 +226,7 @@ onChoose = ({ kernel, layer, move }) => {
   chosen = { kernel, layer };
   if (kernel !== undefined) {
     showKernel(data.kernels[kernel]);
-    if (layer !== undefined) byId("right").querySelector("dl").after(element("h3", "", data.layers[layer].name), layerFacts(data.layers[layer]));
+    if (layer !== undefined) byId("right").querySelector("dl").after(element("h3", "", "Layer " + data.layers[layer].name), layerFacts(data.layers[layer]));
   } else if (layer !== undefined) showLayer(data.layers[layer]);
   markChosen(kernel, layer, move);
 };
