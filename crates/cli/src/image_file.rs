@@ -2,6 +2,7 @@
 
 use crate::options::named;
 use clap::Args;
+use image::DynamicImage;
 use image::imageops::FilterType;
 use std::path::Path;
 use vinelift::{Dim, ElementType, PartialShape, Tensor};
@@ -75,6 +76,35 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Channels, rows and columns of a picture in a shape, its own where the shape leaves them open.
+    fn extents(self, shape: &PartialShape, picture: &DynamicImage) -> Result<[usize; 3], String> {
+        let (channel_axis, row_axis, column_axis) = self.axes();
+        let dims = shape.dims().unwrap_or_default();
+        let extent = |axis: usize| dims.get(axis).and_then(|dim| dim.get());
+        let channels = channel_axis.map_or(1, |axis| extent(axis).unwrap_or(3));
+        if !matches!(channels, 1 | 3) {
+            return Err(format!(
+                "a picture has 1 or 3 channels, and shape {shape} has {channels}"
+            ));
+        }
+        let rows = extent(row_axis).unwrap_or(picture.height() as usize);
+        let columns = extent(column_axis).unwrap_or(picture.width() as usize);
+        match rows.checked_mul(columns) {
+            Some(1..=MOST_PIXELS) => Ok([channels, rows, columns]),
+            _ => Err(format!(
+                "a picture has up to {MOST_PIXELS} pixels, and shape {shape} has {rows} times {columns}"
+            )),
+        }
+    }
+
+    /// Whether channels come before rows.
+    fn is_planar(self) -> bool {
+        let (channels, rows, _) = self.axes();
+        channels.is_some_and(|channels| channels < rows)
+    }
+}
+
 /// Whether a file is a picture, by its name.
 pub(crate) fn is_image(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
@@ -95,57 +125,28 @@ impl ImageArgs {
     ) -> Result<Tensor, String> {
         let fail = |e: &dyn std::fmt::Display| format!("`{}`: {e}", path.display());
         let picture = image::open(path).map_err(|e| fail(&e))?;
-        let dims = shape.dims().unwrap_or_default();
-        let layout = self.layout.or_else(|| Layout::of(dims));
-        let unclear = || {
-            format!("shape {shape} does not say which axes are those of a picture: `--layout` does")
-        };
-        let layout = layout.ok_or_else(unclear)?;
-        let rank = layout.name().len();
-        if shape.rank().is_some_and(|r| r != rank) {
-            let name = layout.name();
-            return Err(format!(
-                "layout {name} has {rank} axes, and shape {shape} has not"
-            ));
-        }
-        let (channel_axis, row_axis, column_axis) = layout.axes();
-        let extent = |axis: usize| dims.get(axis).and_then(|dim| dim.get());
-        let channels = match channel_axis {
-            None => 1,
-            Some(axis) => extent(axis).unwrap_or(3),
-        };
-        if !matches!(channels, 1 | 3) {
-            return Err(format!(
-                "a picture has 1 or 3 channels, and shape {shape} has {channels}"
-            ));
-        }
-        let side = |axis, own: u32| match extent(axis) {
-            Some(extent) => u32::try_from(extent).map_err(|_| fail(&"too many pixels")),
-            None => Ok(own),
-        };
-        let height = side(row_axis, picture.height())?;
-        let width = side(column_axis, picture.width())?;
-        if u64::from(height) * u64::from(width) > MOST_PIXELS {
-            return Err(fail(&"too many pixels"));
-        }
-        let picture = match (picture.width(), picture.height()) == (width, height) {
+        let layout = self.layout_of(shape)?;
+        let extents = layout.extents(shape, &picture)?;
+        let [channels, height, width] = extents;
+        let side = |extent: usize| u32::try_from(extent).map_err(|e| fail(&e));
+        let (rows, columns) = (side(height)?, side(width)?);
+        let is_of_size = (picture.width(), picture.height()) == (columns, rows);
+        let picture = match is_of_size {
             true => picture,
-            false => picture.resize_exact(width, height, FilterType::Triangle),
+            false => picture.resize_exact(columns, rows, FilterType::Triangle),
         };
         let bytes = match channels {
             1 => picture.into_luma8().into_raw(),
             _ => picture.into_rgb8().into_raw(),
         };
         let values = self.normalised(&bytes, channels)?;
-        let (height, width) = (height as usize, width as usize);
-        let is_planar = channel_axis < Some(row_axis);
-        let mut ordered = Vec::with_capacity(values.len());
-        match is_planar {
+        let ordered = match layout.is_planar() {
+            false => values,
             true => {
-                (0..channels).for_each(|c| ordered.extend(values.iter().skip(c).step_by(channels)))
+                let plane = |c| values.iter().skip(c).step_by(channels).copied();
+                (0..channels).flat_map(plane).collect()
             }
-            false => ordered = values,
-        }
+        };
         let full = layout.name().chars().map(|axis| match axis {
             'N' => 1,
             'C' => channels,
@@ -155,6 +156,23 @@ impl ImageArgs {
         let full: Vec<usize> = full.collect();
         let tensor = Tensor::from_slice(&full, &ordered).map_err(|e| fail(&e))?;
         tensor.cast(element_type).map_err(|e| fail(&e))
+    }
+
+    /// The layout that is asked for, or that the extents leave.
+    fn layout_of(&self, shape: &PartialShape) -> Result<Layout, String> {
+        let dims = shape.dims().unwrap_or_default();
+        let layout = self.layout.or_else(|| Layout::of(dims));
+        let unclear = || {
+            format!("shape {shape} does not say which axes are those of a picture: `--layout` does")
+        };
+        let layout = layout.ok_or_else(unclear)?;
+        let (name, rank) = (layout.name(), layout.name().len());
+        match shape.rank() {
+            Some(other) if other != rank => Err(format!(
+                "layout {name} has {rank} axes, and shape {shape} has {other}"
+            )),
+            _ => Ok(layout),
+        }
     }
 
     /// The values of the channels of each pixel, without the mean and scaled.
@@ -184,7 +202,7 @@ impl ImageArgs {
 }
 
 /// More are refused before memory is asked for.
-const MOST_PIXELS: u64 = 1 << 28;
+const MOST_PIXELS: usize = 1 << 28;
 
 fn divisor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

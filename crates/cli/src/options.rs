@@ -35,6 +35,27 @@ pub(crate) struct CompileArgs {
     #[arg(long, value_parser = level_parser(), default_value = "scheduled")]
     level: Level,
     #[command(flatten)]
+    run: RunArgs,
+}
+
+impl CompileArgs {
+    /// Starts the threads. May be called once.
+    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
+        self.run.start_threads()
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            level: self.level,
+            ..self.run.config()
+        }
+    }
+}
+
+/// How code runs that has been through all passes.
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
     vectors: VectorArgs,
     /// What becomes of indices in tensors that are out of range: what the operator's specification
     /// says, an error, or zero
@@ -45,7 +66,7 @@ pub(crate) struct CompileArgs {
     threads: Option<u16>,
 }
 
-impl CompileArgs {
+impl RunArgs {
     /// Starts the threads. May be called once.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
         start_threads(self.threads)
@@ -53,7 +74,6 @@ impl CompileArgs {
 
     pub(crate) fn config(&self) -> Config {
         Config {
-            level: self.level,
             vectors: self.vectors.vectors,
             index_policy: self.index_policy,
             threads: self.threads.and_then(|n| NonZeroUsize::new(n.into())),

@@ -342,19 +342,7 @@ impl Job<'_> {
             .ok_or_else(|| failed("no code".to_owned()))?;
         let isa = self.around.isa;
         let text = clif.zip(numbered);
-        let text = text.map(|(clif, (clif_lines, stages))| KernelText {
-            clif,
-            vcode: code.vcode.clone().unwrap_or_default(),
-            asm: dump::assembly(&origin, code, &stages, isa),
-            clif_lines,
-            asm_lines: listing::assembly(
-                self.original,
-                &emitted.loop_codes,
-                code,
-                &stages,
-                isa.name(),
-            ),
-        });
+        let text = text.map(|(clif, numbered)| dump::text(&origin, clif, numbered, code, isa));
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
         let relocations: Vec<ModuleReloc> = code
             .buffer

@@ -1,8 +1,9 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
 use crate::analysis::legality::Runs;
+use crate::disassembly;
 use crate::emit::{LoopCode, source_location};
-use crate::listing::{AsmLine, ClifLine, Stages};
+use crate::listing::{self, AsmLine, ClifLine, Stages};
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
@@ -50,9 +51,26 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
     text
 }
 
+/// The text of a kernel of which that of Cranelift's intermediate code is known, also line by line.
+pub(crate) fn text(
+    origin: &Origin<'_>,
+    clif: String,
+    (clif_lines, stages): (Vec<ClifLine>, Stages),
+    code: &CompiledCode,
+    isa: &dyn TargetIsa,
+) -> KernelText {
+    KernelText {
+        clif,
+        vcode: code.vcode.clone().unwrap_or_default(),
+        asm: assembly(origin, code, &stages, isa),
+        clif_lines,
+        asm_lines: listing::assembly(origin.nest, origin.loop_codes, code, &stages, isa.name()),
+    }
+}
+
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
 /// optimiser made up belong to no stage and stay where they are. Vector loops follow the kernel that calls them.
-pub(crate) fn assembly(
+fn assembly(
     origin: &Origin<'_>,
     code: &CompiledCode,
     stages: &Stages,
@@ -87,43 +105,6 @@ pub(crate) fn assembly(
         }
     }
     text
-}
-
-#[cfg(feature = "disassembly")]
-pub(crate) mod disassembly {
-    use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter};
-
-    /// Each instruction with its offset; the bytes of machines other than x86.
-    pub(crate) fn instructions(bytes: &[u8], isa: &str) -> Vec<(usize, String)> {
-        if isa != "x64" {
-            let words = bytes.chunks(4).enumerate();
-            let hex = |word: &[u8]| word.iter().rev().map(|b| format!("{b:02x}")).collect();
-            return words.map(|(k, word)| (4 * k, hex(word))).collect();
-        }
-        let mut formatter = NasmFormatter::new();
-        let options = formatter.options_mut();
-        options.set_space_after_operand_separator(true);
-        options.set_hex_prefix("0x");
-        options.set_hex_suffix("");
-        let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        let mut all = Vec::new();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            let mut line = String::new();
-            formatter.format(&instruction, &mut line);
-            all.push((instruction.ip() as usize, line));
-        }
-        all
-    }
-}
-
-#[cfg(not(feature = "disassembly"))]
-pub(crate) mod disassembly {
-    /// There is no disassembler to ask.
-    pub(crate) fn instructions(_: &[u8], _: &str) -> Vec<(usize, String)> {
-        vec![(0, "built without the feature `disassembly`".to_owned())]
-    }
 }
 
 impl Origin<'_> {

@@ -58,6 +58,7 @@
 mod analysis;
 mod code;
 mod compile;
+mod disassembly;
 mod dump;
 mod emit;
 mod error;

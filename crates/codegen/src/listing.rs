@@ -1,6 +1,6 @@
 //! Machine code line by line, with what each line comes from.
 
-use crate::dump::disassembly::instructions;
+use crate::disassembly::instructions;
 use crate::emit::LoopCode;
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::entity::SecondaryMap;

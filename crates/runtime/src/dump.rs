@@ -3,6 +3,7 @@
 mod listing;
 mod plan_text;
 mod segments;
+mod stage;
 
 use crate::compile::passes::{Pass, optimize};
 use crate::compile::slot::slots;
@@ -18,85 +19,10 @@ pub use listing::{
 };
 use plan_text::{Style, Texts};
 use segments::Piece;
+pub use stage::Stage;
 use std::fmt::Write;
 use vinelift_codegen::Options;
 use vinelift_graph::{NodeKind, Segment};
-
-/// A stage of a model's way to machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// The layers, with the types of their tensors.
-    Graph,
-    /// The layers, in the language of Graphviz.
-    Dot,
-    /// The loop nest of every layer.
-    Nest,
-    /// After fusion.
-    Fused,
-    /// After scheduling.
-    Scheduled,
-    /// Cranelift's intermediate form.
-    Clif,
-    /// Cranelift's machine instructions, registers allocated.
-    Vcode,
-    /// Machine code.
-    Asm,
-}
-
-impl Stage {
-    /// All stages, in order.
-    pub const ALL: [Stage; 8] = [
-        Stage::Graph,
-        Stage::Dot,
-        Stage::Nest,
-        Stage::Fused,
-        Stage::Scheduled,
-        Stage::Clif,
-        Stage::Vcode,
-        Stage::Asm,
-    ];
-
-    /// Lower-case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Graph => "graph",
-            Stage::Dot => "dot",
-            Stage::Nest => "nest",
-            Stage::Fused => "fused",
-            Stage::Scheduled => "scheduled",
-            Stage::Clif => "clif",
-            Stage::Vcode => "vcode",
-            Stage::Asm => "asm",
-        }
-    }
-
-    /// What it shows, in a few words.
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Stage::Graph => "the layers, with the types of their tensors",
-            Stage::Dot => "the layers, in the language of Graphviz",
-            Stage::Nest => "the loop nest of every layer",
-            Stage::Fused => "the nests after fusion: one for what is computed together",
-            Stage::Scheduled => "the nests after scheduling, as they run",
-            Stage::Clif => "the code for them, in Cranelift's intermediate form",
-            Stage::Vcode => "Cranelift's machine instructions, registers allocated",
-            Stage::Asm => "the machine code",
-        }
-    }
-
-    /// The level at which a nest has this form.
-    fn level(self) -> Level {
-        match self {
-            Stage::Nest => Level::Interpreted,
-            Stage::Fused => Level::Fused,
-            _ => Level::Scheduled,
-        }
-    }
-
-    fn is_code(self) -> bool {
-        matches!(self, Stage::Clif | Stage::Vcode | Stage::Asm)
-    }
-}
 
 /// What of a stage is shown, and how.
 #[derive(Clone, Copy, Debug, Default)]

@@ -19,7 +19,7 @@ impl Tensor {
                 let bools: Vec<bool> = self.to_f64_vec()?.into_iter().map(|x| x != 0.0).collect();
                 Tensor::from_bools(self.shape(), &bools)
             }
-            F64 => self.of_floats(|x| Some(x)),
+            F64 => self.of_floats(Some),
             F32 => self.of_floats(|x| fits(x, x as f32, (x as f32).into())),
             F16 => self.of_floats(|x| fits(x, f16::from_f64(x), f16::from_f64(x).into())),
             BF16 => self.of_floats(|x| fits(x, bf16::from_f64(x), bf16::from_f64(x).into())),

@@ -4,10 +4,11 @@
 
 mod data;
 mod page;
+mod times;
 
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
-use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use crate::options::{ModelArgs, RunArgs, ShapeArgs};
 use data::Data;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     shapes: ShapeArgs,
     #[command(flatten)]
-    compile: CompileArgs,
+    run: RunArgs,
     /// How long to measure
     #[arg(short = 't', value_name = "SECONDS", default_value_t = 0.5, value_parser = crate::options::seconds)]
     seconds: f64,
@@ -44,10 +45,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    args.compile.start_threads()?;
+    args.run.start_threads()?;
     let core = Core::new()?;
     let model = args.model.read(&core)?;
-    let compiled = core.compile_model_with(&model, args.compile.config())?;
+    let compiled = core.compile_model_with(&model, args.run.config())?;
     let shapes = args.shapes.by_position(compiled.inputs())?;
     let mut request = compiled.create_request();
     args.inputs.set(&mut request, &shapes)?;

@@ -78,9 +78,9 @@ function fates(group) {
 function whyApart(kernel) {
   const plan = data.plans[kernel.plan];
   const own = new Set(kernel.stages.map((s) => s.target));
-  const reasons = [];
+  const reasons = kernel.kind === "contraction" ? [["", "a contraction is a kernel of its own"]] : [];
   for (const pass of plan.passes) {
-    for (const [name, reason] of pass.kept) if (own.has(name)) reasons.push([name, reason, pass.name]);
+    for (const [name, reason] of pass.kept) if (own.has(name)) reasons.push([name + ": ", reason]);
   }
   return reasons;
 }

@@ -155,7 +155,7 @@ function kernelFacts(kernel) {
   if (kernel.code) rows.push(["code", `${kernel.code.bytes} bytes, compiled in ${kernel.code.compile_ms.toFixed(2)} ms`]);
   if (kernel.same_code_as !== null) rows.push(["same code as", kernelLink(kernel.same_code_as)]);
   const apart = whyApart(kernel);
-  if (apart.length) rows.push(["not fused further", apart.map(([name, reason]) => `${name}: ${reason}`).join("; ")]);
+  if (apart.length) rows.push(["not fused further", apart.map(([name, reason]) => name + reason).join("; ")]);
   return facts(rows);
 }
 
