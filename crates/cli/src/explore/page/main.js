@@ -34,12 +34,23 @@ function codeBox(id) {
   return box;
 }
 
+/// The tensors of a kernel that a line of its nest reads or writes, by their numbers.
+function accessed(kernel, line) {
+  const is = ([name]) => {
+    const quoted = JSON.stringify(name);
+    const plain = line.split(/[^A-Za-z0-9_./[]+/).some((word) => word.split("[")[0] === name && word.includes("["));
+    return plain || line.includes(quoted + "[");
+  };
+  return kernel.buffers.map((buffer, number) => (is(buffer) ? number : -1)).filter((n) => n >= 0);
+}
+
 function nestBox(kernel) {
   const box = codeBox("nest");
   kernel.stages.forEach((stage, number) => {
     stage.text.split("\n").forEach((line, at) => {
       const div = element("div", "", line);
       div.dataset.stage = number;
+      div.dataset.tensors = ` ${accessed(kernel, line).join(" ")} `;
       if (at === 0) div.append(element("span", "layers", "   # " + stage.layers.join(", ")));
       box.append(div);
     });
@@ -69,6 +80,8 @@ function clifBox(code) {
     const div = element("div", "", "  ".repeat(depth[at]) + text);
     if (number !== null) div.dataset.clif = number;
     if (stage !== null) div.dataset.stage = stage;
+    const tensor = number === null ? null : / region(\d+) /.exec(text);
+    if (tensor) div.dataset.tensor = tensor[1];
     box.append(div);
   });
   return box;
@@ -86,8 +99,19 @@ function depths(lines) {
   return depth;
 }
 
-function asmBox(kernel, code) {
+/// `owner` is the kernel that the code was made for, whose tensors have other names but the same order.
+function asmBox(kernel, owner, code) {
   const box = codeBox("asm");
+  const tensors = new Map();
+  for (const [text, number] of code.clif) {
+    const tensor = number === null ? null : / region(\d+) /.exec(text);
+    if (tensor) tensors.set(number, tensor[1]);
+  }
+  // A note is what is done, the tensor, and how far from its start on.
+  const ofNote = (note) => {
+    const [, rest] = /^(?:load|store|prefetch|gather elements) (.*)$/.exec(note) ?? [];
+    return owner.buffers.findIndex(([name]) => rest === name || rest?.startsWith(name + " "));
+  };
   const functions = d3.group(code.asm, (line) => line[0]);
   for (const [number, lines] of functions) {
     box.append(element("div", "head", number === 0 ? "the kernel" : "vector loop of stage " + lines[0][4]));
@@ -98,8 +122,11 @@ function asmBox(kernel, code) {
       div.append(element("span", "offset", offset.toString(16)), element("span", "bytes", hex.replace(/../g, "$& ").trim()));
       div.lastChild.title = hex;
       div.append("  ".repeat(depth[at]) + text.replace(/0x0+(?=[0-9A-F]+$)/, "0x"));
-      if (what && what !== note) div.append(element("span", "note", "; " + what));
-      note = what;
+      const tensor = clif === null ? ofNote(what) : (tensors.get(clif) ?? -1);
+      if (tensor >= 0) div.dataset.tensor = tensor;
+      const told = clif === null && tensor >= 0 ? what.replace(owner.buffers[tensor][0], () => kernel.buffers[tensor][0]) : what;
+      if (told && told !== note) div.append(element("span", "note", "; " + told));
+      note = told;
       if (clif !== null) div.dataset.clif = clif;
       if (stage !== null) div.dataset.stage = stage;
       box.append(div);
@@ -108,16 +135,20 @@ function asmBox(kernel, code) {
   return box;
 }
 
-/// Shows what belongs to a line: brightly what is of the same instruction, and all of the same stage.
+/// Shows what belongs to a line: brightly what is of the same instruction, or reaches the tensors of a line of the nest,
+/// and all of the same stage.
 function link(line, scroll) {
   const right = byId("right");
   right.querySelectorAll(".same, .in-stage").forEach((e) => e.classList.remove("same", "in-stage"));
   if (!line) return;
-  const { stage, clif } = line.dataset;
+  const { stage, clif, tensor, tensors } = line.dataset;
   const mark = (selector, cls) => right.querySelectorAll(selector).forEach((e) => e.classList.add(cls));
   if (stage !== undefined) mark(`.code [data-stage="${stage}"]`, "in-stage");
   if (clif !== undefined) mark(`.code [data-clif="${clif}"]`, "same");
   else line.classList.add("same");
+  const ofStage = stage === undefined ? "" : `[data-stage="${stage}"]`;
+  if (tensor !== undefined) mark(`#nest ${ofStage}[data-tensors~="${tensor}"]`, "same");
+  for (const number of tensors?.trim().split(" ") ?? []) mark(`.code ${ofStage}[data-tensor="${number}"]`, "same");
   if (!scroll) return;
   for (const box of right.querySelectorAll("#nest, #clif, #asm")) {
     if (box.contains(line)) continue;
@@ -163,7 +194,8 @@ function showKernel(kernel) {
   const right = byId("right");
   right.replaceChildren(element("h2", "", `Kernel ${kernel.number} – ${kernel.name}`), kernelFacts(kernel));
   right.append(element("h2", "", "Nest"), nestBox(kernel), passesPart(kernel));
-  const code = (kernel.same_code_as === null ? kernel : data.kernels[kernel.same_code_as]).code;
+  const owner = kernel.same_code_as === null ? kernel : data.kernels[kernel.same_code_as];
+  const code = owner.code;
   if (!code) {
     right.append(element("p", "dim", "A contraction kernel of the library computes this: its code is that of the library, and the same for all models."));
     return;
@@ -172,7 +204,7 @@ function showKernel(kernel) {
   linked.id = "linked";
   const [left, rest] = [element("div"), element("div")];
   left.append(element("h2", "", "Cranelift's intermediate code"), clifBox(code));
-  rest.append(element("h2", "", "Machine code"), asmBox(kernel, code));
+  rest.append(element("h2", "", "Machine code"), asmBox(kernel, owner, code));
   linked.append(left, rest);
   right.append(linked);
 }
