@@ -1,13 +1,16 @@
 //! `vinelift bench`: how long it takes.
 
+mod profile;
+
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
 use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Progress;
+use profile::{Kernel, Kind, kinds, profile};
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use vinelift::{Core, InferRequest, KernelTime, Peak, Shape, peak};
+use vinelift::{Core, InferRequest, Peak, Shape, peak};
 
 /// Measure reading, compiling and running a model
 #[derive(clap::Args)]
@@ -58,16 +61,6 @@ struct Report {
     kinds: Option<Vec<Kind>>,
 }
 
-/// The kernels of a kind: contractions, code, layers that are called.
-#[derive(Serialize)]
-struct Kind {
-    name: String,
-    kernels: usize,
-    median_us: f64,
-    /// Of all kernels' medians, from 0 to 1.
-    share: f64,
-}
-
 /// The peak of one thread of this machine.
 #[derive(Serialize)]
 struct Machine {
@@ -76,22 +69,6 @@ struct Machine {
     /// On bytes, with sums of `i32`.
     byte_gops: f64,
     copy_gbytes: f64,
-}
-
-#[derive(Serialize)]
-struct Kernel {
-    name: String,
-    layers: Vec<String>,
-    median_us: f64,
-    /// Of all kernels' medians, from 0 to 1.
-    share: f64,
-    how: String,
-    /// Billions of floating-point operations in a second, of a contraction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gflops: Option<f64>,
-    /// Billions of bytes in a second that it reads and writes, each tensor once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gbytes: Option<f64>,
 }
 
 /// The seed of random inputs.
@@ -190,105 +167,6 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
             return Ok(times);
         }
     }
-}
-
-/// A bar on a terminal, if the work takes long. It is moved so seldom that the runs do not notice.
-struct Progress {
-    bar: Option<ProgressBar>,
-    next: Duration,
-}
-
-impl Progress {
-    const STEPS: u64 = 1000;
-
-    fn new() -> Progress {
-        Progress {
-            bar: None,
-            next: Duration::from_secs(1),
-        }
-    }
-
-    /// `done` is the part of the work that is done.
-    fn show(&mut self, elapsed: Duration, done: impl Fn() -> f64) {
-        if elapsed < self.next {
-            return;
-        }
-        self.next = elapsed + Duration::from_millis(200);
-        if !io::stderr().is_terminal() {
-            return;
-        }
-        let style = ProgressStyle::with_template("{bar:40} {percent} %, {eta} left");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = || ProgressBar::new(Progress::STEPS).with_style(style);
-        let position = done() * Progress::STEPS as f64;
-        self.bar
-            .get_or_insert_with(bar)
-            .set_position(position as u64);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// The kernels by the first word of how they run, those that take longest first.
-fn kinds(kernels: &[Kernel]) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    for kernel in kernels {
-        let name = kernel.how.split(',').next().unwrap_or_default();
-        let known = kinds.iter().position(|kind| kind.name == name);
-        let k = known.unwrap_or_else(|| {
-            kinds.push(Kind {
-                name: name.to_owned(),
-                kernels: 0,
-                median_us: 0.0,
-                share: 0.0,
-            });
-            kinds.len() - 1
-        });
-        kinds[k].kernels += 1;
-        kinds[k].median_us += kernel.median_us;
-        kinds[k].share += kernel.share;
-    }
-    kinds.sort_by(|a, b| b.median_us.total_cmp(&a.median_us));
-    kinds
-}
-
-fn profile(request: &mut InferRequest, iterations: usize) -> Result<Vec<Kernel>, Failure> {
-    const MOST: usize = 200;
-    let mut runs: Vec<Vec<KernelTime>> = Vec::new();
-    for _ in 0..iterations.min(MOST) {
-        runs.push(request.infer_profiled()?);
-    }
-    let first = runs.first().cloned().unwrap_or_default();
-    let median = |k: usize| {
-        let mut times: Vec<Duration> = runs
-            .iter()
-            .filter_map(|run| Some(run.get(k)?.time))
-            .collect();
-        times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6
-    };
-    let medians: Vec<f64> = (0..first.len()).map(median).collect();
-    let total = medians.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let kernel = |(kernel, median_us): (KernelTime, f64)| {
-        let rate =
-            |count: u64| (count > 0 && median_us > 0.0).then(|| count as f64 / median_us / 1e3);
-        Kernel {
-            median_us,
-            share: median_us / total,
-            gflops: rate(kernel.flops),
-            gbytes: rate(kernel.bytes),
-            name: kernel.name,
-            layers: kernel.layers,
-            how: kernel.how,
-        }
-    };
-    Ok(first.into_iter().zip(medians).map(kernel).collect())
 }
 
 impl From<Peak> for Machine {

@@ -18,6 +18,7 @@ mod info;
 mod inputs;
 mod ops;
 mod options;
+mod progress;
 mod run;
 mod save;
 mod suggest;
