@@ -1,12 +1,16 @@
 //! `vinelift bench`: how long it takes.
 
+mod profile;
+
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
 use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use crate::progress::Progress;
+use profile::{Kernel, Kind, kinds, profile};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use vinelift::{Core, InferRequest, KernelTime, Peak, Shape, peak};
+use vinelift::{Core, InferRequest, Peak, Shape, peak};
 
 /// Measure reading, compiling and running a model
 #[derive(clap::Args)]
@@ -24,7 +28,7 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
     /// How long to measure
-    #[arg(short = 't', value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(short = 't', value_name = "SECONDS", default_value_t = 2.0, value_parser = crate::options::seconds)]
     seconds: f64,
     #[command(flatten)]
     compile: CompileArgs,
@@ -52,6 +56,9 @@ struct Report {
     machine: Option<Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<Kernel>>,
+    /// What the kernels of each kind take together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<Kind>>,
 }
 
 /// The peak of one thread of this machine.
@@ -62,22 +69,6 @@ struct Machine {
     /// On bytes, with sums of `i32`.
     byte_gops: f64,
     copy_gbytes: f64,
-}
-
-#[derive(Serialize)]
-struct Kernel {
-    name: String,
-    layers: Vec<String>,
-    median_us: f64,
-    /// Of all kernels' medians, from 0 to 1.
-    share: f64,
-    how: String,
-    /// Billions of floating-point operations in a second, of a contraction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gflops: Option<f64>,
-    /// Billions of bytes in a second that it reads and writes, each tensor once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gbytes: Option<f64>,
 }
 
 /// The seed of random inputs.
@@ -115,6 +106,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         prepared?;
         compile += more;
     }
+    args.shapes.require_set(&trial)?;
     let largest = trial.infer_random(SEED, &shapes)?;
     drop(trial);
 
@@ -125,6 +117,10 @@ fn measure(args: &Args) -> Result<Report, Failure> {
     first?;
     let mut times = repeat(args, &mut request)?;
     times.sort_unstable();
+    let kernels = match args.profile {
+        true => Some(profile(&mut request, times.len())?),
+        false => None,
+    };
     let at = |part: f64| milliseconds(times[((times.len() - 1) as f64 * part).round() as usize]);
     Ok(Report {
         read_ms: milliseconds(read),
@@ -137,10 +133,8 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
         machine: args.profile.then(|| Machine::from(peak())),
-        kernels: match args.profile {
-            true => Some(profile(&mut request, times.len())?),
-            false => None,
-        },
+        kinds: kernels.as_deref().map(kinds),
+        kernels,
     })
 }
 
@@ -156,10 +150,15 @@ fn all_shapes(compiled: &vinelift::CompiledModel, given: &[Option<Shape>]) -> Op
 fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Failure> {
     let start = Instant::now();
     let mut times = Vec::new();
+    let mut progress = Progress::new();
     loop {
         let (run, time) = timed(|| request.infer());
         run?;
         times.push(time);
+        progress.show(start.elapsed(), || match args.iterations {
+            Some(count) => times.len() as f64 / f64::from(count),
+            None => start.elapsed().as_secs_f64() / args.seconds,
+        });
         let done = match args.iterations {
             Some(count) => times.len() >= count as usize,
             None => start.elapsed().as_secs_f64() >= args.seconds,
@@ -168,39 +167,6 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
             return Ok(times);
         }
     }
-}
-
-fn profile(request: &mut InferRequest, iterations: usize) -> Result<Vec<Kernel>, Failure> {
-    const MOST: usize = 200;
-    let mut runs: Vec<Vec<KernelTime>> = Vec::new();
-    for _ in 0..iterations.min(MOST) {
-        runs.push(request.infer_profiled()?);
-    }
-    let first = runs.first().cloned().unwrap_or_default();
-    let median = |k: usize| {
-        let mut times: Vec<Duration> = runs
-            .iter()
-            .filter_map(|run| Some(run.get(k)?.time))
-            .collect();
-        times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6
-    };
-    let medians: Vec<f64> = (0..first.len()).map(median).collect();
-    let total = medians.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let kernel = |(kernel, median_us): (KernelTime, f64)| {
-        let rate =
-            |count: u64| (count > 0 && median_us > 0.0).then(|| count as f64 / median_us / 1e3);
-        Kernel {
-            median_us,
-            share: median_us / total,
-            gflops: rate(kernel.flops),
-            gbytes: rate(kernel.bytes),
-            name: kernel.name,
-            layers: kernel.layers,
-            how: kernel.how,
-        }
-    };
-    Ok(first.into_iter().zip(medians).map(kernel).collect())
 }
 
 impl From<Peak> for Machine {
@@ -237,6 +203,16 @@ impl Report {
                 out,
                 "one thread of this machine: {:.0} GFLOP/s f32, {:.0} f64, {:.0} on bytes, copies {:.1} GB/s",
                 machine.f32_gflops, machine.f64_gflops, machine.byte_gops, machine.copy_gbytes
+            )?;
+        }
+        for kind in self.kinds.iter().flatten() {
+            writeln!(
+                out,
+                "{:5.1} %  {:10.1} µs  in {} kernels: {}",
+                kind.share * 100.0,
+                kind.median_us,
+                kind.kernels,
+                kind.name
             )?;
         }
         for kernel in kernels {
@@ -280,13 +256,4 @@ fn peak_rss_mb() -> Option<f64> {
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes / 1024.0)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if (0.0..1e9).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err("expected a number of seconds from 0".to_owned())
-    }
 }

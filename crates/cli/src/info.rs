@@ -9,7 +9,9 @@ use vinelift::{Core, Model, Port};
 /// Show what a model consists of, and what of it is unsupported
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  vinelift info model.xml --json")]
+  vinelift info model.xml --json
+
+Ends with status 1 if something is unsupported.")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
@@ -67,9 +69,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let info = Info::of(&args.model.read(&Core::new()?)?);
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &info).map_err(io::Error::from)?;
-        return Ok(writeln!(out)?);
+        writeln!(out)?;
+    } else {
+        info.print(out)?;
     }
-    Ok(info.print(out)?)
+    match info.unsupported.len() {
+        0 => Ok(()),
+        count => {
+            let (file, s) = (
+                args.model.model.display(),
+                if count == 1 { "" } else { "s" },
+            );
+            Err(Failure::Message(format!(
+                "{file}: does not run: {count} problem{s}, listed as unsupported"
+            )))
+        }
+    }
 }
 
 impl Info {

@@ -1,21 +1,49 @@
 //! Tensors from files, for the inputs of a model.
 
 use crate::failure::Failure;
+use crate::image_file::{ImageArgs, is_image};
 use crate::options::unknown_input;
 use clap::Args;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use vinelift::{InferRequest, PartialShape, Port, Shape, Tensor};
+use vinelift::{ElementType, FileError, InferRequest, PartialShape, Port, Shape, Tensor};
 
 #[derive(Args)]
 pub(crate) struct InputArgs {
-    /// A tensor for an input: .npy, or .json for strings. Without a name, files fill the inputs in
-    /// the model's order
+    /// A tensor for an input: .npy, .json for strings, .png or .jpg, or the value of a scalar. Without a name, files fill
+    /// the inputs in the model's order
     #[arg(long = "input", value_name = "[NAME=]FILE")]
     inputs: Vec<String>,
+    /// Cast the elements of .npy files to the inputs' types: floats are rounded, integers must fit
+    #[arg(long)]
+    cast: bool,
+    #[command(flatten)]
+    image: ImageArgs,
 }
 
 impl InputArgs {
+    /// Whether there is a file for an input.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    /// That every input of `request` has a tensor. `or` says what else than a file would give it one.
+    pub(crate) fn require_all(&self, request: &InferRequest, or: &str) -> Result<(), Failure> {
+        let ports = request.compiled_model().inputs().iter().enumerate();
+        let missing = ports.filter(|(k, _)| !request.has_input(*k));
+        let missing: Vec<&Port> = missing.map(|(_, port)| port).collect();
+        let Some(first) = missing.first() else {
+            return Ok(());
+        };
+        let all = missing.iter();
+        let all = all.map(|port| format!("'{}' {}{}", port.name(), port.element_type, port.shape));
+        let all: Vec<String> = all.collect();
+        Err(Failure::Message(format!(
+            "no tensor for input {}: `--input {}=FILE` gives one{or}",
+            all.join(", "),
+            first.name()
+        )))
+    }
     /// Reads the files and hands them to `request`. `shapes` has those that are given for inputs, by
     /// position: a file of elements of less than a byte does not say its own.
     pub(crate) fn set(
@@ -37,12 +65,57 @@ impl InputArgs {
                 );
                 return Err(failure(&text));
             }
-            let tensor = Tensor::read_file(&path, port.element_type, &shape);
-            let tensor = tensor.map_err(|e| failure(&e))?;
+            let tensor = self.read(&path, port, &shape).map_err(|e| failure(&e))?;
             request.set_input_at(position, tensor)?;
         }
         Ok(())
     }
+}
+
+impl InputArgs {
+    fn read(&self, path: &Path, port: &Port, shape: &PartialShape) -> Result<Tensor, String> {
+        let ty = port.element_type;
+        if is_image(path) {
+            return self.image.read(path, ty, shape);
+        }
+        if let Some(tensor) = path.to_str().and_then(|text| literal(text, ty, shape))
+            && !path.exists()
+        {
+            return tensor;
+        }
+        let tensor = match self.cast {
+            true => Tensor::read_file_cast(path, ty, shape),
+            false => Tensor::read_file(path, ty, shape),
+        };
+        tensor.map_err(|e| match (&e, self.cast) {
+            (FileError::In { source, .. }, false)
+                if matches!(**source, FileError::ElementType { .. }) =>
+            {
+                format!("{e}: `--cast` casts them")
+            }
+            _ => e.to_string(),
+        })
+    }
+}
+
+/// The tensor of one element that `text` is the value of: a number, `true` or `false`, or a string in quotes. `None` if it
+/// is no value, or if the shape has not exactly one element.
+fn literal(text: &str, ty: ElementType, shape: &PartialShape) -> Option<Result<Tensor, String>> {
+    let ones = vec![1; shape.rank().unwrap_or(0)];
+    if !shape.contains(&ones) {
+        return None;
+    }
+    let tensor = match ty {
+        ElementType::String => Tensor::from_strings(&ones, vec![serde_json::from_str(text).ok()?]),
+        _ => match (text.parse::<i64>(), text.parse::<f64>(), text) {
+            (Ok(x), ..) => Tensor::from_slice(&ones, &[x]),
+            (_, Ok(x), _) => Tensor::from_slice(&ones, &[x]),
+            (.., "true" | "false") => Tensor::from_bools(&ones, &[text == "true"]),
+            _ => return None,
+        }
+        .and_then(|tensor| tensor.cast(ty)),
+    };
+    Some(tensor.map_err(|e| e.to_string()))
 }
 
 /// The position and the file of every input that has one.
@@ -96,7 +169,23 @@ fn assign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vinelift::ElementType;
+
+    #[test]
+    fn scalars_may_be_written_out() {
+        let of = |text: &str, ty, shape: &[usize]| {
+            let tensor = literal(text, ty, &PartialShape::from(shape))?;
+            Some(tensor.map(|t| (t.first_values(1).join(""), t.shape().to_vec())))
+        };
+        let is = |text: &str, shape: &[usize]| Some(Ok((text.to_owned(), shape.to_vec())));
+        assert_eq!(of("0.5", ElementType::F32, &[]), is("0.5", &[]));
+        assert_eq!(of("-3", ElementType::I64, &[1, 1]), is("-3", &[1, 1]));
+        assert_eq!(of("true", ElementType::Boolean, &[1]), is("true", &[1]));
+        assert_eq!(of("\"a\"", ElementType::String, &[]), is("\"a\"", &[]));
+        assert_eq!(of("2", ElementType::F32, &[2]), None);
+        assert_eq!(of("x.npy", ElementType::F32, &[]), None);
+        let error = "1.5 of type f64 is no i32".to_owned();
+        assert_eq!(of("1.5", ElementType::I32, &[]), Some(Err(error)));
+    }
 
     #[test]
     fn files_find_their_inputs() {

@@ -10,13 +10,18 @@ mod bench;
 mod compare;
 mod completions;
 mod dump;
+mod explore;
 mod failure;
+mod formats;
+mod image_file;
 mod info;
 mod inputs;
 mod ops;
 mod options;
+mod progress;
 mod run;
 mod save;
+mod suggest;
 mod test;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -39,6 +44,7 @@ enum Command {
     Bench(bench::Args),
     Test(test::Args),
     Dump(dump::Args),
+    Explore(explore::Args),
     Info(info::Args),
     Save(save::Args),
     Ops(ops::Args),
@@ -88,6 +94,7 @@ fn execute(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args, out),
         Command::Test(args) => test::run(&args, out),
         Command::Dump(args) => dump::run(&args, out),
+        Command::Explore(args) => explore::run(&args, out),
         Command::Info(args) => info::run(&args, out),
         Command::Save(args) => save::run(&args),
         Command::Ops(args) => ops::run(&args, out),

@@ -1,11 +1,13 @@
 //! Arguments that several subcommands take.
 
 use crate::failure::Failure;
+use crate::formats::unread;
+use crate::suggest::unknown;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use vinelift::{Config, Core, IndexPolicy, Level, Model, Port, Shape, Vectors};
+use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Vectors};
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
@@ -19,10 +21,11 @@ pub(crate) struct ModelArgs {
 
 impl ModelArgs {
     pub(crate) fn read(&self, core: &Core) -> Result<Model, Failure> {
-        Ok(match &self.weights {
-            Some(weights) => core.read_model_with_weights(&self.model, weights)?,
-            None => core.read_model(&self.model)?,
-        })
+        let model = match &self.weights {
+            Some(weights) => core.read_model_with_weights(&self.model, weights),
+            None => core.read_model(&self.model),
+        };
+        model.map_err(|e| unread(&self.model, e))
     }
 }
 
@@ -31,6 +34,27 @@ pub(crate) struct CompileArgs {
     /// How much is done to the loops before they run; the results are the same
     #[arg(long, value_parser = level_parser(), default_value = "scheduled")]
     level: Level,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+impl CompileArgs {
+    /// Starts the threads. May be called once.
+    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
+        self.run.start_threads()
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            level: self.level,
+            ..self.run.config()
+        }
+    }
+}
+
+/// How code runs that has been through all passes.
+#[derive(Args)]
+pub(crate) struct RunArgs {
     #[command(flatten)]
     vectors: VectorArgs,
     /// What becomes of indices in tensors that are out of range: what the operator's specification
@@ -42,7 +66,7 @@ pub(crate) struct CompileArgs {
     threads: Option<u16>,
 }
 
-impl CompileArgs {
+impl RunArgs {
     /// Starts the threads. May be called once.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
         start_threads(self.threads)
@@ -50,7 +74,6 @@ impl CompileArgs {
 
     pub(crate) fn config(&self) -> Config {
         Config {
-            level: self.level,
             vectors: self.vectors.vectors,
             index_policy: self.index_policy,
             threads: self.threads.and_then(|n| NonZeroUsize::new(n.into())),
@@ -101,15 +124,53 @@ impl ShapeArgs {
         }
         Ok(shapes)
     }
+
+    /// That every input of `inputs` has a shape: given here, or its own.
+    pub(crate) fn require_all(&self, inputs: &[Port]) -> Result<(), Failure> {
+        self.require(inputs, |_| false)
+    }
+
+    /// As [`ShapeArgs::require_all`], or that of the tensor that it has in `request`.
+    pub(crate) fn require_set(&self, request: &InferRequest) -> Result<(), Failure> {
+        let inputs = request.compiled_model().inputs();
+        self.require(inputs, |k| request.has_input(k))
+    }
+
+    fn require(&self, inputs: &[Port], is_set: impl Fn(usize) -> bool) -> Result<(), Failure> {
+        let shapes = self.by_position(inputs)?;
+        let mut ports = inputs.iter().zip(shapes).enumerate();
+        let lacks = ports
+            .find(|(k, (port, shape))| shape.is_none() && !port.shape.is_static() && !is_set(*k));
+        match lacks {
+            None => Ok(()),
+            Some((_, (port, _))) => Err(Failure::Message(dynamic_shape(port))),
+        }
+    }
 }
 
+/// That the shape of an input is needed, with the argument that gives one.
+fn dynamic_shape(port: &Port) -> String {
+    let (name, shape) = (port.name(), &port.shape);
+    let extents = shape.dims().map(|dims| {
+        let extents = dims.iter().map(|dim| dim.min().max(1).to_string());
+        extents.collect::<Vec<_>>().join(",")
+    });
+    let extents = extents.unwrap_or_else(|| "1,3,224,224".to_owned());
+    format!(
+        "input '{name}' has the dynamic shape {shape}, and none was given: `--shape {name}={extents}` gives it one, for example"
+    )
+}
+
+/// That there is no such input.
 pub(crate) fn unknown_input(name: &str, inputs: &[Port]) -> String {
     let names: Vec<String> = inputs
         .iter()
         .map(|port| format!("'{}'", port.name()))
         .collect();
+    let all = inputs.iter().flat_map(|port| &port.names);
     format!(
-        "the model has no input '{name}', its inputs are {}",
+        "the model has no input {}, its inputs are {}",
+        unknown(name, all.map(String::as_str)),
         names.join(", ")
     )
 }
@@ -157,4 +218,14 @@ pub(crate) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
         let known = all.into_iter().find(|value| name(*value) == text);
         known.ok_or_else(|| format!("unknown value `{text}`"))
     })
+}
+
+/// Accepts a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.0..1e9).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("expected a number of seconds from 0".to_owned())
+    }
 }

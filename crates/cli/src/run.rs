@@ -3,15 +3,18 @@
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
 use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use serde::Serialize;
+use std::cmp::Ordering;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use vinelift::{Core, Tensor};
+use std::path::{Path, PathBuf};
+use vinelift::{Core, ElementType, Port, Tensor};
 
 /// Compile a model and run it once
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   vinelift run model.xml --input data=image.npy --output-dir out
-  vinelift run model.xml --random --shape data=1,3,224,224")]
+  vinelift run model.xml --random --shape data=1,3,224,224
+  vinelift run model.xml --input cat.jpg --mean 123.7,116.3,103.5 --scale 58.4,57.1,57.4 --top 5 --labels classes.txt")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
@@ -25,6 +28,15 @@ pub(crate) struct Args {
     /// Write the outputs to out_0.npy, out_1.npy, … in this directory
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
+    /// Print one JSON object with all values of the outputs
+    #[arg(long, conflicts_with = "top")]
+    json: bool,
+    /// Print the K largest values of each row of the outputs, with their positions
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
+    /// A file with a name on each line, for the positions of `--top`
+    #[arg(long, value_name = "FILE", requires = "top")]
+    labels: Option<PathBuf>,
     #[command(flatten)]
     compile: CompileArgs,
 }
@@ -39,24 +51,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     args.inputs.set(&mut request, &shapes)?;
     match args.random {
         Some(seed) => {
+            args.shapes.require_set(&request)?;
             request.infer_random(seed, &shapes)?;
         }
-        None => request.infer()?,
-    }
-    if let Some(dir) = &args.output_dir {
-        let message = |e| {
-            Failure::Message(format!(
-                "cannot make the directory `{}`: {e}",
-                dir.display()
-            ))
-        };
-        std::fs::create_dir_all(dir).map_err(message)?;
-        for (k, tensor) in request.outputs().iter().enumerate() {
-            let written = tensor.write_file(dir.join(format!("out_{k}")));
-            written.map_err(|e| Failure::Message(e.to_string()))?;
+        None => {
+            let or = ", and `--random` fills all that have none";
+            args.inputs.require_all(&request, or)?;
+            request.infer()?;
         }
     }
-    for (port, tensor) in compiled.outputs().iter().zip(request.outputs()) {
+    if let Some(dir) = &args.output_dir {
+        write_files(dir, request.outputs())?;
+    }
+    let outputs = compiled.outputs().iter().zip(request.outputs());
+    if args.json {
+        let outputs: Vec<Output<'_>> = outputs.map(Output::of).collect();
+        serde_json::to_writer(&mut *out, &Outputs { outputs }).map_err(io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
+    let labels = args.labels.as_deref().map(read_labels).transpose()?;
+    for (port, tensor) in outputs {
         writeln!(
             out,
             "{} {}{:?}",
@@ -64,7 +78,147 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
             tensor.element_type(),
             tensor.shape()
         )?;
-        values(tensor, out)?;
+        match args.top {
+            Some(count) if tensor.strings().is_none() => {
+                top(tensor, count as usize, labels.as_deref(), out)?
+            }
+            _ => values(tensor, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_files(dir: &Path, outputs: &[Tensor]) -> Result<(), Failure> {
+    let message = |e| {
+        Failure::Message(format!(
+            "cannot make the directory `{}`: {e}",
+            dir.display()
+        ))
+    };
+    std::fs::create_dir_all(dir).map_err(message)?;
+    for (k, tensor) in outputs.iter().enumerate() {
+        let written = tensor.write_file(dir.join(format!("out_{k}")));
+        written.map_err(|e| Failure::Message(e.to_string()))?;
+    }
+    Ok(())
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Outputs<'a> {
+    outputs: Vec<Output<'a>>,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    name: &'a str,
+    names: &'a [String],
+    element_type: String,
+    shape: &'a [usize],
+    data: Data<'a>,
+}
+
+/// The values in the order of the shape, the innermost axis first.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Strings(&'a [String]),
+    Bools(Vec<bool>),
+    Integers(Vec<i64>),
+    Unsigned(Vec<u64>),
+    Floats(Vec<Float>),
+}
+
+/// JSON has no number for what is not finite.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Float {
+    Finite(f64),
+    Single(f32),
+    Other(&'static str),
+}
+
+impl Float {
+    /// `f32` keeps its own, shorter text.
+    fn of(x: f64, is_single: bool) -> Float {
+        match x {
+            _ if x.is_nan() => Float::Other("NaN"),
+            _ if x.is_infinite() && x > 0.0 => Float::Other("Infinity"),
+            _ if x.is_infinite() => Float::Other("-Infinity"),
+            _ if is_single => Float::Single(x as f32),
+            _ => Float::Finite(x),
+        }
+    }
+}
+
+impl<'a> Output<'a> {
+    fn of((port, tensor): (&'a Port, &'a Tensor)) -> Output<'a> {
+        let ty = tensor.element_type();
+        let floats = || tensor.to_f64_vec().unwrap_or_default();
+        let data = match (tensor.strings(), ty) {
+            (Some(strings), _) => Data::Strings(strings),
+            (None, ElementType::Boolean) => {
+                Data::Bools(floats().into_iter().map(|x| x != 0.0).collect())
+            }
+            (None, ElementType::U64) => {
+                let all = tensor.as_slice::<u64>();
+                Data::Unsigned(all.map(|all| all.to_vec()).unwrap_or_default())
+            }
+            _ if ty.is_integer() => Data::Integers(tensor.to_i64_vec().unwrap_or_default()),
+            _ => {
+                let is_single = ty != ElementType::F64;
+                let all = floats().into_iter();
+                Data::Floats(all.map(|x| Float::of(x, is_single)).collect())
+            }
+        };
+        Output {
+            name: port.name(),
+            names: &port.names,
+            element_type: ty.to_string(),
+            shape: tensor.shape(),
+            data,
+        }
+    }
+}
+
+fn read_labels(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|e| {
+        Failure::Message(format!("cannot read the labels `{}`: {e}", path.display()))
+    })?;
+    Ok(text.lines().map(|l| l.trim().to_owned()).collect())
+}
+
+/// The largest values of each row of the innermost dim, the first of equal ones first; NaN is less than all.
+fn top(
+    tensor: &Tensor,
+    count: usize,
+    labels: Option<&[String]>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let values = tensor.to_f64_vec();
+    let values = values.map_err(|e| Failure::Message(e.to_string()))?;
+    let row = tensor.shape().last().copied().unwrap_or(1).max(1);
+    let rows = values.chunks(row);
+    let (all, shown) = (rows.len(), rows.len().min(ROWS));
+    for (number, values) in rows.take(shown).enumerate() {
+        if all > 1 {
+            writeln!(out, "  row {number}")?;
+        }
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (values[*a], values[*b]);
+            let by_value = b.partial_cmp(&a).unwrap_or(Ordering::Equal);
+            a.is_nan().cmp(&b.is_nan()).then(by_value)
+        });
+        for k in order.into_iter().take(count) {
+            let label = labels.map_or("", |labels| labels.get(k).map_or("?", String::as_str));
+            let line = format!("  {:>12}  {k:>6}  {label}", format!("{:.6}", values[k]));
+            writeln!(out, "{}", line.trim_end())?;
+        }
+    }
+    if shown < all {
+        writeln!(out, "  …")?;
     }
     Ok(())
 }

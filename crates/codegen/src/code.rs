@@ -6,6 +6,7 @@ use cranelift_jit::JITModule;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use vinelift_nest::{Fault, ParallelChunks, SiteId};
 
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
@@ -44,6 +45,8 @@ pub(crate) struct Entry {
     pub(crate) parts: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
+    /// How long it took to compile on its thread, without linking.
+    pub(crate) time: Duration,
     pub(crate) text: Option<KernelText>,
 }
 
@@ -210,6 +213,15 @@ impl Code {
     /// If there is no such kernel.
     pub fn code_size(&self, kernel: usize) -> usize {
         self.entries[kernel].size
+    }
+
+    /// How long the kernel took to compile on one thread, with the making of its text but without linking.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn compile_time(&self, kernel: usize) -> Duration {
+        self.entries[kernel].time
     }
 }
 

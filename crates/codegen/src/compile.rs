@@ -4,6 +4,7 @@ use crate::code::{Code, CodeMemory, Entry};
 use crate::dump::{self, KernelText};
 use crate::emit;
 use crate::error::{CodegenError, refused};
+use crate::listing;
 use crate::support;
 use crate::target::Target;
 use cranelift_codegen::control::ControlPlane;
@@ -19,6 +20,7 @@ use cranelift_module::{
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use vinelift_nest::{Nest, ParallelChunks, Role, compiler_threads};
 
 /// Options of compiling.
@@ -283,6 +285,8 @@ struct Compiled {
     relocations: Vec<ModuleReloc>,
     parts: ParallelChunks,
     scratch: usize,
+    /// How long it took on its thread.
+    time: Duration,
     text: Option<KernelText>,
 }
 
@@ -306,6 +310,7 @@ impl Job<'_> {
         shared: &mut FunctionBuilderContext,
     ) -> Result<Compiled, CodegenError> {
         let (kernel, capture) = (self.kernel, self.options.capture_text);
+        let start = Instant::now();
         context.clear();
         context.set_disasm(capture);
         let halves = self.around.target.and_then(|_| self.with_halves());
@@ -323,6 +328,10 @@ impl Job<'_> {
             loop_codes: &emitted.loop_codes,
         };
         let clif = capture.then(|| dump::clif(&origin, &context.func));
+        let numbered = capture.then(|| {
+            let stages = listing::number(&mut context.func);
+            (listing::clif(&context.func, &stages), stages)
+        });
         if let Err(e) = context.compile(self.around.isa, &mut ControlPlane::default()) {
             let message = pretty_error(e.func, e.inner);
             return Err(CodegenError::Cranelift { kernel, message });
@@ -331,11 +340,9 @@ impl Job<'_> {
         let code = context
             .compiled_code()
             .ok_or_else(|| failed("no code".to_owned()))?;
-        let text = clif.map(|clif| KernelText {
-            clif,
-            vcode: code.vcode.clone().unwrap_or_default(),
-            asm: dump::assembly(&origin, code, self.around.isa),
-        });
+        let isa = self.around.isa;
+        let text = clif.zip(numbered);
+        let text = text.map(|(clif, numbered)| dump::text(&origin, clif, numbered, code, isa));
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
         let relocations: Vec<ModuleReloc> = code
             .buffer
@@ -355,6 +362,7 @@ impl Job<'_> {
             relocations,
             parts: emitted.parts,
             scratch: emitted.scratch,
+            time: start.elapsed(),
             text,
         })
     }
@@ -408,6 +416,7 @@ fn link(
             size: c.size(),
             parts: c.parts,
             scratch: c.scratch,
+            time: c.time,
             text: c.text,
         })
         .collect();

@@ -1,7 +1,9 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
 use crate::analysis::legality::Runs;
+use crate::disassembly;
 use crate::emit::{LoopCode, source_location};
+use crate::listing::{self, AsmLine, ClifLine, Stages};
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
@@ -17,6 +19,10 @@ pub struct KernelText {
     pub vcode: String,
     /// The disassembled machine code.
     pub asm: String,
+    /// `clif` line by line.
+    pub clif_lines: Vec<ClifLine>,
+    /// `asm` line by line.
+    pub asm_lines: Vec<AsmLine>,
 }
 
 /// The nest that a kernel came from, and how it runs.
@@ -45,24 +51,46 @@ pub(crate) fn clif(origin: &Origin<'_>, func: &Function) -> String {
     text
 }
 
+/// The text of a kernel of which that of Cranelift's intermediate code is known, also line by line.
+pub(crate) fn text(
+    origin: &Origin<'_>,
+    clif: String,
+    (clif_lines, stages): (Vec<ClifLine>, Stages),
+    code: &CompiledCode,
+    isa: &dyn TargetIsa,
+) -> KernelText {
+    KernelText {
+        clif,
+        vcode: code.vcode.clone().unwrap_or_default(),
+        asm: assembly(origin, code, &stages, isa),
+        clif_lines,
+        asm_lines: listing::assembly(origin.nest, origin.loop_codes, code, &stages, isa.name()),
+    }
+}
+
 /// One line for each instruction, under the heading of the stage it comes from. Those that the
 /// optimiser made up belong to no stage and stay where they are. Vector loops follow the kernel that calls them.
-pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn TargetIsa) -> String {
+fn assembly(
+    origin: &Origin<'_>,
+    code: &CompiledCode,
+    stages: &Stages,
+    isa: &dyn TargetIsa,
+) -> String {
     let ranges = code.buffer.get_srclocs_sorted();
     // Every block ends with an instruction that has a location; constants follow the last.
     let end = ranges.iter().map(|r| r.end as usize).max().unwrap_or(0);
     let bytes = code.code_buffer().get(..end).unwrap_or_default();
     let mut ranges = ranges.iter().filter(|r| !r.loc.is_default()).peekable();
     let mut text = String::new();
-    let mut current = 0;
+    let mut current = None;
     for (at, line) in disassembly::instructions(bytes, isa.name()) {
         while ranges.next_if(|r| r.end as usize <= at).is_some() {}
         if let Some(range) = ranges.peek()
             && range.start as usize <= at
-            && range.loc.bits() != current
+            && let Some(stage) = stages.of(range.loc)
+            && current != Some(stage)
         {
-            current = range.loc.bits();
-            let stage = current as usize - 1;
+            current = Some(stage);
             let _ = match stage < origin.nest.stages.len() {
                 true => writeln!(text, "; {}", origin.heading(stage)),
                 false => writeln!(text, "; return"),
@@ -77,43 +105,6 @@ pub(crate) fn assembly(origin: &Origin<'_>, code: &CompiledCode, isa: &dyn Targe
         }
     }
     text
-}
-
-#[cfg(feature = "disassembly")]
-mod disassembly {
-    use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter};
-
-    /// Each instruction with its offset; the bytes of machines other than x86.
-    pub(super) fn instructions(bytes: &[u8], isa: &str) -> Vec<(usize, String)> {
-        if isa != "x64" {
-            let words = bytes.chunks(4).enumerate();
-            let hex = |word: &[u8]| word.iter().rev().map(|b| format!("{b:02x}")).collect();
-            return words.map(|(k, word)| (4 * k, hex(word))).collect();
-        }
-        let mut formatter = NasmFormatter::new();
-        let options = formatter.options_mut();
-        options.set_space_after_operand_separator(true);
-        options.set_hex_prefix("0x");
-        options.set_hex_suffix("");
-        let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        let mut all = Vec::new();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            let mut line = String::new();
-            formatter.format(&instruction, &mut line);
-            all.push((instruction.ip() as usize, line));
-        }
-        all
-    }
-}
-
-#[cfg(not(feature = "disassembly"))]
-mod disassembly {
-    /// There is no disassembler to ask.
-    pub(super) fn instructions(_: &[u8], _: &str) -> Vec<(usize, String)> {
-        vec![(0, "built without the feature `disassembly`".to_owned())]
-    }
 }
 
 impl Origin<'_> {

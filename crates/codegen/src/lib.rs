@@ -34,6 +34,7 @@
 //! | `vector_ir` | operations over typed lanes, and loops around them, of no machine |
 //! | `target` | back ends of these operations: Cranelift's 128 bits, x86 with AVX2 or AVX-512 |
 //! | `dump` | the text of every step |
+//! | `listing` | the code line by line, with what each line comes from |
 //!
 //! Words: a *vector loop* is a function that does inner loops of a stage by vectors; a *lane* is an element of a
 //! vector, a *part* one of the registers that hold a value of the widest type; a value is *broadcast* if it is the same
@@ -57,9 +58,11 @@
 mod analysis;
 mod code;
 mod compile;
+mod disassembly;
 mod dump;
 mod emit;
 mod error;
+mod listing;
 mod support;
 mod target;
 mod vector_ir;
@@ -69,3 +72,4 @@ pub use code::{Code, Interrupt, Pointer};
 pub use compile::{Compiler, Options, Vectors};
 pub use dump::KernelText;
 pub use error::CodegenError;
+pub use listing::{AsmLine, ClifLine};

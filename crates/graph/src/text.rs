@@ -1,6 +1,6 @@
 //! The graph as text, and as Graphviz DOT.
 
-use crate::model::{Model, NodeKind, TensorId};
+use crate::model::{Model, Node, NodeKind, TensorId};
 use crate::specialize::Types;
 use petgraph::graph::NodeIndex;
 use std::fmt::Write;
@@ -8,38 +8,43 @@ use std::fmt::Write;
 impl Model {
     /// One line a layer: `name: outputs = Type(inputs) attributes`.
     pub fn to_text(&self, types: &Types) -> String {
-        let mut text = String::new();
-        for &node in &self.order {
-            let layer = &self.node(node).layer;
-            let inputs: Vec<String> = self
-                .inputs(node)
-                .into_iter()
-                .map(|t| self.tensor_name(t))
-                .collect();
-            let outputs: Vec<String> = (0..layer.outputs.len())
-                .map(|output| type_text(types, TensorId { node, output }))
-                .collect();
-            let attributes: Vec<String> = self
-                .attributes(node)
-                .iter()
-                .map(|(k, v)| format!(" {k}=\"{v}\""))
-                .collect();
-            let outputs = if outputs.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", outputs.join(", "))
-            };
-            let _ = writeln!(
-                text,
-                "{}{outputs} = {}.{}({}){}",
-                layer.name,
-                layer.type_,
-                layer.version,
-                inputs.join(", "),
-                attributes.concat()
-            );
-        }
-        text
+        self.to_text_of(types, |_| true)
+    }
+
+    /// As [`Model::to_text`], of the nodes that are wanted.
+    pub fn to_text_of(&self, types: &Types, wanted: impl Fn(&Node) -> bool) -> String {
+        let nodes = self.order.iter().filter(|n| wanted(self.node(**n)));
+        nodes.map(|n| self.line(*n, types)).collect()
+    }
+
+    fn line(&self, node: NodeIndex, types: &Types) -> String {
+        let layer = &self.node(node).layer;
+        let inputs: Vec<String> = self
+            .inputs(node)
+            .into_iter()
+            .map(|t| self.tensor_name(t))
+            .collect();
+        let outputs: Vec<String> = (0..layer.outputs.len())
+            .map(|output| type_text(types, TensorId { node, output }))
+            .collect();
+        let attributes: Vec<String> = self
+            .attributes(node)
+            .iter()
+            .map(|(k, v)| format!(" {k}=\"{v}\""))
+            .collect();
+        let outputs = if outputs.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", outputs.join(", "))
+        };
+        format!(
+            "{}{outputs} = {}.{}({}){}\n",
+            layer.name,
+            layer.type_,
+            layer.version,
+            inputs.join(", "),
+            attributes.concat()
+        )
     }
 
     /// The graph in the language of Graphviz.
@@ -95,7 +100,7 @@ impl Model {
     }
 
     /// The attributes worth showing: where a constant lies in the weights is not.
-    fn attributes(&self, node: NodeIndex) -> Vec<(&str, &str)> {
+    pub fn attributes(&self, node: NodeIndex) -> Vec<(&str, &str)> {
         let constant = matches!(self.node(node).kind, NodeKind::Constant(_));
         let hidden =
             |name: &str| constant && matches!(name, "offset" | "size" | "shape" | "element_type");

@@ -2,6 +2,7 @@
 
 use crate::{CompiledModel, Config, Error, Model, weights};
 use bytes::Bytes;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use vinelift_codegen::Compiler;
@@ -29,12 +30,22 @@ impl Core {
     pub fn read_model(&self, path: impl AsRef<Path>) -> Result<Model, Error> {
         let path = path.as_ref();
         let bin = path.with_extension("bin");
-        let weights = if bin.exists() {
-            weights::map(&bin)?
-        } else {
-            Weights::default()
-        };
-        read(path, &weights)
+        if bin.exists() {
+            return read(path, &weights::map(&bin)?);
+        }
+        read(path, &Weights::default()).map_err(|error| match lacks_weights(&error) {
+            false => error,
+            true => Error::Io {
+                source: std::io::Error::new(
+                    ErrorKind::NotFound,
+                    format!(
+                        "there is no such file, which has the constants of `{}`",
+                        path.display()
+                    ),
+                ),
+                path: bin,
+            },
+        })
     }
 
     /// Reads the model at `path`, whose constants are in the file `weights`.
@@ -76,6 +87,18 @@ impl Core {
     ) -> Result<CompiledModel, Error> {
         CompiledModel::new(model.clone(), self.compiler.clone(), config)
     }
+}
+
+/// Whether constants lie outside the weights.
+fn lacks_weights(error: &Error) -> bool {
+    let Error::Model { source, .. } = error else {
+        return false;
+    };
+    let vinelift_graph::Error::Layers(layers) = source else {
+        return false;
+    };
+    let mut problems = layers.iter().map(|layer| &layer.problem);
+    problems.any(|p| matches!(p, vinelift_graph::Problem::Weights(_)))
 }
 
 fn read(path: &Path, weights: &Weights) -> Result<Model, Error> {

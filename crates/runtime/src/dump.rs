@@ -1,82 +1,43 @@
 //! Every stage of a model's way to machine code, as text: of the plans that run.
 
+mod listing;
+mod plan_text;
 mod segments;
+mod stage;
 
-use crate::compile::kernels::Native;
 use crate::compile::passes::{Pass, optimize};
-use crate::compile::plan::Plan;
 use crate::compile::slot::slots;
-use crate::compile::step::Engine;
 use crate::compiled::CompiledModel;
+use crate::request::InferRequest;
 use crate::stack::with_large_stack;
 use crate::stop::never;
+use crate::unit::Made;
 use crate::{Error, Level, Shape};
+pub use listing::{
+    BufferListing, CodeListing, KernelListing, LayerListing, Listing, PassListing, PlanListing,
+    StageListing,
+};
+use plan_text::{Style, Texts};
 use segments::Piece;
+pub use stage::Stage;
 use std::fmt::Write;
-use vinelift_codegen::{KernelText, Options};
-use vinelift_graph::Segment;
-use vinelift_nest::Nest;
+use vinelift_codegen::Options;
+use vinelift_graph::{NodeKind, Segment};
 
-/// A stage of a model's way to machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// The layers, with the types of their tensors.
-    Graph,
-    /// The layers, in the language of Graphviz.
-    Dot,
-    /// The loop nest of every layer.
-    Nest,
-    /// After fusion.
-    Fused,
-    /// After scheduling.
-    Scheduled,
-    /// Cranelift's intermediate form.
-    Clif,
-    /// Cranelift's machine instructions, registers allocated.
-    Vcode,
-    /// Machine code.
-    Asm,
-}
-
-impl Stage {
-    /// All stages, in order.
-    pub const ALL: [Stage; 8] = [
-        Stage::Graph,
-        Stage::Dot,
-        Stage::Nest,
-        Stage::Fused,
-        Stage::Scheduled,
-        Stage::Clif,
-        Stage::Vcode,
-        Stage::Asm,
-    ];
-
-    /// Lower-case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Graph => "graph",
-            Stage::Dot => "dot",
-            Stage::Nest => "nest",
-            Stage::Fused => "fused",
-            Stage::Scheduled => "scheduled",
-            Stage::Clif => "clif",
-            Stage::Vcode => "vcode",
-            Stage::Asm => "asm",
-        }
-    }
-
-    /// The level at which a nest has this form.
-    fn level(self) -> Level {
-        match self {
-            Stage::Nest => Level::Interpreted,
-            Stage::Fused => Level::Fused,
-            _ => Level::Scheduled,
-        }
-    }
-
-    fn is_code(self) -> bool {
-        matches!(self, Stage::Clif | Stage::Vcode | Stage::Asm)
-    }
+/// What of a stage is shown, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DumpOptions<'a> {
+    /// Only what this layer is part of.
+    pub layer: Option<&'a str>,
+    /// Only the kernel of this number in the index. Of the stages before there are kernels, what its layers are part of.
+    pub kernel: Option<usize>,
+    /// Leave out constants: the layers that hold some, and the declarations of buffers that do.
+    pub hide_constants: bool,
+    /// Break long lines of nests, with names for their parts.
+    pub wrap: bool,
+    /// From [`Stage::Scheduled`] on, begin with a line for each kernel: its number, layers, bytes, and how long it took
+    /// to compile.
+    pub index: bool,
 }
 
 impl CompiledModel {
@@ -95,32 +56,27 @@ impl CompiledModel {
         shapes: &[Option<Shape>],
         layer: Option<&str>,
     ) -> Result<String, Error> {
-        let model = self.model();
-        if let Some(layer) = layer {
-            let mut nodes = model.graph.graph.node_weights();
-            if !nodes.any(|n| n.layer.name == layer) {
-                return Err(Error::Input(format!("the model has no layer '{layer}'")));
-            }
+        let options = DumpOptions {
+            layer,
+            ..DumpOptions::default()
+        };
+        self.dump_with(stage, shapes, &options)
+    }
+
+    /// As [`CompiledModel::dump`], with what `options` ask for.
+    ///
+    /// # Errors
+    /// As [`CompiledModel::dump`], and if there is no such kernel.
+    pub fn dump_with(
+        &self,
+        stage: Stage,
+        shapes: &[Option<Shape>],
+        options: &DumpOptions<'_>,
+    ) -> Result<String, Error> {
+        match self.graph_text(stage, options)? {
+            Some(text) => Ok(text),
+            None => self.text_of(self.pieces(shapes)?, stage, options),
         }
-        match stage {
-            Stage::Graph => return Ok(keep_lines(&model.graph.to_text(&*model.infer()?), layer)),
-            Stage::Dot => return Ok(model.graph.to_dot(&*model.infer()?)),
-            _ => {}
-        }
-        let mut text = String::new();
-        for piece in self.pieces(shapes)? {
-            let (heading, waiting) = (piece.heading.clone(), piece.waiting.clone());
-            let body = self.piece_text(piece, stage, layer)?;
-            if layer.is_none() || !body.is_empty() {
-                text += &heading;
-                text += &body;
-            }
-            text += &waiting;
-        }
-        if stage.is_code() && !text.is_empty() {
-            text = format!("; vectors: {}\n{text}", self.config().vectors.name());
-        }
-        Ok(text)
     }
 
     /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
@@ -129,60 +85,154 @@ impl CompiledModel {
     /// # Errors
     /// As [`CompiledModel::dump`].
     pub fn trace(&self, shapes: &[Option<Shape>]) -> Result<String, Error> {
-        let mut text = String::new();
-        for piece in self.pieces(shapes)? {
-            text += &piece.heading;
-            trace_segment(piece.segment, &mut text)?;
-            text += &piece.waiting;
-        }
-        Ok(text)
+        self.trace_with(shapes, &DumpOptions::default())
     }
 
-    /// The text of a piece: of the constants that it computes first, and of its plan.
-    fn piece_text(
+    /// As [`CompiledModel::trace`], with what `options` ask for; all layers are shown.
+    ///
+    /// # Errors
+    /// As [`CompiledModel::dump`].
+    pub fn trace_with(
         &self,
-        piece: Piece<'_>,
-        stage: Stage,
-        layer: Option<&str>,
+        shapes: &[Option<Shape>],
+        options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
+        trace_text(self.pieces(shapes)?, options)
+    }
+
+    /// The text of a stage of layers.
+    fn graph_text(&self, stage: Stage, options: &DumpOptions<'_>) -> Result<Option<String>, Error> {
+        let graph = &self.model().graph;
+        if let Some(layer) = options.layer {
+            let mut nodes = graph.graph.node_weights();
+            if !nodes.any(|n| n.layer.name == layer) {
+                return Err(Error::Input(format!("the model has no layer '{layer}'")));
+            }
+        }
+        Ok(match stage {
+            Stage::Graph => Some(self.model().graph_text(options)?),
+            Stage::Dot => Some(graph.to_dot(&*self.model().infer()?)),
+            _ => None,
+        })
+    }
+
+    fn text_of(
+        &self,
+        pieces: Vec<Piece<'_>>,
+        stage: Stage,
+        options: &DumpOptions<'_>,
+    ) -> Result<String, Error> {
+        let is_numbered = stage.is_code() || stage == Stage::Scheduled;
+        let mut layers = Vec::new();
+        if let Some(kernel) = options.kernel.filter(|_| !is_numbered) {
+            layers = self.layers_of(&pieces, kernel)?;
+        }
+        let mut texts = Texts::new(stage, options, layers);
+        for piece in pieces {
+            let (heading, waiting) = (piece.heading.clone(), piece.waiting.clone());
+            let made = self.make(piece, stage.level(), stage.is_code())?;
+            texts.add(&heading, &made, &waiting);
+        }
+        if let Some(kernel) = options.kernel.filter(|_| is_numbered)
+            && kernel >= texts.kernels()
+        {
+            return Err(no_kernel(kernel, texts.kernels()));
+        }
+        Ok(texts.finish(self.config().vectors))
+    }
+
+    /// The layers of a kernel of these pieces.
+    fn layers_of(&self, pieces: &[Piece<'_>], kernel: usize) -> Result<Vec<String>, Error> {
+        let mut count = 0;
+        for piece in pieces {
+            let made = self.make(piece.clone(), Level::Scheduled, false)?;
+            for plan in made.plans() {
+                let steps = plan.native.iter().flat_map(|n| &n.steps);
+                for step in steps {
+                    if count == kernel {
+                        return Ok(step.layers().map(str::to_owned).collect());
+                    }
+                    count += 1;
+                }
+            }
+        }
+        Err(no_kernel(kernel, count))
+    }
+
+    /// The plans of a piece, with the text of their code if it is wanted.
+    fn make(&self, piece: Piece<'_>, level: Level, with_code: bool) -> Result<Made, Error> {
         let options = Options {
-            capture_text: stage.is_code(),
+            capture_text: with_code,
             vectors: self.config().vectors,
         };
         let workshop = &self.0.workshop;
-        let make = || {
-            let level = stage.level();
-            piece
-                .unit
-                .make(piece.segment, workshop, level, &options, never())
-        };
-        let made = with_large_stack(make)?;
-        let text = plan_text(&made.plan, stage, layer);
-        let Some(prologue) = &made.prologue else {
+        let Piece { unit, segment, .. } = piece;
+        with_large_stack(|| unit.make(segment, workshop, level, &options, never()))
+    }
+}
+
+impl InferRequest {
+    /// As [`CompiledModel::dump_with`], of the plans that a run of the inputs takes: also where they depend on values
+    /// that only a run gives. Runs the model.
+    ///
+    /// # Errors
+    /// As [`CompiledModel::dump_with`] and [`InferRequest::infer`].
+    pub fn dump_with(&mut self, stage: Stage, options: &DumpOptions<'_>) -> Result<String, Error> {
+        let compiled = self.compiled_model().clone();
+        if let Some(text) = compiled.graph_text(stage, options)? {
             return Ok(text);
+        }
+        let taken = self.infer_recorded()?;
+        compiled.text_of(compiled.taken_pieces(taken)?, stage, options)
+    }
+
+    /// As [`CompiledModel::trace_with`], of the plans that a run of the inputs takes. Runs the model.
+    ///
+    /// # Errors
+    /// As [`CompiledModel::dump_with`] and [`InferRequest::infer`].
+    pub fn trace_with(&mut self, options: &DumpOptions<'_>) -> Result<String, Error> {
+        let compiled = self.compiled_model().clone();
+        let taken = self.infer_recorded()?;
+        trace_text(compiled.taken_pieces(taken)?, options)
+    }
+}
+
+impl crate::Model {
+    /// The text of [`Stage::Graph`], which models that cannot run have, too.
+    ///
+    /// # Errors
+    /// If the types of the layers do not fit.
+    pub fn graph_text(&self, options: &DumpOptions<'_>) -> Result<String, Error> {
+        let wanted = |node: &vinelift_graph::Node| {
+            let is_constant = matches!(node.kind, NodeKind::Constant(_));
+            match options.layer {
+                Some(layer) => node.layer.name == layer,
+                None => !(is_constant && options.hide_constants),
+            }
         };
-        let constants = plan_text(&prologue.plan, stage, layer);
-        let lines = constants.lines();
-        let lines = lines.filter(|line| stage.is_code() || line.starts_with("for "));
-        let constants: String = lines.map(|line| format!("{line}\n")).collect();
-        let comment = if stage.is_code() { ';' } else { '#' };
-        Ok(match constants.is_empty() {
-            true => text,
-            false => format!(
-                "{comment} once, before the first run\n{constants}{comment} in each run\n{text}"
-            ),
-        })
+        Ok(self.graph.to_text_of(&*self.infer()?, wanted))
     }
 }
 
-fn plan_text(plan: &Plan, stage: Stage, layer: Option<&str>) -> String {
-    match &plan.native {
-        Some(native) if stage.is_code() => code_text(native, stage, layer),
-        _ => nest_text(&plan.nest, layer),
-    }
+fn no_kernel(kernel: usize, count: usize) -> Error {
+    Error::Input(format!("there is no kernel {kernel}, there are {count}"))
 }
 
-fn trace_segment(segment: Segment, text: &mut String) -> Result<(), Error> {
+fn trace_text(pieces: Vec<Piece<'_>>, options: &DumpOptions<'_>) -> Result<String, Error> {
+    let mut text = String::new();
+    for piece in pieces {
+        text += &piece.heading;
+        trace_segment(piece.segment, options, &mut text)?;
+        text += &piece.waiting;
+    }
+    Ok(text)
+}
+
+fn trace_segment(
+    segment: Segment,
+    options: &DumpOptions<'_>,
+    text: &mut String,
+) -> Result<(), Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
     optimize(
@@ -192,15 +242,19 @@ fn trace_segment(segment: Segment, text: &mut String) -> Result<(), Error> {
         Some(&mut passes),
         never(),
     )?;
-    let mut before: Option<&Pass> = None;
+    let style = Style::new(options, &slots);
+    let mut before: Option<(usize, String)> = None;
     for pass in &passes {
-        let stages = before.map_or(String::new(), |b| format!("{} stages → ", b.stages));
-        let unchanged = before.is_some_and(|b| b.text == pass.text);
+        let nest = style.nest(&pass.nest, &|_| true);
+        let stages = before
+            .as_ref()
+            .map_or(String::new(), |(stages, _)| format!("{stages} stages → "));
+        let unchanged = before.as_ref().is_some_and(|(_, before)| *before == nest);
         let _ = writeln!(
             text,
             "== {}: {stages}{} ({:.2} ms){}",
             pass.name,
-            pass.stages,
+            pass.nest.stages.len(),
             pass.time.as_secs_f64() * 1e3,
             if unchanged { " (unchanged)" } else { "" }
         );
@@ -208,74 +262,9 @@ fn trace_segment(segment: Segment, text: &mut String) -> Result<(), Error> {
             let _ = writeln!(text, "   kept {}: {}", kept.buffer, kept.reason);
         }
         if !unchanged {
-            *text += &pass.text;
+            *text += &nest;
         }
-        before = Some(pass);
+        before = Some((pass.nest.stages.len(), nest));
     }
     Ok(())
-}
-
-fn nest_text(nest: &Nest, layer: Option<&str>) -> String {
-    let Some(layer) = layer else {
-        return nest.to_string();
-    };
-    let of_layer = |s: &&vinelift_nest::Stage| {
-        s.layers
-            .iter()
-            .any(|l| nest.layers[l.0 as usize].name == layer)
-    };
-    let stages = nest.stages.iter().filter(of_layer);
-    stages
-        .map(|s| format!("{}  # {}\n", nest.display_stage(s), nest.layer_names(s)))
-        .collect()
-}
-
-fn code_text(native: &Native, stage: Stage, layer: Option<&str>) -> String {
-    let mut text = String::new();
-    for step in &native.steps {
-        let of_layer = |name: &str| step.kernel.nest.layers.iter().any(|l| l.name == name);
-        if !layer.is_none_or(of_layer) {
-            continue;
-        }
-        let how = step.how();
-        let body = match (&step.engine, native.text(step), stage) {
-            (Engine::Code { function, .. }, Some(code), stage) => {
-                let name = step.name();
-                let (_, number) = function.code();
-                let _ = writeln!(text, "; kernel {name} = function {number}, {how}");
-                let KernelText { clif, vcode, asm } = code;
-                match stage {
-                    Stage::Clif => clif,
-                    Stage::Vcode => vcode,
-                    _ => asm,
-                }
-            }
-            (Engine::Contraction(_), ..) => {
-                let _ = writeln!(text, "; kernel {} = {how}", step.name());
-                ""
-            }
-            _ => continue,
-        };
-        for line in nest_text(&step.kernel.nest, None)
-            .lines()
-            .filter(|l| l.starts_with("for "))
-        {
-            let _ = writeln!(text, ";   {line}");
-        }
-        let _ = writeln!(text, "{}", body.trim_end());
-    }
-    text
-}
-
-fn keep_lines(text: &str, layer: Option<&str>) -> String {
-    let Some(layer) = layer else {
-        return text.to_owned();
-    };
-    text.lines()
-        .filter(|l| {
-            l.strip_prefix(layer)
-                .is_some_and(|rest| rest.starts_with([':', ' ']))
-        })
-        .map(|l| format!("{l}\n"))
-        .collect()
 }

@@ -64,14 +64,17 @@ mod weights;
 pub use compiled::CompiledModel;
 pub use config::{Config, Level};
 pub use core::Core;
-pub use dump::Stage;
+pub use dump::{
+    BufferListing, CodeListing, DumpOptions, KernelListing, LayerListing, Listing, PassListing,
+    PlanListing, Stage, StageListing,
+};
 pub use error::Error;
 pub use model::{Model, Port};
 pub use request::{InferRequest, RunOptions};
 pub use run::KernelTime;
 pub use summary::{SubGraph, Summary};
 pub use unit::Statistics;
-pub use vinelift_codegen::Vectors;
+pub use vinelift_codegen::{AsmLine, ClifLine, Vectors};
 pub use vinelift_kernels::{Peak, peak};
 pub use vinelift_nest::compiler_threads;
 pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::compiled::CompiledModel;
 use crate::run::{KernelTime, Run, Scratch, Texts, Variables};
 use crate::stop::never;
+use crate::unit::{Taken, TakenPlan};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_graph::TensorId;
@@ -227,6 +228,17 @@ impl InferRequest {
     /// # Errors
     /// As [`InferRequest::infer`], and [`Error::Cancelled`].
     pub fn infer_with(&mut self, options: RunOptions<'_>) -> Result<(), Error> {
+        self.run(options, None)
+    }
+
+    /// Runs the model, and tells which plans that took.
+    pub(crate) fn infer_recorded(&mut self) -> Result<Vec<TakenPlan>, Error> {
+        let mut taken = Taken::default();
+        self.run(RunOptions::default(), Some(&mut taken))?;
+        Ok(taken.plans)
+    }
+
+    fn run(&mut self, options: RunOptions<'_>, taken: Option<&mut Taken>) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
         let (workshop, unit) = (&compiled.0.workshop, &compiled.0.unit);
@@ -247,6 +259,7 @@ impl InferRequest {
             scratch: lending.scratch,
             variables: &mut self.variables,
             times: options.times,
+            taken,
             stop: options.stop.unwrap_or(never()),
         };
         self.outputs = run.unit(unit, inputs)?;

@@ -68,6 +68,14 @@ pub(crate) struct Made {
     pub(crate) plan: Plan,
 }
 
+impl Made {
+    /// The constants' plan, if there is one, and the plan.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let prologue = self.prologue.as_ref().map(|p| &*p.plan);
+        prologue.into_iter().chain([&self.plan])
+    }
+}
+
 /// What all units of a compiled model share.
 pub(crate) struct Workshop {
     /// For its name in messages.
@@ -80,6 +88,40 @@ pub(crate) struct Workshop {
     pub(crate) pool: Pool,
     /// The texts of all string constants. Runs add their own to a copy.
     pub(crate) strings: Strings,
+}
+
+/// The plans that a run takes, each once, in order.
+#[derive(Default)]
+pub(crate) struct Taken {
+    seen: FxHashSet<(usize, Key)>,
+    pub(crate) plans: Vec<TakenPlan>,
+}
+
+/// A plan that a run has taken.
+pub(crate) struct TakenPlan {
+    /// The number of its unit.
+    pub(crate) unit: usize,
+    /// Of the inputs.
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) known: Known,
+}
+
+impl Taken {
+    /// Loops may take any number of plans; nobody looks at more.
+    const MOST: usize = 1000;
+
+    /// Notes that a run takes a plan of a unit.
+    pub(crate) fn note(&mut self, unit: usize, shapes: &[Shape], known: &Known) {
+        let is_new =
+            self.plans.len() < Taken::MOST && self.seen.insert((unit, Key::new(shapes, known)));
+        if is_new {
+            self.plans.push(TakenPlan {
+                unit,
+                shapes: shapes.to_vec(),
+                known: known.clone(),
+            });
+        }
+    }
 }
 
 /// What a plan is specialised to.
@@ -171,6 +213,19 @@ impl Unit {
         all.plans += self.made.load(Ordering::Relaxed);
         all.packed_bytes += lock(&self.plans);
         self.bodies.values().for_each(|body| body.statistics(all));
+    }
+
+    /// The unit of this number, itself included, and the line that names it if it is a sub-graph.
+    pub(crate) fn find(&self, number: usize) -> Option<(&Unit, String)> {
+        if self.number == number {
+            return Some((self, String::new()));
+        }
+        self.bodies.iter().find_map(|((node, kind), body)| {
+            let (unit, inner) = body.find(number)?;
+            let label = self.interface.graph.node(*node).label();
+            let own = || format!("# {} of {label}\n", kind.element());
+            Some((unit, if inner.is_empty() { own() } else { inner }))
+        })
     }
 
     /// The number of plans that are kept, those of sub-graphs included.

@@ -54,6 +54,16 @@ pub enum TensorError {
         /// The tensor's type.
         found: ElementType,
     },
+    /// An element has no counterpart in another type.
+    #[error("{value} of type {from} is no {to}")]
+    Cast {
+        /// The element.
+        value: String,
+        /// Its type.
+        from: ElementType,
+        /// The type that it was to have.
+        to: ElementType,
+    },
     /// The serialised form of a string tensor is broken.
     #[error("encoded strings: {0}")]
     EncodedStrings(String),

@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{
-    ElementType, FileError, PartialShape, Tensor, read_json, read_npy, write_json, write_npy,
+    ElementType, FileError, PartialShape, Tensor, read_json, read_npy, read_npy_cast, write_json,
+    write_npy,
 };
 
 impl Tensor {
@@ -18,19 +19,26 @@ impl Tensor {
         element_type: ElementType,
         shape: &PartialShape,
     ) -> Result<Tensor, FileError> {
-        let path = path.as_ref();
-        let bytes = read_bounded(path).map_err(|source| FileError::Io {
-            path: path.into(),
-            source,
-        })?;
-        let read = match element_type {
-            ElementType::String => read_json(&bytes, shape),
-            _ => read_npy(&bytes, element_type, shape),
+        let read = |bytes: &[u8]| match element_type {
+            ElementType::String => read_json(bytes, shape),
+            _ => read_npy(bytes, element_type, shape),
         };
-        read.map_err(|source| FileError::In {
-            path: path.into(),
-            source: Box::new(source),
-        })
+        read_with(path.as_ref(), read)
+    }
+
+    /// As [`Tensor::read_file`], of an `.npy` file whose elements may be of another type, from which they are
+    /// [cast](Tensor::cast).
+    pub fn read_file_cast(
+        path: impl AsRef<Path>,
+        element_type: ElementType,
+        shape: &PartialShape,
+    ) -> Result<Tensor, FileError> {
+        match element_type {
+            ElementType::String => Tensor::read_file(path, element_type, shape),
+            _ => read_with(path.as_ref(), |bytes| {
+                read_npy_cast(bytes, element_type, shape)
+            }),
+        }
     }
 
     /// Writes the tensor to `path`, to which `.json` (strings) or `.npy` is added if it does not
@@ -59,6 +67,20 @@ impl Tensor {
             Err(source) => Err(FileError::Io { path, source }),
         }
     }
+}
+
+fn read_with(
+    path: &Path,
+    read: impl Fn(&[u8]) -> Result<Tensor, FileError>,
+) -> Result<Tensor, FileError> {
+    let bytes = read_bounded(path).map_err(|source| FileError::Io {
+        path: path.into(),
+        source,
+    })?;
+    read(&bytes).map_err(|source| FileError::In {
+        path: path.into(),
+        source: Box::new(source),
+    })
 }
 
 /// The most that is read of what is no regular file, and so may have no end: a pipe, a device.

@@ -15,6 +15,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("tensors are kept as the little-endian bytes of the files they come from");
 
+mod cast;
 mod element;
 mod error;
 mod extent;
@@ -38,7 +39,7 @@ pub use error::{FileError, TensorError};
 pub use extent::{Extent, example, numbers};
 pub use formula::{Formula, Symbol};
 pub use json::{read_json, write_json};
-pub use npy::{read_npy, write_npy};
+pub use npy::{read_npy, read_npy_cast, write_npy};
 pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};
 pub use storage::{AlignedBytes, Memory};
 pub use tensor::{Element, Tensor};

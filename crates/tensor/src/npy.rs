@@ -15,14 +15,14 @@ mod header;
 
 use std::io::{self, Write};
 
-use npyz::{DType, TypeStr, WriteOptions, WriterBuilder};
+use npyz::{DType, Endianness, TypeStr, WriteOptions, WriterBuilder};
 
 use crate::{ElementType, FileError, PartialShape, Tensor, TensorError, element_count};
 use header::Header;
 
 /// Reads a tensor of type `element_type` and of a shape that `shape` allows.
 ///
-/// The file must be in C order and little endian. A packed type's file does not say its shape, so
+/// The file may be in C or Fortran order, and in either order of bytes. A packed type's file does not say its shape, so
 /// `shape` must be static then.
 pub fn read_npy(
     file: &[u8],
@@ -30,22 +30,49 @@ pub fn read_npy(
     shape: &PartialShape,
 ) -> Result<Tensor, FileError> {
     let (header, data) = Header::read(file).map_err(FileError::Format)?;
+    read(&header, data, element_type, shape)
+}
+
+/// As [`read_npy`], of a file whose elements may be of another type, from which they are [cast](Tensor::cast).
+pub fn read_npy_cast(
+    file: &[u8],
+    element_type: ElementType,
+    shape: &PartialShape,
+) -> Result<Tensor, FileError> {
+    let (header, data) = Header::read(file).map_err(FileError::Format)?;
+    let is_of = |ty: &ElementType| dtype(*ty).is_some_and(|d| is_stored_as(&header.descr, d));
+    let mut plain = ElementType::ALL.into_iter().filter(is_plain);
+    match plain.find(is_of) {
+        Some(found) if is_plain(&element_type) => {
+            Ok(read(&header, data, found, shape)?.cast(element_type)?)
+        }
+        _ => read(&header, data, element_type, shape),
+    }
+}
+
+/// Whether NumPy has the type itself, instead of something that stands for it.
+fn is_plain(element_type: &ElementType) -> bool {
+    use ElementType::*;
+    !element_type.is_packed() && !matches!(element_type, BF16 | F8E4M3 | F8E5M2 | F8E8M0 | String)
+}
+
+fn read(
+    header: &Header,
+    data: &[u8],
+    element_type: ElementType,
+    shape: &PartialShape,
+) -> Result<Tensor, FileError> {
     let storage = dtype(element_type).ok_or(TensorError::ElementType {
         expected: "other than string",
         found: element_type,
     })?;
     if !is_stored_as(&header.descr, storage) {
-        let found = header.descr;
+        let found = header.descr.clone();
         return Err(FileError::ElementType {
             expected: element_type,
             storage,
             found,
         });
-    }
-    if header.fortran_order && header.shape.len() > 1 {
-        return Err(FileError::Format(
-            "npy: expected C order, found Fortran order".to_owned(),
-        ));
     }
     let misshapen = |expected| FileError::Shape {
         expected,
@@ -61,7 +88,17 @@ pub fn read_npy(
         if !shape.contains(&found) {
             return Err(misshapen(shape.clone()));
         }
-        return Ok(Tensor::from_bytes(element_type, &found, data)?);
+        let mut tensor = Tensor::from_bytes(element_type, &found, data)?;
+        let size = element_type.bits() / 8;
+        if is_big_endian(&header.descr) {
+            let elements = tensor.make_mut()?.chunks_exact_mut(size);
+            elements.for_each(<[u8]>::reverse);
+        }
+        if header.fortran_order && found.len() > 1 {
+            let bytes = in_c_order(tensor.bytes(), &found, size);
+            tensor = Tensor::from_bytes(element_type, &found, bytes)?;
+        }
+        return Ok(tensor);
     }
     let unpacked = shape.to_static().ok_or_else(|| {
         FileError::Format(format!(
@@ -127,14 +164,44 @@ fn dtype(element_type: ElementType) -> Option<&'static str> {
     })
 }
 
-/// Whether two type strings mean the same: of a single byte the order does not matter.
+fn is_big_endian(descr: &str) -> bool {
+    let parsed = descr.parse::<TypeStr>();
+    parsed.is_ok_and(|ty| ty.size_field() > 1 && ty.endianness() == Endianness::Big)
+}
+
+/// The elements, of `size` bytes, of an array whose outermost axis is the one that varies fastest.
+fn in_c_order(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = size;
+    for extent in shape {
+        strides.push(stride);
+        stride *= extent;
+    }
+    let mut ordered = Vec::with_capacity(bytes.len());
+    let mut at = vec![0; shape.len()];
+    let mut offset = 0;
+    while ordered.len() < bytes.len() {
+        ordered.extend_from_slice(&bytes[offset..offset + size]);
+        // The innermost axis counts first, and passes on what is full.
+        for axis in (0..shape.len()).rev() {
+            at[axis] += 1;
+            offset += strides[axis];
+            if at[axis] < shape[axis] {
+                break;
+            }
+            offset -= at[axis] * strides[axis];
+            at[axis] = 0;
+        }
+    }
+    ordered
+}
+
+/// Whether two type strings mean the same, whatever the order of bytes.
 fn is_stored_as(found: &str, expected: &str) -> bool {
     let (Ok(found), Ok(expected)) = (found.parse::<TypeStr>(), expected.parse::<TypeStr>()) else {
         return false;
     };
-    found.type_char() == expected.type_char()
-        && found.size_field() == expected.size_field()
-        && (found.size_field() == 1 || found.endianness() == expected.endianness())
+    found.type_char() == expected.type_char() && found.size_field() == expected.size_field()
 }
 
 #[cfg(test)]
@@ -204,6 +271,41 @@ mod tests {
         assert_eq!(tensor.to_f64_vec().unwrap(), [1.0]);
     }
 
+    /// As `np.save` writes `np.asfortranarray(np.arange(6).reshape(1, 2, 3))` of big-endian integers.
+    #[test]
+    fn every_order_is_read() {
+        let header = dict(">i2", "(1, 2, 3)").replace("False", "True");
+        let data: Vec<u8> = [0i16, 3, 1, 4, 2, 5]
+            .into_iter()
+            .flat_map(i16::to_be_bytes)
+            .collect();
+        let tensor = read(&file(&header, &data), I16, &[1, 2, 3]).unwrap();
+        assert_eq!(tensor.to_i64_vec().unwrap(), [0, 1, 2, 3, 4, 5]);
+        let empty = dict("<f4", "(0, 3)").replace("False", "True");
+        assert_eq!(
+            read(&file(&empty, &[]), F32, &[0, 3])
+                .unwrap()
+                .element_count(),
+            0
+        );
+    }
+
+    #[test]
+    fn other_types_are_cast_on_request() {
+        let any = PartialShape::any_of_rank(1);
+        let doubles: Vec<u8> = [0.5f64, -1.0]
+            .into_iter()
+            .flat_map(f64::to_be_bytes)
+            .collect();
+        let file = file(&dict(">f8", "(2,)"), &doubles);
+        let tensor = read_npy_cast(&file, F32, &any).unwrap();
+        assert_eq!(tensor, Tensor::from_slice(&[2], &[0.5f32, -1.0]).unwrap());
+        let error = read_npy_cast(&file, I32, &any).unwrap_err().to_string();
+        assert_eq!(error, "0.5 of type f64 is no i32");
+        let error = read_npy_cast(&file, BF16, &any).unwrap_err().to_string();
+        assert!(error.ends_with("stored as <u2, found >f8"), "{error}");
+    }
+
     #[test]
     fn mismatches_say_both_sides() {
         for (header, ty, shape, message) in [
@@ -212,12 +314,6 @@ mod tests {
                 F32,
                 &[1][..],
                 "expected elements of type f32, which is stored as <f4, found <f8",
-            ),
-            (
-                dict(">f4", "(1,)"),
-                F32,
-                &[1],
-                "expected elements of type f32, which is stored as <f4, found >f4",
             ),
             (
                 dict("|O", "(1,)"),
@@ -244,12 +340,6 @@ mod tests {
                 "expected shape [2], found [4]",
             ),
             (dict("<f4", "(1,)").replace("False", "True"), F32, &[1], ""),
-            (
-                dict("<f4", "(1, 1)").replace("False", "True"),
-                F32,
-                &[1, 1],
-                "npy: expected C order, found Fortran order",
-            ),
             (
                 dict("<f4", "(1,)"),
                 String,

@@ -4,8 +4,8 @@ use super::state::{Binding, Bounds, Looks, Loop, Slot, Task};
 use super::vector::values::KnownLanes;
 use crate::analysis::Analysis;
 use crate::analysis::legality::Runs;
-use crate::target::Target;
 pub(super) use crate::target::clif128::register;
+use crate::target::{Mark, Target};
 use cranelift_codegen::ir::{
     self, AliasRegionData, Block, ExternalName, GlobalValueData, InstBuilder, MemFlagsData,
     StackSlot, UserExternalName, Value, types,
@@ -14,7 +14,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use cranelift_module::{DataId, FuncId};
 use rustc_hash::FxHashMap;
-use vinelift_nest::{AxisId, Nest, Scalar};
+use vinelift_nest::{AxisId, BufferId, Nest, Scalar};
 use vinelift_tensor::ElementType;
 
 /// The surroundings of a kernel besides its nest.
@@ -55,6 +55,10 @@ pub(crate) struct LoopCode {
     pub(crate) bytes: Vec<u8>,
     /// How many of them are instructions; constants follow.
     pub(crate) code: usize,
+    /// What its instructions do.
+    pub(crate) marks: Vec<Mark>,
+    /// The buffers behind those of its arguments that are addresses.
+    pub(crate) buffers: Vec<Option<BufferId>>,
 }
 
 /// Kernels beyond this are refused: compiling takes about a microsecond for each.

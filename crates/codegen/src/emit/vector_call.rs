@@ -47,7 +47,13 @@ impl<'n> Emitter<'n, '_> {
         let arguments = self.builder.ins().stack_addr(types::I64, slot, 0);
         let call = self.builder.ins().call(function_ref, &[arguments]);
         let status = self.builder.inst_results(call)[0];
+        let buffers = ready.arguments.iter().map(|argument| match argument {
+            Argument::Address { buffer, .. } => Some(*buffer),
+            _ => None,
+        });
         self.loop_codes.push(LoopCode {
+            buffers: buffers.collect(),
+            marks: ready.code.marks,
             function,
             stage: number,
             bytes: ready.code.bytes,

@@ -23,6 +23,18 @@ pub(crate) struct Assembled {
     pub(crate) bytes: Vec<u8>,
     /// How many of them are instructions.
     pub(crate) code: usize,
+    /// What the instructions from an offset on do, in the order of the offsets.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// What instructions of a vector loop do, for whoever reads them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    /// Of the first of them, in bytes.
+    pub(crate) offset: usize,
+    pub(crate) what: &'static str,
+    /// The argument that points to the memory they reach, and how far from there on, in bytes.
+    pub(crate) memory: Option<(u32, i32)>,
 }
 
 impl Target {

@@ -104,18 +104,26 @@ fn has_open_types(model: &Model) -> bool {
         .any(|body| body.graph.node_weights().any(is_open) || has_open_types(body))
 }
 
-/// A hint on a type: which of its versions are built, if any.
+/// A hint on a type: which of its versions are built, or which type is much like it, if any.
 fn known_versions(type_: &str) -> String {
     let versions: Vec<&str> = vinelift_ops::all()
         .filter(|d| d.name.eq_ignore_ascii_case(type_))
         .flat_map(|d| d.versions.iter().copied())
         .collect();
-    if versions.is_empty() {
-        String::new()
-    } else {
-        format!(" version, known are {}", versions.join(", "))
+    if !versions.is_empty() {
+        return format!(" version, known are {}", versions.join(", "));
+    }
+    let lower = type_.to_ascii_lowercase();
+    let alike = |name: &str| strsim::jaro_winkler(&lower, &name.to_ascii_lowercase());
+    let scores = vinelift_ops::all().map(|d| (alike(d.name), d.name));
+    match scores.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((score, name)) if score > ALIKE => format!(" (did you mean {name}?)"),
+        _ => String::new(),
     }
 }
+
+/// How alike two types must be, from 0 to 1, for one to be meant by the other: enough for a slip of the finger.
+const ALIKE: f64 = 0.9;
 
 fn build(
     name: String,

@@ -10,6 +10,7 @@ mod formula_bounds;
 mod interval;
 mod kernel_ranges;
 mod linear;
+mod operations;
 mod parallel_chunks;
 mod quotients;
 mod ranges;

@@ -12,6 +12,8 @@
 //! A wrap is `wrap`, or `check` where negatives do not count from the end; `?` after it marks the
 //! policy that reads zero. Where its site is not the load inside it, it says `in name[position]`.
 
+mod wrapped;
+
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, LayerId, Mode, Nest, Policy, Role, Scalar, Stage, Unary,
     Wrap, one_line,
@@ -30,6 +32,34 @@ impl Nest {
     /// The text of a stage of this nest, without its layers.
     pub fn display_stage<'a>(&'a self, stage: &'a Stage) -> impl Display + 'a {
         from_fn(move |f| Printer::new(self).stage(f, stage))
+    }
+
+    /// The declaration of a buffer of this nest: its role, name, type and shape, and the bytes of a table.
+    pub fn display_buffer(&self, buffer: BufferId) -> impl Display + '_ {
+        let b = self.buf(buffer);
+        from_fn(move |f| {
+            let role = match b.role {
+                Role::Input => "input",
+                Role::Output => "output",
+                Role::Temporary => "temporary",
+                Role::Table(_) => "table",
+            };
+            write!(f, "{role} {}: {}{:?}", Name(&b.name), b.ty, b.shape)?;
+            if let Role::Table(bytes) = &b.role {
+                f.write_str(" = ")?;
+                bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The buffers that some stage uses, in the order of their numbers.
+    pub fn used_buffers(&self) -> Vec<BufferId> {
+        let mut used: Vec<BufferId> = self.read_in(0..self.stages.len());
+        used.extend(self.stages.iter().map(|s| s.target));
+        used.sort_unstable();
+        used.dedup();
+        used
     }
 
     /// The texts of all stages.
@@ -55,23 +85,8 @@ impl Display for Nest {
             let symbols: Vec<String> = symbols.map(|(k, value)| format!("s{k}={value}")).collect();
             writeln!(f, "symbols {}", symbols.join(", "))?;
         }
-        let mut used: Vec<BufferId> = self.read_in(0..self.stages.len());
-        used.extend(self.stages.iter().map(|s| s.target));
-        used.sort_unstable();
-        used.dedup();
-        for b in used.into_iter().map(|b| self.buf(b)) {
-            let role = match b.role {
-                Role::Input => "input",
-                Role::Output => "output",
-                Role::Temporary => "temporary",
-                Role::Table(_) => "table",
-            };
-            write!(f, "{role} {}: {}{:?}", Name(&b.name), b.ty, b.shape)?;
-            if let Role::Table(bytes) = &b.role {
-                f.write_str(" = ")?;
-                bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))?;
-            }
-            writeln!(f)?;
+        for b in self.used_buffers() {
+            writeln!(f, "{}", self.display_buffer(b))?;
         }
         for stage in &self.stages {
             write!(f, "{}", self.display_stage(stage))?;
@@ -169,6 +184,8 @@ fn tree_size(x: &Scalar, known: &mut FxHashMap<usize, usize>) -> usize {
 struct Printer<'a> {
     nest: &'a Nest,
     names: RefCell<FxHashMap<AxisId, String>>,
+    /// The names of scalars that have one, by their addresses.
+    named: RefCell<FxHashMap<usize, String>>,
 }
 
 impl<'a> Printer<'a> {
@@ -176,25 +193,38 @@ impl<'a> Printer<'a> {
         Printer {
             nest,
             names: RefCell::default(),
+            named: RefCell::default(),
         }
     }
 
     fn stage(&self, f: &mut Formatter<'_>, stage: &Stage) -> fmt::Result {
+        self.loops(f, stage)?;
+        f.write_char(' ')?;
+        self.assigned(f, stage)?;
+        match tree_size(&stage.value, &mut FxHashMap::default()) {
+            // Shared scalars are written out wherever they are used.
+            size if size > MOST_TERMS => write!(f, "… {size} terms …"),
+            _ => self.scalar(f, &stage.value),
+        }
+    }
+
+    /// The loops around the assignment of a stage.
+    fn loops(&self, f: &mut Formatter<'_>, stage: &Stage) -> fmt::Result {
         if let Some(group) = stage.group {
             write!(f, "turn {group} ")?;
         }
         f.write_str("for ")?;
         self.axes(f, &stage.domain)?;
-        write!(f, ": {}", Name(&self.nest.buf(stage.target).name))?;
+        f.write_char(':')
+    }
+
+    /// The assignment of a stage up to its value.
+    fn assigned(&self, f: &mut Formatter<'_>, stage: &Stage) -> fmt::Result {
+        write!(f, "{}", Name(&self.nest.buf(stage.target).name))?;
         self.list(f, &stage.at)?;
         match stage.mode {
-            Mode::Set => f.write_str(" = ")?,
-            Mode::Combine(op) => write!(f, " {}= ", binary_name(op))?,
-        }
-        match tree_size(&stage.value, &mut FxHashMap::default()) {
-            // Shared scalars are written out wherever they are used.
-            size if size > MOST_TERMS => write!(f, "… {size} terms …"),
-            _ => self.scalar(f, &stage.value),
+            Mode::Set => f.write_str(" = "),
+            Mode::Combine(op) => write!(f, " {}= ", binary_name(op)),
         }
     }
 
@@ -250,6 +280,14 @@ impl<'a> Printer<'a> {
     }
 
     fn scalar(&self, f: &mut Formatter<'_>, x: &Scalar) -> fmt::Result {
+        match self.named.borrow().get(&x.address()) {
+            Some(name) => f.write_str(name),
+            None => self.written_out(f, x),
+        }
+    }
+
+    /// A scalar that has no name, or that is what its name stands for.
+    fn written_out(&self, f: &mut Formatter<'_>, x: &Scalar) -> fmt::Result {
         match x.kind() {
             Kind::Const(c) => constant(f, c.0, x.ty()),
             Kind::Axis(id) => f.write_str(&self.axis(*id)),
@@ -272,22 +310,26 @@ impl<'a> Printer<'a> {
             Kind::Select(c, yes, no) => self.call(f, "select", &[c, yes, no]),
             Kind::Cast(y) => self.call(f, x.ty().name(), &[y]),
             Kind::Bitcast(y) => self.call(f, &format!("bits.{}", x.ty()), &[y]),
-            Kind::Reduce {
-                op,
-                axes,
-                init,
-                body,
-            } => {
-                write!(f, "{}[", binary_name(*op))?;
-                self.axes(f, axes)?;
-                f.write_str("; ")?;
-                self.scalar(f, init)?;
-                f.write_str("](")?;
+            Kind::Reduce { body, .. } => {
+                self.fold(f, x)?;
+                f.write_char('(')?;
                 self.scalar(f, body)?;
                 f.write_char(')')
             }
             Kind::Wrap(w) => self.wrap(f, w),
         }
+    }
+
+    /// A fold without its body.
+    fn fold(&self, f: &mut Formatter<'_>, x: &Scalar) -> fmt::Result {
+        let Kind::Reduce { op, axes, init, .. } = x.kind() else {
+            return Ok(());
+        };
+        write!(f, "{}[", binary_name(*op))?;
+        self.axes(f, axes)?;
+        f.write_str("; ")?;
+        self.scalar(f, init)?;
+        f.write_char(']')
     }
 
     fn wrap(&self, f: &mut Formatter<'_>, w: &Wrap) -> fmt::Result {

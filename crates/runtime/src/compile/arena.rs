@@ -9,10 +9,10 @@ use vinelift_nest::{Aliases, BufferId, Effects, Nest, Role};
 
 /// A buffer, with the first and the last step between which it holds something.
 #[derive(Clone, Copy, Debug)]
-struct Lifetime {
-    bytes: usize,
-    first: usize,
-    last: usize,
+pub(crate) struct Lifetime {
+    pub(crate) bytes: usize,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
 /// Every buffer starts at a multiple of this: a cache line.
@@ -26,17 +26,10 @@ impl Native {
     /// If that is more than an address space has.
     pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
         let times = self.times();
-        let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
         let mut needed = vec![false; slots.len()];
-        for (step, &(first, last)) in self.steps.iter().zip(&times) {
+        for step in &self.steps {
             for buffer in Effects::of_kernel(&step.kernel, &Aliases::default()).used() {
                 needed[buffer.0 as usize] |= step.needs(buffer);
-                let b = nest.buf(buffer);
-                if b.role == Role::Temporary {
-                    let bytes = b.byte_len().unwrap_or(usize::MAX);
-                    let new = Lifetime { bytes, first, last };
-                    lifetimes.entry(buffer).or_insert(new).last = last;
-                }
             }
         }
         for (slot, needed) in slots.iter_mut().zip(needed) {
@@ -44,8 +37,7 @@ impl Native {
                 *slot = Slot::Absent;
             }
         }
-        let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
-        buffers.sort_unstable_by_key(|(b, _)| *b);
+        let buffers = self.lifetimes(nest);
         let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
         all.extend(times.iter().enumerate().map(|(step, &(first, last))| {
             let bytes = self.scratch_bytes(step);
@@ -64,6 +56,24 @@ impl Native {
             step.scratch = *offset;
         }
         Ok(total)
+    }
+
+    /// The temporaries of the nest, in order, and when they hold something.
+    pub(crate) fn lifetimes(&self, nest: &Nest) -> Vec<(BufferId, Lifetime)> {
+        let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
+        for (step, (first, last)) in self.steps.iter().zip(self.times()) {
+            for buffer in Effects::of_kernel(&step.kernel, &Aliases::default()).used() {
+                let b = nest.buf(buffer);
+                if b.role == Role::Temporary {
+                    let bytes = b.byte_len().unwrap_or(usize::MAX);
+                    let new = Lifetime { bytes, first, last };
+                    lifetimes.entry(buffer).or_insert(new).last = last;
+                }
+            }
+        }
+        let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
+        buffers.sort_unstable_by_key(|(b, _)| *b);
+        buffers
     }
 
     /// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a

@@ -12,7 +12,7 @@
 //! * what is printed and what runs is the same plan;
 //! * the nest of every plan has passed the verifier.
 
-mod arena;
+pub(crate) mod arena;
 mod constant_operand;
 pub(crate) mod constants;
 pub(crate) mod consumer;

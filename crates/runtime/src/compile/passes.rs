@@ -14,11 +14,10 @@ use vinelift_nest::{
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
-    pub(crate) stages: usize,
     pub(crate) time: Duration,
     pub(crate) kept: Vec<Kept>,
     /// The nest after it.
-    pub(crate) text: String,
+    pub(crate) nest: Nest,
 }
 
 /// The nest of a segment after the passes of `level`, proven to be safe.
@@ -39,10 +38,9 @@ pub(crate) fn optimize(
             let time = start.elapsed();
             trace.push(Pass {
                 name,
-                stages: nest.stages.len(),
                 time,
                 kept,
-                text: nest.to_string(),
+                nest: nest.clone(),
             });
         }
         Ok::<(), Error>(())

@@ -2,13 +2,15 @@
 
 use crate::compiled::CompiledModel;
 use crate::stop::never;
-use crate::unit::{Unit, numbers_of};
+use crate::unit::{TakenPlan, Unit, numbers_of};
 use crate::{Error, Shape};
+use rustc_hash::FxHashMap;
 use vinelift_graph::{Known, Segment, TensorId, specialize};
 use vinelift_ops::TensorType;
 use vinelift_tensor::Extent;
 
 /// A segment of a unit.
+#[derive(Clone)]
 pub(super) struct Piece<'a> {
     /// The line before its text, which names the sub-graph or the calls before it; empty at the start of the model.
     pub(super) heading: String,
@@ -36,6 +38,47 @@ impl CompiledModel {
         }
         let mut pieces = Vec::new();
         self.pieces_of(&self.0.unit, String::new(), &fixed, &mut pieces)?;
+        Ok(pieces)
+    }
+
+    /// The segments of plans that a run has taken.
+    pub(super) fn taken_pieces(&self, taken: Vec<TakenPlan>) -> Result<Vec<Piece<'_>>, Error> {
+        let workshop = &self.0.workshop;
+        let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(taken.len());
+        // What the next segment of each unit comes after.
+        let mut after: FxHashMap<usize, String> = FxHashMap::default();
+        for TakenPlan {
+            unit: number,
+            shapes,
+            known,
+        } in taken
+        {
+            let found = self.0.unit.find(number);
+            let missing = || Error::internal(format!("no unit {number}"));
+            let (unit, name) = found.ok_or_else(missing)?;
+            let mut strings = workshop.strings.clone();
+            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
+            let given = unit.given(&extents, &known, &workshop.config, never());
+            let segment = specialize(&unit.interface.graph, given, &mut strings);
+            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let graph = &unit.interface.graph;
+            let calls = segment.calls.iter();
+            let calls = calls.map(|n| graph.node(*n).label().to_string());
+            let wanted = segment.wanted.iter();
+            let wanted = wanted.map(|t| format!("the values of {}", graph.tensor_name(*t)));
+            let next: Vec<String> = calls.chain(wanted).collect();
+            let heading = match after.remove(&number).filter(|text| !text.is_empty()) {
+                Some(calls) => format!("{name}# after {calls}\n"),
+                None => name,
+            };
+            after.insert(number, next.join(", "));
+            pieces.push(Piece {
+                heading,
+                unit,
+                segment,
+                waiting: String::new(),
+            });
+        }
         Ok(pieces)
     }
 

@@ -10,7 +10,7 @@ use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
 use crate::execute::{Memory, execute, grow};
 use crate::stop;
-use crate::unit::{Unit, Workshop};
+use crate::unit::{Taken, Unit, Workshop};
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
 pub(crate) use scratch::Scratch;
@@ -28,6 +28,8 @@ pub(crate) struct Run<'a> {
     pub(crate) scratch: &'a mut [Scratch],
     pub(crate) variables: &'a mut Variables,
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
+    /// Gets the plans that it takes.
+    pub(crate) taken: Option<&'a mut Taken>,
     /// Once true, the run ends soon.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -92,6 +94,10 @@ impl Run<'_> {
     fn plan(&mut self, unit: &Unit, values: &Values<'_>) -> Result<Arc<Plan>, Error> {
         let known = &values.known;
         let is_first = known.computed.is_empty() && known.values.is_empty();
+        if let Some(taken) = self.taken.as_deref_mut() {
+            let shapes: Vec<Shape> = values.inputs.iter().map(|t| t.shape().to_vec()).collect();
+            taken.note(unit.number, &shapes, known);
+        }
         let first = &mut self.scratch[unit.number].first;
         let shapes = || values.inputs.iter().map(Tensor::shape);
         if let Some((of, plan)) = first

@@ -63,9 +63,12 @@ pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assem
         pooled: FxHashMap::default(),
         next_scratch: 0,
         cold: Vec::new(),
+        marks: Vec::new(),
     };
     assembly.function();
-    let Assembly { code, pool, .. } = assembly;
+    let Assembly {
+        code, pool, marks, ..
+    } = assembly;
     let length = code.len();
     if length >= MOST_BYTES {
         return None;
@@ -73,6 +76,7 @@ pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assem
     Some(Assembled {
         bytes: code.finish(&pool)?,
         code: length,
+        marks,
     })
 }
 
@@ -97,6 +101,7 @@ impl Assembly<'_> {
             .iter()
             .map(|r| Gpr(*r))
             .collect();
+        self.mark("enter", None);
         self.code.push(RBP);
         self.code.copy(RBP, RSP);
         for &register in &saved {
@@ -107,15 +112,18 @@ impl Assembly<'_> {
             // Whole registers are stored there: none is to cross a line of the cache.
             self.code.and(RSP, -index_check::ALIGNMENT);
         }
+        self.mark("arguments", None);
         for &argument in &self.program.pointers {
             let to = self.pointers[&argument];
             self.load_argument(to, argument);
         }
+        self.mark("the same in all lanes", None);
         self.hoist();
         for mask in &self.program.masks {
             self.instruction(mask);
         }
         self.steps(&self.program.steps);
+        self.mark("leave", None);
         self.code.set(RAX, 0);
         let end = self.code.here();
         if self.frame > 0 {
@@ -133,6 +141,7 @@ impl Assembly<'_> {
         self.code.clear_upper();
         self.code.ret();
         if !self.cold.is_empty() {
+            self.mark("indices that are not all in range", None);
             let fault = self.end_with_fault(end);
             self.cold_checks(fault);
         }
@@ -158,11 +167,15 @@ impl Assembly<'_> {
     fn steps(&mut self, steps: &[MachineStep]) {
         for step in steps {
             match step {
-                MachineStep::Do(instruction) => self.instruction(instruction),
+                MachineStep::Do(instruction) => {
+                    self.mark(instruction.form.what(), instruction.access);
+                    self.instruction(instruction);
+                }
                 MachineStep::Loop { trips, moves, body } => match *trips {
                     TripCount::Fixed(turns) => self.counted(turns, moves, body),
                     TripCount::Argument(argument) => {
                         let counter = self.counters[self.depth];
+                        self.mark("loop", None);
                         self.load_argument(counter, argument);
                         self.count_down(counter, moves, body);
                     }
@@ -187,6 +200,7 @@ impl Assembly<'_> {
     fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[MachineStep]) {
         self.code.require(turns > 0);
         let counter = self.counters[self.depth];
+        self.mark("loop", None);
         self.code.set(counter, turns);
         self.count_down(counter, moves, body);
         for &(pointer, by) in moves {
@@ -201,6 +215,7 @@ impl Assembly<'_> {
         self.depth += 1;
         let top = self.code.here();
         self.steps(body);
+        self.mark("next turn", None);
         for &(pointer, by) in moves {
             let pointer = self.pointer(pointer);
             self.code.add(pointer, by);
@@ -218,9 +233,11 @@ impl Assembly<'_> {
         if !counts {
             return;
         }
+        self.mark("loop over lanes", None);
         self.code.set(RAX, 0);
         let top = self.code.here();
         self.steps(body);
+        self.mark("next turn", None);
         self.code.add(RAX, step);
         self.code.compare(RAX, extent - step);
         self.code.jump_if(Condition::LessOrEqual, top);
@@ -238,9 +255,11 @@ impl Assembly<'_> {
         let last = self.counters[self.depth];
         self.depth += 1;
         self.load_argument(last, argument);
+        self.mark("loop over lanes", None);
         self.code.set(RAX, 0);
         let top = self.code.here();
         self.steps(body);
+        self.mark("next turn", None);
         self.code.add(RAX, step);
         self.code.compare_with(RAX, last);
         self.code.jump_if(Condition::LessOrEqual, top);

@@ -1,6 +1,6 @@
 //! A function that is being assembled, and where its operands are.
 
-use super::super::Target;
+use super::super::{Mark, Target};
 use super::allocate::Registers;
 use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, RDI, RmOperand};
 use super::machine::{
@@ -43,6 +43,7 @@ pub(super) struct Assembly<'p> {
     pub(super) next_scratch: u8,
     /// Checks of indices that have to go on elsewhere.
     pub(super) cold: Vec<Cold>,
+    pub(super) marks: Vec<Mark>,
 }
 
 /// Indices that have been checked, or are when they are used.
@@ -65,6 +66,16 @@ pub(super) struct Cold {
 }
 
 impl Assembly<'_> {
+    /// Says what the instructions that follow do.
+    pub(super) fn mark(&mut self, what: &'static str, access: Option<Access>) {
+        let memory = access.filter(|a| a.pointer != INDICES);
+        self.marks.push(Mark {
+            offset: self.code.len(),
+            what,
+            memory: memory.map(|a| (a.pointer, a.offset)),
+        });
+    }
+
     /// The register that a value is in.
     pub(super) fn register_of(&mut self, id: Id) -> u8 {
         let register = self.registers.of.get(id as usize).copied();

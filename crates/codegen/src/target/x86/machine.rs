@@ -98,6 +98,24 @@ pub(super) enum Form {
     Gather(GatherPart),
 }
 
+impl Form {
+    /// What it does, for whoever reads the code.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Form::Rvm | Form::Rm | Form::Vm(_) | Form::Mr => "compute",
+            Form::MulAdd => "multiply and add",
+            Form::Blend => "select",
+            Form::Load => "load",
+            Form::Store => "store",
+            Form::Prefetch => "prefetch",
+            Form::Masks => "compute a mask",
+            Form::Argument(_) | Form::Mask(_) => "a mask",
+            Form::Check(_) => "check indices",
+            Form::Gather(_) => "gather elements",
+        }
+    }
+}
+
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MachineInstruction {
