@@ -1,6 +1,6 @@
 //! Extents: numbers, or formulas with the number that they have in one example.
 
-use crate::Formula;
+use crate::{Formula, Symbol};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// No extent that has symbols is less: 0 and 1 mean something else in broadcasting and for empty tensors.
-    pub const LEAST: usize = 2;
+    /// No extent that has symbols is less.
+    pub const LEAST: usize = Symbol::LEAST;
 
     /// No extent that has symbols is more.
     pub const MOST: usize = 1 << 30;

@@ -1,6 +1,5 @@
 //! Formulas over symbols: extents that are not known while a plan is made, as far as they are.
 
-use crate::Extent;
 use std::fmt;
 use std::num::NonZeroU8;
 
@@ -9,6 +8,9 @@ use std::num::NonZeroU8;
 pub struct Symbol(NonZeroU8);
 
 impl Symbol {
+    /// No symbol stands for less: 0 and 1 mean something else in broadcasting and for empty tensors.
+    pub const LEAST: usize = 2;
+
     /// The symbol of this number, counted from 0; `None` if there are not that many.
     pub fn new(number: usize) -> Option<Symbol> {
         let number = u8::try_from(number.checked_add(1)?).ok()?;
@@ -50,7 +52,7 @@ impl Term {
     /// `None` if it has too many factors, or too large a coefficient.
     fn times(self, other: Term) -> Option<Term> {
         let mut factors: Vec<Symbol> = self.symbols().chain(other.symbols()).collect();
-        factors.sort_unstable_by(|a, b| b.cmp(a));
+        factors.sort_unstable_by_key(|factor| std::cmp::Reverse(*factor));
         let mut term = Term {
             factors: [None; FACTORS],
             coefficient: self.coefficient.checked_mul(other.coefficient)?,
@@ -160,59 +162,93 @@ impl Formula {
 
     /// `self - other`
     pub fn minus(&self, other: &Formula) -> Option<Formula> {
-        self.plus(&other.times(&Formula::number(-1))?)
+        let constant = self.constant.checked_sub(other.constant)?;
+        let negative = |term: Term| {
+            let coefficient = term.coefficient.checked_neg()?;
+            Some(Term {
+                coefficient,
+                ..term
+            })
+        };
+        let taken: Option<Vec<Term>> = other.terms().map(negative).collect();
+        Formula::sum(constant, self.terms().chain(taken?).collect())
     }
 
     /// `self · other`
     pub fn times(&self, other: &Formula) -> Option<Formula> {
         let mut terms = Vec::new();
-        for a in self.all()? {
-            for b in other.all()? {
+        for a in self.terms() {
+            for b in other.terms() {
                 terms.push(a.times(b)?);
             }
         }
-        let constant = self.constant.checked_mul(other.constant)?;
-        terms.retain(|term| term.factors[0].is_some());
-        Formula::sum(constant, terms)
+        for (one, another) in [(self, other), (other, self)] {
+            if one.constant != 0 {
+                for term in another.terms() {
+                    let by = i32::try_from(one.constant).ok()?;
+                    let coefficient = term.coefficient.checked_mul(by)?;
+                    terms.push(Term {
+                        coefficient,
+                        ..term
+                    });
+                }
+            }
+        }
+        Formula::sum(self.constant.checked_mul(other.constant)?, terms)
     }
 
     /// `self / other`, if that leaves no remainder whatever the symbols are: `other` is one product, or a factor of
     /// the whole sum.
     pub fn over(&self, other: &Formula) -> Option<Formula> {
-        if self == other {
+        if self == other && other.as_number() != Some(0) {
             return Some(Formula::number(1));
         }
-        let mut of = other.all()?.into_iter();
-        let (Some(by), None) = (of.next(), of.next()) else {
+        if let Some(by) = other.as_number() {
+            return self.over_number(by);
+        }
+        let mut of = other.terms();
+        let (Some(by), None, 0, 0) = (of.next(), of.next(), self.constant, other.constant) else {
             return self.over_sum(other);
         };
-        let quotients: Option<Vec<Term>> =
-            self.all()?.into_iter().map(|term| term.over(by)).collect();
-        let mut quotients = quotients?;
-        let constant = quotients.iter().find(|term| term.factors[0].is_none());
-        let constant = constant.map_or(0, |term| i64::from(term.coefficient));
-        quotients.retain(|term| term.factors[0].is_some());
-        Formula::sum(constant, quotients)
+        let quotients: Option<Vec<Term>> = self.terms().map(|term| term.over(by)).collect();
+        let (numbers, terms): (Vec<Term>, Vec<Term>) = quotients?
+            .into_iter()
+            .partition(|term| term.factors[0].is_none());
+        let constant = numbers.iter().map(|term| i64::from(term.coefficient)).sum();
+        Formula::sum(constant, terms)
+    }
+
+    fn over_number(&self, by: i64) -> Option<Formula> {
+        let divides = |n: i64| n.checked_rem(by) == Some(0);
+        let exact = |term: Term| {
+            let coefficient = i64::from(term.coefficient);
+            let quotient = coefficient
+                .checked_div(by)
+                .filter(|_| divides(coefficient))?;
+            Some(Term {
+                coefficient: i32::try_from(quotient).ok()?,
+                ..term
+            })
+        };
+        let terms: Option<Vec<Term>> = self.terms().map(exact).collect();
+        let constant = self.constant.checked_div(by);
+        Formula::sum(constant.filter(|_| divides(self.constant))?, terms?)
     }
 
     /// `self / other` where the quotient is one product.
     fn over_sum(&self, other: &Formula) -> Option<Formula> {
-        let (leading, by) = (*self.all()?.first()?, *other.all()?.first()?);
-        let quotient = leading.over(by)?;
-        let mut terms = vec![quotient];
-        terms.retain(|term| term.factors[0].is_some());
-        let constant = match terms.is_empty() {
-            true => i64::from(quotient.coefficient),
-            false => 0,
+        let quotient = self.terms().next()?.over(other.terms().next()?)?;
+        let quotient = match quotient.factors[0] {
+            None => Formula::number(quotient.coefficient.into()),
+            Some(_) => Formula::sum(0, vec![quotient])?,
         };
-        let quotient = Formula::sum(constant, terms)?;
         (quotient.times(other)? == *self).then_some(quotient)
     }
 
     /// The least value that it may have; `None` if it is not bounded below, or too small for an `i64`.
     pub fn least(&self) -> Option<i64> {
         let is_positive = self.terms.iter().all(|term| term.coefficient >= 0);
-        let least = [Extent::LEAST; 255];
+        let least = [Symbol::LEAST; 255];
         is_positive.then(|| self.evaluate(&least))?
     }
 
@@ -227,20 +263,8 @@ impl Formula {
         self.terms.into_iter().filter(|term| term.coefficient != 0)
     }
 
-    /// All terms, the constant as one without factors; `None` if it is too large for that.
-    fn all(&self) -> Option<Vec<Term>> {
-        let mut all: Vec<Term> = self.terms().collect();
-        if self.constant != 0 || all.is_empty() {
-            all.push(Term {
-                factors: [None; FACTORS],
-                coefficient: i32::try_from(self.constant).ok()?,
-            });
-        }
-        Some(all)
-    }
-
     fn sum(constant: i64, mut terms: Vec<Term>) -> Option<Formula> {
-        terms.sort_unstable_by(|a, b| b.factors.cmp(&a.factors));
+        terms.sort_unstable_by_key(|term| std::cmp::Reverse(term.factors));
         let mut sum = Formula::number(constant);
         let mut count = 0;
         for same in terms.chunk_by(|a, b| a.factors == b.factors) {
@@ -291,5 +315,57 @@ impl fmt::Display for Formula {
             (_, constant) if constant < 0 => write!(f, " - {}", constant.unsigned_abs()),
             (_, constant) => write!(f, " + {constant}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols<const N: usize>() -> [Formula; N] {
+        std::array::from_fn(|k| Formula::symbol(Symbol::new(k).unwrap()))
+    }
+
+    #[test]
+    fn arithmetic_is_that_of_polynomials() {
+        let [s, t] = symbols();
+        let n = Formula::number;
+        let sum = s.times(&n(4)).unwrap().plus(&t).unwrap();
+        assert_eq!(sum.to_string(), "s1 + 4*s0");
+        let product = sum.times(&s).unwrap().minus(&t).unwrap();
+        for (a, b) in [(2, 2), (5, 7), (100, 3)] {
+            let want = (4 * a + b) * a - b;
+            assert_eq!(product.evaluate(&[a as usize, b as usize]), Some(want));
+        }
+        assert_eq!(sum.times(&s).unwrap().over(&sum), Some(s));
+        assert_eq!(sum.times(&s.minus(&n(3)).unwrap()), None, "four terms");
+        assert_eq!(sum.minus(&sum), Some(n(0)));
+        let six = s.times(&t).unwrap().times(&n(6)).unwrap();
+        assert_eq!(six.over(&t.times(&n(2)).unwrap()), s.times(&n(3)));
+        assert_eq!(six.over(&n(4)), None);
+        assert_eq!(sum.over(&s), None);
+        assert_eq!(n(12).over(&n(0)), None);
+    }
+
+    /// Numbers have 64 bits, whatever coefficients have.
+    #[test]
+    fn numbers_are_exact_or_none() {
+        let n = Formula::number;
+        assert_eq!(n(i64::MIN).plus(&n(5)), Some(n(i64::MIN + 5)));
+        assert_eq!(n(-(1 << 31)).minus(&n(-(1 << 31))), Some(n(0)));
+        assert_eq!(n(1 << 40).times(&n(3)), Some(n(3 << 40)));
+        assert_eq!(n(3 << 40).over(&n(1 << 40)), Some(n(3)));
+        assert_eq!(n(i64::MIN).over(&n(-1)), None);
+        assert_eq!(n(i64::MIN).minus(&n(1)), None);
+        let [s] = symbols();
+        assert_eq!(s.plus(&n(1 << 40)).unwrap().minus(&s), Some(n(1 << 40)));
+        assert_eq!(s.times(&n(1 << 40)), None);
+    }
+
+    #[test]
+    fn the_least_value() {
+        let [s, t] = symbols();
+        assert_eq!(s.times(&t).unwrap().least(), Some(4));
+        assert_eq!(s.minus(&t).unwrap().least(), None);
     }
 }

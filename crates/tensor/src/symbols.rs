@@ -155,6 +155,9 @@ pub fn example(formula: &Formula) -> Option<i64> {
 /// The value of `formula` at the example; from now on the plan is for that number alone.
 pub fn pin(formula: &Formula) -> Option<i64> {
     let value = example(formula)?;
+    if formula.as_number().is_some() {
+        return Some(value);
+    }
     match formula.minus(&Formula::number(value)) {
         Some(gap) => note(Guard::Zero(gap)),
         None => return None,

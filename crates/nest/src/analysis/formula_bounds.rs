@@ -1,11 +1,7 @@
-//! Bounds of index arithmetic as formulas, for extents that have symbols.
-//!
-//! [`Ranges`] has intervals of numbers. Where an extent has symbols, that an index lies inside of it is proven for all
-//! their values at once: `i + s1` with `i < s0` is at most `s0 + s1 - 1`, and so an index of a dim of `s0 + s1` points.
+//! Bounds of integers as formulas, and arithmetic on them.
 
-use crate::analysis::Ranges;
-use crate::ir::{Binary, Kind, Scalar, Unary};
-use vinelift_tensor::{ElementType, Extent, Formula};
+use crate::ir::Binary;
+use vinelift_tensor::{Extent, Formula};
 
 /// Bounds of one scalar: all of these hold.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +15,8 @@ pub(super) struct Bounds {
 /// The most bounds of a kind that are kept of one scalar.
 const MOST: usize = 4;
 
-/// How deep in a scalar is looked.
-const DEPTH: usize = 24;
-
 impl Bounds {
-    fn exactly(formula: Formula) -> Bounds {
+    pub(super) fn exactly(formula: Formula) -> Bounds {
         Bounds {
             lows: vec![formula],
             highs: vec![formula],
@@ -31,7 +24,7 @@ impl Bounds {
     }
 
     /// `0..extent`
-    fn index_of(extent: Extent) -> Bounds {
+    pub(super) fn index_of(extent: Extent) -> Bounds {
         let last = extent.formula().minus(&Formula::number(1));
         Bounds {
             lows: vec![Formula::number(0)],
@@ -53,7 +46,7 @@ impl Bounds {
     }
 
     /// One of the two holds.
-    fn or(&self, other: &Bounds) -> Bounds {
+    pub(super) fn or(&self, other: &Bounds) -> Bounds {
         let above = |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(k, bound));
         let all = |a: &[Formula], b: &[Formula], holds: &dyn Fn(&Formula) -> bool| {
             let mut kept: Vec<Formula> = a.iter().chain(b).copied().filter(|f| holds(f)).collect();
@@ -71,7 +64,7 @@ impl Bounds {
         }
     }
 
-    fn is_natural(&self) -> bool {
+    pub(super) fn is_natural(&self) -> bool {
         self.lows
             .iter()
             .any(|low| low.least().is_some_and(|l| l >= 0))
@@ -79,13 +72,13 @@ impl Bounds {
 }
 
 /// Whether `a <= b` whatever the symbols are.
-fn is_at_most(a: &Formula, b: &Formula) -> bool {
+pub(super) fn is_at_most(a: &Formula, b: &Formula) -> bool {
     let gap = b.minus(a).and_then(|gap| gap.least());
     gap.is_some_and(|least| least >= 0)
 }
 
 /// All results of `f` for a bound of each.
-fn each(
+pub(super) fn each(
     a: &[Formula],
     b: &[Formula],
     f: impl Fn(&Formula, &Formula) -> Option<Formula>,
@@ -96,122 +89,8 @@ fn each(
     all
 }
 
-impl Ranges {
-    /// Whether `x` lies in `0..extent`, whatever the symbols are.
-    pub fn is_index(&mut self, x: &Scalar, extent: Extent) -> bool {
-        if self.of(x).is_index_of(extent.least()) {
-            return true;
-        }
-        if !self.has_symbols && !extent.is_symbolic() {
-            return false;
-        }
-        let bounds = self.bounds(x, DEPTH);
-        let Some(last) = extent.formula().minus(&Formula::number(1)) else {
-            return false;
-        };
-        let is_natural = bounds.is_natural() || self.of(x).low >= 0;
-        is_natural && bounds.highs.iter().any(|high| is_at_most(high, &last))
-    }
-
-    /// Bounds of `x`, an index.
-    pub(super) fn bounds(&mut self, x: &Scalar, depth: usize) -> Bounds {
-        let Some(depth) = depth.checked_sub(1) else {
-            return Bounds::default();
-        };
-        if let Some(number) = x.as_index() {
-            return Bounds::exactly(Formula::number(number));
-        }
-        let mut bounds = self.bounds_of_kind(x, depth);
-        let range = self.of(x);
-        // What is less than this comes from numbers alone, or from guards.
-        if range.high < Extent::MOST as i64 - 1 {
-            bounds.highs.push(Formula::number(range.high));
-        }
-        if range.low > -(Extent::MOST as i64) {
-            bounds.lows.push(Formula::number(range.low));
-        }
-        for (fact, known) in &self.formula_facts {
-            if fact == x {
-                bounds = known.clone().and(bounds);
-            }
-        }
-        bounds
-    }
-
-    fn bounds_of_kind(&mut self, x: &Scalar, depth: usize) -> Bounds {
-        match x.kind() {
-            Kind::Axis(id) => match self.axes.get(id) {
-                Some(extent) => Bounds::index_of(*extent),
-                None => Bounds::default(),
-            },
-            Kind::Extent(extent) => Bounds::exactly(*extent.formula()),
-            Kind::Wrap(w) => Bounds::index_of(w.extent),
-            Kind::Unary(Unary::Neg, y) if x.ty() == ElementType::I64 => {
-                let y = self.bounds(y, depth);
-                let negated = |of: &[Formula]| {
-                    let zero = [Formula::number(0)];
-                    each(&zero, of, Formula::minus)
-                };
-                Bounds {
-                    lows: negated(&y.highs),
-                    highs: negated(&y.lows),
-                }
-            }
-            Kind::Select(_, yes, no) => {
-                let (yes, no) = (self.bounds(yes, depth), self.bounds(no, depth));
-                yes.or(&no)
-            }
-            Kind::Binary(op, a, b) if x.ty() == ElementType::I64 => {
-                let is_of_ring = matches!(op, Binary::Add | Binary::Sub | Binary::Mul);
-                if !is_of_ring && !(self.is_exact(a) && self.is_exact(b)) {
-                    return Bounds::default();
-                }
-                let (a, b) = (self.bounds(a, depth), self.bounds(b, depth));
-                bounds_of_binary(*op, a, b)
-            }
-            _ => Bounds::default(),
-        }
-    }
-
-    /// Whether `x` is certainly the number that it stands for: sums and products may wrap, and be that number again
-    /// after more of them, but not after a comparison or a division.
-    fn is_exact(&mut self, x: &Scalar) -> bool {
-        let range = self.of(x);
-        range.low > i64::MIN && range.high < i64::MAX
-    }
-
-    /// What follows for `a` and `b` if `a + gap <= b`.
-    pub(super) fn learn_formulas(&mut self, a: &Scalar, b: &Scalar, gap: i64) {
-        if !self.has_symbols || !self.is_exact(a) || !self.is_exact(b) {
-            return;
-        }
-        let gap = [Formula::number(gap)];
-        let (of_a, of_b) = (self.bounds(a, DEPTH), self.bounds(b, DEPTH));
-        let facts = [
-            (
-                a,
-                Bounds {
-                    lows: Vec::new(),
-                    highs: each(&of_b.highs, &gap, Formula::minus),
-                },
-            ),
-            (
-                b,
-                Bounds {
-                    lows: each(&of_a.lows, &gap, Formula::plus),
-                    highs: Vec::new(),
-                },
-            ),
-        ];
-        for (x, bounds) in facts {
-            if x.as_const().is_none() {
-                self.formula_facts.push((x.clone(), bounds));
-            }
-        }
-    }
-}
-
-fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
+/// The bounds of `a op b`.
+pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
     let one = Formula::number(1);
     match op {
         Binary::Add => Bounds {

@@ -16,6 +16,7 @@ mod quotients;
 mod ranges;
 mod scan;
 mod spans;
+mod symbolic_ranges;
 mod value_ranges;
 mod verify;
 

@@ -1,6 +1,6 @@
 //! Stages: one assignment over a domain.
 
-use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar, visit_stage};
+use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar};
 use vinelift_tensor::Extent;
 
 /// For every point of `domain`, in row-major order: `target[at] mode= value`.
@@ -29,20 +29,6 @@ impl Stage {
     /// Points of its outermost axis.
     pub fn turns(&self) -> usize {
         self.domain.first().map_or(1, |axis| axis.extent.example())
-    }
-
-    /// Whether it has extents with symbols, but for those of the buffers that it uses.
-    pub fn is_symbolic(&self) -> bool {
-        let mut found = self.domain.iter().any(|a| a.extent.is_symbolic());
-        visit_stage(self, &mut |x| {
-            found |= match x.kind() {
-                Kind::Extent(_) => true,
-                Kind::Wrap(w) => w.extent.is_symbolic(),
-                Kind::Reduce { axes, .. } => axes.iter().any(|a| a.extent.is_symbolic()),
-                _ => false,
-            }
-        });
-        found
     }
 
     /// Whether there is a data-dependent index in it.

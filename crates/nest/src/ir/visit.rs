@@ -97,6 +97,20 @@ pub(crate) fn free_axes(x: &Scalar) -> FxHashSet<AxisId> {
 }
 
 impl Stage {
+    /// Whether it has extents with symbols, but for those of the buffers that it uses.
+    pub fn is_symbolic(&self) -> bool {
+        let mut found = self.domain.iter().any(|a| a.extent.is_symbolic());
+        visit_stage(self, &mut |x| {
+            found |= match x.kind() {
+                Kind::Extent(_) => true,
+                Kind::Wrap(w) => w.extent.is_symbolic(),
+                Kind::Reduce { axes, .. } => axes.iter().any(|a| a.extent.is_symbolic()),
+                _ => false,
+            }
+        });
+        found
+    }
+
     /// The buffers that it loads from, in the order met, each once.
     pub fn loads(&self) -> Vec<BufferId> {
         loaded(self)

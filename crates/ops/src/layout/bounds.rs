@@ -170,7 +170,7 @@ impl Bounds {
             }
             // Bounded if it has stopped growing beyond every extent that a bound can name.
             None => {
-                let counts = [usize::MAX / 2 + 1, usize::MAX].map(|n| count(n));
+                let counts = [usize::MAX / 2 + 1, usize::MAX].map(count);
                 (counts[0] == counts[1]).then_some(counts[0])
             }
         };
