@@ -1,5 +1,6 @@
 //! `vinelift bench`: how long it takes.
 
+mod changing;
 mod profile;
 
 use crate::failure::Failure;
@@ -10,12 +11,13 @@ use profile::{Kernel, Kind, kinds, profile};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use vinelift::{Core, InferRequest, Peak, Shape, peak};
+use vinelift::{Core, InferRequest, Peak, Shape, Statistics, peak};
 
 /// Measure reading, compiling and running a model
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  vinelift bench model.xml --shape data=1,3,224,224 -t 5 --profile")]
+  vinelift bench model.xml --shape data=1,3,224,224 -t 5 --profile
+  vinelift bench encoder.xml --shape ids=1,4..384 --shape mask=1,4..384 -n 400")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
@@ -52,6 +54,8 @@ struct Report {
     threads: usize,
     /// `None` where the system does not tell.
     peak_rss_mb: Option<f64>,
+    #[serde(flatten)]
+    made: Made,
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +63,31 @@ struct Report {
     /// What the kernels of each kind take together.
     #[serde(skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<Kind>>,
+}
+
+/// What was compiled.
+#[derive(Serialize)]
+struct Made {
+    /// How often a part of the model was lowered to loops, for one shape or for a class of them.
+    lowered: usize,
+    /// How many parts were optimised, each for one shape.
+    plans: usize,
+    /// How many kernels were compiled to machine code.
+    kernels_compiled: usize,
+    code_bytes: usize,
+    packed_bytes: usize,
+}
+
+impl From<Statistics> for Made {
+    fn from(all: Statistics) -> Made {
+        Made {
+            lowered: all.lowered,
+            plans: all.plans,
+            kernels_compiled: all.kernels,
+            code_bytes: all.code_bytes,
+            packed_bytes: all.packed_bytes,
+        }
+    }
 }
 
 /// The peak of one thread of this machine.
@@ -76,12 +105,23 @@ const SEED: u64 = 0;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     args.compile.start_threads()?;
-    let report = measure(args)?;
-    if args.json {
-        serde_json::to_writer(&mut *out, &report).map_err(io::Error::from)?;
-        return Ok(writeln!(out)?);
+    if args.shapes.has_ranges() {
+        let report = changing::measure(args)?;
+        return match args.json {
+            true => json(&report, out),
+            false => Ok(report.print(out)?),
+        };
     }
-    Ok(report.print(out)?)
+    let report = measure(args)?;
+    match args.json {
+        true => json(&report, out),
+        false => Ok(report.print(out)?),
+    }
+}
+
+fn json(report: &impl Serialize, out: &mut dyn Write) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, report).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
 }
 
 fn measure(args: &Args) -> Result<Report, Failure> {
@@ -132,6 +172,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         iterations: times.len(),
         threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
+        made: compiled.statistics().into(),
         machine: args.profile.then(|| Machine::from(peak())),
         kinds: kernels.as_deref().map(kinds),
         kernels,

@@ -6,6 +6,7 @@ use crate::suggest::unknown;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Vectors};
 
@@ -102,16 +103,38 @@ pub(crate) fn start_threads(count: Option<u16>) -> Result<(), Failure> {
 
 #[derive(Args)]
 pub(crate) struct ShapeArgs {
-    /// The shape of an input whose shape is dynamic
+    /// The shape of an input whose shape is dynamic; `bench` takes ranges of extents, too, as in NAME=1,4..384
     #[arg(long = "shape", value_name = "NAME=1,3,224,224", value_parser = shape)]
-    shapes: Vec<(String, Shape)>,
+    shapes: Vec<(String, Vec<RangeInclusive<usize>>)>,
 }
 
 impl ShapeArgs {
     /// The given shapes by the position of their inputs.
     pub(crate) fn by_position(&self, inputs: &[Port]) -> Result<Vec<Option<Shape>>, Failure> {
+        if let Some((name, _)) = self.shapes.iter().find(|(_, shape)| has_range(shape)) {
+            let text = format!("`--shape {name}=…` must give numbers: only `bench` takes ranges");
+            return Err(Failure::Message(text));
+        }
+        self.choose(inputs, |range| *range.start())
+    }
+
+    /// Whether there are ranges among the extents.
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.shapes.iter().any(|(_, shape)| has_range(shape))
+    }
+
+    /// The given shapes by the position of their inputs, an extent chosen from each range.
+    ///
+    /// # Errors
+    /// If there is no such input, or its shape does not allow a chosen one.
+    pub(crate) fn choose(
+        &self,
+        inputs: &[Port],
+        mut extent: impl FnMut(&RangeInclusive<usize>) -> usize,
+    ) -> Result<Vec<Option<Shape>>, Failure> {
         let mut shapes = vec![None; inputs.len()];
-        for (name, shape) in &self.shapes {
+        for (name, ranges) in &self.shapes {
+            let shape: &Shape = &ranges.iter().map(&mut extent).collect();
             let position = inputs.iter().position(|port| port.names.contains(name));
             let position = position.ok_or_else(|| Failure::Message(unknown_input(name, inputs)))?;
             if !inputs[position].shape.contains(shape) {
@@ -175,18 +198,29 @@ pub(crate) fn unknown_input(name: &str, inputs: &[Port]) -> String {
     )
 }
 
-fn shape(text: &str) -> Result<(String, Shape), String> {
+fn has_range(shape: &[RangeInclusive<usize>]) -> bool {
+    shape.iter().any(|range| range.start() < range.end())
+}
+
+fn shape(text: &str) -> Result<(String, Vec<RangeInclusive<usize>>), String> {
     let (name, dims) = text
         .rsplit_once('=')
         .ok_or("expected NAME=EXTENT,EXTENT,…")?;
     let dims = dims.trim_matches(['[', ']']);
     if dims.is_empty() {
-        return Ok((name.to_owned(), Shape::new()));
+        return Ok((name.to_owned(), Vec::new()));
     }
-    let extent = |d: &str| {
+    let number = |d: &str| {
         d.trim()
             .parse::<usize>()
             .map_err(|_| format!("`{d}` is no extent"))
+    };
+    let extent = |d: &str| match d.split_once("..") {
+        None => number(d).map(|n| n..=n),
+        Some((from, to)) => match (number(from)?, number(to)?) {
+            (from, to) if from <= to => Ok(from..=to),
+            _ => Err(format!("`{d}` is an empty range of extents")),
+        },
     };
     Ok((
         name.to_owned(),
