@@ -152,6 +152,10 @@ impl Compiler {
 }
 
 fn prepare((kernel, nest): (usize, &&Nest)) -> Result<Nest, CodegenError> {
+    if nest.is_symbolic() {
+        let what = "extents with symbols, which must be bound to numbers first".to_owned();
+        return Err(CodegenError::NoPrimitive { kernel, what });
+    }
     let nest = vinelift_nest::legalize(nest);
     vinelift_nest::verify(&nest).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -4,6 +4,11 @@
 //! * **nest**: a list of stages over buffers ([`Nest`](crate::Nest)).
 //! * **stage**: `for every point of domain: target[at] (op)= value` ([`Stage`](crate::Stage)).
 //! * **axis**: a loop variable over `0..extent` ([`Axis`](crate::Axis)); a *dim* is one of a buffer.
+//! * **symbol**: a number that only a run gives; **formula**: a polynomial over symbols; **extent**: a number of points,
+//!   or a formula for it with its value at the **example**, the shapes that a nest was first made for
+//!   ([`Extent`](vinelift_tensor::Extent)).
+//! * **bind**: to put numbers in place of symbols ([`Nest::bound_to`](crate::Nest::bound_to)); **pin**: to make a nest
+//!   for one number of a symbol alone; **class**: the shapes that one nest with symbols serves.
 //! * **domain**: the axes of a stage, outermost first; a *point* is one value of each.
 //! * **scalar**: a pure expression evaluated at a point ([`Scalar`](crate::Scalar)).
 //! * **fold**: `init op body op body …` over axes ([`Kind::Reduce`](crate::Kind::Reduce)).

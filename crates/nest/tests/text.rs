@@ -304,3 +304,38 @@ proptest! {
         let _ = parse(&text).map(|nest| verify(&nest));
     }
 }
+
+/// What is proven of a nest with symbols holds for all their values; what does not is not proven.
+#[test]
+fn nests_with_symbols() {
+    let proven = |text: &str| {
+        let nest = parse(text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(nest.to_string(), text);
+        vinelift_nest::verify(&nest).is_ok()
+    };
+    let head = "symbols s0=5, s1=9\ninput x: f32[s0, s1]\noutput y: f32[s1 + s0, 4*s0]\n";
+    let stage = |text: &str| format!("{head}for {text}\n");
+    assert!(proven(&stage(
+        "i<s0, j<s0: y[(i + extent(s1)), (j * 4)] = x[i, 1]"
+    )));
+    assert!(proven(&stage("i<s0, j<s1: y[(i + j), 0] = x[i, j]")));
+    assert!(proven(&stage(
+        "i<s1, j<s0: y[i, j] = select((i < extent(s0)), x[i, 1], 0.0)"
+    )));
+    assert!(
+        proven(&stage(
+            "i<s0*s1: y[0, 0] = x[(i / extent(s1)), (i % extent(s1))]"
+        )) || cfg!(target_pointer_width = "32")
+    );
+    assert!(!proven(&stage("i<s1, j<s0: y[i, j] = x[i, 1]")));
+    assert!(!proven(&stage(
+        "i<s0: y[(i + extent(s1)), (i * 5)] = x[i, 1]"
+    )));
+    let nest = parse(&stage("i<s0, j<s1: y[(i + j), 0] = x[i, j]")).unwrap();
+    let bound = nest.bound_to(&[2, 3]).unwrap().to_string();
+    assert!(
+        bound.contains("output y: f32[5, 8]\nfor i<2, j<3: "),
+        "{bound}"
+    );
+    assert!(nest.bound_to(&[1, 3]).is_none() && nest.bound_to(&[2]).is_none());
+}

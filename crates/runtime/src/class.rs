@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use vinelift_graph::{Known, Segment, TensorId, Types};
 use vinelift_ops::TensorType;
-use vinelift_tensor::symbols::{Guard, Symbols};
+use vinelift_tensor::symbols::{Condition, Symbols};
 use vinelift_tensor::{Extent, PartialShape, Shape, Symbol};
 
 /// A segment for all shapes of a class.
@@ -217,8 +217,8 @@ fn number(pattern: &mut [Place], extents: &[usize]) -> Option<(Symbols, Vec<Exte
 /// Makes one symbol of those that must be equal, and a number of those that must be one. Whether any were.
 fn narrow(pattern: &mut [Place], symbols: &Symbols) -> bool {
     let mut changed = false;
-    for (guard, _) in &symbols.guards {
-        let Guard::Zero(formula) = guard else {
+    for (condition, _) in &symbols.conditions {
+        let Condition::Zero(formula) = condition else {
             continue;
         };
         let of = |symbol: Symbol| symbols.symbols.get(symbol.number());

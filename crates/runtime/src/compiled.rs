@@ -3,7 +3,8 @@
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::execute::pool::Pool;
-use crate::unit::{Statistics, Unit, Workshop};
+use crate::statistics::Statistics;
+use crate::unit::{Unit, Workshop};
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;

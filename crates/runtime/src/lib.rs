@@ -20,7 +20,9 @@
 //!
 //! A [`Model`] is what a file says; a [`CompiledModel`] can run, and is shared by the
 //! [`InferRequest`]s of many threads; a request holds the tensors of one run. Code is made for
-//! concrete shapes when they are first seen, and kept in a bounded cache.
+//! concrete shapes when they are first seen, and kept in a bounded cache. A segment of a model is lowered once for a
+//! class of shapes (`class`) and bound to the numbers of each; equal kernels and packed constants are shared
+//! ([`Statistics`] counts all of that).
 //!
 //! Invariants:
 //! * for any file and any tensors, a call gives the right answer or an [`Error`]; nothing is written
@@ -50,12 +52,14 @@ mod error;
 mod execute;
 #[doc(hidden)]
 pub mod fork;
+mod making;
 mod model;
 mod random;
 mod request;
 mod run;
 #[doc(hidden)]
 pub mod stack;
+mod statistics;
 mod stop;
 mod summary;
 mod unit;
@@ -72,8 +76,8 @@ pub use error::Error;
 pub use model::{Model, Port};
 pub use request::{InferRequest, RunOptions};
 pub use run::KernelTime;
+pub use statistics::Statistics;
 pub use summary::{SubGraph, Summary};
-pub use unit::Statistics;
 pub use vinelift_codegen::{AsmLine, ClifLine, Vectors};
 pub use vinelift_kernels::{Peak, peak};
 pub use vinelift_nest::compiler_threads;

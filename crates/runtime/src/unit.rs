@@ -8,14 +8,15 @@ use crate::compile::plan::Plan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
+use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
-use crate::stop::{self, never};
+use crate::statistics::Statistics;
+use crate::stop::never;
 use crate::{Config, Error, Level, Model};
 use lru::LruCache;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
     self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
@@ -37,29 +38,11 @@ pub(crate) struct Unit {
     /// Classes of shapes, the oldest first.
     classes: Mutex<Vec<Arc<Class>>>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
-    making: Making,
+    making: Making<Key>,
     /// How often a segment was lowered, bound to the numbers of a class that it was lowered for before, and made a plan.
     lowered: AtomicUsize,
     bound: AtomicUsize,
     made: AtomicUsize,
-}
-
-/// What a compiled model has made for the shapes that it has met so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// How often a part of the model was lowered to loops: for a class of shapes, or for one.
-    pub lowered: usize,
-    /// How often a part that had been lowered for a class of shapes before was bound to the numbers of other shapes.
-    pub shared: usize,
-    /// How many plans were made: a plan is a part of the model, optimised for one set of shapes.
-    pub plans: usize,
-    /// Kernels compiled to machine code; plans share equal ones.
-    pub kernels: usize,
-    /// Bytes of machine code in these kernels.
-    pub code_bytes: usize,
-    /// Bytes of packed constants of the plans that are kept; what several share counts for each of them.
-    pub packed_bytes: usize,
 }
 
 /// A plan, and the constants' plan that was run before it was finished.
@@ -134,9 +117,6 @@ struct Key {
     /// Values that were waited for.
     values: Vec<(TensorId, Shape, Vec<u8>)>,
 }
-
-/// How long a thread sleeps that waits for a plan which another one makes.
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// The most classes of shapes that a unit keeps.
 const MOST_CLASSES: usize = 16;
@@ -272,14 +252,7 @@ impl Unit {
         }
         // One thread makes what several ask for at once, and the others wait for it.
         let making = self.making.of(&key);
-        let _only = loop {
-            match making.try_lock() {
-                Ok(lock) => break lock,
-                Err(TryLockError::Poisoned(lock)) => break lock.into_inner(),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            }
-            stop::check(stop)?;
-        };
+        let _only = alone(&making, stop)?;
         if let Some(plan) = plans().get(&key) {
             return Ok(plan.clone());
         }
@@ -424,24 +397,6 @@ impl Unit {
             known.computed.extend(plan.computed());
             known.computed.extend(types.cloned());
         }
-    }
-}
-
-/// The plans that threads are making right now.
-#[derive(Default)]
-struct Making(Mutex<FxHashMap<Key, Weak<Mutex<()>>>>);
-
-impl Making {
-    /// The lock that whoever makes the plan of this key holds.
-    fn of(&self, key: &Key) -> Arc<Mutex<()>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, lock| lock.strong_count() > 0);
-        if let Some(lock) = all.get(key).and_then(Weak::upgrade) {
-            return lock;
-        }
-        let lock = Arc::default();
-        all.insert(key.clone(), Arc::downgrade(&lock));
-        lock
     }
 }
 

@@ -3,6 +3,9 @@
 //! This crate says what a tensor *is*; it depends on no other crate of Vinelift, and must not know
 //! of files in IR format, graphs, operators or generated code.
 //!
+//! Extents that are not known while a plan is made are formulas over symbols ([`Extent`], [`Formula`]); what is decided
+//! by their numbers at an example is written down ([`symbols`]).
+//!
 //! Invariants:
 //! * a [`Tensor`]'s bytes are exactly as long as its shape and element type need
 //!   ([`ElementType::byte_len`]), in the packing that the IR format uses;

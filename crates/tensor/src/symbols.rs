@@ -2,7 +2,7 @@
 //!
 //! A plan is made at an example, and is right wherever everything that was decided on the way would be decided in the
 //! same way. Whoever looks at the number behind a [`Dim`](crate::Dim) or an [`Extent`](crate::Extent) that has
-//! symbols therefore leaves a [`Guard`] in the recorder of the thread. A number that is taken out of it *pins* it.
+//! symbols therefore leaves a [`Condition`] in the recorder of the thread. A number that is taken out of it *pins* it.
 
 use crate::{Extent, Formula, Symbol};
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// What must hold of the symbols for a plan to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Guard {
+pub enum Condition {
     /// It is 0.
     Zero(Formula),
     /// It is not 0.
@@ -19,25 +19,26 @@ pub enum Guard {
     Natural(Formula),
 }
 
-impl Guard {
+impl Condition {
     /// Whether it holds where the symbol of number `k` is `values[k]`.
     pub fn holds(&self, values: &[usize]) -> bool {
-        let (Guard::Zero(formula) | Guard::NotZero(formula) | Guard::Natural(formula)) = self;
+        let (Condition::Zero(formula) | Condition::NotZero(formula) | Condition::Natural(formula)) =
+            self;
         formula.evaluate(values).is_some_and(|value| match self {
-            Guard::Zero(_) => value == 0,
-            Guard::NotZero(_) => value != 0,
-            Guard::Natural(_) => value >= 0,
+            Condition::Zero(_) => value == 0,
+            Condition::NotZero(_) => value != 0,
+            Condition::Natural(_) => value >= 0,
         })
     }
 }
 
 /// `4*s0 - 12 = 0`
-impl std::fmt::Display for Guard {
+impl std::fmt::Display for Condition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Guard::Zero(formula) => write!(f, "{formula} = 0"),
-            Guard::NotZero(formula) => write!(f, "{formula} != 0"),
-            Guard::Natural(formula) => write!(f, "{formula} >= 0"),
+            Condition::Zero(formula) => write!(f, "{formula} = 0"),
+            Condition::NotZero(formula) => write!(f, "{formula} != 0"),
+            Condition::Natural(formula) => write!(f, "{formula} >= 0"),
         }
     }
 }
@@ -57,14 +58,14 @@ pub struct Symbols {
     /// The value at the example and the origin of each symbol; symbols depend on earlier ones alone.
     pub symbols: Vec<(usize, Origin)>,
     /// What must hold, and the place where that was met first, in the order in which it was met.
-    pub guards: Vec<(Guard, usize)>,
-    /// Where the next guard is met.
+    pub conditions: Vec<(Condition, usize)>,
+    /// Where the next condition is met.
     place: usize,
 }
 
 thread_local! {
     static RECORDER: RefCell<Symbols> = const {
-        RefCell::new(Symbols { symbols: Vec::new(), guards: Vec::new(), place: 0 })
+        RefCell::new(Symbols { symbols: Vec::new(), conditions: Vec::new(), place: 0 })
     };
 }
 
@@ -98,7 +99,7 @@ impl Symbols {
     }
 
     /// The values of all symbols where those that are given have `given`, in order; `None` if one is none for a
-    /// symbol, or a guard does not hold.
+    /// symbol, or a condition does not hold.
     pub fn bind(&self, given: &[usize]) -> Option<Vec<usize>> {
         let mut given = given.iter().copied();
         let mut values = Vec::with_capacity(self.symbols.len());
@@ -115,30 +116,30 @@ impl Symbols {
             }
             values.push(value);
         }
-        self.guards
+        self.conditions
             .iter()
-            .all(|(guard, _)| guard.holds(&values))
+            .all(|(condition, _)| condition.holds(&values))
             .then_some(values)
     }
 }
 
-/// From now on, guards are met at this place: a number that means something to whoever records them.
+/// From now on, conditions are met at this place: a number that means something to whoever records them.
 pub fn at(place: usize) {
     RECORDER.with_borrow_mut(|all| all.place = place);
 }
 
-/// Writes down that `guard` was found to hold, unless it always does.
-fn note(guard: Guard) {
-    let always = match &guard {
-        Guard::Zero(f) => f.as_number() == Some(0),
-        Guard::NotZero(f) => f.as_number().is_some_and(|n| n != 0) || f.least() > Some(0),
-        Guard::Natural(f) => f.least() >= Some(0),
+/// Writes down that `condition` was found to hold, unless it always does.
+fn note(condition: Condition) {
+    let always = match &condition {
+        Condition::Zero(f) => f.as_number() == Some(0),
+        Condition::NotZero(f) => f.as_number().is_some_and(|n| n != 0) || f.least() > Some(0),
+        Condition::Natural(f) => f.least() >= Some(0),
     };
     if !always {
         RECORDER.with_borrow_mut(|all| {
-            if !all.guards.iter().any(|(known, _)| *known == guard) {
+            if !all.conditions.iter().any(|(known, _)| *known == condition) {
                 let place = all.place;
-                all.guards.push((guard, place));
+                all.conditions.push((condition, place));
             }
         });
     }
@@ -159,7 +160,7 @@ pub fn pin(formula: &Formula) -> Option<i64> {
         return Some(value);
     }
     match formula.minus(&Formula::number(value)) {
-        Some(gap) => note(Guard::Zero(gap)),
+        Some(gap) => note(Condition::Zero(gap)),
         None => return None,
     }
     Some(value)
@@ -170,9 +171,9 @@ pub fn compare(formula: &Formula) -> Option<Ordering> {
     let order = example(formula)?.cmp(&0);
     let one = Formula::number(1);
     note(match order {
-        Ordering::Equal => Guard::Zero(*formula),
-        Ordering::Greater => Guard::Natural(formula.minus(&one)?),
-        Ordering::Less => Guard::Natural(one.plus(formula)?.times(&Formula::number(-1))?),
+        Ordering::Equal => Condition::Zero(*formula),
+        Ordering::Greater => Condition::Natural(formula.minus(&one)?),
+        Ordering::Less => Condition::Natural(one.plus(formula)?.times(&Formula::number(-1))?),
     });
     Some(order)
 }
@@ -190,7 +191,7 @@ impl Extent {
         if self.is_symbolic() {
             let number = i64::try_from(self.example()).ok().map(Formula::number);
             match number.and_then(|n| self.formula().minus(&n)) {
-                Some(gap) => note(Guard::Zero(gap)),
+                Some(gap) => note(Condition::Zero(gap)),
                 None => self.pin_symbols(),
             }
         }
@@ -211,8 +212,8 @@ impl Extent {
         let equal = self.example() == other.example();
         if self.is_symbolic() || other.is_symbolic() {
             match self.formula().minus(other.formula()) {
-                Some(gap) if equal => note(Guard::Zero(gap)),
-                Some(gap) => note(Guard::NotZero(gap)),
+                Some(gap) if equal => note(Condition::Zero(gap)),
+                Some(gap) => note(Condition::NotZero(gap)),
                 None => return self.pin() == other.pin(),
             }
         }
@@ -227,7 +228,7 @@ impl Extent {
             let least = Formula::number(i64::from(!fits));
             let gap = more.formula().minus(less.formula());
             match gap.and_then(|gap| gap.minus(&least)) {
-                Some(gap) => note(Guard::Natural(gap)),
+                Some(gap) => note(Condition::Natural(gap)),
                 None => return self.pin() <= other.pin(),
             }
         }
@@ -287,10 +288,10 @@ impl Extent {
         let above = self.formula().minus(&Formula::number(Extent::LEAST as i64));
         let below = Formula::number(Extent::MOST as i64).minus(self.formula());
         let (above, below) = above.zip(below).filter(|_| fits)?;
-        note(Guard::Natural(above));
+        note(Condition::Natural(above));
         // Symbols are in range by themselves: the rest is looked at when they are bound.
         if self.formula().as_symbol().is_none() {
-            note(Guard::Natural(below));
+            note(Condition::Natural(below));
         }
         Some(self)
     }

@@ -32,6 +32,9 @@ pub(crate) fn optimize(
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
 ) -> Result<Nest, Error> {
+    if nest.is_symbolic() {
+        return Err(Error::internal("a nest whose symbols are not bound"));
+    }
     let mut record = |name, start: Instant, kept, nest: &Nest| {
         stop::check(flag)?;
         if let Some(trace) = trace.as_deref_mut() {
