@@ -3,6 +3,7 @@
 use crate::{Formula, Symbol};
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A number of points: a number, or a [`Formula`] over symbols.
 ///
@@ -12,10 +13,11 @@ use std::fmt;
 /// Invariant: an extent that has symbols lies in [`Extent::LEAST`]`..=`[`Extent::MOST`] wherever it is used; whoever
 /// binds symbols to numbers sees to that. Comparisons with numbers say what is known: where both may be, `==`, `<` and
 /// `>` are all false.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    formula: Formula,
+    // First, as it tells most that differ apart.
     example: usize,
+    formula: Formula,
 }
 
 impl Extent {
@@ -52,12 +54,11 @@ impl Extent {
 
     /// The least number that it may be.
     pub fn least(self) -> usize {
-        let least = self
-            .formula
-            .least()
-            .and_then(|least| usize::try_from(least).ok());
-        self.number()
-            .unwrap_or(least.unwrap_or(0).max(Extent::LEAST))
+        self.number().unwrap_or_else(|| {
+            let least = self.formula.least();
+            let least = least.and_then(|least| usize::try_from(least).ok());
+            least.unwrap_or(0).max(Extent::LEAST)
+        })
     }
 
     /// The largest number that it may be.
@@ -128,6 +129,13 @@ impl From<usize> for Extent {
     fn from(number: usize) -> Extent {
         let formula = Formula::number(i64::try_from(number).unwrap_or(i64::MAX));
         Extent::new(formula, number)
+    }
+}
+
+impl Hash for Extent {
+    /// Nests have many extents, nearly all of them numbers.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_usize(self.example);
     }
 }
 

@@ -49,20 +49,28 @@ impl Functions {
         kernels: &[(Nest, &Nest)],
         settings: &Settings<'_>,
     ) -> Result<Vec<Function>, Error> {
-        let mut found: FxHashMap<&Nest, Function> = FxHashMap::default();
-        let mut missing: Vec<(&Nest, &Nest)> = Vec::new();
-        {
-            let mut known = self.known();
-            for (canonical, nest) in kernels {
-                if let Some(function) = known.get(canonical) {
-                    found.insert(canonical, function.clone());
-                } else if !missing.iter().any(|(other, _)| *other == canonical) {
-                    missing.push((canonical, nest));
-                }
+        let mut numbers: FxHashMap<&Nest, usize> = FxHashMap::default();
+        let mut distinct: Vec<(&Nest, &Nest)> = Vec::new();
+        let mut of_kernel = Vec::with_capacity(kernels.len());
+        for (canonical, nest) in kernels {
+            let number = *numbers.entry(canonical).or_insert(distinct.len());
+            if number == distinct.len() {
+                distinct.push((canonical, nest));
             }
+            of_kernel.push(number);
         }
+        let mut found: Vec<Option<Function>> = {
+            let mut known = self.known();
+            let known = distinct
+                .iter()
+                .map(|(canonical, _)| known.get(*canonical).cloned());
+            known.collect()
+        };
+        let missing: Vec<usize> = (0..distinct.len())
+            .filter(|k| found[*k].is_none())
+            .collect();
         if !missing.is_empty() {
-            let nests: Vec<&Nest> = missing.iter().map(|(_, nest)| *nest).collect();
+            let nests: Vec<&Nest> = missing.iter().map(|k| distinct[*k].1).collect();
             let Settings {
                 compiler, options, ..
             } = settings;
@@ -71,15 +79,15 @@ impl Functions {
             self.count.fetch_add(code.len(), Ordering::Relaxed);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
             let mut known = self.known();
-            for (number, (canonical, _)) in missing.into_iter().enumerate() {
+            for (number, k) in missing.into_iter().enumerate() {
                 let code = code.clone();
                 let function = Function { code, number };
-                known.put(canonical.clone(), function.clone());
-                found.insert(canonical, function);
+                known.put(distinct[k].0.clone(), function.clone());
+                found[k] = Some(function);
             }
         }
-        let of = |(canonical, _): &(Nest, &Nest)| found.get(canonical).cloned();
-        let functions: Option<Vec<Function>> = kernels.iter().map(of).collect();
+        let of = |number: &usize| found[*number].clone();
+        let functions: Option<Vec<Function>> = of_kernel.iter().map(of).collect();
         functions.ok_or_else(|| Error::internal("a kernel has no code"))
     }
 
