@@ -1,7 +1,7 @@
 //! Symbols while a plan is made: what is decided by their example values is written down.
 //!
 //! A plan is made at an example, and is right wherever everything that was decided on the way would be decided in the
-//! same way. Whoever looks at the number behind a [`Dim`](crate::Dim) or an [`Extent`](crate::Extent) that has
+//! same way. Whoever looks at the number behind a [`Dim`](crate::Dim) or an [`Extent`] that has
 //! symbols therefore leaves a [`Condition`] in the recorder of the thread. A number that is taken out of it *pins* it.
 
 use crate::{Extent, Formula, Symbol};
