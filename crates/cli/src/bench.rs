@@ -60,12 +60,12 @@ struct Report {
     machine: Option<Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<Kernel>>,
-    /// What the kernels of each kind take together.
+    /// The time of all kernels of a kind, for each kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<Kind>>,
 }
 
-/// What was compiled.
+/// Counts of what was compiled while the model ran.
 #[derive(Serialize)]
 struct Made {
     /// How often a part of the model was lowered to loops, for one shape or for a class of them.
@@ -161,7 +161,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
         true => Some(profile(&mut request, times.len())?),
         false => None,
     };
-    let at = |part: f64| milliseconds(times[((times.len() - 1) as f64 * part).round() as usize]);
+    let at = |part| quantile(&times, part);
     Ok(Report {
         read_ms: milliseconds(read),
         compile_ms: milliseconds(compile),
@@ -196,18 +196,27 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
         let (run, time) = timed(|| request.infer());
         run?;
         times.push(time);
-        progress.show(start.elapsed(), || match args.iterations {
-            Some(count) => times.len() as f64 / f64::from(count),
-            None => start.elapsed().as_secs_f64() / args.seconds,
-        });
-        let done = match args.iterations {
-            Some(count) => times.len() >= count as usize,
-            None => start.elapsed().as_secs_f64() >= args.seconds,
-        };
-        if done {
+        let part = args.part(times.len(), start.elapsed());
+        progress.show(start.elapsed(), || part);
+        if part >= 1.0 {
             return Ok(times);
         }
     }
+}
+
+impl Args {
+    /// How much of the measuring is done after `runs` runs: all, from 1 on.
+    fn part(&self, runs: usize, elapsed: Duration) -> f64 {
+        match self.iterations {
+            Some(count) => runs as f64 / f64::from(count),
+            None => elapsed.as_secs_f64() / self.seconds,
+        }
+    }
+}
+
+/// The time in milliseconds that a `part` of the times, which are sorted, does not exceed.
+fn quantile(times: &[Duration], part: f64) -> f64 {
+    milliseconds(times[((times.len() - 1) as f64 * part).round() as usize])
 }
 
 impl From<Peak> for Machine {

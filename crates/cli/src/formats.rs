@@ -1,4 +1,4 @@
-//! What a file is that is no IR of a version that is read, and how an IR is made of it.
+//! Files that are no IR, or of a version that is not read: their formats, and the command that makes an IR of each.
 
 use crate::failure::Failure;
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ enum Format {
 }
 
 impl Format {
-    /// What the name and the first bytes of a file say; `None` if it may be an IR or is something else.
+    /// Recognises the format by the name and the first bytes of a file; `None` if it may be an IR or is of none of these.
     fn of(path: &Path) -> Option<Format> {
         if path.is_dir() {
             let saved_model = path.join("saved_model.pb").exists();

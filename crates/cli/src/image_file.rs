@@ -12,7 +12,7 @@ pub(crate) struct ImageArgs {
     /// Which axes of an input are those of a picture [default: by the extents]
     #[arg(long, value_parser = named(Layout::ALL, Layout::name))]
     layout: Option<Layout>,
-    /// What is subtracted from each channel of a picture, whose values are from 0 to 255
+    /// Subtract a mean from each channel of a picture, whose values are from 0 to 255
     #[arg(
         long,
         value_name = "R,G,B",
@@ -20,7 +20,7 @@ pub(crate) struct ImageArgs {
         allow_negative_numbers = true
     )]
     mean: Vec<f64>,
-    /// What each channel of a picture is divided by, after the mean is subtracted
+    /// Divide each channel of a picture by a scale, after the mean is subtracted
     #[arg(long, value_name = "R,G,B", value_delimiter = ',', value_parser = divisor)]
     scale: Vec<f64>,
     /// Put the channels of a picture in the order blue, green, red; means and scales keep theirs

@@ -27,7 +27,7 @@ impl InputArgs {
         !self.inputs.is_empty()
     }
 
-    /// That every input of `request` has a tensor. `or` says what else than a file would give it one.
+    /// Refuses a `request` that lacks the tensor of an input; `or` names the arguments besides files that would give one.
     pub(crate) fn require_all(&self, request: &InferRequest, or: &str) -> Result<(), Failure> {
         let ports = request.compiled_model().inputs().iter().enumerate();
         let missing = ports.filter(|(k, _)| !request.has_input(*k));

@@ -148,7 +148,7 @@ impl ShapeArgs {
         Ok(shapes)
     }
 
-    /// That every input of `inputs` has a shape: given here, or its own.
+    /// Refuses `inputs` of which one has no shape, neither given here nor its own.
     pub(crate) fn require_all(&self, inputs: &[Port]) -> Result<(), Failure> {
         self.require(inputs, |_| false)
     }
@@ -171,7 +171,7 @@ impl ShapeArgs {
     }
 }
 
-/// That the shape of an input is needed, with the argument that gives one.
+/// The message that the shape of an input is needed, with the argument that gives one.
 fn dynamic_shape(port: &Port) -> String {
     let (name, shape) = (port.name(), &port.shape);
     let extents = shape.dims().map(|dims| {
@@ -184,7 +184,7 @@ fn dynamic_shape(port: &Port) -> String {
     )
 }
 
-/// That there is no such input.
+/// The message that there is no such input.
 pub(crate) fn unknown_input(name: &str, inputs: &[Port]) -> String {
     let names: Vec<String> = inputs
         .iter()

@@ -37,7 +37,6 @@ fn nothing_is_inferred_or_lowered_after_the_flag_is_set() {
     assert!(matches!(inferred, Err(Error::Cancelled)));
     let given = Given {
         shapes: &[vec![1.into()], vec![], vec![]],
-        is_symbolic: false,
         known: &Known::default(),
         inferred: None,
         policy: IndexPolicy::Spec,

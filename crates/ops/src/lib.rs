@@ -49,7 +49,7 @@ mod window;
 pub use attrs::{AttrError, Attributes};
 pub use error::OpError;
 pub use infer::{Infer, TensorType};
-pub use lower::{IndexPolicy, Lower, formula};
+pub use lower::{IndexPolicy, Lower, chosen};
 pub use native::Evaluate;
 pub use op::{Build, Family, Instance, Native, Op, OpDef, Signature};
 pub use stop::Stop;

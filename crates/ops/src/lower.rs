@@ -36,7 +36,7 @@ pub struct Lower<'a> {
 }
 
 /// The value of a formula, which may be negative.
-pub fn formula(formula: &Formula) -> Scalar {
+pub(crate) fn formula(formula: &Formula) -> Scalar {
     if let Some(number) = formula.as_number() {
         return build::index(number);
     }
@@ -50,8 +50,13 @@ pub fn formula(formula: &Formula) -> Scalar {
     }
 }
 
-fn extents(shape: &[impl Into<Extent> + Copy]) -> Vec<Extent> {
-    shape.iter().map(|n| (*n).into()).collect()
+/// The element of `elements` at `place`, their position; 0 if there are none.
+pub fn chosen(place: &Scalar, elements: &[Formula]) -> Scalar {
+    let last = elements.last().map_or(build::index(0), formula);
+    let others = elements.iter().enumerate().rev().skip(1);
+    others.fold(last, |rest, (k, element)| {
+        build::select(place.eq(build::index(k as i64)), formula(element), rest)
+    })
 }
 
 impl<'a> Lower<'a> {
@@ -235,7 +240,7 @@ impl<'a> Lower<'a> {
         mode: Mode,
         body: impl FnOnce(&mut Self, &[Scalar]) -> (Vec<Scalar>, Scalar),
     ) {
-        let (domain, point) = self.point(&extents(domain));
+        let (domain, point) = self.point(&vinelift_tensor::extents(domain));
         let (at, value) = body(self, &point);
         self.push(domain, target, mode, at, value);
     }
@@ -284,7 +289,7 @@ impl<'a> Lower<'a> {
         init: Scalar,
         body: impl FnOnce(&mut Self, &[Scalar]) -> Scalar,
     ) -> Scalar {
-        let (axes, point) = self.point(&self::extents(extents));
+        let (axes, point) = self.point(&vinelift_tensor::extents(extents));
         let body = body(self, &point);
         Scalar::reduce(op, axes, init, body)
     }

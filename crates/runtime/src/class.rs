@@ -4,31 +4,20 @@
 //! segment is lowered with symbols for extents, and what was decided on the way by the numbers of the example is
 //! written down: other shapes belong to the same class if all of it would be decided in the same way.
 
+use crate::key::Key;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
-use vinelift_graph::{Known, Segment, TensorId, Types};
+use vinelift_graph::{Known, Segment, Types};
 use vinelift_ops::TensorType;
 use vinelift_tensor::symbols::{Condition, Symbols};
-use vinelift_tensor::{Extent, PartialShape, Shape, Symbol};
+use vinelift_tensor::{Extent, PartialShape, Symbol};
 
 /// A segment for all shapes of a class.
 pub(crate) struct Class {
-    outline: Outline,
-    /// An entry for each extent of [`Outline::tensors`], in order.
+    example: Key,
+    /// An entry for each of [`Key::extents`], in order.
     pattern: Vec<Place>,
     symbols: Symbols,
     segment: Segment,
-}
-
-/// The part of what a segment is specialised to that classes do not abstract from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Outline {
-    /// The ranks of the inputs.
-    inputs: Vec<usize>,
-    /// The tensors computed before, with their ranks, in order.
-    computed: Vec<(TensorId, usize)>,
-    /// Values that were waited for.
-    values: Vec<(TensorId, Shape, Vec<u8>)>,
 }
 
 /// What a class knows of an extent.
@@ -39,103 +28,76 @@ enum Place {
     Symbol(usize),
 }
 
+/// Why shapes belong to no class.
+pub(crate) enum Alone {
+    /// None of their extents may change, or the segment cannot be lowered.
+    Unsuited,
+    /// Each extent that may change is needed as a number.
+    Pinned,
+}
+
 /// The most times that a segment is lowered to find out which symbols it has.
 const MOST_ROUNDS: usize = 12;
 
-/// The shapes of one run, before a segment.
-pub(crate) struct Shapes<'a> {
-    pub(crate) inputs: &'a [Shape],
-    pub(crate) known: &'a Known,
-}
-
-impl Shapes<'_> {
-    fn outline(&self) -> Outline {
-        let ranks = |(t, ty): (&TensorId, &TensorType)| (*t, ty.shape.rank().unwrap_or(0));
-        let computed: BTreeMap<TensorId, usize> = self.known.computed.iter().map(ranks).collect();
-        let values = self.known.values.iter();
-        let mut values: Vec<_> = values
-            .map(|(t, v)| (*t, v.shape().to_vec(), v.bytes().to_vec()))
-            .collect();
-        values.sort_unstable();
-        Outline {
-            inputs: self.inputs.iter().map(Vec::len).collect(),
-            computed: computed.into_iter().collect(),
-            values,
-        }
-    }
-
-    /// All extents in the order of patterns; `None` if some are not known.
-    fn extents(&self, outline: &Outline) -> Option<Vec<usize>> {
-        let mut all = self.inputs.concat();
-        for (tensor, _) in &outline.computed {
-            all.extend(self.known.computed.get(tensor)?.shape.to_static()?);
-        }
-        Some(all)
-    }
-}
-
 impl Class {
-    /// The class of these shapes, which are its example; `None` if none of their extents may change, or each of them
-    /// is needed as a number. `specialize` lowers the segment for inputs and known tensors of given types.
+    /// The class of which `example` is one. `is_input_static` says of dim `d` of input `k` whether all shapes that the
+    /// model allows have the same extent there; `specialize` lowers the segment for inputs and known tensors of given
+    /// types.
     pub(crate) fn of<E>(
-        shapes: &Shapes<'_>,
-        declared: impl Fn(usize, usize) -> bool,
+        example: &Key,
+        known: &Known,
+        is_input_static: impl Fn(usize, usize) -> bool,
         inferred: Option<&Types>,
         mut specialize: impl FnMut(&[Vec<Extent>], &Known) -> Result<Segment, E>,
-    ) -> Option<Class> {
-        let outline = shapes.outline();
-        let extents = shapes.extents(&outline)?;
-        let is_static = outline.is_static(declared, inferred);
-        let mut count = 0;
-        let mut place = |(n, is_static): (&usize, bool)| match is_static || *n < Extent::LEAST {
-            true => Place::Number(*n),
-            false => {
-                count += 1;
-                Place::Symbol(count - 1)
-            }
-        };
-        let mut pattern: Vec<Place> = extents.iter().zip(is_static).map(&mut place).collect();
+    ) -> Result<Class, Alone> {
+        let extents: Vec<usize> = example.extents().collect();
+        let is_static = is_static(example, is_input_static, inferred);
+        let places = extents.iter().zip(is_static).enumerate();
+        let mut pattern: Vec<Place> = places
+            .map(
+                |(k, (n, is_static))| match is_static || *n < Extent::LEAST {
+                    true => Place::Number(*n),
+                    false => Place::Symbol(k),
+                },
+            )
+            .collect();
+        if !pattern.iter().any(|p| matches!(p, Place::Symbol(_))) {
+            return Err(Alone::Unsuited);
+        }
         for _ in 0..MOST_ROUNDS {
-            let (mut symbols, given) = number(&mut pattern, &extents)?;
-            let (inputs, known) = outline.typed(&given, shapes.known);
-            let segment = symbols.record(|| specialize(&inputs, &known)).ok()?;
+            let (mut symbols, given) = number(&mut pattern, &extents).ok_or(Alone::Pinned)?;
+            let (inputs, known) = typed(example, &given, known);
+            let segment = symbols.record(|| specialize(&inputs, &known));
+            let mut segment = segment.map_err(|_| Alone::Unsuited)?;
             if !narrow(&mut pattern, &symbols) {
-                let mut segment = segment;
                 segment.nest.symbols = symbols.example();
-                return Some(Class {
-                    outline,
+                return Ok(Class {
+                    example: example.clone(),
                     pattern,
                     symbols,
                     segment,
                 });
             }
         }
-        None
+        Err(Alone::Unsuited)
     }
 
-    /// The values of the symbols for these shapes, if they belong to the class.
-    pub(crate) fn values(&self, shapes: &Shapes<'_>) -> Option<Vec<usize>> {
-        let outline = shapes.outline();
-        let extents = shapes.extents(&outline)?;
-        if outline != self.outline || extents.len() != self.pattern.len() {
+    /// The values of the symbols for the shapes of `key`, if they belong to the class.
+    pub(crate) fn values(&self, key: &Key) -> Option<Vec<usize>> {
+        if !key.is_like(&self.example) {
             return None;
         }
-        let mut given: Vec<Option<usize>> = Vec::new();
-        for (place, extent) in self.pattern.iter().zip(extents) {
+        let mut given: Vec<usize> = Vec::new();
+        for (place, extent) in self.pattern.iter().zip(key.extents()) {
             match *place {
+                // Symbols are numbered in the order in which they come.
+                Place::Symbol(k) if k == given.len() => given.push(extent),
+                Place::Symbol(k) if given[k] != extent => return None,
                 Place::Number(number) if number != extent => return None,
-                Place::Number(_) => {}
-                Place::Symbol(k) => {
-                    given.resize(given.len().max(k + 1), None);
-                    match given[k].replace(extent) {
-                        Some(known) if known != extent => return None,
-                        _ => {}
-                    }
-                }
+                _ => {}
             }
         }
-        self.symbols
-            .bind(&given.into_iter().collect::<Option<Vec<usize>>>()?)
+        self.symbols.bind(&given)
     }
 
     /// The segment with these values of the symbols.
@@ -144,50 +106,41 @@ impl Class {
     }
 }
 
-impl Outline {
-    /// For each extent, whether it is the same for all shapes that the model allows.
-    fn is_static(
-        &self,
-        declared: impl Fn(usize, usize) -> bool,
-        inferred: Option<&Types>,
-    ) -> Vec<bool> {
-        let inputs = self.inputs.iter().enumerate();
-        let mut all: Vec<bool> = inputs
-            .flat_map(|(k, rank)| (0..*rank).map(move |d| (k, d)))
-            .map(|(k, d)| declared(k, d))
-            .collect();
-        for (tensor, rank) in &self.computed {
-            let known = inferred.and_then(|types| types.get(*tensor)?.shape.dims());
-            let is_known = |d: usize| {
-                known
-                    .and_then(|dims| dims.get(d))
-                    .is_some_and(|d| d.is_known())
-            };
-            all.extend((0..*rank).map(is_known));
-        }
-        all
+/// For each extent of a key, whether it is the same for all shapes that the model allows.
+fn is_static(
+    key: &Key,
+    is_input_static: impl Fn(usize, usize) -> bool,
+    inferred: Option<&Types>,
+) -> Vec<bool> {
+    let mut all = Vec::new();
+    for (k, shape) in key.shapes.iter().enumerate() {
+        all.extend((0..shape.len()).map(|d| is_input_static(k, d)));
     }
+    for (tensor, shape) in &key.computed {
+        let dims = inferred.and_then(|types| types.get(*tensor)?.shape.dims());
+        let dim = |d: usize| dims.and_then(|dims| dims.get(d));
+        all.extend((0..shape.len()).map(|d| dim(d).is_some_and(|dim| dim.is_known())));
+    }
+    all
+}
 
-    /// The shapes of the inputs, and what is known, with `extents` for shapes.
-    fn typed(&self, extents: &[Extent], known: &Known) -> (Vec<Vec<Extent>>, Known) {
-        let mut rest = extents;
-        let mut next = |rank: usize| {
-            let (shape, others) = rest.split_at(rank.min(rest.len()));
-            rest = others;
-            shape.to_vec()
-        };
-        let inputs = self.inputs.iter().map(|rank| next(*rank)).collect();
-        let mut computed = FxHashMap::default();
-        for (tensor, rank) in &self.computed {
-            let shape = next(*rank);
-            if let Some(ty) = known.computed.get(tensor) {
-                let shape = PartialShape::from(shape.as_slice());
-                computed.insert(*tensor, TensorType::new(ty.element, shape));
-            }
+/// The shapes of the inputs, and what is known, with `extents` for those of a key.
+fn typed(key: &Key, extents: &[Extent], known: &Known) -> (Vec<Vec<Extent>>, Known) {
+    let mut rest = extents;
+    let mut next = |rank: usize| {
+        let (shape, others) = rest.split_at(rank);
+        rest = others;
+        shape.to_vec()
+    };
+    let inputs = key.shapes.iter().map(|shape| next(shape.len())).collect();
+    let mut known = known.clone();
+    for (tensor, shape) in &key.computed {
+        let shape = next(shape.len());
+        if let Some(ty) = known.computed.get_mut(tensor) {
+            *ty = TensorType::new(ty.element, PartialShape::from(shape.as_slice()));
         }
-        let values = known.values.clone();
-        (inputs, Known { computed, values })
     }
+    (inputs, known)
 }
 
 /// Numbers the symbols of a pattern anew, without gaps, and gives the extents that it stands for; `None` if it has no

@@ -52,6 +52,7 @@ mod error;
 mod execute;
 #[doc(hidden)]
 pub mod fork;
+mod key;
 mod making;
 mod model;
 mod random;

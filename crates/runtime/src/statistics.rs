@@ -14,6 +14,6 @@ pub struct Statistics {
     pub kernels: usize,
     /// Bytes of machine code in these kernels.
     pub code_bytes: usize,
-    /// Bytes of packed constants of the plans that are kept; what several share counts for each of them.
+    /// Bytes of packed constants of the plans that are kept; what several share counts once.
     pub packed_bytes: usize,
 }

@@ -1,6 +1,6 @@
 //! A model or a sub-graph with the code that was made for it.
 
-use crate::class::{Class, Shapes};
+use crate::class::{Alone, Class};
 use crate::compile::constants::Prologue;
 use crate::compile::draft::Draft;
 use crate::compile::interface::Interface;
@@ -8,6 +8,7 @@ use crate::compile::plan::Plan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
+use crate::key::Key;
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
@@ -19,10 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
-    specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, Types, specialize,
 };
-use vinelift_tensor::{Extent, Shape, Tensor};
+use vinelift_tensor::{Extent, Shape, extents};
 use vinelift_xml::BodyKind;
 
 /// A model or a sub-graph, with its plans.
@@ -35,8 +35,7 @@ pub(crate) struct Unit {
     inferred: Option<Arc<Types>>,
     is_body: bool,
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
-    /// Classes of shapes, the oldest first.
-    classes: Mutex<Vec<Arc<Class>>>,
+    classes: Mutex<Classes>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making<Key>,
     /// How often a segment was lowered, bound to the numbers of a class that it was lowered for before, and made a plan.
@@ -107,15 +106,12 @@ impl Taken {
     }
 }
 
-/// What a plan is specialised to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    /// Of the inputs.
-    shapes: Vec<Shape>,
-    /// Of the tensors that earlier segments have computed.
-    computed: Vec<(TensorId, Shape)>,
-    /// Values that were waited for.
-    values: Vec<(TensorId, Shape, Vec<u8>)>,
+/// The classes of shapes that a unit has met, the oldest first.
+#[derive(Default)]
+struct Classes {
+    all: Vec<Arc<Class>>,
+    /// Shapes of which each extent that may change was needed as a number, as it then is of others like them.
+    pinned: Vec<Key>,
 }
 
 /// The most classes of shapes that a unit keeps.
@@ -181,17 +177,11 @@ impl Unit {
 
     /// What has been made so far, by the unit and those of its sub-graphs.
     pub(crate) fn statistics(&self, all: &mut Statistics) {
-        let lock = |plans: &Mutex<LruCache<Key, Arc<Plan>>>| {
-            let plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
-            plans
-                .iter()
-                .map(|(_, plan)| plan.packed_bytes())
-                .sum::<usize>()
-        };
         all.lowered += self.lowered.load(Ordering::Relaxed);
         all.shared += self.bound.load(Ordering::Relaxed);
         all.plans += self.made.load(Ordering::Relaxed);
-        all.packed_bytes += lock(&self.plans);
+        all.packed_bytes +=
+            packed_bytes(&self.plans.lock().unwrap_or_else(PoisonError::into_inner));
         self.bodies.values().for_each(|body| body.statistics(all));
     }
 
@@ -229,7 +219,6 @@ impl Unit {
         Given {
             shapes,
             known,
-            is_symbolic: false,
             inferred: self.inferred.as_deref(),
             policy: config.index_policy,
             is_body: self.is_body,
@@ -257,26 +246,22 @@ impl Unit {
             return Ok(plan.clone());
         }
         // Not under the lock of all plans: other requests go on with the plans they have.
-        let mut strings = workshop.strings.clone();
         let plan = with_large_stack(|| {
-            let given = |shapes| self.given(shapes, known, &workshop.config, stop);
-            let of_class = self.segment_of_class(shapes, known, workshop, stop);
-            let segment = match of_class {
+            let alone = || {
+                let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
+                let given = self.given(&shapes, known, &workshop.config, stop);
+                let segment =
+                    specialize(&self.interface.graph, given, &mut workshop.strings.clone());
+                segment.map_err(|e| workshop.model.error(e))
+            };
+            let segment = match self.segment_of_class(&key, known, workshop, stop) {
                 Some(segment) => {
-                    debug_assert!(segment.agrees_with(&{
-                        let shapes: Vec<Vec<Extent>> =
-                            shapes.iter().map(|s| numbers_of(s)).collect();
-                        let graph = &self.interface.graph;
-                        specialize(graph, given(&shapes), &mut strings.clone())
-                            .map_err(|e| workshop.model.error(e))?
-                    }));
+                    debug_assert!(segment.agrees_with(&alone()?));
                     segment
                 }
                 None => {
                     self.lowered.fetch_add(1, Ordering::Relaxed);
-                    let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
-                    let segment = specialize(&self.interface.graph, given(&shapes), &mut strings);
-                    segment.map_err(|e| workshop.model.error(e))?
+                    alone()?
                 }
             };
             let options = Options {
@@ -290,17 +275,16 @@ impl Unit {
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
-        let mut bytes: usize = plans.iter().map(|(_, p)| p.packed_bytes()).sum();
-        while bytes > MOST_PACKED && plans.len() > 1 {
-            bytes -= plans.pop_lru().map_or(0, |(_, p)| p.packed_bytes());
+        while plans.len() > 1 && packed_bytes(&plans) > MOST_PACKED {
+            plans.pop_lru();
         }
         Ok(plan)
     }
 
-    /// The segment for these shapes and what is known, made from one for a class of shapes.
+    /// The segment for the shapes of `key`, made from one for a class of shapes; `None` if they are in no class.
     fn segment_of_class(
         &self,
-        shapes: &[Shape],
+        key: &Key,
         known: &Known,
         workshop: &Workshop,
         stop: &AtomicBool,
@@ -308,45 +292,43 @@ impl Unit {
         if self.is_body {
             return None;
         }
-        let of_run = Shapes {
-            inputs: shapes,
-            known,
-        };
         let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |class: &Arc<Class>| Some((class.clone(), class.values(&of_run)?));
-        let found = classes().iter().find_map(fits);
-        let (class, values) = match found {
-            Some(found) => {
-                self.bound.fetch_add(1, Ordering::Relaxed);
-                found
+        let fits = |class: &Arc<Class>| Some((class.clone(), class.values(key)?));
+        let found = {
+            let classes = classes();
+            if classes.pinned.iter().any(|other| key.is_like(other)) {
+                return None;
             }
-            None => {
-                let graph = &self.interface.graph;
-                let declared = |k: usize, d: usize| {
-                    let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
-                    let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
-                    dim.is_some_and(|dim| dim.is_known())
-                };
-                let inferred = self.inferred.as_deref();
-                let class = Class::of(&of_run, declared, inferred, |shapes, known| {
-                    let given = Given {
-                        is_symbolic: true,
-                        ..self.given(shapes, known, &workshop.config, stop)
-                    };
-                    specialize(graph, given, &mut workshop.strings.clone())
-                })?;
-                self.lowered.fetch_add(1, Ordering::Relaxed);
-                let class = Arc::new(class);
-                let values = class.values(&of_run)?;
-                let mut classes = classes();
-                if classes.len() == MOST_CLASSES {
-                    classes.remove(0);
-                }
-                classes.push(class.clone());
-                (class, values)
-            }
+            classes.all.iter().find_map(fits)
         };
-        class.segment(&values)
+        if let Some((class, values)) = found {
+            self.bound.fetch_add(1, Ordering::Relaxed);
+            return class.segment(&values);
+        }
+        let graph = &self.interface.graph;
+        let is_input_static = |k: usize, d: usize| {
+            let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
+            let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
+            dim.is_some_and(|dim| dim.is_known())
+        };
+        let inferred = self.inferred.as_deref();
+        let class = Class::of(key, known, is_input_static, inferred, |shapes, known| {
+            let given = self.given(shapes, known, &workshop.config, stop);
+            specialize(graph, given, &mut workshop.strings.clone())
+        });
+        match class {
+            Ok(class) => {
+                self.lowered.fetch_add(1, Ordering::Relaxed);
+                let segment = class.segment(&class.values(key)?);
+                push(&mut classes().all, Arc::new(class));
+                segment
+            }
+            Err(Alone::Pinned) => {
+                push(&mut classes().pinned, key.clone());
+                None
+            }
+            Err(Alone::Unsuited) => None,
+        }
     }
 
     /// The plan of a segment at a level, after what depends on constants alone has been run.
@@ -400,33 +382,18 @@ impl Unit {
     }
 }
 
-/// A shape of numbers.
-pub(crate) fn numbers_of(shape: &[usize]) -> Vec<Extent> {
-    shape.iter().map(|n| (*n).into()).collect()
+/// Adds to a list that is as long as a unit keeps at most; the oldest entry goes for it.
+fn push<T>(list: &mut Vec<T>, entry: T) {
+    if list.len() == MOST_CLASSES {
+        list.remove(0);
+    }
+    list.push(entry);
 }
 
-impl Key {
-    fn new(shapes: &[Shape], known: &Known) -> Key {
-        let mut computed: Vec<(TensorId, Shape)> = known
-            .computed
-            .iter()
-            .filter_map(|(t, ty)| Some((*t, ty.shape.to_static()?)))
-            .collect();
-        computed.sort_unstable();
-        let bytes = |t: &Tensor| match t.strings() {
-            Some(strings) => strings.join("\0").into_bytes(),
-            None => t.bytes().to_vec(),
-        };
-        let mut values: Vec<(TensorId, Shape, Vec<u8>)> = known
-            .values
-            .iter()
-            .map(|(t, v)| (*t, v.shape().to_vec(), bytes(v)))
-            .collect();
-        values.sort_unstable();
-        Key {
-            shapes: shapes.to_vec(),
-            computed,
-            values,
-        }
-    }
+/// Bytes of the packed constants of plans; what several share counts once.
+fn packed_bytes(plans: &LruCache<Key, Arc<Plan>>) -> usize {
+    let mut seen = FxHashSet::default();
+    let all = plans.iter().flat_map(|(_, plan)| plan.packed());
+    let distinct = all.filter(|packed| seen.insert(Arc::as_ptr(packed)));
+    distinct.map(|packed| packed.bytes()).sum()
 }

@@ -27,6 +27,11 @@ impl Extent {
     /// No extent that has symbols is more.
     pub const MOST: usize = 1 << 30;
 
+    /// Whether an extent that has symbols may be this number.
+    pub fn may_be(number: usize) -> bool {
+        (Extent::LEAST..=Extent::MOST).contains(&number)
+    }
+
     /// A formula whose value at the example is `example`; a number if it has no symbols.
     pub fn new(formula: Formula, example: usize) -> Extent {
         Extent { formula, example }
@@ -169,6 +174,11 @@ impl fmt::Debug for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// A shape of extents.
+pub fn extents(shape: &[impl Into<Extent> + Copy]) -> Vec<Extent> {
+    shape.iter().map(|n| (*n).into()).collect()
 }
 
 /// The numbers of a shape, if all are.

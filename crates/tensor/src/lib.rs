@@ -39,7 +39,7 @@ mod view;
 
 pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
-pub use extent::{Extent, example, numbers};
+pub use extent::{Extent, example, extents, numbers};
 pub use formula::{Formula, Symbol};
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, read_npy_cast, write_npy};

@@ -105,10 +105,8 @@ impl Dim {
 
     /// The interval of extents that both allow, `None` if there is none.
     pub fn intersect(self, other: Dim) -> Option<Dim> {
-        if let Some((a, b)) = self.extents(other) {
-            return a
-                .same(b)
-                .then(|| if a.is_symbolic() { other } else { self });
+        if let Some(agreed) = self.agreed(other) {
+            return agreed;
         }
         for (a, b) in [(self, other), (other, self)] {
             if let Some(extent) = a.symbolic {
@@ -181,10 +179,8 @@ impl Dim {
         if other.is(1) {
             return Some(self);
         }
-        if let Some((a, b)) = self.extents(other) {
-            return a
-                .same(b)
-                .then(|| if a.is_symbolic() { other } else { self });
+        if let Some(agreed) = self.agreed(other) {
+            return agreed;
         }
         let (a, b) = (self.pinned(), other.pinned());
         match (a.get(), b.get()) {
@@ -204,6 +200,13 @@ impl Dim {
 
     fn contains_or_one(self, extent: usize) -> bool {
         self.contains(extent) || self.contains(1)
+    }
+
+    /// If both extents are known and one has symbols: the extent, if the two are the same.
+    fn agreed(self, other: Dim) -> Option<Option<Dim>> {
+        let (a, b) = self.extents(other)?;
+        let known = if a.is_symbolic() { other } else { self };
+        Some(a.same(b).then_some(known))
     }
 
     /// Both extents, if both are known and one has symbols.

@@ -85,7 +85,7 @@ impl Symbols {
     }
 
     fn push(&mut self, example: usize, origin: Origin) -> Option<Extent> {
-        if !(Extent::LEAST..=Extent::MOST).contains(&example) {
+        if !Extent::may_be(example) {
             return None;
         }
         let symbol = Symbol::new(self.symbols.len())?;
@@ -111,7 +111,7 @@ impl Symbols {
                     usize::try_from(a.checked_div_euclid(b).filter(|_| b > 0)?).ok()?
                 }
             };
-            if !(Extent::LEAST..=Extent::MOST).contains(&value) {
+            if !Extent::may_be(value) {
                 return None;
             }
             values.push(value);
@@ -153,17 +153,26 @@ pub fn example(formula: &Formula) -> Option<i64> {
     }
 }
 
-/// The value of `formula` at the example; from now on the plan is for that number alone.
+/// The value of `formula` at the example; from now on the plan is for that number alone. `None` if it does not fit.
 pub fn pin(formula: &Formula) -> Option<i64> {
     let value = example(formula)?;
-    if formula.as_number().is_some() {
-        return Some(value);
-    }
-    match formula.minus(&Formula::number(value)) {
-        Some(gap) => note(Condition::Zero(gap)),
-        None => return None,
+    if formula.as_number().is_none() {
+        match formula.minus(&Formula::number(value)) {
+            Some(gap) => note(Condition::Zero(gap)),
+            None => pin_symbols(formula)?,
+        }
     }
     Some(value)
+}
+
+/// Pins every symbol of `formula`.
+fn pin_symbols(formula: &Formula) -> Option<()> {
+    for symbol in formula.symbols() {
+        let symbol = Formula::symbol(symbol);
+        let value = Formula::number(example(&symbol)?);
+        note(Condition::Zero(symbol.minus(&value)?));
+    }
+    Some(())
 }
 
 /// How `formula` compares with 0, which the plan relies on from now on.
@@ -188,23 +197,8 @@ impl Extent {
 
     /// The number at the example; from now on the plan is for that number alone.
     pub fn pin(self) -> usize {
-        if self.is_symbolic() {
-            let number = i64::try_from(self.example()).ok().map(Formula::number);
-            match number.and_then(|n| self.formula().minus(&n)) {
-                Some(gap) => note(Condition::Zero(gap)),
-                None => self.pin_symbols(),
-            }
-        }
+        pin(self.formula());
         self.example()
-    }
-
-    /// Pins every symbol in it.
-    fn pin_symbols(self) {
-        let values = RECORDER.with_borrow(Symbols::example);
-        for symbol in self.formula().symbols() {
-            let value = values.get(symbol.number()).copied().unwrap_or_default();
-            Extent::new(Formula::symbol(symbol), value).pin();
-        }
     }
 
     /// Whether the two are the same number, which the plan relies on from now on.
@@ -284,7 +278,7 @@ impl Extent {
         if !self.is_symbolic() {
             return Some(self);
         }
-        let fits = (Extent::LEAST..=Extent::MOST).contains(&self.example());
+        let fits = Extent::may_be(self.example());
         let above = self.formula().minus(&Formula::number(Extent::LEAST as i64));
         let below = Formula::number(Extent::MOST as i64).minus(self.formula());
         let (above, below) = above.zip(below).filter(|_| fits)?;

@@ -1,6 +1,6 @@
 //! Runs at shapes that change from call to call.
 
-use super::{Args, Made, SEED, milliseconds, peak_rss_mb, timed};
+use super::{Args, Made, SEED, milliseconds, peak_rss_mb, quantile, timed};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use serde::Serialize;
@@ -29,28 +29,13 @@ pub(super) struct Report {
     made: Made,
 }
 
-/// The same numbers on every machine: a linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    /// A number in `range`.
-    fn within(&mut self, range: &RangeInclusive<usize>) -> usize {
-        let Random(state) = self;
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let count = (range.end() - range.start()) as u64 + 1;
-        range.start() + ((*state >> 33) % count) as usize
-    }
-}
-
 pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
     let core = Core::new()?;
     let (model, read) = timed(|| args.model.read(&core));
     let model = model?;
     let (compiled, compile) = timed(|| core.compile_model_with(&model, args.compile.config()));
     let compiled = compiled?;
-    let mut random = Random(SEED);
+    let mut random = fastrand::Rng::with_seed(SEED);
     let mut request = compiled.create_request();
     let (mut all, mut new) = (Vec::new(), Vec::new());
     let mut met: HashMap<Vec<Option<Shape>>, Vec<Tensor>> = HashMap::new();
@@ -63,7 +48,7 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
             let known = drawn.iter().find(|(other, _)| other == range);
             let extent = known.map(|(_, extent)| *extent);
             extent.unwrap_or_else(|| {
-                let extent = random.within(range);
+                let extent = random.usize(range.clone());
                 drawn.push((range.clone(), extent));
                 extent
             })
@@ -82,10 +67,7 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
         if is_new {
             new.push(time);
         }
-        let part = match args.iterations {
-            Some(count) => all.len() as f64 / f64::from(count),
-            None => start.elapsed().as_secs_f64() / args.seconds,
-        };
+        let part = args.part(all.len(), start.elapsed());
         progress.show(start.elapsed(), || part);
         if part >= 1.0 {
             break;
@@ -93,19 +75,17 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
     }
     let total: Duration = all.iter().sum();
     let calls = all.len();
-    let at = |times: &mut Vec<Duration>, part: f64| {
-        times.sort_unstable();
-        milliseconds(times[((times.len() - 1) as f64 * part).round() as usize])
-    };
+    all.sort_unstable();
+    new.sort_unstable();
     Ok(Report {
         read_ms: milliseconds(read),
         compile_ms: milliseconds(compile),
         calls,
         shapes: met.len(),
         calls_per_s: calls as f64 / total.as_secs_f64(),
-        median_ms: at(&mut all, 0.5),
-        p90_ms: at(&mut all, 0.9),
-        new_shape_median_ms: at(&mut new, 0.5),
+        median_ms: quantile(&all, 0.5),
+        p90_ms: quantile(&all, 0.9),
+        new_shape_median_ms: quantile(&new, 0.5),
         threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
         made: compiled.statistics().into(),

@@ -1,4 +1,4 @@
-//! What a page shows, as JSON: `crates/cli/docs/explore.md` says what each part means.
+//! The data of a page, as JSON; `crates/cli/docs/explore.md` documents each part.
 
 use super::times::Times;
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ const LIBRARIES: [&str; 4] = [
 const LICENSES: &str = include_str!("page/vendor/LICENSES.txt");
 const FRAME: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// What the page does, in the order in which the parts need each other.
+/// The scripts of the page, each after those that it calls.
 const SCRIPTS: [&str; 4] = [
     include_str!("page/data.js"),
     include_str!("page/graph.js"),

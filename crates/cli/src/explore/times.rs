@@ -16,7 +16,7 @@ pub(super) struct Times {
 type Key = (String, Vec<String>, String);
 
 impl Times {
-    /// At least one run, at most so many.
+    /// The most runs that are measured; there is at least one.
     const MOST: usize = 200;
 
     pub(super) fn measure(request: &mut InferRequest, seconds: f64) -> Result<Times, Failure> {
@@ -73,7 +73,7 @@ impl Times {
         Ok(time)
     }
 
-    /// Those of layers that are called: the layer, the time of all its calls, and how many there are.
+    /// Each layer that is called, with the time of all its calls and their number.
     pub(super) fn of_calls(&self) -> impl Iterator<Item = (&str, f64, usize)> {
         let called = self.kernels.iter().filter(|((.., how), _)| how == "called");
         called.map(|((name, ..), (median_us, calls))| (name.as_str(), *median_us, *calls))

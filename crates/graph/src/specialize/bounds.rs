@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{BufferId, Role, Stage, ValueRange, build, row_major, value_ranges};
-use vinelift_ops::{Infer, Op, formula};
+use vinelift_ops::{Infer, Op, chosen};
 use vinelift_tensor::{ElementType, Formula, Tensor, element_count, numbers, symbols};
 
 /// The most elements of a tensor whose bounds are kept.
@@ -147,12 +147,7 @@ impl Walk<'_> {
         self.nest.define(vec![layer], target, |_, at| {
             let places = at.iter().zip(&strides);
             let place = places.fold(build::index(0), |sum, (i, k)| sum + i * (*k as i64));
-            let last = formulas.last().map_or(build::index(0), formula);
-            let others = formulas.iter().enumerate().rev().skip(1);
-            let chosen = others.fold(last, |rest, (k, element)| {
-                build::select(place.eq(build::index(k as i64)), formula(element), rest)
-            });
-            chosen.cast(ty)
+            chosen(&place, formulas).cast(ty)
         });
         target
     }

@@ -22,7 +22,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
-use vinelift_tensor::{Extent, Tensor};
+use vinelift_tensor::{Extent, PartialShape, Tensor};
 use walk::{Mode, Walk};
 
 /// Types of tensors.
@@ -114,7 +114,11 @@ impl Segment {
                 types: types.collect::<Option<_>>()?,
                 ..Types::default()
             },
-            ..self.clone()
+            sources: self.sources.clone(),
+            outputs: self.outputs.clone(),
+            constants: self.constants.clone(),
+            wanted: self.wanted.clone(),
+            calls: self.calls.clone(),
         })
     }
 }
@@ -188,10 +192,8 @@ pub(crate) fn infer_body(
 /// The types and values that a model is specialised to.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// The shapes of the parameters: those that have symbols must be those of `symbols`.
+    /// The shapes of the parameters.
     pub shapes: &'a [Vec<Extent>],
-    /// Whether extents have symbols, in these or in what is known.
-    pub is_symbolic: bool,
     /// The results of earlier segments.
     pub known: &'a Known,
     /// The results of [`infer`] for the model: constants that it has folded are not folded again.
@@ -226,7 +228,12 @@ pub fn specialize(
     // Folded constants depend on no parameter, but on the rule for indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
-    walk.is_symbolic = given.is_symbolic;
+    let computed = given.known.computed.values().map(|ty| &ty.shape);
+    walk.is_symbolic = inputs
+        .iter()
+        .map(|ty| &ty.shape)
+        .chain(computed)
+        .any(PartialShape::is_symbolic);
     let live = live(model, given.known);
     walk.over(model.order.iter().filter(|n| live.contains(n)))?;
     walk.finish(&live)

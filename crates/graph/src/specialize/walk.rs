@@ -409,29 +409,29 @@ impl<'a> Walk<'a> {
                 stuck.join(", ")
             )));
         }
-        let (available, model) = (self.available.clone(), self.model);
-        let waits = |node: NodeIndex| {
-            live.contains(&node) && !available.contains(&TensorId { node, output: 0 })
+        let is_output = |walk: &Self, tensor: TensorId| {
+            let waits = |node: NodeIndex| {
+                live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
+            };
+            sinks.contains(&tensor)
+                || walk.wanted.contains(&tensor)
+                || walk.model.readers(tensor).any(waits)
         };
-        let mut formulas: Vec<TensorId> = self.examples.keys().copied().collect();
+        let formulas = self.examples.keys().copied();
+        let mut formulas: Vec<TensorId> = formulas.filter(|t| is_output(&self, *t)).collect();
         formulas.sort_unstable();
         for tensor in formulas {
-            let is_needed = sinks.contains(&tensor) || model.readers(tensor).any(waits);
-            if is_needed && !self.buffers.contains_key(&tensor) {
-                self.input_buffer(tensor).map_err(|problem| {
-                    let layer = self.model.node(tensor.node).label();
-                    Error::Layers(vec![LayerError { layer, problem }])
-                })?;
-            }
+            self.input_buffer(tensor).map_err(|problem| {
+                let layer = self.model.node(tensor.node).label();
+                Error::Layers(vec![LayerError { layer, problem }])
+            })?;
         }
         let mut outputs = Vec::new();
         let mut computed: Vec<(TensorId, BufferId)> =
             self.buffers.iter().map(|(t, b)| (*t, *b)).collect();
         computed.sort_unstable();
         for (tensor, buffer) in computed {
-            let read_later = || self.model.readers(tensor).any(waits);
-            let needed = sinks.contains(&tensor) || self.wanted.contains(&tensor) || read_later();
-            if self.nest.buf(buffer).role == Role::Temporary && needed {
+            if self.nest.buf(buffer).role == Role::Temporary && is_output(&self, tensor) {
                 self.nest.buffers[buffer.0 as usize].role = Role::Output;
                 outputs.push((buffer, tensor));
             }

@@ -2,64 +2,49 @@
 
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Wrap, rebound, rewrite_stage, visit_folds};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use vinelift_tensor::Extent;
 
 impl Nest {
-    /// The nest where the symbol of number `k` is `values[k]`; `None` if an extent then is outside of
-    /// [`Extent::LEAST`]`..=`[`Extent::MOST`].
+    /// The nest where the symbol of number `k` is `values[k]`; `None` if an extent that has symbols then is one that it
+    /// may not be ([`Extent::may_be`]).
     pub fn bound_to(&self, values: &[usize]) -> Option<Nest> {
-        let at = |extent: &Extent| -> Option<Extent> {
-            if extent.number().is_some() {
-                return Some(*extent);
+        let fits = Cell::new(true);
+        let bound = |extent: Extent| match extent.number() {
+            Some(_) => extent,
+            None => {
+                let number = extent.at(values).filter(|n| Extent::may_be(*n));
+                fits.set(fits.get() && number.is_some());
+                number.map_or(extent, Extent::from)
             }
-            let number = extent.at(values)?;
-            let is_fine = (Extent::LEAST..=Extent::MOST).contains(&number);
-            is_fine.then(|| number.into())
         };
         let mut nest = self.clone();
         nest.symbols.clear();
-        let mut fits = true;
-        for buffer in &mut nest.buffers {
-            for extent in &mut buffer.shape {
-                *extent = at(extent)?;
-            }
+        for extent in nest.buffers.iter_mut().flat_map(|b| &mut b.shape) {
+            *extent = bound(*extent);
         }
         for stage in &mut nest.stages {
-            let mut axes: FxHashMap<AxisId, Axis> = FxHashMap::default();
             for axis in &mut stage.domain {
-                axis.extent = at(&axis.extent)?;
+                axis.extent = bound(axis.extent);
             }
+            let mut axes: FxHashMap<AxisId, Axis> = FxHashMap::default();
             visit_folds(stage, &mut |x| {
                 if let Kind::Reduce { axes: folded, .. } = x.kind() {
-                    for axis in folded {
-                        match at(&axis.extent) {
-                            Some(extent) => drop(axes.insert(axis.id, Axis { extent, ..*axis })),
-                            None => fits = false,
-                        }
-                    }
+                    axes.extend(folded.iter().map(|axis| {
+                        let extent = bound(axis.extent);
+                        (axis.id, Axis { extent, ..*axis })
+                    }));
                 }
             });
             rewrite_stage(stage, &mut |x| match x.kind() {
-                Kind::Extent(extent) => match at(extent) {
-                    Some(extent) => Scalar::extent(extent),
-                    None => {
-                        fits = false;
-                        x
-                    }
-                },
-                Kind::Wrap(w) if w.extent.is_symbolic() => match at(&w.extent) {
-                    Some(extent) => Scalar::wrap(Wrap {
-                        extent,
-                        ..w.clone()
-                    }),
-                    None => {
-                        fits = false;
-                        x
-                    }
-                },
+                Kind::Extent(extent) => Scalar::extent(bound(*extent)),
+                Kind::Wrap(w) if w.extent.is_symbolic() => Scalar::wrap(Wrap {
+                    extent: bound(w.extent),
+                    ..w.clone()
+                }),
                 _ => rebound(x, &axes),
             });
         }
-        fits.then_some(nest)
+        fits.get().then_some(nest)
     }
 }

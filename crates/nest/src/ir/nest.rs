@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Extent, Shape, element_count};
+use vinelift_tensor::{ElementType, Extent, Shape, element_count, extents};
 
 /// A list of stages over buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Nest {
         self.buffers.push(Buffer {
             name,
             ty,
-            shape: shape.iter().map(|n| (*n).into()).collect(),
+            shape: extents(shape),
             role,
         });
         id

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use vinelift_nest::{Scalar, build::index, row_major};
-use vinelift_tensor::{Extent, numbers};
+use vinelift_tensor::{Extent, extents, numbers};
 
 /// The position of `at` in a tensor of `shape`: `Σ at[d] · stride[d]`.
 pub(crate) fn flatten(at: &[Scalar], shape: &[impl Into<Extent> + Copy]) -> Scalar {
@@ -92,10 +92,6 @@ fn groups(from: &[Extent], to: &[Extent]) -> Vec<(Range<usize>, Range<usize>)> {
         start = end;
     }
     groups
-}
-
-fn extents(shape: &[impl Into<Extent> + Copy]) -> Vec<Extent> {
-    shape.iter().map(|n| (*n).into()).collect()
 }
 
 /// Elements between neighbours along each dim of a row-major `shape`.

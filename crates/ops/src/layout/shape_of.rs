@@ -4,12 +4,12 @@
 
 use super::index_map::extent;
 use crate::error::ensure;
+use crate::lower::chosen;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, select};
-use vinelift_nest::{Interval, Scalar, ValueRange};
-use vinelift_tensor::{Dim, ElementType, Extent, PartialShape, numbers};
+use vinelift_nest::{Interval, ValueRange};
+use vinelift_tensor::{Dim, ElementType, Formula, PartialShape, numbers};
 
 pub(crate) static V1: OpDef = shape_of(&["opset1"], Build::Op(parse::<Plain>));
 pub(crate) static V3: OpDef = shape_of(&["opset3"], Build::Op(parse::<ShapeOf>));
@@ -97,26 +97,12 @@ fn lower(cx: &mut Lower<'_>) {
     let ty = cx.type_of(cx.output(0));
     let shape = cx.extents("data");
     let Some(shape) = numbers(&shape) else {
-        return chosen(cx, &shape, ty);
+        let shape: Vec<Formula> = shape.iter().map(|n| *n.formula()).collect();
+        return cx.define(cx.output(0), |_, at| chosen(&at[0], &shape).cast(ty));
     };
     let extents: Vec<i64> = shape.iter().map(|&n| extent(n)).collect();
     let table = cx.table("shape", &extents);
     cx.define(cx.output(0), |cx, at| cx.load_from(table, at).cast(ty));
-}
-
-/// Extents that have symbols, each chosen by its position.
-fn chosen(cx: &mut Lower<'_>, shape: &[Extent], ty: ElementType) {
-    cx.define(cx.output(0), |_, at| {
-        let choices = shape.iter().enumerate().rev();
-        let chosen = choices.fold(None, |rest, (k, &extent)| {
-            let extent = Scalar::extent(extent);
-            Some(match rest {
-                None => extent,
-                Some(rest) => select(at[0].eq(index(k as i64)), extent, rest),
-            })
-        });
-        chosen.unwrap_or_else(|| index(0)).cast(ty)
-    });
 }
 
 #[cfg(test)]

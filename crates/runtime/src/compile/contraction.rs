@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
-use vinelift_kernels::{Buffers, Element, Form, Packed};
-use vinelift_nest::{Contraction, Stride, Strided, SubNest};
+use vinelift_kernels::{Buffers, Coding, Element, Form, Packed};
+use vinelift_nest::{Contraction, Factor, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
@@ -84,30 +84,28 @@ impl PackedContraction {
         let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
         let kernel = kernels::PreparedContraction::with_packed(&problem, packed).ok()?;
         let operands = &settings.shared.operands;
-        let left = match left {
-            Some((bytes, coding)) => Some(operands.get(
-                constants.address(&contraction.left),
-                (bytes, coding.as_ref()),
-                || kernel.left_layout(),
-                || match &coding {
-                    Some(coding) => kernel.pack_left_coded(bytes, coding),
-                    None => kernel.pack_left(bytes),
-                },
-            )?),
-            None => None,
+        // Constants are packed, the others stay as they are.
+        type Bytes<'b> = Option<(&'b [u8], Option<Coding>)>;
+        let pack = |factor: &Factor, bytes: &Bytes<'_>, is_left: bool| {
+            let Some((bytes, coding)) = bytes else {
+                return Some(None);
+            };
+            let layout = || match is_left {
+                true => kernel.left_layout(),
+                false => kernel.right_layout(),
+            };
+            let packed = || match (coding, is_left) {
+                (Some(coding), true) => kernel.pack_left_coded(bytes, coding),
+                (Some(coding), false) => kernel.pack_right_coded(bytes, coding),
+                (None, true) => kernel.pack_left(bytes),
+                (None, false) => kernel.pack_right(bytes),
+            };
+            let constant = constants.address(factor);
+            let packed = operands.get(constant, (bytes, coding.as_ref()), layout, packed)?;
+            Some(Some(packed))
         };
-        let right = match right {
-            Some((bytes, coding)) => Some(operands.get(
-                constants.address(&contraction.right),
-                (bytes, coding.as_ref()),
-                || kernel.right_layout(),
-                || match &coding {
-                    Some(coding) => kernel.pack_right_coded(bytes, coding),
-                    None => kernel.pack_right(bytes),
-                },
-            )?),
-            None => None,
-        };
+        let left = pack(&contraction.left, &left, true)?;
+        let right = pack(&contraction.right, &right, false)?;
         let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(consumer.unwrap_or(0));
         let workers = workers(cost, settings.threads);
         let result_bytes = results(&problem).saturating_mul(element.bytes());
@@ -145,10 +143,10 @@ impl PackedContraction {
         self.plan.shared_bytes() + self.plan.worker_bytes() * self.workers
     }
 
-    /// Bytes of packed operands.
-    pub(crate) fn packed_bytes(&self) -> usize {
+    /// Operands that are constant, packed.
+    pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
         let operands = [&self.left, &self.right].into_iter();
-        operands.flat_map(|o| &o.packed).map(|p| p.bytes()).sum()
+        operands.flat_map(|o| &o.packed)
     }
 
     /// The buffers of the step that a run needs: not operands that are packed.

@@ -213,11 +213,6 @@ impl Native {
         }
     }
 
-    /// Bytes of packed constants.
-    pub(crate) fn packed_bytes(&self) -> usize {
-        self.steps.iter().map(Step::packed_bytes).sum()
-    }
-
     /// The steps that run in turns with the one at `start`: `start..turns(start)`.
     pub(crate) fn turns(&self, start: usize) -> usize {
         let turns = self.steps[start].turns;

@@ -2,10 +2,13 @@
 
 use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
+use crate::compile::step::Step;
 use crate::compile::variables::InPlaceUpdate;
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use vinelift_graph::{NodeIndex, TensorId};
+use vinelift_kernels::Packed;
 use vinelift_nest::Nest;
 use vinelift_ops::TensorType;
 use vinelift_tensor::ElementType;
@@ -59,8 +62,9 @@ impl Plan {
             .map(move |(t, e, shape)| (*t, ty(*e, shape)))
     }
 
-    /// Bytes of packed constants, which it holds beside those of the model.
-    pub(crate) fn packed_bytes(&self) -> usize {
-        self.native.as_ref().map_or(0, Native::packed_bytes)
+    /// Packed constants, which it holds beside those of the model.
+    pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
+        let steps = self.native.iter().flat_map(|native| &native.steps);
+        steps.flat_map(Step::packed)
     }
 }

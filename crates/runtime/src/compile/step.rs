@@ -3,6 +3,8 @@
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
+use std::sync::Arc;
+use vinelift_kernels::Packed;
 use vinelift_nest::{BufferId, SubNest};
 
 /// A kernel, with how it is called.
@@ -84,12 +86,13 @@ impl Step {
         bytes.fold(0, |sum, n| sum.saturating_add(n as u64))
     }
 
-    /// Bytes of packed constants.
-    pub(crate) fn packed_bytes(&self) -> usize {
-        match &self.engine {
-            Engine::Contraction(contraction) => contraction.packed_bytes(),
-            Engine::Code { .. } => 0,
-        }
+    /// Packed constants.
+    pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
+        let contraction = match &self.engine {
+            Engine::Contraction(contraction) => Some(contraction),
+            Engine::Code { .. } => None,
+        };
+        contraction.into_iter().flat_map(|c| c.packed())
     }
 
     /// Whether a run needs a buffer of the whole nest that the step uses: not an operand that is packed.

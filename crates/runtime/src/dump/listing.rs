@@ -372,7 +372,7 @@ impl KernelListing {
                 flops => flops,
             },
             bytes: step.bytes(),
-            packed_bytes: step.packed_bytes(),
+            packed_bytes: step.packed().map(|p| p.bytes()).sum(),
             threads: step.workers,
         }
     }

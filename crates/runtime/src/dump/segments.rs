@@ -2,12 +2,12 @@
 
 use crate::compiled::CompiledModel;
 use crate::stop::never;
-use crate::unit::{TakenPlan, Unit, numbers_of};
+use crate::unit::{TakenPlan, Unit};
 use crate::{Error, Shape};
 use rustc_hash::FxHashMap;
 use vinelift_graph::{Known, Segment, TensorId, specialize};
 use vinelift_ops::TensorType;
-use vinelift_tensor::Extent;
+use vinelift_tensor::{Extent, extents};
 
 /// A segment of a unit.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl CompiledModel {
             let missing = || Error::internal(format!("no unit {number}"));
             let (unit, name) = found.ok_or_else(missing)?;
             let mut strings = workshop.strings.clone();
-            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
+            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
             let given = unit.given(&extents, &known, &workshop.config, never());
             let segment = specialize(&unit.interface.graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;
@@ -94,7 +94,7 @@ impl CompiledModel {
         let mut known = Known::default();
         loop {
             let mut strings = workshop.strings.clone();
-            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| numbers_of(s)).collect();
+            let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
             let given = unit.given(&extents, &known, &workshop.config, never());
             let segment = specialize(graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;

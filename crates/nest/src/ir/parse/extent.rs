@@ -48,9 +48,7 @@ impl Line<'_> {
         }
         let value = sum.evaluate(&self.nest.symbols);
         let value = value.and_then(|value| usize::try_from(value).ok());
-        let is_fine = |value: &usize| {
-            sum.as_number().is_some() || (Extent::LEAST..=Extent::MOST).contains(value)
-        };
+        let is_fine = |value: &usize| sum.as_number().is_some() || Extent::may_be(*value);
         match value.filter(is_fine) {
             Some(value) => Ok(Extent::new(sum, value)),
             None => fail(start, format!("`{sum}` is no extent at the example")),
