@@ -1,23 +1,24 @@
 //! Classes of shapes: what many shapes have in common is worked out once.
 //!
 //! The first shapes that a segment meets are an example. Each of their extents that may change becomes a symbol, the
-//! segment is lowered with symbols for extents, and what was decided on the way by the numbers of the example is
-//! written down: other shapes belong to the same class if all of it would be decided in the same way.
+//! segment is lowered and taken through the passes with symbols for extents, and what was decided on the way by the
+//! numbers of the example is written down: other shapes belong to the same class if all of it would be decided in the
+//! same way.
 
 use crate::key::Key;
 use rustc_hash::FxHashMap;
-use vinelift_graph::{Known, Segment, Types};
+use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
 use vinelift_tensor::symbols::{Condition, Symbols};
 use vinelift_tensor::{Extent, PartialShape, Symbol};
 
-/// A segment for all shapes of a class.
-pub(crate) struct Class {
+/// What was made for all shapes of a class.
+pub(crate) struct Class<T> {
     example: Key,
     /// An entry for each of [`Key::extents`], in order.
     pattern: Vec<Place>,
     symbols: Symbols,
-    segment: Segment,
+    pub(crate) made: T,
 }
 
 /// What a class knows of an extent.
@@ -36,20 +37,21 @@ pub(crate) enum Alone {
     Pinned,
 }
 
-/// The most times that a segment is lowered to find out which symbols it has.
+/// The most times that something is made to find out which symbols it has.
 const MOST_ROUNDS: usize = 12;
 
-impl Class {
+impl<T> Class<T> {
     /// The class of which `example` is one. `is_input_static` says of dim `d` of input `k` whether all shapes that the
-    /// model allows have the same extent there; `specialize` lowers the segment for inputs and known tensors of given
-    /// types.
-    pub(crate) fn of<E>(
+    /// model allows have the same extent there. `lower` makes something of inputs and known tensors of given types, and
+    /// `finish` the rest, once symbols are settled as far as `lower` goes.
+    pub(crate) fn of<L, E>(
         example: &Key,
         known: &Known,
         is_input_static: impl Fn(usize, usize) -> bool,
         inferred: Option<&Types>,
-        mut specialize: impl FnMut(&[Vec<Extent>], &Known) -> Result<Segment, E>,
-    ) -> Result<Class, Alone> {
+        mut lower: impl FnMut(&[Vec<Extent>], &Known) -> Result<L, E>,
+        mut finish: impl FnMut(L) -> Result<T, E>,
+    ) -> Result<Class<T>, Alone> {
         let extents: Vec<usize> = example.extents().collect();
         let is_static = is_static(example, is_input_static, inferred);
         let places = extents.iter().zip(is_static).enumerate();
@@ -67,15 +69,19 @@ impl Class {
         for _ in 0..MOST_ROUNDS {
             let (mut symbols, given) = number(&mut pattern, &extents).ok_or(Alone::Pinned)?;
             let (inputs, known) = typed(example, &given, known);
-            let segment = symbols.record(|| specialize(&inputs, &known));
-            let mut segment = segment.map_err(|_| Alone::Unsuited)?;
+            let lowered = symbols.record(|| lower(&inputs, &known));
+            let lowered = lowered.map_err(|_| Alone::Unsuited)?;
+            if narrow(&mut pattern, &symbols) {
+                continue;
+            }
+            let made = symbols.record(|| finish(lowered));
+            let made = made.map_err(|_| Alone::Unsuited)?;
             if !narrow(&mut pattern, &symbols) {
-                segment.nest.symbols = symbols.example();
                 return Ok(Class {
                     example: example.clone(),
                     pattern,
                     symbols,
-                    segment,
+                    made,
                 });
             }
         }
@@ -98,11 +104,6 @@ impl Class {
             }
         }
         self.symbols.bind(&given)
-    }
-
-    /// The segment with these values of the symbols.
-    pub(crate) fn segment(&self, values: &[usize]) -> Option<Segment> {
-        self.segment.bound_to(values)
     }
 }
 

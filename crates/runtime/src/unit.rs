@@ -72,6 +72,33 @@ pub(crate) struct Workshop {
     pub(crate) strings: Strings,
 }
 
+impl Workshop {
+    /// How code is compiled.
+    fn options(&self) -> Options {
+        Options {
+            vectors: self.config.vectors,
+            ..Options::default()
+        }
+    }
+
+    fn settings<'a>(
+        &'a self,
+        shared: &'a Shared,
+        level: Level,
+        options: &'a Options,
+        stop: &'a Arc<AtomicBool>,
+    ) -> Settings<'a> {
+        Settings {
+            compiler: &self.compiler,
+            shared,
+            options,
+            level,
+            threads: self.pool.threads(),
+            stop,
+        }
+    }
+}
+
 /// The plans that a run takes, each once, in order.
 #[derive(Default)]
 pub(crate) struct Taken {
@@ -109,7 +136,7 @@ impl Taken {
 /// The classes of shapes that a unit has met, the oldest first.
 #[derive(Default)]
 struct Classes {
-    all: Vec<Arc<Class>>,
+    all: Vec<Arc<Class<Draft>>>,
     /// Shapes of which each extent that may change was needed as a number, as it then is of others like them.
     pinned: Vec<Key>,
 }
@@ -254,22 +281,14 @@ impl Unit {
                     specialize(&self.interface.graph, given, &mut workshop.strings.clone());
                 segment.map_err(|e| workshop.model.error(e))
             };
-            let segment = match self.segment_of_class(&key, known, workshop, stop) {
-                Some(segment) => {
-                    debug_assert!(segment.agrees_with(&alone()?));
-                    segment
-                }
-                None => {
-                    self.lowered.fetch_add(1, Ordering::Relaxed);
-                    alone()?
-                }
-            };
-            let options = Options {
-                vectors: workshop.config.vectors,
-                ..Options::default()
-            };
+            if let Some(plan) = self.plan_of_class(&key, known, workshop, stop)? {
+                debug_assert!(plan.agrees_with(&alone()?));
+                return Ok(plan);
+            }
+            self.lowered.fetch_add(1, Ordering::Relaxed);
+            let options = workshop.options();
             let level = workshop.config.level;
-            Ok::<_, Error>(self.make(segment, workshop, level, &options, stop)?.plan)
+            Ok::<_, Error>(self.make(alone()?, workshop, level, &options, stop)?.plan)
         })?;
         self.made.fetch_add(1, Ordering::Relaxed);
         let plan = Arc::new(plan);
@@ -281,54 +300,101 @@ impl Unit {
         Ok(plan)
     }
 
-    /// The segment for the shapes of `key`, made from one for a class of shapes; `None` if they are in no class.
-    fn segment_of_class(
+    /// The plan for the shapes of `key`, made from what there is for a class of shapes; `None` if they are in no class.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    fn plan_of_class(
         &self,
         key: &Key,
         known: &Known,
         workshop: &Workshop,
-        stop: &AtomicBool,
-    ) -> Option<Segment> {
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Plan>, Error> {
         if self.is_body {
-            return None;
+            return Ok(None);
         }
         let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |class: &Arc<Class>| Some((class.clone(), class.values(key)?));
+        let fits = |class: &Arc<Class<Draft>>| Some((class.clone(), class.values(key)?));
         let found = {
             let classes = classes();
             if classes.pinned.iter().any(|other| key.is_like(other)) {
-                return None;
+                return Ok(None);
             }
             classes.all.iter().find_map(fits)
         };
-        if let Some((class, values)) = found {
-            self.bound.fetch_add(1, Ordering::Relaxed);
-            return class.segment(&values);
-        }
+        let options = workshop.options();
+        let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
+        let (class, values) = match found {
+            Some(found) => {
+                self.bound.fetch_add(1, Ordering::Relaxed);
+                found
+            }
+            None => match self.class(key, known, workshop, &settings) {
+                Ok(class) => {
+                    self.lowered.fetch_add(1, Ordering::Relaxed);
+                    let class = Arc::new(class);
+                    push(&mut classes().all, class.clone());
+                    let Some(values) = class.values(key) else {
+                        return Ok(None);
+                    };
+                    (class, values)
+                }
+                Err(Alone::Pinned) => {
+                    push(&mut classes().pinned, key.clone());
+                    return Ok(None);
+                }
+                Err(Alone::Unsuited) => return Ok(None),
+            },
+        };
+        let draft = class.made.bound_to(&values);
+        draft.map(|draft| draft.finish(&settings)).transpose()
+    }
+
+    /// The class of the shapes of `key`.
+    fn class(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        settings: &Settings<'_>,
+    ) -> Result<Class<Draft>, Alone> {
         let graph = &self.interface.graph;
         let is_input_static = |k: usize, d: usize| {
             let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
             let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
             dim.is_some_and(|dim| dim.is_known())
         };
+        let lower = |shapes: &[Vec<Extent>], known: &Known| {
+            let given = self.given(shapes, known, &workshop.config, settings.stop);
+            let segment = specialize(graph, given, &mut workshop.strings.clone());
+            segment.map_err(|e| workshop.model.error(e))
+        };
+        let finish = |mut segment: Segment| {
+            segment.nest.adopt_symbols();
+            self.draft(segment, workshop, settings)
+                .map(|(draft, _)| draft)
+        };
         let inferred = self.inferred.as_deref();
-        let class = Class::of(key, known, is_input_static, inferred, |shapes, known| {
-            let given = self.given(shapes, known, &workshop.config, stop);
-            specialize(graph, given, &mut workshop.strings.clone())
-        });
-        match class {
-            Ok(class) => {
-                self.lowered.fetch_add(1, Ordering::Relaxed);
-                let segment = class.segment(&class.values(key)?);
-                push(&mut classes().all, Arc::new(class));
-                segment
-            }
-            Err(Alone::Pinned) => {
-                push(&mut classes().pinned, key.clone());
-                None
-            }
-            Err(Alone::Unsuited) => None,
+        Class::of(key, known, is_input_static, inferred, lower, finish)
+    }
+
+    /// The draft of a segment, after what depends on constants alone has been run, and the plan of that.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    fn draft(
+        &self,
+        segment: Segment,
+        workshop: &Workshop,
+        settings: &Settings<'_>,
+    ) -> Result<(Draft, Option<Prologue>), Error> {
+        let mut draft = Draft::new(&self.interface, segment, settings)?;
+        let prologue = draft.prologue(settings)?;
+        if let Some(prologue) = &prologue {
+            draft.set_constants(constants(prologue, &workshop.pool, settings.stop)?);
         }
+        Ok((draft, prologue))
     }
 
     /// The plan of a segment at a level, after what depends on constants alone has been run.
@@ -349,19 +415,8 @@ impl Unit {
             true => &own,
             false => &workshop.shared,
         };
-        let settings = Settings {
-            compiler: &workshop.compiler,
-            shared,
-            options,
-            level,
-            threads: workshop.pool.threads(),
-            stop,
-        };
-        let mut draft = Draft::new(&self.interface, segment, &settings)?;
-        let prologue = draft.prologue(&settings)?;
-        if let Some(prologue) = &prologue {
-            draft.set_constants(constants(prologue, &workshop.pool, stop)?);
-        }
+        let settings = workshop.settings(shared, level, options, stop);
+        let (draft, prologue) = self.draft(segment, workshop, &settings)?;
         let plan = draft.finish(&settings)?;
         Ok(Made { prologue, plan })
     }

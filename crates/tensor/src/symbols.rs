@@ -98,6 +98,32 @@ impl Symbols {
         self.symbols.iter().map(|(example, _)| *example).collect()
     }
 
+    /// Formulas that are not negative wherever the conditions hold: those of the conditions, and of each quotient
+    /// `q = floor(a / b)`, `a - b·q`.
+    pub fn relations(&self) -> Vec<Formula> {
+        let mut relations = Vec::new();
+        for (condition, _) in &self.conditions {
+            match condition {
+                Condition::Natural(formula) => relations.push(*formula),
+                Condition::Zero(formula) => {
+                    let negative = Formula::number(0).minus(formula);
+                    relations.extend([*formula].into_iter().chain(negative));
+                }
+                Condition::NotZero(_) => {}
+            }
+        }
+        let quotients = self.symbols.iter().enumerate();
+        let relation = |(number, (_, origin)): (usize, &(usize, Origin))| match origin {
+            Origin::Given => None,
+            Origin::Quotient(a, b) => {
+                let quotient = Formula::symbol(Symbol::new(number)?);
+                a.minus(&b.times(&quotient)?)
+            }
+        };
+        relations.extend(quotients.filter_map(relation));
+        relations
+    }
+
     /// The values of all symbols where those that are given have `given`, in order; `None` if one is none for a
     /// symbol, or a condition does not hold.
     pub fn bind(&self, given: &[usize]) -> Option<Vec<usize>> {
@@ -121,6 +147,11 @@ impl Symbols {
             .all(|(condition, _)| condition.holds(&values))
             .then_some(values)
     }
+}
+
+/// The values of all symbols at the example, and formulas over them that are not negative wherever the conditions hold.
+pub fn known() -> (Vec<usize>, Vec<Formula>) {
+    RECORDER.with_borrow(|all| (all.example(), all.relations()))
 }
 
 /// From now on, conditions are met at this place: a number that means something to whoever records them.
@@ -165,8 +196,8 @@ pub fn pin(formula: &Formula) -> Option<i64> {
     Some(value)
 }
 
-/// Pins every symbol of `formula`.
-fn pin_symbols(formula: &Formula) -> Option<()> {
+/// Pins every symbol of `formula`. `None` if a number does not fit.
+pub fn pin_symbols(formula: &Formula) -> Option<()> {
     for symbol in formula.symbols() {
         let symbol = Formula::symbol(symbol);
         let value = Formula::number(example(&symbol)?);

@@ -90,39 +90,6 @@ pub struct Segment {
     pub types: Types,
 }
 
-impl Segment {
-    /// Whether it gives tensors of the same types as another, and goes on in the same way. A tensor that one computes
-    /// may be a constant of the other.
-    pub fn agrees_with(&self, other: &Segment) -> bool {
-        let mut outputs = self.outputs.iter().chain(&other.outputs);
-        let is_same = |tensor: TensorId| self.types.get(tensor) == other.types.get(tensor);
-        outputs.all(|(_, tensor)| is_same(*tensor))
-            && self.calls == other.calls
-            && self.wanted == other.wanted
-    }
-
-    /// The segment where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
-    pub fn bound_to(&self, values: &[usize]) -> Option<Segment> {
-        let bound = |(tensor, ty): (&TensorId, &TensorType)| {
-            let shape = ty.shape.bound_to(values)?;
-            Some((*tensor, TensorType::new(ty.element, shape)))
-        };
-        let types = self.types.types.iter().map(bound);
-        Some(Segment {
-            nest: self.nest.bound_to(values)?,
-            types: Types {
-                types: types.collect::<Option<_>>()?,
-                ..Types::default()
-            },
-            sources: self.sources.clone(),
-            outputs: self.outputs.clone(),
-            constants: self.constants.clone(),
-            wanted: self.wanted.clone(),
-            calls: self.calls.clone(),
-        })
-    }
-}
-
 /// The types of all tensors, as far as the declared shapes of the parameters determine them.
 pub fn infer(model: &Model) -> Result<Types, Error> {
     infer_until(model, Stop::NEVER)

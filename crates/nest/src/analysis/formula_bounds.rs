@@ -47,13 +47,15 @@ impl Bounds {
 
     /// One of the two holds.
     pub(super) fn or(&self, other: &Bounds) -> Bounds {
-        let above = |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(k, bound));
+        let above =
+            |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(k, bound, &[]));
         let all = |a: &[Formula], b: &[Formula], holds: &dyn Fn(&Formula) -> bool| {
             let mut kept: Vec<Formula> = a.iter().chain(b).copied().filter(|f| holds(f)).collect();
             kept.truncate(MOST);
             kept
         };
-        let below = |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(bound, k));
+        let below =
+            |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(bound, k, &[]));
         Bounds {
             lows: all(&self.lows, &other.lows, &|f| {
                 below(&self.lows, f) && below(&other.lows, f)
@@ -71,10 +73,13 @@ impl Bounds {
     }
 }
 
-/// Whether `a <= b` whatever the symbols are.
-pub(super) fn is_at_most(a: &Formula, b: &Formula) -> bool {
-    let gap = b.minus(a).and_then(|gap| gap.least());
-    gap.is_some_and(|least| least >= 0)
+/// Whether `a <= b` whatever the symbols are, given `relations` that are never negative.
+pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
+    let is_natural = |gap: &Formula| gap.least().is_some_and(|least| least >= 0);
+    b.minus(a).is_some_and(|gap| {
+        let mut less = relations.iter().filter_map(|known| gap.minus(known));
+        is_natural(&gap) || less.any(|gap| is_natural(&gap))
+    })
 }
 
 /// All results of `f` for a bound of each.
@@ -84,8 +89,12 @@ pub(super) fn each(
     f: impl Fn(&Formula, &Formula) -> Option<Formula>,
 ) -> Vec<Formula> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
-    let mut all: Vec<Formula> = pairs.filter_map(|(a, b)| f(a, b)).collect();
-    all.truncate(MOST);
+    let mut all: Vec<Formula> = Vec::new();
+    for result in pairs.filter_map(|(a, b)| f(a, b)) {
+        if all.len() < MOST && !all.contains(&result) {
+            all.push(result);
+        }
+    }
     all
 }
 
@@ -101,10 +110,16 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             lows: each(&a.lows, &b.highs, Formula::minus),
             highs: each(&a.highs, &b.lows, Formula::minus),
         },
-        Binary::Mul if a.is_natural() && b.is_natural() => Bounds {
-            lows: vec![Formula::number(0)],
-            highs: each(&a.highs, &b.highs, Formula::times),
-        },
+        Binary::Mul if a.is_natural() && b.is_natural() => {
+            let natural = |lows: &[Formula]| -> Vec<Formula> {
+                let least = lows.iter().filter(|low| low.least() >= Some(0));
+                least.copied().collect()
+            };
+            Bounds {
+                lows: each(&natural(&a.lows), &natural(&b.lows), Formula::times),
+                highs: each(&a.highs, &b.highs, Formula::times),
+            }
+        }
         Binary::Min => {
             let either = Bounds {
                 lows: a.or(&b).lows,
@@ -126,7 +141,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             })
         }
         // Of `q·d - 1` the quotient is at most `q - 1`.
-        Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low)) => {
+        Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
             let exact = each(&a.highs, &b.lows, |high, d| {
                 high.plus(&one)?.over(d)?.minus(&one)
             });
@@ -138,7 +153,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             bounds.highs.truncate(MOST);
             bounds
         }
-        Binary::Rem if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low)) => {
+        Binary::Rem if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
             let below = Bounds {
                 lows: vec![Formula::number(0)],
                 highs: each(&b.highs, &[one], Formula::minus),

@@ -4,6 +4,7 @@
 
 mod contraction;
 mod cost;
+mod dim_groups;
 mod effects;
 mod footprint;
 mod formula_bounds;
@@ -22,6 +23,7 @@ mod verify;
 
 pub(crate) use contraction::{CodedLoad, byte, is_coded, offset, strided_load, sums};
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
+pub(crate) use dim_groups::{GroupedOffset, grouped_offset};
 pub use effects::{Aliases, Effects};
 pub use footprint::Footprint;
 pub use interval::Interval;

@@ -120,7 +120,13 @@ fn split(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<(Linear, Scalar)> {
     if ranges.of(x).low < 0 {
         return None;
     }
-    let (quotient, rest) = Linear::of(x).split_by(c);
+    let form = Linear::of(x);
+    // Of a formula nothing is known but as a whole.
+    let tears = |(atom, k): &(Scalar, i64)| matches!(atom.kind(), Kind::Extent(_)) && k % c != 0;
+    if form.terms.iter().any(tears) {
+        return None;
+    }
+    let (quotient, rest) = form.split_by(c);
     let rest = rest.into_scalar();
     let fits = ranges.of(&rest).low >= 0;
     fits.then_some((quotient, rest))

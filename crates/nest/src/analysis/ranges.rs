@@ -3,9 +3,9 @@
 use crate::analysis::formula_bounds::Bounds;
 use crate::analysis::interval::binary;
 use crate::analysis::{Interval, Linear};
-use crate::ir::{Axis, AxisId, Binary, Kind, Scalar, Stage, Unary, visit_folds};
+use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, Unary, visit_folds};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::{ElementType, Extent};
+use vinelift_tensor::{ElementType, Extent, Formula};
 
 /// The facts that hold where an expression stands: the extents of the axes in scope, and what the
 /// conditions of the selects around it imply.
@@ -14,6 +14,10 @@ pub struct Ranges {
     pub(super) axes: FxHashMap<AxisId, Extent>,
     /// Whether an axis in scope has an extent with symbols.
     pub(super) has_symbols: bool,
+    /// Formulas over symbols that are never negative.
+    pub(super) relations: Vec<Formula>,
+    /// How many of these hold whatever the conditions are.
+    always: usize,
     facts: Vec<(Scalar, Interval)>,
     /// Facts that are formulas: none where no axis has symbols.
     pub(super) formula_facts: Vec<(Scalar, Bounds)>,
@@ -38,6 +42,14 @@ impl Ranges {
         }
     }
 
+    /// With what is known of the symbols of a nest.
+    pub fn with_symbols(mut self, nest: &Nest) -> Ranges {
+        self.relations.clone_from(&nest.relations);
+        self.always = nest.relations.len();
+        self.has_symbols |= nest.is_symbolic();
+        self
+    }
+
     /// The axes of a stage are in scope, and nothing else.
     pub fn of_stage(stage: &Stage) -> Ranges {
         let mut ranges = Ranges::new();
@@ -60,8 +72,11 @@ impl Ranges {
         inner: impl FnOnce(&mut Ranges, bool) -> T,
     ) -> T {
         let (known, formulas) = (self.facts.len(), self.formula_facts.len());
+        let relations = self.relations.len();
         self.learn(condition, holds);
-        let learnt = self.facts.len() > known || self.formula_facts.len() > formulas;
+        let learnt = self.facts.len() > known
+            || self.formula_facts.len() > formulas
+            || self.relations.len() > relations;
         if learnt {
             self.memo.push(FxHashMap::default());
         }
@@ -70,6 +85,7 @@ impl Ranges {
             self.memo.pop();
             self.facts.truncate(known);
             self.formula_facts.truncate(formulas);
+            self.relations.truncate(relations);
         }
         result
     }
@@ -78,8 +94,10 @@ impl Ranges {
     pub fn unconditionally<T>(&mut self, inner: impl FnOnce(&mut Ranges) -> T) -> T {
         let facts = std::mem::take(&mut self.facts);
         let formulas = std::mem::take(&mut self.formula_facts);
+        let relations = self.relations.split_off(self.always);
         let memo = self.memo.split_off(1);
         let result = inner(self);
+        self.relations.extend(relations);
         self.memo.extend(memo);
         self.facts = facts;
         self.formula_facts = formulas;

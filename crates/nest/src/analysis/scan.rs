@@ -22,6 +22,11 @@ impl Scan {
         if stage.mode != Mode::Set || stage.group.is_some() {
             return None;
         }
+        let has_symbols = stage.domain.iter().any(|axis| axis.extent.is_symbolic())
+            || nest.buf(stage.target).shape.iter().any(|n| n.is_symbolic());
+        if has_symbols {
+            return None;
+        }
         let mut ranges = Ranges::of_stage(stage);
         let store = steps(nest, stage, stage.target, &stage.at, &mut ranges)?;
         let mut back: Option<i64> = None;

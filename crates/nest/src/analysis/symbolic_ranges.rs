@@ -25,7 +25,8 @@ impl Ranges {
             return false;
         };
         let is_natural = bounds.is_natural() || self.of(x).low >= 0;
-        is_natural && bounds.highs.iter().any(|high| is_at_most(high, &last))
+        let mut highs = bounds.highs.iter();
+        is_natural && highs.any(|high| is_at_most(high, &last, &self.relations))
     }
 
     /// Bounds of `x`, an index.
@@ -82,7 +83,21 @@ impl Ranges {
                 if !is_exact {
                     return Bounds::default();
                 }
-                let (a, b) = (self.bounds(a, depth), self.bounds(b, depth));
+                let (mut a, b) = (self.bounds(a, depth), self.bounds(b, depth));
+                if *op == Binary::Div {
+                    // One of the bounds may be a multiple of the divisor.
+                    let one = Formula::number(1);
+                    let is_last = |high: &Formula| {
+                        let end = high.plus(&one);
+                        end.is_some_and(|end| b.lows.iter().any(|d| end.over(d).is_some()))
+                    };
+                    let pairs = a
+                        .highs
+                        .iter()
+                        .flat_map(|h| self.relations.iter().map(move |r| h.plus(r)));
+                    let more: Vec<Formula> = pairs.flatten().filter(is_last).collect();
+                    a.highs.splice(0..0, more);
+                }
                 bounds_of_binary(*op, a, b)
             }
             _ => Bounds::default(),
@@ -119,6 +134,15 @@ impl Ranges {
                 },
             ),
         ];
+        // What has symbols says something of these, too.
+        let has_symbols = |formula: &&Formula| formula.as_number().is_none();
+        for low in of_a.lows.iter().filter(has_symbols) {
+            let gaps = of_b
+                .highs
+                .iter()
+                .filter_map(|high| high.minus(low)?.minus(&gap[0]));
+            self.relations.extend(gaps);
+        }
         for (x, bounds) in facts {
             if x.as_const().is_none() {
                 self.formula_facts.push((x.clone(), bounds));

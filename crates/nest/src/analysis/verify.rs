@@ -40,12 +40,13 @@ pub fn verify(nest: &Nest) -> Result<(), Vec<VerifyError>> {
     let mut bound = FxHashSet::default();
     let mut errors = Vec::new();
     for (number, stage) in nest.stages.iter().enumerate() {
+        let turns = |s: &Stage| s.domain.first().map(|axis| axis.extent);
         let mut found = verify_stage(nest, number, stage, &mut bound);
         let end = nest.group_end(number);
         if stage.group.is_some()
             && nest.stages[number..end]
                 .iter()
-                .any(|s| s.domain.is_empty() || s.turns() != stage.turns())
+                .any(|s| s.domain.is_empty() || turns(s) != turns(stage))
         {
             found.push(VerifyError {
                 stage: number,
@@ -128,7 +129,7 @@ impl<'a> Check<'a> {
         {
             self.error(format!("{op:?} does not combine {}", target.ty));
         }
-        let mut ranges = Ranges::new();
+        let mut ranges = Ranges::new().with_symbols(self.nest);
         self.bind(&stage.domain, &mut ranges);
         let empty = stage.domain.iter().any(|a| a.extent == 0);
         self.indices(target, &stage.at);

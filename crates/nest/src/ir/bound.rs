@@ -20,6 +20,7 @@ impl Nest {
         };
         let mut nest = self.clone();
         nest.symbols.clear();
+        nest.relations.clear();
         for extent in nest.buffers.iter_mut().flat_map(|b| &mut b.shape) {
             *extent = bound(*extent);
         }

@@ -87,18 +87,22 @@ impl<'a> Definition<'a> {
 
 /// Whether a data-dependent index is in range, and the index if it is.
 fn checked(w: &Wrap) -> (Scalar, Scalar) {
-    let extent = i64::try_from(w.extent.example()).unwrap_or(i64::MAX);
+    let extent = Scalar::extent(w.extent);
+    let inside = |index: &Scalar| index.ge(build::index(0)) & index.lt(extent.clone());
     if w.index.ty() == ElementType::U64 {
-        let below = w.index.lt(build::integer(extent, ElementType::U64));
+        let below = match w.extent.number() {
+            Some(number) => build::integer(number as i64, ElementType::U64),
+            None => extent.clone().cast(ElementType::U64),
+        };
         let index = w.index.clone().cast(ElementType::I64);
-        return (below & build::inside(&index, 0, extent), index);
+        return (w.index.lt(below) & inside(&index), index);
     }
     let mut index = w.index.clone().cast(ElementType::I64);
     if w.policy.negative && !w.index.ty().is_unsigned_integer() {
-        let from_end = &index + extent;
+        let from_end = &index + &extent;
         index = Scalar::select(index.lt(build::index(0)), from_end, index);
     }
-    (build::inside(&index, 0, extent), index)
+    (inside(&index), index)
 }
 
 fn reduce_axes(x: &Scalar) -> Vec<Axis> {

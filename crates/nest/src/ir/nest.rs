@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Extent, Shape, element_count, extents};
+use vinelift_tensor::{ElementType, Extent, Formula, Shape, element_count, extents, symbols};
 
 /// A list of stages over buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Nest {
     pub sites: Vec<Site>,
     /// The values at the example of the symbols that extents have, by their numbers. Empty if all extents are numbers.
     pub symbols: Vec<usize>,
+    /// Formulas over the symbols that are not negative for any values that the nest is for.
+    pub relations: Vec<Formula>,
     /// The next axis id that no stage uses.
     pub(crate) next_axis: u32,
     /// The names of the buffers.
@@ -172,6 +174,11 @@ impl Nest {
     /// Whether there are extents that have symbols.
     pub fn is_symbolic(&self) -> bool {
         !self.symbols.is_empty()
+    }
+
+    /// Takes in the symbols of the recorder that this runs in, and what is known of them by now.
+    pub fn adopt_symbols(&mut self) {
+        (self.symbols, self.relations) = symbols::known();
     }
 
     /// Adds a table of constants: one dim, element `k` being `values[k]`.

@@ -84,6 +84,9 @@ impl Display for Nest {
             let symbols = self.symbols.iter().enumerate();
             let symbols: Vec<String> = symbols.map(|(k, value)| format!("s{k}={value}")).collect();
             writeln!(f, "symbols {}", symbols.join(", "))?;
+            for formula in &self.relations {
+                writeln!(f, "where {formula} >= 0")?;
+            }
         }
         for b in self.used_buffers() {
             writeln!(f, "{}", self.display_buffer(b))?;

@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// Collapses neighbouring axes of a stage's domain wherever they can be.
 pub(crate) fn collapse_axes(stage: &mut Stage) {
@@ -32,7 +32,8 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         .map(|inner| (inner - 1, inner))
         .find(|&(outer, inner)| {
             let (a, b) = (stage.domain[outer], stage.domain[inner]);
-            let Ok(extent) = i64::try_from(b.extent.example()) else {
+            let extent = b.extent.number().and_then(|n| i64::try_from(n).ok());
+            let Some(extent) = extent.filter(|_| joined(a, b).is_some()) else {
                 return false;
             };
             forms
@@ -50,7 +51,8 @@ fn too_short(stage: &Stage) -> Option<(usize, usize)> {
         return None;
     }
     let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
-    let fits = (2..SHORT).contains(&b.extent.example()) && a.extent > 1 && stage.mode == Mode::Set;
+    let is_short = b.extent.number().is_some_and(|n| (2..SHORT).contains(&n));
+    let fits = is_short && a.extent > 1 && stage.mode == Mode::Set && joined(a, b).is_some();
     if !fits || !stage.wraps() {
         return None;
     }
@@ -122,14 +124,21 @@ fn forms(stage: &Stage) -> Vec<Weights> {
     forms
 }
 
+/// One axis that runs over both, of which `b` has a number of points; `None` if there is no formula for its extent.
+fn joined(a: Axis, b: Axis) -> Option<Axis> {
+    let extent = match (a.extent.number(), b.extent.number()) {
+        (Some(outer), Some(inner)) => outer.saturating_mul(inner).into(),
+        _ => a.extent.times(b.extent)?,
+    };
+    let fits = !extent.is_symbolic() || Extent::may_be(extent.example());
+    // The outer of them goes on as the one.
+    fits.then_some(Axis { id: a.id, extent })
+}
+
 /// Replaces two axes by one that runs over both.
 fn join(stage: &mut Stage, outer: usize, inner: usize) {
     let (a, b) = (stage.domain[outer], stage.domain[inner]);
-    // The outer of them goes on as the one.
-    let joined = Axis {
-        id: a.id,
-        extent: a.extent.example().saturating_mul(b.extent.example()).into(),
-    };
+    let Some(joined) = joined(a, b) else { return };
     let (whole, extent) = (Scalar::axis(joined.id), b.extent.example().max(1) as i64);
     // `n·(k / n) + k % n` recombines to `k` everywhere, as `joinable` has checked.
     let by: FxHashMap<AxisId, Scalar> = [

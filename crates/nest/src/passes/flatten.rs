@@ -1,49 +1,47 @@
 //! Flatten: neighbouring dims of a buffer are merged into one, so that an access is one offset.
 //!
 //! > `x[i, j]` of `x: [m, n]` becomes `x[i·n + j]` of `x: [m·n]`
+//!
+//! where `n` is a number; a formula stays a dim of its own.
 
 use crate::analysis::{Ranges, flat_offset, ranges_of};
 use crate::compiler_threads;
 use crate::ir::{BufferId, Kind, Nest, Scalar, rewrite_those, row_major, visit_accesses};
 use std::ops::Range;
-use vinelift_tensor::element_count;
+use vinelift_tensor::{Extent, example};
 
 /// Puts neighbouring dims of every buffer together where no data-dependent index reaches either: accesses
 /// there become offsets.
 pub(crate) fn flatten_buffers(nest: &mut Nest) {
-    let whole = |shape: &[usize]| DimGroups::of(shape, element_count(shape) != Some(0));
-    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| whole(&b.example())).collect();
+    let mut groups: Vec<DimGroups> = nest
+        .buffers
+        .iter()
+        .map(|b| DimGroups::whole(&b.shape))
+        .collect();
     split_groups(nest, &mut groups, &|_, _| false);
     flatten_dims(nest, &groups, &|_, _| None);
 }
 
 /// Takes groups apart where an access does not allow them: all accesses of a buffer change together, or none
-/// does. `fit` says which two data-dependent indices may
-/// become one, given the extents of their dims.
-pub(crate) fn split_groups(
-    nest: &Nest,
-    groups: &mut [DimGroups],
-    fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
-) {
+/// does. `fit` says which two data-dependent indices may become one.
+pub(crate) fn split_groups(nest: &Nest, groups: &mut [DimGroups], fit: &Fit<'_>) {
     for stage in &nest.stages {
-        let mut ranges = ranges_of(stage);
+        let mut ranges = ranges_of(stage).with_symbols(nest);
         visit_accesses(stage, &mut |buffer, at| {
-            groups[buffer.0 as usize].split_groups(
-                at,
-                &nest.buf(buffer).example(),
-                &mut ranges,
-                fit,
-            );
+            groups[buffer.0 as usize].split_groups(at, &nest.buf(buffer).shape, &mut ranges, fit);
         });
     }
 }
 
+/// Whether two data-dependent indices may become one, given the extents of their dims.
+pub(crate) type Fit<'a> = dyn Fn(&[Scalar], &[Extent]) -> bool + 'a;
+
 /// The index in place of several that depend on data, given the extents of their dims.
-pub(crate) type One<'a> = dyn Fn(&[Scalar], &[usize]) -> Option<Scalar> + Sync + 'a;
+pub(crate) type One<'a> = dyn Fn(&[Scalar], &[Extent]) -> Option<Scalar> + Sync + 'a;
 
 /// Makes one dim of every group.
 pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>) {
-    let shapes: Vec<Vec<usize>> = nest.buffers.iter().map(|b| b.example()).collect();
+    let shapes: Vec<Vec<Extent>> = nest.buffers.iter().map(|b| b.shape.clone()).collect();
     compiler_threads::for_each(&mut nest.stages, |stage| {
         let mut ranges = ranges_of(stage);
         let mut joined = |buffer: BufferId, at: &[Scalar]| {
@@ -61,10 +59,8 @@ pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>)
     });
     for (buffer, groups) in nest.buffers.iter_mut().zip(groups) {
         if groups.join_any() {
-            let dims = groups
-                .ranges()
-                .map(|g| element_count(&vinelift_tensor::example(&buffer.shape[g])));
-            buffer.shape = dims.map(|n| n.unwrap_or(0).into()).collect();
+            let dims = groups.ranges().map(|g| count(&buffer.shape[g]));
+            buffer.shape = dims.map(|n| n.unwrap_or(0.into())).collect();
         }
     }
 }
@@ -76,11 +72,28 @@ pub(crate) struct DimGroups {
 }
 
 impl DimGroups {
-    /// All dims of a shape in one group, or each in its own.
-    pub(crate) fn of(shape: &[usize], joined: bool) -> DimGroups {
+    /// Each dim of a shape in a group of its own.
+    pub(crate) fn apart(shape: &[Extent]) -> DimGroups {
         DimGroups {
-            joined: vec![joined; shape.len().saturating_sub(1)],
+            joined: vec![false; shape.len().saturating_sub(1)],
         }
+    }
+
+    /// As many dims of a shape in one group as there can be: all but the first of a group are numbers. None of an empty
+    /// tensor.
+    fn whole(shape: &[Extent]) -> DimGroups {
+        let mut groups = DimGroups::apart(shape);
+        if shape.iter().all(|n| *n > 0) {
+            let next = shape.iter().skip(1).map(|n| !n.is_symbolic());
+            groups.joined = next.collect();
+        }
+        let several: Vec<Range<usize>> = groups.of_several().collect();
+        for group in several {
+            if count(&shape[group.clone()]).is_none() {
+                groups.joined[group.start..group.end - 1].fill(false);
+            }
+        }
+        groups
     }
 
     /// Puts a dim and the next one into the same group.
@@ -109,14 +122,14 @@ impl DimGroups {
     fn split_groups(
         &mut self,
         at: &[Scalar],
-        shape: &[usize],
+        shape: &[Extent],
         ranges: &mut Ranges,
-        fit: &dyn Fn(&[Scalar], &[usize]) -> bool,
+        fit: &Fit<'_>,
     ) {
         // A wrap must stay the whole index that it checks, and what is proven only by a guard on
         // one index would not be proven of the sum.
         let indices = at.iter().zip(shape);
-        let may = indices.map(|(i, &n)| !depends_on_data(i) && ranges.of(i).is_index_of(n));
+        let may = indices.map(|(i, &n)| !depends_on_data(i) && ranges.is_index(i, n));
         let may: Vec<bool> = may.collect();
         for (d, joined) in self.joined.iter_mut().enumerate() {
             *joined &= may[d] && may[d + 1] || fit(&at[d..d + 2], &shape[d..d + 2]);
@@ -124,9 +137,8 @@ impl DimGroups {
         let groups: Vec<Range<usize>> = self.of_several().collect();
         for group in groups.into_iter().filter(|g| may[g.start]) {
             let shape = &shape[group.clone()];
-            let offset = flat_offset(&at[group.clone()], &row_major(shape), ranges);
-            let count = element_count(shape).unwrap_or(0);
-            if !ranges.of(&offset).is_index_of(count) {
+            let offset = flat_offset(&at[group.clone()], &row_major(&example(shape)), ranges);
+            if !count(shape).is_some_and(|count| ranges.is_index(&offset, count)) {
                 self.joined[group.start..group.end - 1].fill(false);
             }
         }
@@ -135,7 +147,7 @@ impl DimGroups {
     fn indices(
         &self,
         at: &[Scalar],
-        shape: &[usize],
+        shape: &[Extent],
         ranges: &mut Ranges,
         one: &One<'_>,
     ) -> Vec<Scalar> {
@@ -143,11 +155,20 @@ impl DimGroups {
             let (at, shape) = (&at[group.clone()], &shape[group]);
             match at {
                 [index] => index.clone(),
-                _ => one(at, shape).unwrap_or_else(|| flat_offset(at, &row_major(shape), ranges)),
+                _ => one(at, shape)
+                    .unwrap_or_else(|| flat_offset(at, &row_major(&example(shape)), ranges)),
             }
         };
         self.ranges().map(of_group).collect()
     }
+}
+
+/// The elements of the dims of a group, if there is a formula for them.
+fn count(shape: &[Extent]) -> Option<Extent> {
+    let count = shape
+        .iter()
+        .try_fold(Extent::from(1), |n, extent| n.times(*extent));
+    count.filter(|n| !n.is_symbolic() || Extent::may_be(n.example()))
 }
 
 fn depends_on_data(index: &Scalar) -> bool {

@@ -10,7 +10,7 @@ use crate::ir::{
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::I64;
-use vinelift_tensor::element_count;
+use vinelift_tensor::{Extent, element_count, numbers};
 
 /// The elements that an update overwrites, and their offsets: two outputs of the nest, with an element for each
 /// point of the update.
@@ -40,7 +40,7 @@ pub fn keep_journals(nest: &mut Nest, from: BufferId, to: BufferId) -> Option<Ve
         .collect();
     let points = updates.iter().map(|k| points(&nest.stages[*k].domain));
     let points = points.fold(0, usize::saturating_add);
-    let whole = element_count(&nest.buf(to).example())?;
+    let whole = element_count(&numbers(&nest.buf(to).shape)?)?;
     let few = points.saturating_mul(ONE_IN) <= whole;
     if !few || !updates.iter().all(|k| is_plain(&nest.stages[*k])) {
         return None;
@@ -58,16 +58,18 @@ impl Nest {
     pub fn copies(&self, stage: &Stage, from: BufferId, to: BufferId) -> bool {
         let (source, target) = (self.buf(from), self.buf(to));
         let offset = |at: &[Scalar], shape: &[usize]| Linear::of_access(at, &row_major(shape));
-        let is_same = |at: &[Scalar]| {
-            offset(at, &source.example()).plus(&offset(&stage.at, &target.example()), -1)
-                == Linear::default()
+        let is_same = |at: &[Scalar]| match (numbers(&source.shape), numbers(&target.shape)) {
+            (Some(from), Some(to)) => {
+                element_count(&from) == element_count(&to)
+                    && offset(at, &from).plus(&offset(&stage.at, &to), -1) == Linear::default()
+            }
+            _ => source.shape == target.shape && *at == stage.at,
         };
         stage.target == to
             && stage.mode == Mode::Set
             && stage.group.is_none()
             && matches!(stage.value.kind(), Kind::Load { buffer, at } if *buffer == from && is_same(at))
             && source.ty == target.ty
-            && element_count(&source.example()) == element_count(&target.example())
             && stage.covers(&target.shape)
     }
 }
@@ -91,7 +93,7 @@ fn is_plain(stage: &Stage) -> bool {
 fn keep(nest: &mut Nest, update: usize) -> Journal {
     let stage = nest.stages[update].clone();
     let target = nest.buf(stage.target).clone();
-    let shape: Vec<usize> = stage.domain.iter().map(|a| a.extent.example()).collect();
+    let shape: Vec<Extent> = stage.domain.iter().map(|a| a.extent).collect();
     let mut write_down = |at_update: usize, name: &str, ty, value: &dyn Fn(&[Scalar]) -> Scalar| {
         let buffer = nest.buffer(name, ty, &shape, Role::Output);
         let domain = nest.axes(&shape);

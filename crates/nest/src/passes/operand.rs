@@ -7,7 +7,7 @@ use crate::analysis::Linear;
 use crate::ir::{Axis, AxisId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent, Formula};
 
 /// The dims of a tensor that holds all values of a factor.
 pub(crate) struct Operand {
@@ -59,20 +59,22 @@ impl Operand {
         Operand { dims }
     }
 
+    /// The number of elements, at the example.
     pub(crate) fn elements(&self) -> usize {
-        let extents = self.dims.iter().map(Core::extent);
+        let extents = self.dims.iter().map(Core::example);
         extents.fold(1usize, usize::saturating_mul)
     }
 
-    /// The stage that stores `x` in a new buffer, and the load that stands for `x`.
+    /// The stage that stores `x` in a new buffer, and the load that stands for `x`. `None` if there is no formula for
+    /// the extent of a dim.
     pub(crate) fn store(
         &self,
         nest: &mut Nest,
         name: &str,
         stage: &Stage,
         x: &Scalar,
-    ) -> (Stage, Scalar) {
-        let shape: Vec<usize> = self.dims.iter().map(Core::extent).collect();
+    ) -> Option<(Stage, Scalar)> {
+        let shape: Vec<Extent> = self.dims.iter().map(Core::extent).collect::<Option<_>>()?;
         let target = nest.buffer(name, x.ty(), &shape, Role::Temporary);
         let domain = nest.axes(&shape);
         let places: Vec<Scalar> = self
@@ -94,7 +96,7 @@ impl Operand {
             group: None,
         };
         simplify_stage(&mut stored);
-        (stored, load)
+        Some((stored, load))
     }
 
     /// `x` with `places` for the dims.
@@ -143,15 +145,35 @@ impl Core {
         }
     }
 
+    /// The least value, a number wherever there is an [`Core::extent`].
     fn low(&self) -> i64 {
         let reach = |(a, k): &(Axis, i64)| k.min(&0).saturating_mul(last(a));
         self.terms.iter().map(reach).fold(0, i64::saturating_add)
     }
 
-    fn extent(&self) -> usize {
+    /// The number of values at the example.
+    fn example(&self) -> usize {
         let reach = |(a, k): &(Axis, i64)| k.unsigned_abs() as usize * last(a) as usize;
         let reach = self.terms.iter().map(reach).fold(0, usize::saturating_add);
         reach.saturating_add(1)
+    }
+
+    /// The number of values, `1 + Σ |coefficient| · (extent - 1)`; `None` if there is no formula for it, or the least
+    /// value is a formula.
+    fn extent(&self) -> Option<Extent> {
+        if !self.terms.iter().any(|(a, _)| a.extent.is_symbolic()) {
+            return Some(self.example().into());
+        }
+        let mut sum = Formula::number(1);
+        for (axis, k) in &self.terms {
+            if axis.extent.is_symbolic() && *k < 0 {
+                return None;
+            }
+            let last = axis.extent.formula().minus(&Formula::number(1))?;
+            sum = sum.plus(&last.times(&Formula::number(k.checked_abs()?))?)?;
+        }
+        let extent = Extent::new(sum, self.example());
+        Extent::may_be(extent.example()).then_some(extent)
     }
 
     /// The index into the dim.

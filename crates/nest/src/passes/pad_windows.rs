@@ -10,19 +10,16 @@
 use crate::build::zero;
 use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, rewrite_stage, visit_folds};
 use crate::passes::operand::Operand;
+use crate::passes::peel::Part;
 use rustc_hash::FxHashSet;
 
 /// The stage that stores the copy, and the one that reads it, if that pays. `inside` is the box of the domain
 /// in which all guards hold.
-pub(crate) fn padded(
-    nest: &mut Nest,
-    stage: &Stage,
-    inside: &[(i64, i64)],
-) -> Option<(Stage, Stage)> {
+pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<(Stage, Stage)> {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let columns = stage.domain[innermost];
-    let (low, high) = inside.get(innermost)?;
-    let borders = columns.extent.example() - usize::try_from((high - low).max(0)).ok()?;
+    let (low, high) = (*inside.get(innermost)?)?;
+    let borders = columns.extent.number()? - usize::try_from((high - low).max(0)).ok()?;
     let mut folds = Vec::new();
     visit_folds(stage, &mut |x| {
         if matches!(x.kind(), Kind::Reduce { .. }) {
@@ -55,7 +52,7 @@ pub(crate) fn padded(
         return None;
     }
     let name = format!("{}.padded", nest.buf(stage.target).name);
-    let (stored, load) = operand.store(nest, &name, stage, body);
+    let (stored, load) = operand.store(nest, &name, stage, body)?;
     let mut whole = stage.clone();
     rewrite_stage(&mut whole, &mut |x| match x == *body {
         true => load.clone(),

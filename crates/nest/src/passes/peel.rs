@@ -2,7 +2,8 @@
 //!
 //! Where the selects of a stage ask whether `k·a + …` lies in bounds, the stage becomes one stage for the box in
 //! which all of these conditions hold, whatever the axes of folds are, and one for each border around the box. The
-//! boxes cover the domain and share no point, so each element is written once, with the same value.
+//! boxes cover the domain and share no point, so each element is written once, with the same value. An axis whose
+//! extent has symbols stays whole.
 
 use crate::analysis;
 use crate::analysis::{Linear, Scan, verify};
@@ -48,8 +49,10 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
     let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
     let mut middle = stage.domain.iter().zip(&inside).enumerate();
-    let is_small = |(d, (axis, (low, high))): (usize, (&Axis, &(i64, i64)))| {
-        high - low < axis.extent.example() as i64 / 2 && !(is_fill(d) && low < high)
+    let is_small = |(d, (axis, part)): (usize, (&Axis, &Part))| {
+        part.is_some_and(|(low, high)| {
+            high - low < axis.extent.example() as i64 / 2 && !(is_fill(d) && low < high)
+        })
     };
     if middle.any(is_small) {
         nest.stages.push(stage);
@@ -67,15 +70,19 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     append(nest, middle);
 }
 
+/// From where to where an axis of the domain runs, if not over all its points.
+pub(super) type Part = Option<(i64, i64)>;
+
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
 /// say so.
-fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
+fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
     for axis in &stage.domain {
-        let extent = i64::try_from(axis.extent.example())
-            .ok()
-            .filter(|n| *n > 0)?;
+        let Some(extent) = axis.extent.number() else {
+            continue;
+        };
+        let extent = i64::try_from(extent).ok().filter(|n| *n > 0)?;
         bounds.insert(axis.id, (0, extent));
     }
     let mut order_matters = stage.mode != Mode::Set || stage.group.is_some();
@@ -89,7 +96,9 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
         Kind::Select(condition, ..) => conditions.push(condition.clone()),
         Kind::Reduce { axes, .. } => {
             for axis in axes {
-                extents.insert(axis.id, axis.extent.example() as i64);
+                if let Some(extent) = axis.extent.number() {
+                    extents.insert(axis.id, extent as i64);
+                }
             }
         }
         _ => {}
@@ -109,15 +118,19 @@ fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<(i64, i64)>> {
     let mut inside = Vec::new();
     let mut narrower = false;
     for axis in &stage.domain {
-        let (low, high) = bounds[&axis.id];
-        let is_whole = high - low == axis.extent.example() as i64;
+        let (Some((low, high)), Some(extent)) = (bounds.get(&axis.id), axis.extent.number()) else {
+            inside.push(None);
+            continue;
+        };
+        let (low, high, extent) = (*low, *high, extent as i64);
+        let is_whole = high - low == extent;
         // A recurrence reads the point before: its first points may be peeled, as they run first.
-        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == axis.extent.example() as i64;
+        let is_rest = |scan: &Scan| scan.axis.id == axis.id && high == extent;
         if !is_whole && scan.as_ref().is_some_and(|scan| !is_rest(scan)) {
             return None;
         }
         narrower |= !is_whole;
-        inside.push((low, high));
+        inside.push(Some((low, high)));
     }
     narrower.then_some(inside)
 }
@@ -151,18 +164,18 @@ fn narrow(
 }
 
 /// The borders of a stage, and its middle.
-fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, Stage) {
-    let mut rest: Vec<(i64, i64)> = stage
-        .domain
-        .iter()
-        .map(|axis| (0, axis.extent.example() as i64))
-        .collect();
+fn split(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> (Vec<Stage>, Stage) {
+    let whole = |axis: &Axis| Some((0, axis.extent.number()? as i64));
+    let mut rest: Vec<Part> = stage.domain.iter().map(whole).collect();
     let mut borders = Vec::new();
-    for (d, &(low, high)) in inside.iter().enumerate() {
-        for (from, to) in [(rest[d].0, low), (high, rest[d].1)] {
+    for (d, part) in inside.iter().enumerate() {
+        let (Some((low, high)), Some((start, end))) = (*part, rest[d]) else {
+            continue;
+        };
+        for (from, to) in [(start, low), (high, end)] {
             let mut of = |points: (i64, i64)| {
                 let mut around = rest.clone();
-                around[d] = points;
+                around[d] = Some(points);
                 borders.push(within(nest, stage, &around));
             };
             // Of a single point it is known which points of a fold are left out.
@@ -172,7 +185,7 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[(i64, i64)]) -> (Vec<Stage>, 
                 false => {}
             }
         }
-        rest[d] = (low, high);
+        rest[d] = Some((low, high));
     }
     (borders, within(nest, stage, &rest))
 }
@@ -191,13 +204,16 @@ fn folds_with_guards(stage: &Stage) -> bool {
 }
 
 /// The stage over a part of its domain, with axes of its own.
-fn within(nest: &mut Nest, stage: &Stage, part: &[(i64, i64)]) -> Stage {
+fn within(nest: &mut Nest, stage: &Stage, parts: &[Part]) -> Stage {
     let mut new_axes: FxHashMap<AxisId, Axis> = FxHashMap::default();
     let mut values: FxHashMap<AxisId, Scalar> = FxHashMap::default();
     let mut domain = Vec::new();
-    for (axis, (from, to)) in stage.domain.iter().zip(part) {
-        let new = nest.axis((to - from) as usize);
-        values.insert(axis.id, Scalar::axis(new.id) + *from);
+    for (axis, part) in stage.domain.iter().zip(parts) {
+        let (new, from) = match *part {
+            Some((from, to)) => (nest.axis((to - from) as usize), from),
+            None => (nest.axis(axis.extent), 0),
+        };
+        values.insert(axis.id, Scalar::axis(new.id) + from);
         domain.push(new);
     }
     visit_folds(stage, &mut |x| {

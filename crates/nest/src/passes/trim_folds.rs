@@ -57,7 +57,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     }
     let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
     for axis in axes {
-        bounds.push((0, i64::try_from(axis.extent.example()).ok()?));
+        bounds.push((0, i64::try_from(axis.extent.number()?).ok()?));
     }
     let mut open = vec![condition];
     while let Some(condition) = open.pop() {

@@ -8,7 +8,7 @@ use crate::compile::slot::Slot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
-use vinelift_tensor::{ElementType, Shape};
+use vinelift_tensor::{ElementType, Shape, numbers};
 
 /// The stages of a nest that depend on constants alone.
 pub(crate) struct Prologue {
@@ -80,6 +80,7 @@ fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
     };
     let writers = nest.stages.iter().filter(|s| s.target == stage.target);
     nest.buf(stage.target).role == Role::Temporary
+        && numbers(&nest.buf(stage.target).shape).is_some()
         && !loads.is_empty()
         && loads.iter().all(is_constant)
         && writers.count() == 1

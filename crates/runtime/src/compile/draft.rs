@@ -12,15 +12,16 @@ use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
 use vinelift_nest::{Aliases, BufferId, Nest, Stage};
-use vinelift_tensor::numbers;
+use vinelift_tensor::{Extent, example};
 
-/// A segment whose nest has been through the passes.
+/// A segment whose nest has been through the passes, for shapes or for a class of them.
+#[derive(Clone)]
 pub(crate) struct Draft {
     nest: Nest,
     slots: Vec<Slot>,
     candidates: Vec<Candidate>,
-    outputs: Vec<(BufferId, TensorId)>,
-    types: Types,
+    /// The tensors that it computes for others, where, and of which shapes.
+    outputs: Vec<(BufferId, TensorId, Vec<Extent>)>,
     constants: FxHashMap<TensorId, Tensor>,
     calls: Vec<NodeCall>,
     wanted: Vec<TensorId>,
@@ -51,16 +52,44 @@ impl Draft {
             true => update_in_place(&mut nest, &mut slots, &segment.outputs, interface),
             false => Vec::new(),
         };
+        let outputs = segment.outputs.iter();
+        let outputs = outputs.map(|(buffer, tensor)| {
+            // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
+            let inferred = segment.types.shape(*tensor);
+            let shape = inferred.unwrap_or_else(|| nest.buf(*buffer).shape.clone());
+            (*buffer, *tensor, shape)
+        });
         Ok(Draft {
+            outputs: outputs.collect(),
             nest,
             slots,
             candidates,
-            outputs: segment.outputs,
-            types: segment.types,
             constants: segment.constants,
             calls,
             wanted: segment.wanted,
             level,
+        })
+    }
+
+    /// The draft where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    pub(crate) fn bound_to(&self, values: &[usize]) -> Option<Draft> {
+        let mut outputs = self.outputs.clone();
+        for extent in outputs.iter_mut().flat_map(|(.., shape)| shape) {
+            *extent = extent.at(values)?.into();
+        }
+        let mut calls = self.calls.clone();
+        for (_, ty) in calls.iter_mut().flat_map(|call| &mut call.outputs) {
+            ty.shape = ty.shape.bound_to(values)?;
+        }
+        Some(Draft {
+            nest: self.nest.bound_to(values)?,
+            slots: self.slots.clone(),
+            candidates: self.candidates.clone(),
+            outputs,
+            constants: self.constants.clone(),
+            calls,
+            wanted: self.wanted.clone(),
+            level: self.level,
         })
     }
 
@@ -114,12 +143,7 @@ impl Draft {
         }
         let outputs = self.outputs.iter();
         let outputs: Vec<Output> = outputs
-            .map(|(buffer, tensor)| {
-                // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
-                let inferred = self.types.shape(*tensor).and_then(|s| numbers(&s));
-                let shape = inferred.unwrap_or_else(|| nest.buf(*buffer).example());
-                (*tensor, nest.buf(*buffer).ty, shape)
-            })
+            .map(|(buffer, tensor, shape)| (*tensor, nest.buf(*buffer).ty, example(shape)))
             .collect();
         Ok(Plan {
             nest,

@@ -32,6 +32,7 @@ pub(crate) mod variables;
 use crate::Level;
 use crate::compile::functions::Functions;
 use crate::compile::packed_operands::PackedOperands;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Compiler, Options};
 
@@ -54,5 +55,5 @@ pub(crate) struct Settings<'a> {
     /// The most threads that share a kernel.
     pub(crate) threads: usize,
     /// Once true, compiling ends soon with [`Error::Cancelled`](crate::Error::Cancelled).
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: &'a Arc<AtomicBool>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Pass {
 
 /// The nest of a segment after the passes of `level`, proven to be safe.
 ///
-/// `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
+/// If it has symbols, what is decided about them is written down by the recorder that this runs in. `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
 /// nest as it was before they changed it runs instead, with the same rounding; where mistakes are looked for,
 /// that is an error.
 pub(crate) fn optimize(
@@ -32,9 +32,6 @@ pub(crate) fn optimize(
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
 ) -> Result<Nest, Error> {
-    if nest.is_symbolic() {
-        return Err(Error::internal("a nest whose symbols are not bound"));
-    }
     let mut record = |name, start: Instant, kept, nest: &Nest| {
         stop::check(flag)?;
         if let Some(trace) = trace.as_deref_mut() {
@@ -78,6 +75,9 @@ pub(crate) fn optimize(
         record("scheduled", start, Vec::new(), &nest)?;
     }
     let start = Instant::now();
+    if nest.is_symbolic() {
+        nest.adopt_symbols();
+    }
     let unproven = match (verify(&nest), plain) {
         (Ok(()), _) => return Ok(nest),
         (Err(_), Some(plain)) if !cfg!(debug_assertions) => {

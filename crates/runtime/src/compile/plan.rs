@@ -7,7 +7,7 @@ use crate::compile::variables::InPlaceUpdate;
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use vinelift_graph::{NodeIndex, TensorId};
+use vinelift_graph::{NodeIndex, Segment, TensorId};
 use vinelift_kernels::Packed;
 use vinelift_nest::Nest;
 use vinelift_ops::TensorType;
@@ -49,6 +49,13 @@ pub(crate) struct NodeCall {
 }
 
 impl Plan {
+    /// Whether it gives tensors of the types that a segment does, and goes on in the same way.
+    pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
+        let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);
+        let calls = self.calls.iter().map(|call| &call.node);
+        self.computed().all(is_same) && calls.eq(&segment.calls) && self.wanted == segment.wanted
+    }
+
     /// Whether there is more to do for the unit after it.
     pub(crate) fn is_followed(&self) -> bool {
         !self.calls.is_empty() || !self.wanted.is_empty()

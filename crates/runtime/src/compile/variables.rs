@@ -23,6 +23,7 @@ pub(crate) struct InPlaceUpdate {
 }
 
 /// An update of which the copying step is not known yet.
+#[derive(Clone)]
 pub(crate) struct Candidate {
     variable: String,
     read: TensorId,

@@ -30,6 +30,32 @@ impl Line<'_> {
             }
             self.at = start;
         }
+        let sum = self.formula()?;
+        let value = sum.evaluate(&self.nest.symbols);
+        let value = value.and_then(|value| usize::try_from(value).ok());
+        let is_fine = |value: &usize| sum.as_number().is_some() || Extent::may_be(*value);
+        match value.filter(is_fine) {
+            Some(value) => Ok(Extent::new(sum, value)),
+            None => fail(start, format!("`{sum}` is no extent at the example")),
+        }
+    }
+
+    /// `s0 - 8*s1 >= 0`
+    pub(super) fn relation(&mut self) -> Parsed<()> {
+        let start = self.skip();
+        let formula = self.formula()?;
+        self.expect(">=")?;
+        self.expect("0")?;
+        if formula.evaluate(&self.nest.symbols).is_none_or(|n| n < 0) {
+            return fail(start, format!("`{formula}` is negative at the example"));
+        }
+        self.nest.relations.push(formula);
+        self.end()
+    }
+
+    /// `4*s0*s1 + s0 - 3`
+    fn formula(&mut self) -> Parsed<Formula> {
+        let start = self.skip();
         let sign = if self.eat("-") { -1 } else { 1 };
         let mut sum = self.product(sign)?;
         loop {
@@ -46,13 +72,7 @@ impl Line<'_> {
                 .plus(&next)
                 .ok_or_else(|| (start, "too long a formula".to_owned()))?;
         }
-        let value = sum.evaluate(&self.nest.symbols);
-        let value = value.and_then(|value| usize::try_from(value).ok());
-        let is_fine = |value: &usize| sum.as_number().is_some() || Extent::may_be(*value);
-        match value.filter(is_fine) {
-            Some(value) => Ok(Extent::new(sum, value)),
-            None => fail(start, format!("`{sum}` is no extent at the example")),
-        }
+        Ok(sum)
     }
 
     /// `sign · 4*s0*s1`

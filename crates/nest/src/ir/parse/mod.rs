@@ -93,6 +93,7 @@ impl<'a> Line<'a> {
                 }
             }
             "symbols" if self.nest.buffers.is_empty() => self.symbols(),
+            "where" if self.nest.buffers.is_empty() => self.relation(),
             role @ ("input" | "output" | "temporary" | "table") if self.nest.stages.is_empty() => {
                 self.buffer(role)
             }

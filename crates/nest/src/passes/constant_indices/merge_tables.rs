@@ -5,21 +5,22 @@
 use crate::ir::{BufferId, Kind, Nest, Role, Scalar, Wrap, visit_accesses};
 use crate::passes::flatten::{DimGroups, flatten_dims, split_groups};
 use vinelift_tensor::ElementType::{I32, I64};
-use vinelift_tensor::element_count;
+use vinelift_tensor::{Extent, element_count, numbers};
 
 /// Makes one dim of neighbours that are reached by tables, which are the buffers from `first` on. Two fit if
 /// the same entry of both is looked up, so that theirs has no more entries.
 pub(super) fn merge_tables(nest: &mut Nest, first: usize) {
-    let fit = |at: &[Scalar], shape: &[usize]| {
+    let fit = |at: &[Scalar], shape: &[Extent]| {
         Entry::of_all(first, at, shape)
             .is_some_and(|entries| entries.windows(2).all(|e| e[0].number == e[1].number))
     };
-    let apart = |shape: &[usize]| DimGroups::of(shape, false);
-    let mut groups: Vec<DimGroups> = nest.buffers.iter().map(|b| apart(&b.example())).collect();
+    let apart = nest.buffers.iter().map(|b| DimGroups::apart(&b.shape));
+    let mut groups: Vec<DimGroups> = apart.collect();
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
-            let shape = &nest.buf(buffer).example();
-            if element_count(shape).is_some_and(|n| i32::try_from(n).is_ok()) {
+            let shape = &nest.buf(buffer).shape;
+            let count = numbers(shape).and_then(|shape| element_count(&shape));
+            if count.is_some_and(|n| i32::try_from(n).is_ok()) {
                 let pairs = at.windows(2).zip(shape.windows(2)).enumerate();
                 for (dim, _) in pairs.filter(|(_, (at, shape))| fit(at, shape)) {
                     groups[buffer.0 as usize].join(dim);
@@ -36,7 +37,9 @@ pub(super) fn merge_tables(nest: &mut Nest, first: usize) {
         let (_, table) = tables.iter().find(|(known, _)| *known == keys)?;
         Some(Scalar::wrap(Wrap {
             index: Scalar::load(*table, vec![(*number).clone()], I32).cast(I64),
-            extent: shape.iter().product::<usize>().into(),
+            extent: shape
+                .iter()
+                .try_fold(Extent::from(1), |n, dim| n.times(*dim))?,
             ..(*wrap).clone()
         }))
     });
@@ -58,7 +61,7 @@ fn offsets(nest: &mut Nest, groups: &[DimGroups], first: usize) -> Vec<(Keys, Bu
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
             for group in groups[buffer.0 as usize].of_several() {
-                let shape = &nest.buf(buffer).example()[group.clone()];
+                let shape = &nest.buf(buffer).shape[group.clone()];
                 if let Some(entries) = Entry::of_all(first, &at[group], shape) {
                     let keys = keys(&entries);
                     if !made.iter().any(|(known, _)| *known == keys) {
@@ -99,12 +102,14 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// If the index spans its dim, whose extent is given.
-    fn of(first: usize, index: &'a Scalar, extent: usize) -> Option<Entry<'a>> {
+    fn of(first: usize, index: &'a Scalar, extent: Extent) -> Option<Entry<'a>> {
         let Kind::Wrap(wrap) = index.kind() else {
             return None;
         };
         match wrap.narrow().kind() {
-            Kind::Load { buffer, at } if buffer.0 as usize >= first && wrap.extent == extent => {
+            Kind::Load { buffer, at }
+                if buffer.0 as usize >= first && wrap.extent == extent && !extent.is_symbolic() =>
+            {
                 Some(Entry {
                     wrap,
                     table: *buffer,
@@ -115,7 +120,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn of_all(first: usize, at: &'a [Scalar], shape: &[usize]) -> Option<Vec<Entry<'a>>> {
+    fn of_all(first: usize, at: &'a [Scalar], shape: &[Extent]) -> Option<Vec<Entry<'a>>> {
         let pairs = at.iter().zip(shape);
         pairs.map(|(i, &n)| Entry::of(first, i, n)).collect()
     }

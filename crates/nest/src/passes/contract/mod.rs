@@ -23,6 +23,7 @@ use crate::passes::operand::Operand;
 use crate::passes::simplify::simplify_stage;
 use inline_coded::inline_coded;
 use rustc_hash::FxHashMap;
+use vinelift_tensor::Extent;
 
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
@@ -121,7 +122,7 @@ fn try_extract(
             return None;
         }
         let name = format!("{}.{side}", nest.buf(stage.target).name);
-        let (store, load) = operand.store(nest, &name, stage, x);
+        let (store, load) = operand.store(nest, &name, stage, x)?;
         stored.push(store);
         Some(wide(load))
     };
@@ -167,7 +168,7 @@ fn separate(
     value: Scalar,
 ) -> Option<(Stage, Stage)> {
     let name = format!("{}.sum", nest.buf(stage.target).name);
-    let shape: Vec<usize> = outer.iter().map(|a| a.extent.example()).collect();
+    let shape: Vec<Extent> = outer.iter().map(|a| a.extent).collect();
     let target = nest.buffer(&name, sum.ty(), &shape, Role::Temporary);
     let at: Vec<Scalar> = outer.iter().map(|a| Scalar::axis(a.id)).collect();
     let load = nest.load(target, at.clone());
@@ -205,9 +206,9 @@ fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
 /// Divides axes of the domain that a sum of products only knows by quotient and rest: output
 /// channels of a grouped convolution become groups, and channels in a group.
 fn split_axes(nest: &mut Nest, stage: &mut Stage) {
-    while let Some((position, c)) = divided_axis(stage) {
+    while let Some((position, quotient, c)) = divided_axis(stage) {
         let axis = stage.domain[position];
-        let (outer, inner) = (nest.axis(axis.extent.example() / c), nest.axis(c));
+        let (outer, inner) = (nest.axis(quotient), nest.axis(c));
         let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
         replace_axes(stage, &[(axis.id, whole)].into_iter().collect());
         stage.domain.splice(position..=position, [outer, inner]);
@@ -215,8 +216,8 @@ fn split_axes(nest: &mut Nest, stage: &mut Stage) {
     }
 }
 
-/// An axis of the domain that a sum of products divides by a constant.
-fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
+/// An axis of the domain that a sum of products divides by a constant, the quotient of its extent, and the constant.
+fn divided_axis(stage: &Stage) -> Option<(usize, Extent, usize)> {
     let mut found = None;
     for sum in sums(stage) {
         visit(&sum, &mut |x| {
@@ -234,8 +235,9 @@ fn divided_axis(stage: &Stage) -> Option<(usize, usize)> {
                 return;
             }
             let extent = stage.domain[position].extent;
-            if c > 1 && c < extent.example() && extent.is_multiple_of(c) {
-                found = Some((position, c));
+            let quotient = extent.over(c.into()).filter(|n| c > 1 && *n > 1);
+            if let Some(quotient) = quotient {
+                found = Some((position, quotient, c));
             }
         });
     }

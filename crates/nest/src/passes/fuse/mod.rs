@@ -259,8 +259,7 @@ impl<'a> Fuse<'a> {
                 }
             }
         }
-        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.example())))
-        {
+        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.shape))) {
             return Err(Reason::WouldHideErrors);
         }
         if cost.reduces
@@ -268,7 +267,7 @@ impl<'a> Fuse<'a> {
         {
             return Err(Reason::ReduceInside);
         }
-        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.example())) {
+        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.shape)) {
             return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {

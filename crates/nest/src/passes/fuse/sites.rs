@@ -3,7 +3,7 @@
 use crate::analysis::{Linear, Ranges, flat_offset};
 use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Scalar, Stage, row_major};
 use rustc_hash::{FxHashMap, FxHashSet};
-use vinelift_tensor::element_count;
+use vinelift_tensor::{Extent, element_count, numbers};
 
 /// One place where a stage loads a buffer.
 pub(super) struct Site {
@@ -20,13 +20,8 @@ pub(super) struct Site {
 impl Site {
     /// Whether every index is linear in the axes, or would be if an axis were divided in two, and lies within
     /// its dim of `shape` whether or not the element there is needed.
-    pub(super) fn is_strided(&self, shape: &[usize]) -> bool {
-        let extent = |id: AxisId| {
-            self.axes
-                .iter()
-                .find(|a| a.id == id)
-                .map(|a| a.extent.example())
-        };
+    pub(super) fn is_strided(&self, shape: &[Extent]) -> bool {
+        let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
         let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
             Kind::Axis(_) => true,
             Kind::Binary(Binary::Div | Binary::Rem, x, c) => match (x.kind(), c.as_index()) {
@@ -40,13 +35,17 @@ impl Site {
         let linear = |i: &Scalar| Linear::of(i).terms.iter().all(is_linear);
         let mut ranges = Ranges::new();
         ranges.bind(&self.axes);
-        let mut inside = |(i, n): (&Scalar, &usize)| ranges.of(i).is_index_of(*n);
+        let mut inside = |(i, n): (&Scalar, &Extent)| ranges.is_index(i, *n);
         self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
     }
 
     /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
     /// number over some of the axes.
-    pub(super) fn covers(&self, shape: &[usize]) -> bool {
+    pub(super) fn covers(&self, shape: &[Extent]) -> bool {
+        let is_number = |axis: &Axis| !axis.extent.is_symbolic();
+        let Some(shape) = &numbers(shape).filter(|_| self.axes.iter().all(is_number)) else {
+            return false;
+        };
         if self.conditional || self.executions == 0 {
             return false;
         }

@@ -1,17 +1,20 @@
 //! Which folds run along memory.
 
-use crate::analysis::{Linear, Ranges, flat_offset};
+use crate::analysis::{GroupedOffset, Ranges, grouped_offset};
 use crate::build;
 use crate::ir::{
     Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Stage, free_axes, rewrite, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+use vinelift_tensor::{Extent, Formula, symbols};
 
 /// The first of the fold's `axes` that is one with those after it, which lead from neighbour to neighbour in
 /// everything that `body` reads, or nowhere.
 ///
-/// Buffers that a temporary is computed from count in its place, as fusion will load from them.
+/// Buffers that a temporary is computed from count in its place, as fusion will load from them. The answer holds
+/// wherever the conditions on symbols do that are noted on the way.
 pub(super) fn steps_in_memory(
     nest: &mut Nest,
     definitions: &Definitions,
@@ -39,49 +42,110 @@ pub(super) fn steps_in_memory(
             // A value that is made of the axis itself does not come in vectors.
             Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return None,
             Kind::Load { buffer, at } => {
-                let strides = nest.buf(*buffer).strides();
-                forms.push(Linear::of(&flat_offset(at, &strides, &mut ranges)));
+                let shape = &nest.buf(*buffer).shape;
+                let Some(form) = grouped_offset(at, shape, &mut ranges) else {
+                    pin_all(shape.iter().copied());
+                    return None;
+                };
+                forms.push(form);
             }
             _ if seen.insert(x.address()) => open.extend(x.children()),
             _ => {}
         }
     }
-    let step = |form: &Linear, axis: &Axis| {
-        let mut step = 0;
-        for (atom, k) in &form.terms {
+    Steps { forms }.joined(stage, axes)
+}
+
+/// Has the plan be for the numbers that these extents have at the example.
+pub(super) fn pin_all(extents: impl Iterator<Item = Extent>) {
+    for extent in extents {
+        // Of a number that does not fit there is no plan.
+        let _ = symbols::pin_symbols(extent.formula());
+    }
+}
+
+/// The offsets of all loads of a fold.
+struct Steps {
+    forms: Vec<GroupedOffset>,
+}
+
+impl Steps {
+    /// As [`steps_in_memory`].
+    fn joined(&self, stage: &Stage, axes: &[Axis]) -> Option<usize> {
+        let mut first = axes.len() - 1;
+        let mut points = *axes[first].extent.formula();
+        let along = |form: &GroupedOffset| self.is_one(form, &axes[first]);
+        let along: Option<Vec<bool>> = self.forms.iter().map(along).collect();
+        let along = along.filter(|along| along.contains(&true))?;
+        // A window that slides over neighbours has vectors along the domain.
+        let slides = |axis: &Axis| {
+            let mut of_fold = self.forms.iter().zip(&along).filter(|(_, along)| **along);
+            axis.extent > 1 && of_fold.any(|(form, _)| self.is_one(form, axis) == Some(true))
+        };
+        if stage.domain.iter().any(slides) {
+            return None;
+        }
+        while first > 0 {
+            let axis = &axes[first - 1];
+            let mut joined = self.forms.iter().zip(&along);
+            let is_next = |(form, along): (&GroupedOffset, &bool)| {
+                let expected = if *along { points } else { Formula::number(0) };
+                step(form, axis).is_some_and(|step| is_same(&step, &expected))
+            };
+            if !joined.all(is_next) {
+                break;
+            }
+            first -= 1;
+            match points.times(axis.extent.formula()) {
+                Some(product) => points = product,
+                None => {
+                    pin_all(axes.iter().map(|axis| axis.extent));
+                    return None;
+                }
+            }
+        }
+        Some(first)
+    }
+
+    /// Whether a load steps by one element with an axis, and not by none; `None` if by another number, or not evenly.
+    fn is_one(&self, form: &GroupedOffset, axis: &Axis) -> Option<bool> {
+        let step = step(form, axis)?;
+        match is_same(&step, &Formula::number(0)) {
+            true => Some(false),
+            false => is_same(&step, &Formula::number(1)).then_some(true),
+        }
+    }
+}
+
+/// The elements by which an offset steps with an axis; `None` if not always by as many.
+fn step(form: &GroupedOffset, axis: &Axis) -> Option<Formula> {
+    let mut step = Formula::number(0);
+    for (stride, linear) in form {
+        for (atom, k) in &linear.terms {
             match atom.kind() {
-                Kind::Axis(id) if *id == axis.id => step = *k,
+                Kind::Axis(id) if *id == axis.id => {
+                    let own = stride
+                        .times(&Formula::number(*k))
+                        .and_then(|s| step.plus(&s));
+                    let Some(sum) = own else {
+                        pin_all([axis.extent].into_iter());
+                        let _ = symbols::pin_symbols(stride);
+                        return None;
+                    };
+                    step = sum;
+                }
                 _ if free_axes(atom).contains(&axis.id) => return None,
                 _ => {}
             }
         }
-        Some(step)
-    };
-    let mut first = axes.len() - 1;
-    let mut points = i64::try_from(axes[first].extent.example()).ok()?;
-    let steps: Option<Vec<i64>> = forms.iter().map(|form| step(form, &axes[first])).collect();
-    let steps = steps.filter(|s| s.contains(&1) && s.iter().all(|k| (0..=1).contains(k)))?;
-    // A window that slides over neighbours has vectors along the domain.
-    let slides = |axis: &Axis| {
-        let of_fold = forms.iter().zip(&steps).filter(|(_, k)| **k == 1);
-        axis.extent > 1
-            && of_fold
-                .into_iter()
-                .any(|(form, _)| step(form, axis) == Some(1))
-    };
-    if stage.domain.iter().any(slides) {
-        return None;
     }
-    while first > 0 {
-        let axis = &axes[first - 1];
-        let mut joined = forms.iter().zip(&steps);
-        if !joined.all(|(form, k)| step(form, axis) == Some(points.saturating_mul(*k))) {
-            break;
-        }
-        first -= 1;
-        points = points.checked_mul(i64::try_from(axis.extent.example()).ok()?)?;
-    }
-    Some(first)
+    Some(step)
+}
+
+/// Whether two formulas are the same number, which the plan relies on from now on.
+fn is_same(a: &Formula, b: &Formula) -> bool {
+    let gap = a.minus(b);
+    gap.and_then(|gap| symbols::compare(&gap)) == Some(Ordering::Equal)
 }
 
 /// The stages that define temporaries, by their position.

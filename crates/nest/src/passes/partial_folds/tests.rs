@@ -3,9 +3,12 @@ use crate::build::*;
 use crate::interpret::BufferBytes;
 use crate::{fuse, interpret, schedule};
 use vinelift_tensor::ElementType::F32;
+use vinelift_tensor::Extent;
+use vinelift_tensor::symbols::Symbols;
 
 /// `y[i] = op_{k, l} x[i, k, l]`
-fn rows(op: Binary, shape: [usize; 3]) -> Nest {
+fn rows(op: Binary, shape: [impl Into<Extent> + Copy; 3]) -> Nest {
+    let shape = shape.map(Into::into);
     let mut nest = Nest::new();
     let x = nest.buffer("x", F32, &shape, Role::Input);
     let y = nest.buffer("y", F32, &shape[..1], Role::Output);
@@ -58,7 +61,7 @@ fn a_short_row_has_eight_parts() {
 /// Axes that are one in memory are folded as one, and stay affine.
 #[test]
 fn a_long_row_has_sixty_four_parts() {
-    let mut nest = rows(Binary::Max, [3, 20, 15]);
+    let mut nest = rows(Binary::Max, [3, 28, 15]);
     partial_folds(&mut nest);
     fuse(&mut nest);
     schedule(&mut nest);
@@ -66,17 +69,17 @@ fn a_long_row_has_sixty_four_parts() {
     let stages = nest.stage_texts();
     assert_eq!(
         stages[0],
-        "for i<3, j<64: y.lanes[((i * 64) + j)] = max[k<4; -inf](x[(((i * 300) + (k * 64)) + j)])"
+        "for i<3, j<64: y.lanes[((i * 64) + j)] = max[k<6; -inf](x[(((i * 420) + (k * 64)) + j)])"
     );
     assert_eq!(
         stages[1],
         "for i<3, j<16: y.folded[((i * 16) + j)] = max[k<2; \
          max(max(y.lanes[((i * 64) + j)], y.lanes[(((i * 64) + j) + 32)]), \
          max(y.lanes[(((i * 64) + j) + 16)], y.lanes[(((i * 64) + j) + 48)]))]\
-         (x[((((i * 300) + (k * 16)) + j) + 256)])"
+         (x[((((i * 420) + (k * 16)) + j) + 384)])"
     );
     assert!(
-        stages[2].ends_with("(x[(((i * 300) + j) + 288)])"),
+        stages[2].ends_with("(x[(((i * 420) + j) + 416)])"),
         "{}",
         stages[2]
     );
@@ -85,7 +88,7 @@ fn a_long_row_has_sixty_four_parts() {
 /// The definition in the module's documentation, written out.
 #[test]
 fn every_point_is_taken_in_once() {
-    for points in [23usize, 24, 47, 96, 255, 256, 300, 321, 1000] {
+    for points in [23usize, 24, 47, 95, 96, 255, 383, 384, 400, 449, 1000] {
         let x: Vec<f32> = (0..2 * points).map(|k| (k as f32 * 0.7).sin()).collect();
         let mut nest = rows(Binary::Add, [2, 1, points]);
         let plain = nest.clone();
@@ -97,7 +100,7 @@ fn every_point_is_taken_in_once() {
             let lanes = match points {
                 0..24 => 0,
                 24..96 => 8,
-                96..256 => 16,
+                96..384 => 16,
                 _ => 64,
             };
             let whole = row.len().checked_div(lanes).unwrap_or(0) * lanes;
@@ -121,6 +124,61 @@ fn every_point_is_taken_in_once() {
             let want = rest.iter().fold(sum, |sum, x| sum + x);
             assert_eq!(found.to_bits(), want.to_bits(), "{points} points");
         }
+    }
+}
+
+/// Rows of `number` points, as of a nest in which the number is a symbol, or as they are.
+fn rows_of(op: Binary, number: Extent, factor: usize) -> Nest {
+    let mut nest = rows(op, [2.into(), number, factor.into()]);
+    nest.symbols = number
+        .is_symbolic()
+        .then_some(number.example())
+        .into_iter()
+        .collect();
+    partial_folds(&mut nest);
+    verify(&nest).unwrap();
+    nest
+}
+
+/// Rows of a number of points that has symbols are folded as those of the number, wherever the conditions hold that
+/// were noted at the example; one class for each number of lanes is enough.
+#[test]
+fn a_formula_of_points_is_folded_as_the_number() {
+    for (op, factor) in [(Binary::Add, 1), (Binary::Max, 1), (Binary::Add, 3)] {
+        let mut classes: Vec<(Symbols, Nest)> = Vec::new();
+        for number in (2..500).rev().step_by(7).chain([383, 384, 95, 96, 23, 24]) {
+            if !classes
+                .iter()
+                .any(|(symbols, _)| symbols.bind(&[number]).is_some())
+            {
+                let mut symbols = Symbols::default();
+                let s = symbols.add(number).unwrap();
+                let nest = symbols.record(|| {
+                    let mut nest = rows_of(op, s, factor);
+                    fuse(&mut nest);
+                    schedule(&mut nest);
+                    nest
+                });
+                verify(&nest).unwrap();
+                classes.push((symbols, nest));
+            }
+            let bound = classes
+                .iter()
+                .find_map(|(symbols, nest)| nest.bound_to(&symbols.bind(&[number])?));
+            let bound = bound.unwrap();
+            verify(&bound).unwrap();
+            let expected = rows_of(op, number.into(), factor);
+            let count = 2 * number * factor;
+            let x: Vec<f32> = (0..count).map(|k| (k as f32 * 0.7).sin() - 0.3).collect();
+            let bits = |nest| {
+                run(nest, &x)
+                    .iter()
+                    .map(|x| x.to_bits())
+                    .collect::<Vec<u32>>()
+            };
+            assert_eq!(bits(&bound), bits(&expected), "{number} points");
+        }
+        assert_eq!(classes.len(), 4);
     }
 }
 

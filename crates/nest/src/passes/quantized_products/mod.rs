@@ -21,6 +21,7 @@ use crate::ir::{
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
+use vinelift_tensor::Extent;
 
 /// Fewer products than this stay as they are.
 const LEAST_PRODUCTS: usize = 1 << 14;
@@ -163,7 +164,8 @@ impl Pass {
         if tensors.filter_map(Scale::tensor).any(varies) {
             return None;
         }
-        let count: usize = axes.iter().map(|axis| axis.extent.example()).product();
+        // Whether no sum overflows depends on the number.
+        let count: usize = axes.iter().map(|axis| axis.extent.pin()).product();
         let largest = left.largest().saturating_mul(right.largest());
         i32::try_from(largest.saturating_mul(i64::try_from(count).ok()?)).ok()?;
         let name = nest.buf(stage.target).name.clone();
@@ -318,7 +320,7 @@ impl Pass {
         axes: &[Axis],
         value: &Scalar,
     ) -> BufferId {
-        let shape: Vec<usize> = axes.iter().map(|a| a.extent.example()).collect();
+        let shape: Vec<Extent> = axes.iter().map(|a| a.extent).collect();
         let target = nest.buffer(name, value.ty(), &shape, Role::Temporary);
         let domain = nest.axes(&shape);
         let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
@@ -377,22 +379,22 @@ fn other_type(ty: ElementType) -> ElementType {
     if ty == U8 { I8 } else { U8 }
 }
 
-/// Whether there is enough to do, with results that share what they load.
+/// Whether there is enough to do, with results that share what they load. As this decides how sums are rounded, the
+/// plan relies on it from now on.
 fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
     let (left, right) = (free_axes(left), free_axes(right));
     let product = |of: &dyn Fn(&&Axis) -> bool| {
-        let extents = stage.domain.iter().filter(of).map(|a| a.extent.example());
-        extents.fold(1usize, usize::saturating_mul)
+        let extents = stage.domain.iter().filter(of).map(|a| a.extent);
+        extents.fold(1.into(), Extent::product)
     };
+    let is_least = |least: usize, extent: Extent| Extent::from(least).at_most(extent);
     let only = |own: &FxHashSet<AxisId>, other: &FxHashSet<AxisId>| {
         product(&|axis| own.contains(&axis.id) && !other.contains(&axis.id))
     };
-    let terms = axes
-        .iter()
-        .map(|a| a.extent.example())
-        .fold(1, usize::saturating_mul);
+    let terms = axes.iter().map(|a| a.extent);
+    let terms = terms.fold(1.into(), Extent::product);
     let results = product(&|axis| left.contains(&axis.id) || right.contains(&axis.id));
-    terms.saturating_mul(results) >= LEAST_PRODUCTS
-        && only(&left, &right) >= LEAST_WIDTH
-        && only(&right, &left) >= LEAST_WIDTH
+    is_least(LEAST_PRODUCTS, terms.product(results))
+        && is_least(LEAST_WIDTH, only(&left, &right))
+        && is_least(LEAST_WIDTH, only(&right, &left))
 }
