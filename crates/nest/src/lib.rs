@@ -41,7 +41,7 @@ mod math;
 mod passes;
 
 pub use analysis::{
-    Aliases, Coding, Contraction, Effects, Factor, Footprint, Interval, ParallelChunks, Points,
+    Aliases, BoundChunks, Coding, Contraction, Effects, Factor, Footprint, Interval, ParallelChunks, Points,
     Ranges, Scan, Stride, Strided, ValueRange, VerifyError, kernel_ranges, value_ranges, verify,
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
