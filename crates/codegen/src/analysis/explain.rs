@@ -31,7 +31,10 @@ impl<'n> Analysis<'n> {
             None => return Some("where it writes depends on data"),
             Some(_) => return Some("does not write along the innermost axis"),
         }
-        if self.scan_of(stage).is_some_and(|scan| scan.axis.id == last.id) {
+        if self
+            .scan_of(stage)
+            .is_some_and(|scan| scan.axis.id == last.id)
+        {
             return Some("each point goes on from the one before");
         }
         self.why_value(stage, last)

@@ -48,8 +48,7 @@ impl<'n> Emitter<'n, '_> {
         let mut outermost = loops.len();
         let [mut each, mut elements] = [Coefficient::from(1); 2];
         for axis in loops.iter().rev() {
-            let neighbours =
-                |linear| self.analysis.moves_with(axis.id, linear) == Some(elements);
+            let neighbours = |linear| self.analysis.moves_with(axis.id, linear) == Some(elements);
             if !neighbours(&from) || !neighbours(&to) {
                 break;
             }

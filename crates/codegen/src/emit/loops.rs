@@ -46,7 +46,9 @@ impl Emitter<'_, '_> {
     pub(super) fn fewer_than(&mut self, turns: Bounds, points: usize) -> Value {
         let count = self.builder.ins().isub(turns.to, turns.from);
         let condition = IntCC::SignedLessThan;
-        self.builder.ins().icmp_imm_s(condition, count, points as i64)
+        self.builder
+            .ins()
+            .icmp_imm_s(condition, count, points as i64)
     }
 
     /// Makes sure that no part has less than `points` of an axis.

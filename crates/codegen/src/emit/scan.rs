@@ -5,8 +5,8 @@
 
 use super::emitter::{Emitter, Result};
 use super::state::{Binding, Bounds};
-use cranelift_codegen::ir::Value;
 use crate::analysis::work::usual_points;
+use cranelift_codegen::ir::Value;
 use vinelift_nest::{Axis, Kind, Scalar, Stage};
 
 /// ScanRows done side by side.

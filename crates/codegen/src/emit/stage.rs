@@ -273,7 +273,11 @@ impl<'n> Emitter<'n, '_> {
                     how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
                 format!("{checks}, {}", columns.columns)
             }
-            Way::VectorLoop(Some(ready)) => ready.how.clone(),
+            Way::VectorLoop(Some(ready)) => match ready.least {
+                Some((_, points)) if ready.how.is_empty() => format!("from {points} points on"),
+                Some((_, points)) => format!("from {points} points on, {}", ready.how),
+                None => ready.how.clone(),
+            },
             Way::VectorLoop(None) | Way::Collected(None) => String::new(),
         }
     }

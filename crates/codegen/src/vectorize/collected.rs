@@ -87,7 +87,10 @@ impl<'n> Analysis<'n> {
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
         // Such steps lead to the same few places in the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
-        lane.extent.number().is_some_and(|n| CACHED_LINES.contains(&n)) && step.is_some_and(|step| !collides(step))
+        lane.extent
+            .number()
+            .is_some_and(|n| CACHED_LINES.contains(&n))
+            && step.is_some_and(|step| !collides(step))
     }
 
     fn try_collected(

@@ -86,18 +86,12 @@ fn behind<'n>(
             continue;
         };
         let linear = builder.analysis.linear(*buffer, at);
-        let along = |id: AxisId| {
-            linear.of_axis(id).and_then(Coefficient::number)
-        };
+        let along = |id: AxisId| linear.of_axis(id).and_then(Coefficient::number);
         let step = along(rows)?;
         let mut inner = 1;
         for axis in axes.iter().rev() {
             let (each, extent) = (along(axis.id)?, axis.extent.number()?);
-            if step > 0
-                && each > 0
-                && step % each == 0
-                && step / each < extent as i64
-            {
+            if step > 0 && each > 0 && step % each == 0 && step / each < extent as i64 {
                 return Some((step / each) as usize * inner);
             }
             inner *= extent;

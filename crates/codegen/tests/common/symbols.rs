@@ -64,7 +64,12 @@ pub(crate) fn check(
         let want = reference(&bound, &inputs);
         for (vectors, code) in &codes {
             let found = run_at(code, &bound, values, &inputs);
-            assert_same(&format!("at {values:?} by {vectors:?}"), &bound, &found, &want);
+            assert_same(
+                &format!("at {values:?} by {vectors:?}"),
+                &bound,
+                &found,
+                &want,
+            );
         }
     }
 }
@@ -113,7 +118,10 @@ fn with_symbols(nest: &Nest, numbers: &[usize]) -> Nest {
     }
     let mut known = HashMap::new();
     for stage in &mut nest.stages {
-        stage.domain.iter_mut().for_each(|a| a.extent = symbol(a.extent));
+        stage
+            .domain
+            .iter_mut()
+            .for_each(|a| a.extent = symbol(a.extent));
         for x in stage.at.iter_mut().chain([&mut stage.value]) {
             *x = rewritten(x, &symbol, &mut known);
         }

@@ -66,4 +66,3 @@ impl BoundChunks {
         whole || (starts && ends && part.end <= self.extent && part.len() >= self.grain)
     }
 }
-

@@ -390,7 +390,9 @@ mod tests {
         let twice = "symbols s0=300\noutput y: f32[s0]\noutput z: f32[2*s0]\n\
                      for i<s0: y[i] = 1.0\nfor i<2*s0: z[i] = 1.0\n";
         assert_eq!(of_text(twice, &[999]), [some("s0", 256), some("999", 256)]);
-        let apart = twice.replace("z: f32[2*s0]", "z: f32[s0 + 7]").replace("i<2*s0", "i<s0 + 7");
+        let apart = twice
+            .replace("z: f32[2*s0]", "z: f32[s0 + 7]")
+            .replace("i<2*s0", "i<s0 + 7");
         assert_eq!(of_text(&apart, &[999])[0], None);
         // At the example, turn `i` reads no row of another.
         let shifted = "symbols s0=9\ninput x: f32[s0]\ntemporary t: f32[2*s0, 300]\n\
