@@ -7,7 +7,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use vinelift_nest::{Fault, ParallelChunks, SiteId};
+use vinelift_nest::{BoundChunks, Fault, ParallelChunks, SiteId};
+use vinelift_tensor::Extent;
 
 /// Compiled kernels. Their memory is freed with the last of them: when this is dropped.
 pub struct Code {
@@ -45,6 +46,8 @@ pub(crate) struct Entry {
     pub(crate) parts: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
+    /// The extents that a call needs the numbers of.
+    pub(crate) extents: Vec<Extent>,
     /// How long it took to compile on its thread, without linking.
     pub(crate) time: Duration,
     pub(crate) text: Option<KernelText>,
@@ -57,6 +60,7 @@ type Kernel = unsafe extern "C" fn(
     begin: usize,
     end: usize,
     scratch: Pointer,
+    numbers: *const i64,
 ) -> u32;
 
 // SAFETY: after linking, the module is never touched again before it is dropped, the code it holds
@@ -95,27 +99,34 @@ impl Code {
         self.entries[kernel].size
     }
 
-    /// Runs a kernel. A fault leaves what has been written by then written.
+    /// Runs a kernel; `numbers` are what its [`Code::extents`] are in this run. A fault leaves what has been written by
+    /// then written.
     ///
     /// # Safety
     ///
-    /// `buffers` has one pointer for each buffer of the nest, in their order. Those of tables are
-    /// ignored and may be null. Each other one is valid for reads of the buffer's length in bytes
-    /// (`byte_len` of its element type), at any alignment; those of outputs and temporaries are
+    /// There are values of the nest's symbols at which [`Nest::bound_to`](vinelift_nest::Nest::bound_to) gives a nest,
+    /// and `numbers` are what the extents are at these ([`Extent::at`]). `buffers` has one pointer for each buffer of
+    /// that nest, in their order. Those of tables are ignored and may be null. Each other one is valid for reads of the
+    /// buffer's length in bytes (`byte_len` of its element type), at any alignment; those of outputs and temporaries are
     /// valid for writes as well, are written by nobody else meanwhile, and overlap no other buffer.
     /// Temporaries and outputs hold initialised bytes. The strings of a string buffer are handles
     /// that are only copied and compared.
     ///
     /// # Panics
     ///
-    /// If there is no such kernel.
-    pub unsafe fn run(&self, kernel: usize, buffers: &[Pointer]) -> Result<(), Fault> {
-        let whole = 0..self.parts(kernel).extent;
+    /// If there is no such kernel, or there are not as many numbers as it has extents.
+    pub unsafe fn run(
+        &self,
+        kernel: usize,
+        buffers: &[Pointer],
+        numbers: &[i64],
+    ) -> Result<(), Fault> {
+        let whole = 0..self.chunks(kernel, numbers).extent;
         let mut scratch = vec![0u8; self.scratch_bytes(kernel)];
         let scratch = Pointer(scratch.as_mut_ptr());
         let never = AtomicBool::new(false);
         // SAFETY: the caller vouches for the buffers, and nothing else knows of the scratch memory.
-        match unsafe { self.run_part(kernel, buffers, whole, scratch, &never) } {
+        match unsafe { self.run_part(kernel, buffers, numbers, whole, scratch, &never) } {
             Err(Interrupt::Fault(fault)) => Err(fault),
             Ok(()) | Err(Interrupt::Stopped) => Ok(()),
         }
@@ -133,17 +144,19 @@ impl Code {
     ///
     /// # Panics
     ///
-    /// If there is no such kernel, or it has no such part.
+    /// If there is no such kernel, it has no such part, or there are not as many numbers as it has extents.
     pub unsafe fn run_part(
         &self,
         kernel: usize,
         buffers: &[Pointer],
+        numbers: &[i64],
         part: Range<usize>,
         scratch: Pointer,
         stop: &AtomicBool,
     ) -> Result<(), Interrupt> {
-        let Entry { address, parts, .. } = self.entries[kernel];
-        assert!(parts.allow(&part), "no part {part:?} of {parts:?}");
+        let address = self.entries[kernel].address;
+        let chunks = self.chunks(kernel, numbers);
+        assert!(chunks.allow(&part), "no part {part:?} of {chunks:?}");
         // SAFETY: the address is that of a function emitted with this very signature, in memory
         // that is executable for as long as `self` lives.
         let function: Kernel = unsafe { std::mem::transmute(address) };
@@ -151,9 +164,11 @@ impl Code {
         // SAFETY: the field lies in the memory of `fault`.
         unsafe { (&raw mut (*fault.as_mut_ptr()).stop).write(stop) };
         let Range { start, end } = part;
-        // SAFETY: a verified nest reaches only into its buffers, which the caller vouches for, as for the
-        // scratch memory; the kernel writes to `fault` within its size, and reads the flag that it leads to.
-        let status = unsafe { function(buffers.as_ptr(), fault.as_mut_ptr(), start, end, scratch) };
+        let (numbers, fault_at) = (numbers.as_ptr(), fault.as_mut_ptr());
+        // SAFETY: a verified nest reaches only into its buffers whatever its symbols are, which the caller vouches for, as
+        // for the scratch memory; there is a number for each extent; the kernel writes to `fault` within its size, and
+        // reads the flag that it leads to.
+        let status = unsafe { function(buffers.as_ptr(), fault_at, start, end, scratch, numbers) };
         match status {
             0 => return Ok(()),
             emit::STOPPED => return Err(Interrupt::Stopped),
@@ -177,6 +192,30 @@ impl Code {
             extent: raw.extent as usize,
             negative: raw.negative != 0,
         }))
+    }
+
+    /// The extents whose numbers each call of the kernel needs, in order; some are products, which may be larger than
+    /// extents are. None if the nest has no symbols.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel.
+    pub fn extents(&self, kernel: usize) -> &[Extent] {
+        &self.entries[kernel].extents
+    }
+
+    /// Into which parts the kernel can be cut where its extents are these numbers.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such kernel, or there are not as many numbers as it has extents.
+    pub fn chunks(&self, kernel: usize, numbers: &[i64]) -> BoundChunks {
+        let Entry { extents, parts, .. } = &self.entries[kernel];
+        assert_eq!(numbers.len(), extents.len(), "numbers of {extents:?}");
+        let is_shared_out = |(extent, _): &(&Extent, &i64)| **extent == parts.extent;
+        let number = extents.iter().zip(numbers).find(is_shared_out);
+        let number = number.map(|(_, number)| usize::try_from(*number).unwrap_or(0));
+        parts.of_extent(number.unwrap_or(parts.extent.example()))
     }
 
     /// Into which parts the kernel can be cut.

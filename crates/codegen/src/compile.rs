@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_nest::{Nest, ParallelChunks, Role, compiler_threads};
+use vinelift_tensor::Extent;
 
 /// Options of compiling.
 #[derive(Clone, Debug, Default)]
@@ -152,10 +153,6 @@ impl Compiler {
 }
 
 fn prepare((kernel, nest): (usize, &&Nest)) -> Result<Nest, CodegenError> {
-    if nest.is_symbolic() {
-        let what = "extents with symbols, which must be bound to numbers first".to_owned();
-        return Err(CodegenError::NoPrimitive { kernel, what });
-    }
     let nest = vinelift_nest::legalize(nest);
     vinelift_nest::verify(&nest).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -289,6 +286,7 @@ struct Compiled {
     relocations: Vec<ModuleReloc>,
     parts: ParallelChunks,
     scratch: usize,
+    extents: Vec<Extent>,
     /// How long it took on its thread.
     time: Duration,
     text: Option<KernelText>,
@@ -366,6 +364,7 @@ impl Job<'_> {
             relocations,
             parts: emitted.parts,
             scratch: emitted.scratch,
+            extents: emitted.extents,
             time: start.elapsed(),
             text,
         })
@@ -420,6 +419,7 @@ fn link(
             size: c.size(),
             parts: c.parts,
             scratch: c.scratch,
+            extents: c.extents,
             time: c.time,
             text: c.text,
         })
@@ -458,7 +458,7 @@ mod tests {
             let mut y = [0f32; 6];
             let pointers = [x.as_mut_ptr(), y.as_mut_ptr()].map(|p| Pointer(p.cast()));
             // SAFETY: one pointer for each buffer, to as many bytes as it takes.
-            unsafe { code.run(0, &pointers) }.unwrap();
+            unsafe { code.run(0, &pointers, &[]) }.unwrap();
             for (j, found) in y.iter().enumerate() {
                 let column = (0..DEPTH).map(|k| x[k * 6 + j]);
                 let want = column.fold(0f32, |sum, x| x.mul_add(x, sum));

@@ -1,7 +1,7 @@
 //! Machine code for loop nests, through Cranelift.
 //!
-//! One nest becomes one native function: shapes, strides and extents are immediates, buffers come
-//! as pointers. [`Compiler::compile`] turns many nests into one [`Code`], in parallel;
+//! One nest becomes one native function: shapes, strides and extents are immediates or, if they have symbols, numbers
+//! that the caller gives ([`Code::extents`]); buffers come as pointers. [`Compiler::compile`] turns many nests into one [`Code`], in parallel;
 //! [`Code::run`] calls one of them.
 //!
 //! ```
@@ -17,7 +17,7 @@
 //! let code = Compiler::new()?.compile(&[&nest], &Options::default())?;
 //! let (mut input, mut output) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
 //! // SAFETY: one pointer for each buffer of the nest, each to three `f32`.
-//! unsafe { code.run(0, &[input.as_mut_ptr(), output.as_mut_ptr()].map(|p| Pointer(p.cast()))) }.unwrap();
+//! unsafe { code.run(0, &[input.as_mut_ptr(), output.as_mut_ptr()].map(|p| Pointer(p.cast())), &[]) }.unwrap();
 //! assert_eq!(output, [2.0, 4.0, 6.0]);
 //! # Ok::<(), vinelift_codegen::CodegenError>(())
 //! ```

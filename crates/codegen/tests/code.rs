@@ -30,6 +30,7 @@ fn many_kernels_in_one_code() {
             code.run(
                 k,
                 &[x.as_mut_ptr(), y.as_mut_ptr()].map(|p| Pointer(p.cast())),
+                &[],
             )
         }
         .unwrap();
@@ -206,22 +207,4 @@ fn what_a_guard_protects_stays_scalar() {
     let code = COMPILER.compile(&[&nest], &options).unwrap();
     let clif = &code.text(0).unwrap().clif;
     assert!(!clif.contains("vectorised"), "{clif}");
-}
-
-/// Code is for numbers.
-#[test]
-fn symbols_are_refused() {
-    let text =
-        "symbols s0=5\ninput x: f32[s0]\noutput y: f32[s0]\nfor i<s0: y[i] = (x[i] + x[i])\n";
-    let nest = vinelift_nest::parse(text).unwrap();
-    assert_eq!(nest.to_string(), text);
-    let compile = |nest: &vinelift_nest::Nest| {
-        let compiler = vinelift_codegen::Compiler::new().unwrap();
-        let code = compiler.compile(&[nest], &vinelift_codegen::Options::default());
-        code.map(|code| code.len()).map_err(|e| e.to_string())
-    };
-    let message =
-        "kernel 0: no code for extents with symbols, which must be bound to numbers first";
-    assert_eq!(compile(&nest), Err(message.to_owned()));
-    assert_eq!(compile(&nest.bound_to(&[7]).unwrap()), Ok(1));
 }

@@ -77,7 +77,7 @@ fn a_kernel_ends_soon_after_it_is_told_to() {
                 memory.iter_mut().map(|m| Pointer(m.as_mut_ptr())).collect();
             let mut scratch = vec![0u8; code.scratch_bytes(0)];
             let scratch = Pointer(scratch.as_mut_ptr());
-            let whole = 0..code.parts(0).extent;
+            let whole = 0..code.chunks(0, &[]).extent;
             let stop = AtomicBool::new(false);
             let (ended, late) = std::thread::scope(|scope| {
                 let teller = scope.spawn(|| {
@@ -86,7 +86,7 @@ fn a_kernel_ends_soon_after_it_is_told_to() {
                     Instant::now()
                 });
                 // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
-                let ended = unsafe { code.run_part(0, &pointers, whole, scratch, &stop) };
+                let ended = unsafe { code.run_part(0, &pointers, &[], whole, scratch, &stop) };
                 let end = Instant::now();
                 (ended, end.saturating_duration_since(teller.join().unwrap()))
             });

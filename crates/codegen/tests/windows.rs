@@ -153,7 +153,7 @@ fn nothing_behind_a_buffer() {
                 })
                 .collect();
             // SAFETY: one pointer for each buffer, to as many bytes as it takes.
-            unsafe { code.run(0, &pointers) }.unwrap();
+            unsafe { code.run(0, &pointers, &[]) }.unwrap();
         }
     }
 }

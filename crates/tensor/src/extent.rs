@@ -32,6 +32,12 @@ impl Extent {
         (Extent::LEAST..=Extent::MOST).contains(&number)
     }
 
+    /// The number 1.
+    pub const ONE: Extent = Extent {
+        example: 1,
+        formula: Formula::number(1),
+    };
+
     /// A formula whose value at the example is `example`; a number if it has no symbols.
     pub fn new(formula: Formula, example: usize) -> Extent {
         Extent { formula, example }

@@ -87,8 +87,9 @@ impl<'n> Analysis<'n> {
             open.extend(x.children().map(|child| (child, guards)));
         }
         // The last block overlaps the one before, by as little as can be.
-        let count = even(lane.extent.example(), count, plan.lanes).max(plan.lanes);
-        let fewer = count < lane.extent.example() / 2 && rows.extent >= 8;
+        let points = lane.extent.number()?;
+        let count = even(points, count, plan.lanes).max(plan.lanes);
+        let fewer = count < points / 2 && rows.extent >= 8;
         // In another order, and all points once more if an index is wrong.
         let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
         let may = fewer && ordered && self.is_injective(stage);
@@ -111,19 +112,20 @@ impl<'n> Analysis<'n> {
         let ty = self.nest.buf(buffer).ty;
         let size = (ty.bits() / 8).max(1);
         let linear = self.linear(buffer, at);
-        let along = |(leaf, k): &(&Scalar, i64)| {
-            *k == 1 && matches!(leaf.kind(), Kind::Axis(id) if *id == lane.id)
-        };
-        let column = linear.terms().find(along)?;
-        let (row, extent, step) = linear.terms().find_map(|(leaf, k)| match leaf.kind() {
+        let along = |(leaf, k): &(&Scalar, i64)| *k == 1 && leaf.is_axis(lane.id);
+        let terms = linear.numbers()?;
+        let column = terms.iter().copied().find(along)?;
+        // Panels are as large as the extents, and so must be known.
+        let (row, extent, step) = terms.iter().find_map(|&(leaf, k)| match leaf.kind() {
             Kind::Wrap(wrap) if self.varies_with(leaf, [rows.id, lane.id]) => {
                 let far = (k.unsigned_abs() as usize).saturating_mul(size) >= LINE;
-                far.then_some((leaf, wrap.extent.example(), k))
+                Some((leaf, wrap.extent.number().filter(|_| far)?, k))
             }
             _ => None,
         })?;
+        let row_count = rows.extent.number()?;
         // Few points do not come back to what a block has brought into the cache.
-        if rows.extent.example() < extent / 4 {
+        if row_count < extent / 4 {
             return None;
         }
         let linear = linear.without(|leaf| leaf.address() == row.address());
@@ -141,7 +143,7 @@ impl<'n> Analysis<'n> {
         let word = size.min(4);
         let near = if word < 4 { NEAR } else { CACHED };
         let is_far = extent.saturating_mul(pitch) > near;
-        let finds_many = rows.extent.example().saturating_mul(4) >= extent.saturating_mul(word);
+        let finds_many = row_count.saturating_mul(4) >= extent.saturating_mul(word);
         let pays = bytes > LARGE || (is_far && finds_many);
         if !(pays && is_known) || bytes == 0 || ty.is_packed() {
             return Some((fitting * LINE / size, None));
@@ -157,7 +159,7 @@ impl<'n> Analysis<'n> {
             terms: [(row, 0), column],
         };
         let mut columns = (fitting * LINE / size).min(MOST_COLUMNS);
-        while columns * 2 >= lane.extent.example() && columns * size > LEAST_LINES * LINE {
+        while columns * 2 >= lane.extent.number()? && columns * size > LEAST_LINES * LINE {
             columns /= 2;
         }
         Some((columns, Some(panel)))

@@ -1,9 +1,9 @@
 //! Why a stage runs point by point, in a few words for whoever reads a dump.
 
 use super::state::Analysis;
-use super::work::first_inner;
+use super::work::{first_inner, usual_points};
 use crate::vector_ir::ops::lane_bytes;
-use vinelift_nest::{Axis, Kind, Mode, Role, Scalar, Scan, Stage};
+use vinelift_nest::{Axis, Kind, Mode, Role, Scalar, Stage};
 
 /// There are no smaller vectors.
 const LEAST_BYTES: usize = 16;
@@ -20,7 +20,7 @@ impl<'n> Analysis<'n> {
             return Some("writes elements that share bytes");
         }
         let bytes = usize::from(lane_bytes(target.ty));
-        if last.extent.example().saturating_mul(bytes) < LEAST_BYTES {
+        if usual_points(last.extent).saturating_mul(bytes) < LEAST_BYTES {
             return Some("the innermost axis is short");
         }
         if stage.at.iter().any(Scalar::reads_zero) {
@@ -31,7 +31,10 @@ impl<'n> Analysis<'n> {
             None => return Some("where it writes depends on data"),
             Some(_) => return Some("does not write along the innermost axis"),
         }
-        if Scan::of(self.nest, stage).is_some_and(|scan| scan.axis.id == last.id) {
+        if self
+            .scan_of(stage)
+            .is_some_and(|scan| scan.axis.id == last.id)
+        {
             return Some("each point goes on from the one before");
         }
         self.why_value(stage, last)

@@ -105,7 +105,7 @@ impl<'n> Analysis<'n> {
             Kind::Load { buffer, .. } => self.values[buffer.0 as usize],
             _ => None,
         };
-        values.is_some_and(|values| values.is_index_of(wrap.extent.example()))
+        values.is_some_and(|values| values.is_index_of(wrap.extent.least()))
     }
 
     /// Whether an index under `x` depends on data and on the axis.
@@ -119,7 +119,7 @@ impl<'n> Analysis<'n> {
 impl CheckedIndex<'_> {
     /// Whether an index of this type that is less than zero is above the extent, its bits read as a larger number.
     pub(crate) fn fits(&self, ty: ElementType) -> bool {
-        self.wrap.extent.example() as u64 <= 1 << (ty.bits() - 1)
+        self.wrap.extent.most() as u64 <= 1 << (ty.bits() - 1)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::state::Analysis;
 use super::walk::{Visit, any_under, visit};
+use super::work::usual_points;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Mode, Scalar, Stage};
@@ -12,7 +13,7 @@ use vinelift_tensor::{ElementType, Extent};
 pub(crate) struct LanePlan {
     /// The innermost axis.
     pub(crate) axis: Axis,
-    /// How many of its points are done at once.
+    /// How many of its points are done at once; there may be fewer if its extent has symbols.
     pub(crate) lanes: usize,
 }
 
@@ -62,7 +63,8 @@ impl<'n> Analysis<'n> {
         } else {
             32
         };
-        let fits = |bytes: &usize| axis.extent >= bytes / widest;
+        let points = usual_points(axis.extent);
+        let fits = |bytes: &usize| points >= bytes / widest;
         let bytes = [128, 64, 32]
             .into_iter()
             .filter(|n| *n <= most)

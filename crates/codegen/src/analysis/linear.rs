@@ -1,29 +1,55 @@
 //! Flat offsets: the indices of all dims as one sum.
 
-use vinelift_nest::{BufferId, Kind, Scalar};
+use super::coefficient::Coefficient;
+use vinelift_nest::{AxisId, BufferId, Kind, Scalar};
 
-/// `constant + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
+/// `constant + Σ symbolic + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
 /// taken apart and put together again freely.
 pub(crate) struct Linear<'n> {
-    pub(super) terms: Vec<(&'n Scalar, i64)>,
+    /// No two are of the same leaf and of the same factor.
+    pub(super) terms: Vec<(&'n Scalar, Coefficient)>,
     pub(super) constant: i64,
+    /// Constants that have symbols.
+    pub(super) symbolic: Vec<Coefficient>,
     /// The panel that it is counted from, if that is not where the buffer begins.
     pub(super) panel: Option<usize>,
 }
 
 impl<'n> Linear<'n> {
+    /// The offset 0.
+    pub(super) fn zero() -> Linear<'n> {
+        Linear {
+            terms: Vec::new(),
+            constant: 0,
+            symbolic: Vec::new(),
+            panel: None,
+        }
+    }
+
     /// The scalars that must be computed first, in order of evaluation.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = &'n Scalar> + use<'_, 'n> {
         self.terms.iter().map(|(leaf, _)| *leaf)
     }
 
     /// The leaves with their coefficients.
-    pub(crate) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, i64)> + use<'_, 'n> {
+    pub(crate) fn terms(&self) -> impl Iterator<Item = (&'n Scalar, Coefficient)> + use<'_, 'n> {
         self.terms.iter().copied()
     }
 
+    /// The leaves with their coefficients, if these are numbers.
+    pub(crate) fn numbers(&self) -> Option<Vec<(&'n Scalar, i64)>> {
+        let number = |(leaf, k): (&'n Scalar, Coefficient)| Some((leaf, k.number()?));
+        self.terms().map(number).collect()
+    }
+
+    /// The part of the constant that is a number.
     pub(crate) fn constant(&self) -> i64 {
         self.constant
+    }
+
+    /// The constants that have symbols.
+    pub(crate) fn symbolic(&self) -> &[Coefficient] {
+        &self.symbolic
     }
 
     /// The panel that it is counted from.
@@ -31,7 +57,7 @@ impl<'n> Linear<'n> {
         self.panel
     }
 
-    /// The sum without its constant.
+    /// The sum without the constant that is a number.
     pub(crate) fn at_zero(mut self) -> Linear<'n> {
         self.constant = 0;
         self
@@ -43,15 +69,39 @@ impl<'n> Linear<'n> {
         self
     }
 
-    pub(super) fn add(&mut self, leaf: &'n Scalar, coefficient: i64) {
+    pub(super) fn add(&mut self, leaf: &'n Scalar, coefficient: Coefficient) {
         let same = |known: &Scalar| match (known.kind(), leaf.kind()) {
             (Kind::Axis(a), Kind::Axis(b)) => a == b,
             _ => known.address() == leaf.address(),
         };
-        match self.terms.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, known)) => *known = known.wrapping_add(coefficient),
-            None => self.terms.push((leaf, coefficient)),
+        for (_, known) in self.terms.iter_mut().filter(|(known, _)| same(known)) {
+            if let Some(sum) = known.plus(coefficient) {
+                *known = sum;
+                return;
+            }
         }
+        self.terms.push((leaf, coefficient));
+    }
+
+    pub(super) fn add_constant(&mut self, constant: Coefficient) {
+        if let Some(number) = constant.number() {
+            self.constant = self.constant.wrapping_add(number);
+            return;
+        }
+        for known in &mut self.symbolic {
+            if let Some(sum) = known.plus(constant) {
+                *known = sum;
+                return;
+            }
+        }
+        self.symbolic.push(constant);
+    }
+
+    /// What the axis by itself is taken times; 0 if it is in no term, `None` if it is in several.
+    pub(crate) fn of_axis(&self, axis: AxisId) -> Option<Coefficient> {
+        let mut terms = self.terms().filter(|(leaf, _)| leaf.is_axis(axis));
+        let first = terms.next().map_or(Coefficient::from(0), |(_, k)| k);
+        terms.next().is_none().then_some(first)
     }
 }
 

@@ -4,6 +4,7 @@
 //! an axis ([`linear`]), what may be evaluated ahead of its guard or for several points at once ([`legality`],
 //! [`indices`]), how much work it is ([`work`]), and in which order memory is fast ([`columns`]).
 
+pub(crate) mod coefficient;
 pub(crate) mod columns;
 mod explain;
 pub(crate) mod facts;

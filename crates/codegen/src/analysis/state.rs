@@ -1,5 +1,6 @@
 //! The state of an analysis.
 
+use super::coefficient::{Coefficient, strides};
 use super::facts::Facts;
 use super::linear::PackedColumns;
 use crate::target::Target;
@@ -7,6 +8,8 @@ use vinelift_nest::{Buffer, Interval, Nest, ParallelChunks, Ranges, Stage};
 
 pub(crate) struct Analysis<'n> {
     pub(crate) nest: &'n Nest,
+    /// Elements between neighbours along each dim of each buffer.
+    pub(super) strides: Vec<Vec<Coefficient>>,
     /// The values that tables of indices lie between.
     pub(super) values: Vec<Option<Interval>>,
     /// Into which parts the nest can be cut.
@@ -23,9 +26,15 @@ pub(crate) struct Analysis<'n> {
 }
 
 impl<'n> Analysis<'n> {
-    pub(crate) fn new(nest: &'n Nest, target: Option<Target>, has_vectors: bool) -> Analysis<'n> {
-        Analysis {
+    /// `None` if there is no formula for the stride of a buffer.
+    pub(crate) fn new(
+        nest: &'n Nest,
+        target: Option<Target>,
+        has_vectors: bool,
+    ) -> Option<Analysis<'n>> {
+        Some(Analysis {
             nest,
+            strides: nest.buffers.iter().map(strides).collect::<Option<_>>()?,
             values: nest.buffers.iter().map(Buffer::values).collect(),
             parts: ParallelChunks::of(nest),
             facts: Facts::default(),
@@ -33,7 +42,7 @@ impl<'n> Analysis<'n> {
             panels: Vec::new(),
             target,
             has_vectors,
-        }
+        })
     }
 
     /// Goes on with a stage.

@@ -3,6 +3,7 @@
 use super::state::Analysis;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+use vinelift_tensor::Extent;
 
 /// The most work of an assembled function, which does not look.
 const MOST_CALL: usize = 200_000_000;
@@ -14,25 +15,26 @@ impl<'n> Analysis<'n> {
         Some(axis.id)
     }
 
+    /// How many turns of the axis that is cut are one of those that are shared out.
+    pub(crate) fn cut_turns(&self, stage: &Stage) -> usize {
+        let axis = self.parts.axis(stage);
+        axis.and_then(|axis| self.parts.turns_of(axis)).unwrap_or(1)
+    }
+
     /// Whether all parts that the nest may be cut into begin at a multiple of `points`.
     pub(crate) fn cuts_at(&self, points: usize) -> bool {
         // The parts of a nest with more stages may still change.
         let [stage] = self.nest.stages.as_slice() else {
             return false;
         };
-        let outer = self
-            .parts
-            .axis(stage)
-            .map_or(1, |axis| axis.extent.example());
-        (self.parts.grain * (outer / self.parts.extent)).is_multiple_of(points)
+        let turns = self.cut_turns(stage);
+        (self.parts.grain * turns).is_multiple_of(points)
     }
 
     /// Makes sure that all parts do, if the nest has no other stages.
     pub(crate) fn cut_at(&mut self, stage: &Stage, points: usize) {
-        let outer = self
-            .parts
-            .axis(stage)
-            .map_or(1, |axis| axis.extent.example());
+        let outer = self.parts.axis(stage);
+        let outer = outer.map_or(Extent::ONE, |axis| axis.extent);
         if self.nest.stages.len() == 1 && self.parts.extent == outer {
             self.parts.grain = self.parts.grain.next_multiple_of(points);
         }
@@ -43,8 +45,8 @@ impl<'n> Analysis<'n> {
     pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
         let cut = self.cut_axis(stage);
         let points = axes.iter().map(|axis| match Some(axis.id) == cut {
-            true => self.parts.grain.saturating_mul(axis.extent.example()) / self.parts.extent,
-            false => axis.extent.example(),
+            true => self.parts.grain.saturating_mul(self.cut_turns(stage)),
+            false => large_points(axis.extent),
         });
         let each = self.work_under(stage, &stage.value);
         points.fold(each, usize::saturating_mul) <= MOST_CALL
@@ -76,7 +78,7 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
             axes, init, body, ..
         } = x.kind()
         {
-            let turns = axes.iter().map(|axis| axis.extent.example());
+            let turns = axes.iter().map(|axis| large_points(axis.extent));
             let turns = turns.fold(times, usize::saturating_mul);
             f(x, turns);
             open.extend([(init, times), (body, turns)]);
@@ -85,6 +87,22 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
         f(x, times);
         open.extend(x.children().map(|child| (child, times)));
     }
+}
+
+/// The points that loops over an extent are laid out for: if it has symbols, those of its example, or so many that
+/// vectors are filled. Where there are fewer, the code that is for that runs.
+pub(crate) fn usual_points(extent: Extent) -> usize {
+    const USUAL: usize = 64;
+    let usual = extent.example().max(USUAL);
+    extent.number().unwrap_or(usual)
+}
+
+/// The points of an extent as far as the time that a loop takes is concerned, in which it must look whether to stop:
+/// if it has symbols, as many as there may be in a long run.
+pub(crate) fn large_points(extent: Extent) -> usize {
+    const LARGE: usize = 1 << 14;
+    let large = extent.example().max(LARGE);
+    extent.number().unwrap_or(large)
 }
 
 /// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the

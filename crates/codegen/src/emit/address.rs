@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::state::Binding;
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use vinelift_nest::{BufferId, Kind, Scalar};
@@ -25,14 +26,20 @@ impl<'n> Emitter<'n, '_> {
         };
         let ty = self.analysis.nest.buf(buffer).ty;
         let mut constant = linear.constant();
-        let mut terms: Vec<(usize, Value, i64)> = Vec::new();
-        for (leaf, coefficient) in linear.terms().filter(|(_, k)| *k != 0) {
+        let mut terms: Vec<(usize, Value, Coefficient)> = Vec::new();
+        for (leaf, coefficient) in linear.terms().filter(|(_, k)| *k != 0.into()) {
             let value = match leaf.kind() {
-                // Neighbours along an axis differ by a constant.
                 Kind::Axis(id) if self.axes.contains_key(id) => {
                     let Binding { value, plus, .. } = self.axes[id];
-                    constant = constant.wrapping_add(plus.wrapping_mul(coefficient));
-                    value
+                    match coefficient.number() {
+                        // Neighbours along an axis differ by a constant.
+                        Some(number) => {
+                            constant = constant.wrapping_add(plus.wrapping_mul(number));
+                            value
+                        }
+                        None if plus == 0 => value,
+                        None => self.builder.ins().iadd_imm_s(value, plus),
+                    }
                 }
                 _ => self.get(leaf),
             };
@@ -41,19 +48,24 @@ impl<'n> Emitter<'n, '_> {
         terms.sort_by_key(|(depth, ..)| *depth);
         if ty.is_packed() {
             let mut element = self.index(constant);
+            for constant in linear.symbolic() {
+                let constant = self.coefficient(*constant, 1);
+                element = self.builder.ins().iadd(element, constant);
+            }
             for (_, value, coefficient) in terms {
-                let scaled = self.builder.ins().imul_imm_s(value, coefficient);
+                let scaled = self.scaled(value, coefficient, 1);
                 element = self.builder.ins().iadd(element, scaled);
             }
             return ElementAddress::Packed { base, element };
         }
         let size = (ty.bits() / 8) as i64;
         let mut address = base;
+        for constant in linear.symbolic() {
+            let constant = self.coefficient(*constant, size);
+            address = self.builder.ins().iadd(address, constant);
+        }
         for (_, value, coefficient) in terms {
-            let scaled = self
-                .builder
-                .ins()
-                .imul_imm_s(value, coefficient.wrapping_mul(size));
+            let scaled = self.scaled(value, coefficient, size);
             address = self.builder.ins().iadd(address, scaled);
         }
         let constant = constant.wrapping_mul(size);

@@ -22,6 +22,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use vinelift_nest::{Axis, AxisId, Effects, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, I64};
+use vinelift_tensor::Extent;
 
 /// An index that has been checked for a block of points, but not for each of them.
 struct BlockIndex<'n> {
@@ -33,7 +34,7 @@ enum Values {
     /// The indices of the points.
     Known(Vec<Value>),
     /// Where they lie. They are compared with an extent when they are used, unless they are known to be in range.
-    Loaded(Neighbours, Option<i64>),
+    Loaded(Neighbours, Option<Extent>),
 }
 
 /// When the indices of a block of points are compared with their extents.
@@ -104,7 +105,7 @@ impl<'n> Emitter<'n, '_> {
                 Some(source) => self.neighbours(source, axis)?,
                 None => None,
             };
-            let extent = (!check.is_known).then_some(check.wrap.extent.example() as i64);
+            let extent = (!check.is_known).then_some(check.wrap.extent);
             let values = match (neighbours, compared) {
                 (None, _) => self.check_each(check, axis, count, &mut signs)?,
                 (Some(from), CompareTime::Ahead) if extent.is_some() => {
@@ -165,7 +166,13 @@ impl<'n> Emitter<'n, '_> {
             if is_known {
                 continue;
             }
-            let last = self.index(wrap.extent.example() as i64 - 1);
+            let last = match wrap.extent.number() {
+                Some(extent) => self.index(extent as i64 - 1),
+                None => {
+                    let extent = self.extent(wrap.extent);
+                    self.builder.ins().iadd_imm_s(extent, -1)
+                }
+            };
             let rest = self.builder.ins().isub(last, index);
             let sign = self.builder.ins().bor(index, rest);
             signs.join(self, sign);
@@ -179,7 +186,7 @@ impl<'n> Emitter<'n, '_> {
         &mut self,
         from: &Neighbours,
         point: usize,
-        extent: Option<i64>,
+        extent: Option<Extent>,
         cold: Block,
     ) -> Value {
         let offset = from.offset_of(point);
@@ -190,7 +197,7 @@ impl<'n> Emitter<'n, '_> {
         };
         if let Some(extent) = extent {
             let condition = IntCC::UnsignedGreaterThanOrEqual;
-            let outside = self.builder.ins().icmp_imm_s(condition, index, extent);
+            let outside = self.compare_with(condition, index, extent);
             self.leave_if(outside, cold);
         }
         index

@@ -2,6 +2,7 @@
 
 use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, Support};
+use crate::analysis::coefficient::Coefficient;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_module::FuncId;
 use vinelift_nest::{Axis, BufferId, Kind, Mode, Scalar, Stage};
@@ -14,8 +15,9 @@ pub(super) struct CopyStage<'n> {
     at: &'n [Scalar],
     /// Of the loops of the stage, the first that is part of the copy.
     pub(super) outermost: usize,
-    /// Elements that it copies for each point of the loops around it.
-    elements: usize,
+    /// Elements that it copies for each point of that loop, and for all of them.
+    each: Coefficient,
+    elements: Coefficient,
 }
 
 /// Copies up to this are emitted in place; a call takes a few nanoseconds.
@@ -43,44 +45,55 @@ impl<'n> Emitter<'n, '_> {
         }
         let from = self.analysis.linear(*buffer, at);
         let to = self.analysis.linear(stage.target, &stage.at);
-        let (mut outermost, mut elements) = (loops.len(), 1usize);
+        let mut outermost = loops.len();
+        let [mut each, mut elements] = [Coefficient::from(1); 2];
         for axis in loops.iter().rev() {
-            let steps = i64::try_from(elements).ok();
-            let neighbours =
-                |linear| steps.is_some() && self.analysis.steps_with(axis.id, linear) == steps;
+            let neighbours = |linear| self.analysis.moves_with(axis.id, linear) == Some(elements);
             if !neighbours(&from) || !neighbours(&to) {
                 break;
             }
+            // A run whose length is no formula ends here.
+            let Some(more) = elements.checked_by(axis.extent) else {
+                break;
+            };
             outermost -= 1;
-            elements = elements.checked_mul(axis.extent.example())?;
+            (each, elements) = (elements, more);
         }
-        (elements > 1).then_some(CopyStage {
+        (outermost < loops.len()).then_some(CopyStage {
             buffer: *buffer,
             at,
             outermost,
+            each,
             elements,
         })
     }
 
     /// How many bytes each copy moves, for the dump.
-    pub(super) fn bytes_of(&self, copy: CopyStage<'n>, stage: &Stage) -> usize {
-        copy.elements * (self.analysis.nest.buf(stage.target).ty.bits() / 8)
+    pub(super) fn bytes_of(&self, copy: CopyStage<'n>, stage: &Stage) -> Coefficient {
+        copy.elements.times(self.size_of(stage.target))
+    }
+
+    /// Bytes of an element, which has some of its own.
+    fn size_of(&self, buffer: BufferId) -> i64 {
+        (self.analysis.nest.buf(buffer).ty.bits() / 8) as i64
     }
 
     /// Copies in place of the loops from `copy.outermost` on, which are `inner`.
     pub(super) fn copy(&mut self, stage: &'n Stage, copy: CopyStage<'n>, inner: &[Axis]) -> Result {
-        let size = self.analysis.nest.buf(stage.target).ty.bits() / 8;
+        let size = self.size_of(stage.target);
         let turns = self.turns(stage, inner[0]);
         for axis in inner {
             self.bind_point(*axis);
         }
-        let mut bytes = Bytes::Constant(copy.elements * size);
+        let mut bytes = match copy.elements.number() {
+            Some(elements) => Bytes::Constant((elements * size) as usize),
+            None => Bytes::Variable(self.coefficient(copy.elements, size)),
+        };
         if let Some((from, to)) = turns.part() {
             // Some of the points of the outermost loop.
             self.bind_to(inner[0], from);
             let count = self.builder.ins().isub(to, from);
-            let each = (copy.elements / inner[0].extent.example() * size) as i64;
-            bytes = Bytes::Variable(self.builder.ins().imul_imm_s(count, each));
+            bytes = Bytes::Variable(self.scaled(count, copy.each, size));
         }
         let target = self.analysis.linear(stage.target, &stage.at);
         self.compute(target.leaves())?;

@@ -1,5 +1,6 @@
 //! The emitter of a kernel: what it knows and has emitted so far, and the scopes of computed scalars.
 
+use super::numbers::Numbers;
 use super::state::{Binding, Bounds, Looks, Loop, Slot, Task};
 use super::vector::values::KnownLanes;
 use crate::analysis::Analysis;
@@ -92,6 +93,8 @@ pub(crate) struct Emitter<'n, 'f> {
     /// Where scratch memory begins, and how much of it is used.
     pub(super) scratch: Value,
     pub(super) scratch_bytes: usize,
+    /// What extents are that have symbols.
+    pub(super) numbers: Numbers,
     /// The axes in scope.
     pub(super) axes: FxHashMap<AxisId, Binding>,
     /// The loops that are open, outermost first.
@@ -128,10 +131,8 @@ pub(crate) struct Emitter<'n, 'f> {
 
 impl<'n, 'f> Emitter<'n, 'f> {
     pub(super) fn new(
-        Nests {
-            legal: nest,
-            halves,
-        }: Nests<'n>,
+        analysis: Analysis<'n>,
+        nests: Nests<'n>,
         around: &Around<'n>,
         mut builder: FunctionBuilder<'f>,
     ) -> Emitter<'n, 'f> {
@@ -140,11 +141,12 @@ impl<'n, 'f> Emitter<'n, 'f> {
         builder.switch_to_block(entry);
         let parameter = |k: usize| builder.block_params(entry)[k];
         let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
-        let scratch = parameter(4);
+        let (scratch, numbers) = (parameter(4), Numbers::new(parameter(5)));
+        let nest = nests.legal;
         let (bases, flags) = buffers(&mut builder, nest, around.tables, pointers);
         Emitter {
-            analysis: Analysis::new(nest, around.target, has_vectors(around.isa)),
-            halves,
+            analysis,
+            halves: nests.halves,
             builder,
             bases,
             flags,
@@ -153,6 +155,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             part,
             scratch,
             scratch_bytes: 0,
+            numbers,
             axes: FxHashMap::default(),
             loops: Vec::new(),
             accumulators: Vec::new(),
@@ -217,6 +220,14 @@ impl<'n, 'f> Emitter<'n, 'f> {
             ElementType::Boolean => ins.iconst(types::I8, i64::from(bits != 0)),
             _ => ins.iconst(register(ty), (bits & (u64::MAX >> (64 - ty.bits()))) as i64),
         }
+    }
+}
+
+/// What is known of a nest before anything is emitted.
+pub(super) fn analysis<'n>(nest: &'n Nest, around: &Around<'n>) -> Result<Analysis<'n>> {
+    match Analysis::new(nest, around.target, has_vectors(around.isa)) {
+        Some(analysis) => Ok(analysis),
+        None => no_primitive("a buffer whose strides are too long formulas"),
     }
 }
 

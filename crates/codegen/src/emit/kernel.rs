@@ -1,16 +1,17 @@
 //! A whole kernel: its function, and what has been emitted besides.
 
-use super::emitter::{Around, Emitter, LoopCode, Nests, Result};
+use super::emitter::{Around, Emitter, LoopCode, Nests, Result, analysis};
 use crate::analysis::legality::Runs;
 use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, SourceLoc, types};
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use vinelift_nest::ParallelChunks;
+use vinelift_tensor::Extent;
 
 /// The signature of every kernel.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
-    signature.params.extend([AbiParam::new(types::I64); 5]);
+    signature.params.extend([AbiParam::new(types::I64); 6]);
     signature.returns.push(AbiParam::new(types::I32));
     signature
 }
@@ -35,6 +36,8 @@ pub(crate) struct Emitted {
     pub(crate) parts: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
+    /// The extents that a call needs the numbers of.
+    pub(crate) extents: Vec<Extent>,
 }
 
 /// Fills `func`, which is empty.
@@ -46,11 +49,16 @@ pub(crate) fn kernel(
 ) -> Result<Emitted> {
     let isa = around.isa;
     func.signature = signature(isa);
-    let mut emitter = Emitter::new(nests, around, FunctionBuilder::new(func, shared));
+    let analysis = analysis(nests.legal, around)?;
+    let mut emitter = Emitter::new(analysis, nests, around, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
         // Half a function is left in there.
         *shared = FunctionBuilderContext::new();
         return Err(refusal);
+    }
+    // Whoever runs the kernel cuts it there.
+    if emitter.analysis.parts.extent.is_symbolic() {
+        emitter.numbers.of(emitter.analysis.parts.extent);
     }
     let emitted = Emitted {
         runs: std::mem::take(&mut emitter.runs),
@@ -58,6 +66,7 @@ pub(crate) fn kernel(
         loop_codes: std::mem::take(&mut emitter.loop_codes),
         parts: emitter.analysis.parts,
         scratch: emitter.scratch_bytes,
+        extents: emitter.numbers.into_extents(),
     };
     emitter.builder.finalize(isa.frontend_config());
     Ok(emitted)

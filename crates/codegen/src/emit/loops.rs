@@ -21,10 +21,10 @@ impl Emitter<'_, '_> {
             .parts
             .axis(stage)
             .filter(|cut| cut.id == axis.id);
-        let Some(cut) = cut.filter(|_| self.analysis.parts.extent > 1) else {
+        if cut.filter(|_| self.analysis.parts.extent > 1).is_none() {
             return self.all_turns(axis);
-        };
-        let each = (cut.extent.example() / self.analysis.parts.extent) as i64;
+        }
+        let each = self.analysis.cut_turns(stage) as i64;
         let [from, to] = self.part;
         let from = self.builder.ins().imul_imm_s(from, each);
         let to = self.builder.ins().imul_imm_s(to, each);
@@ -42,6 +42,15 @@ impl Emitter<'_, '_> {
         self.builder.ins().iadd(turns.from, whole)
     }
 
+    /// Whether there are fewer turns than that.
+    pub(super) fn fewer_than(&mut self, turns: Bounds, points: usize) -> Value {
+        let count = self.builder.ins().isub(turns.to, turns.from);
+        let condition = IntCC::SignedLessThan;
+        self.builder
+            .ins()
+            .icmp_imm_s(condition, count, points as i64)
+    }
+
     /// Makes sure that no part has less than `points` of an axis.
     pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
         if self
@@ -50,7 +59,7 @@ impl Emitter<'_, '_> {
             .axis(stage)
             .is_some_and(|cut| cut.id == axis.id)
         {
-            let each = axis.extent.example() / self.analysis.parts.extent;
+            let each = self.analysis.cut_turns(stage);
             self.analysis.parts.grain = self.analysis.parts.grain.max(points.div_ceil(each));
         }
     }
@@ -71,7 +80,7 @@ impl Emitter<'_, '_> {
     }
 
     fn all_turns(&mut self, axis: Axis) -> Bounds {
-        let (from, to) = (self.index(0), self.index(axis.extent.example() as i64));
+        let (from, to) = (self.index(0), self.extent(axis.extent));
         Bounds {
             from,
             to,

@@ -1,12 +1,13 @@
 //! A nest as one Cranelift function.
 //!
 //! ```text
-//! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64, scratch: *mut u8) -> u32
+//! fn(buffers: *const *mut u8, fault: *mut RawFault, begin: i64, end: i64, scratch: *mut u8, numbers: *const i64) -> u32
 //!                                                             0 = done, 1 = fault, 2 = told to stop
 //! ```
 //!
 //! `begin..end` is the part to do, of a nest that can be cut ([`ParallelChunks`](vinelift_nest::ParallelChunks)); otherwise it is ignored. `scratch` is
-//! memory for what the call keeps meanwhile, of [`Emitted::scratch`](kernel::Emitted) bytes.
+//! memory for what the call keeps meanwhile, of [`Emitted::scratch`](kernel::Emitted) bytes. `numbers` are what the extents that have
+//! symbols are in this call ([`numbers`]).
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
 //! loop is opened, what reads memory or can fault and does not depend on its axis is computed
@@ -32,6 +33,7 @@ mod integer;
 mod kernel;
 mod loops;
 mod memory;
+mod numbers;
 mod packed;
 mod poll;
 mod scalar;

@@ -7,7 +7,7 @@
 use super::abi::{RawFault, STOPPED};
 use super::emitter::Emitter;
 use super::state::{Bounds, Looks};
-use crate::analysis::work::for_each_with_trips;
+use crate::analysis::work::{for_each_with_trips, large_points};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use std::mem::offset_of;
 use vinelift_nest::{Axis, Kind, Stage};
@@ -21,14 +21,14 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn note_work(&mut self, stage: &'n Stage) {
         self.looks = Looks::default();
         let mut inside = self.analysis.work_under(stage, &stage.value);
-        let whole = stage.domain.iter().map(|axis| axis.extent.example());
+        let whole = stage.domain.iter().map(|axis| large_points(axis.extent));
         if whole.fold(inside, usize::saturating_mul) <= EVERY {
             return;
         }
         self.looks.cut = self.analysis.cut_axis(stage);
         for axis in stage.domain.iter().rev() {
             self.looks.points.insert(axis.id, inside);
-            inside = inside.saturating_mul(axis.extent.example());
+            inside = inside.saturating_mul(large_points(axis.extent));
         }
         for x in stage.at.iter().chain([&stage.value]) {
             for_each_with_trips(x, &mut |x, _| {
@@ -38,7 +38,7 @@ impl<'n> Emitter<'n, '_> {
                 let mut inside = self.analysis.work_under(stage, body);
                 for axis in axes.iter().rev() {
                     self.looks.points.insert(axis.id, inside);
-                    inside = inside.saturating_mul(axis.extent.example());
+                    inside = inside.saturating_mul(large_points(axis.extent));
                 }
             });
         }
@@ -58,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
         };
         let turn = point.saturating_mul(usize::try_from(step).unwrap_or(1));
         let is_cut = self.looks.cut == Some(axis.id);
-        let all = point.saturating_mul(axis.extent.example());
+        let all = point.saturating_mul(large_points(axis.extent));
         if is_cut || turn > EVERY || all <= EVERY {
             return;
         }

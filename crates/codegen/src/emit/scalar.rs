@@ -81,7 +81,7 @@ impl<'n> Emitter<'n, '_> {
                 self.set(x, value);
             }
             Kind::Extent(extent) => {
-                let value = self.index(extent.example() as i64);
+                let value = self.extent(*extent);
                 self.set(x, value);
             }
             Kind::Axis(id) => match self.axes.get(id) {

@@ -5,8 +5,9 @@
 
 use super::emitter::{Emitter, Result};
 use super::state::{Binding, Bounds};
+use crate::analysis::work::usual_points;
 use cranelift_codegen::ir::Value;
-use vinelift_nest::{Axis, Kind, Scalar, Scan, Stage};
+use vinelift_nest::{Axis, Kind, Scalar, Stage};
 
 /// ScanRows done side by side.
 const ROWS: usize = 8;
@@ -26,7 +27,7 @@ pub(super) struct ScanRows<'n> {
 impl<'n> Emitter<'n, '_> {
     /// How `stage`, which has these axes of many points, goes on from point to point; `None` if it does not.
     pub(super) fn rows_of(&mut self, stage: &'n Stage, many: &[Axis]) -> Option<ScanRows<'n>> {
-        let scan = Scan::of(self.analysis.nest, stage)?;
+        let scan = self.analysis.scan_of(stage)?;
         let (last, outer) = many.split_last()?;
         if scan.axis.id != last.id || self.analysis.nest.buf(stage.target).ty.is_packed() {
             return None;
@@ -57,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
             // A power of two.
             Some(rows) => (
                 outer.len() - 1,
-                ROWS.min(1 << rows.extent.example().ilog2()),
+                ROWS.min(1 << usual_points(rows.extent).ilog2()),
             ),
             None => (outer.len(), 1),
         };

@@ -6,7 +6,7 @@ use super::scan::ScanRows;
 use super::update::BLOCK;
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked};
 use crate::analysis::legality::{LanePlan, Runs};
-use crate::analysis::work::first_inner;
+use crate::analysis::work::{first_inner, usual_points};
 use crate::vectorize::{BlockColumns, Collected, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
 use vinelift_nest::{Axis, Mode, Scalar, Stage};
@@ -102,9 +102,9 @@ impl<'n> Emitter<'n, '_> {
                 self.rows(stage, rows, inner)?;
                 return Ok(true);
             }
-            Way::Vectors(plan) if is_last => self.clif_vector_loop(stage, *plan)?,
+            Way::Vectors(plan) if is_last => self.vectors_or_points(stage, *plan)?,
             Way::Columns(columns) if is_last => {
-                self.clif_vector_loop(stage, columns.columns.plan)?;
+                self.vectors_or_points(stage, columns.columns.plan)?;
             }
             Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
             _ => {
@@ -127,15 +127,32 @@ impl<'n> Emitter<'n, '_> {
         ready: VectorLoop<'n>,
         inner: &[Axis],
     ) -> Result {
-        let may_fault = ready.may_fault;
+        let (may_fault, least) = (ready.may_fault, ready.least);
+        let mut exact = None;
+        if let Some((lane, points)) = least {
+            let turns = self.turns(stage, lane);
+            let few = self.fewer_than(turns, points);
+            let block = *exact.insert(self.builder.create_block());
+            self.leave_if(few, block);
+            // What is computed from here on is not known there.
+            self.open_scope();
+        }
         let status = self.call_vector_loop(number, stage, ready)?;
         if may_fault {
-            let exact = self.builder.create_block();
-            self.leave_if(status, exact);
-            self.know(legal);
-            self.point_by_point(legal, exact, inner)?;
+            let block = exact.unwrap_or_else(|| self.builder.create_block());
+            exact = Some(block);
+            self.leave_if(status, block);
         }
-        Ok(())
+        if least.is_some() {
+            self.close_scope();
+        }
+        match exact {
+            Some(exact) => {
+                self.know(legal);
+                self.point_by_point(legal, exact, inner)
+            }
+            None => Ok(()),
+        }
     }
 
     fn know(&mut self, stage: &'n Stage) {
@@ -215,7 +232,7 @@ impl<'n> Emitter<'n, '_> {
 
     fn way_of_updates(&self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         let checks = match many.last() {
-            Some(axis) if self.analysis.has_vectors && axis.extent >= BLOCK => {
+            Some(axis) if self.analysis.has_vectors && usual_points(axis.extent) >= BLOCK => {
                 self.analysis.checks(stage, axis.id)
             }
             _ => Vec::new(),
@@ -256,7 +273,11 @@ impl<'n> Emitter<'n, '_> {
                     how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
                 format!("{checks}, {}", columns.columns)
             }
-            Way::VectorLoop(Some(ready)) => ready.how.clone(),
+            Way::VectorLoop(Some(ready)) => match ready.least {
+                Some((_, points)) if ready.how.is_empty() => format!("from {points} points on"),
+                Some((_, points)) => format!("from {points} points on, {}", ready.how),
+                None => ready.how.clone(),
+            },
             Way::VectorLoop(None) | Way::Collected(None) => String::new(),
         }
     }

@@ -71,6 +71,10 @@ impl<'n> Emitter<'n, '_> {
                 let points = self.builder.ins().isub(to, from);
                 Ok(self.builder.ins().iadd_imm_s(points, -less))
             }
+            Argument::Extent { extent, less } => {
+                let points = self.extent(*extent);
+                Ok(self.builder.ins().iadd_imm_s(points, -less))
+            }
             Argument::Address {
                 buffer,
                 linear,

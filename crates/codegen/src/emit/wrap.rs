@@ -15,20 +15,22 @@ impl<'n> Emitter<'n, '_> {
             self.set(whole, found);
             return;
         }
-        let extent = wrap.extent.example() as i64;
         let index = if wrap.policy.negative && wrap.index.ty().is_signed_integer() {
             let sign = self.builder.ins().sshr_imm_u(found, 63);
-            let shift = self.builder.ins().band_imm_s(sign, extent);
+            let shift = match wrap.extent.number() {
+                Some(extent) => self.builder.ins().band_imm_s(sign, extent as i64),
+                None => {
+                    let extent = self.extent(wrap.extent);
+                    self.builder.ins().band(sign, extent)
+                }
+            };
             self.builder.ins().iadd(found, shift)
         } else {
             found
         };
         // Unsigned: what is negative still is above any extent.
         if wrap.policy.zero {
-            let inside = self
-                .builder
-                .ins()
-                .icmp_imm_s(IntCC::UnsignedLessThan, index, extent);
+            let inside = self.compare_with(IntCC::UnsignedLessThan, index, wrap.extent);
             let zero = self.index(0);
             let value = self.builder.ins().select(inside, index, zero);
             self.set(
@@ -40,10 +42,7 @@ impl<'n> Emitter<'n, '_> {
             );
             return;
         }
-        let outside =
-            self.builder
-                .ins()
-                .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, index, extent);
+        let outside = self.compare_with(IntCC::UnsignedGreaterThanOrEqual, index, wrap.extent);
         if let Some(instead) = self.instead_of_faults {
             let resume = self.builder.create_block();
             self.builder.ins().brif(outside, instead, &[], resume, &[]);
@@ -75,9 +74,11 @@ impl<'n> Emitter<'n, '_> {
     pub(super) fn report(&mut self, wrap: &'n Wrap) {
         let found = self.found(wrap);
         let rank = wrap.position.len().min(MAX_RANK);
+        let site = self.index(wrap.site.0.into());
+        self.store_fault(offset_of!(RawFault, site), site);
+        let extent = self.extent(wrap.extent);
+        self.store_fault(offset_of!(RawFault, extent), extent);
         for (field, number) in [
-            (offset_of!(RawFault, site), wrap.site.0.into()),
-            (offset_of!(RawFault, extent), wrap.extent.example() as i64),
             (
                 offset_of!(RawFault, unsigned),
                 i64::from(!wrap.index.ty().is_signed_integer()),

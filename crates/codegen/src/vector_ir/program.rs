@@ -28,6 +28,8 @@ pub(crate) enum TripCount {
         extent: i32,
         step: i32,
     },
+    /// As often as the argument of this number says; the pointers are back where they were in the end.
+    Times(u32),
     /// This many times; the pointers are back where they were in the end.
     Fixed(i32),
     /// Over `extent` elements, `step` at a time; the last turn overlaps the one before.

@@ -3,6 +3,7 @@
 use super::build::{Builder, PointerKey};
 use super::prefetch::row_bytes;
 use super::vector_loop::{Argument, Pace};
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::{TripCount, Value};
@@ -133,7 +134,8 @@ impl<'n> Builder<'_, 'n> {
                 }
                 continue;
             }
-            let Kind::Axis(id) = leaf.kind() else {
+            // Pointers move by numbers.
+            let (Kind::Axis(id), Some(coefficient)) = (leaf.kind(), coefficient.number()) else {
                 return None;
             };
             if self.cut == Some(*id) {
@@ -168,18 +170,19 @@ impl<'n> Builder<'_, 'n> {
         moves: Vec<(usize, i64)>,
         pace: Pace,
     ) -> Option<u32> {
-        let mut terms: Vec<(usize, i64)> = invariant
+        let mut terms: Vec<(usize, Coefficient)> = invariant
             .terms()
             .map(|(leaf, c)| match leaf.kind() {
                 Kind::Axis(id) => (usize::MAX - id.0 as usize, c),
                 _ => (leaf.address(), c),
             })
             .collect();
-        terms.sort_unstable();
+        terms.sort_by_key(|(leaf, _)| *leaf);
         let key = PointerKey {
             buffer,
             panel: invariant.panel(),
             terms,
+            symbolic: invariant.symbolic().to_vec(),
             moves,
             pace,
         };

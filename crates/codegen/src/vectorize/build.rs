@@ -2,6 +2,7 @@
 
 use super::vector_loop::{Argument, Pace, VectorLoop};
 use crate::analysis::Analysis;
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::walk::operands_first;
 use crate::target::Target;
 use crate::vector_ir::ops::{Access, Op, is_float};
@@ -10,13 +11,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
+use vinelift_tensor::Extent;
 
 /// Accesses of equal keys go by the same pointer.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PointerKey {
     pub(super) buffer: BufferId,
     pub(super) panel: Option<usize>,
-    pub(super) terms: Vec<(usize, i64)>,
+    pub(super) terms: Vec<(usize, Coefficient)>,
+    pub(super) symbolic: Vec<Coefficient>,
     pub(super) moves: Vec<(usize, i64)>,
     pub(super) pace: Pace,
 }
@@ -62,8 +65,8 @@ pub(super) struct Block {
     steps: Vec<Step>,
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) trips: Option<TripCount>,
-    /// Points of the axis.
-    pub(super) length: usize,
+    /// Points of the axis, or of those that a block of it has.
+    pub(super) length: Extent,
 }
 
 pub(super) struct Builder<'b, 'n> {
@@ -103,6 +106,8 @@ pub(super) struct Builder<'b, 'n> {
     scalars: FxHashMap<usize, u32>,
     /// Whether an index may be out of range.
     pub(super) may_fault: bool,
+    /// The axis over lanes and how many of its points there must be, if there may be fewer.
+    least: Option<(Axis, usize)>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(super) how: String,
 }
@@ -134,7 +139,7 @@ impl<'b, 'n> Builder<'b, 'n> {
                 steps: Vec::new(),
                 moves: Vec::new(),
                 trips: None,
-                length: 1,
+                length: Extent::ONE,
             }],
             at: 0,
             jam: None,
@@ -149,6 +154,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             pointers: FxHashMap::default(),
             scalars: FxHashMap::default(),
             may_fault: false,
+            least: None,
             how: String::new(),
         }
     }
@@ -162,6 +168,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             code: self.target.compile(&self.program)?,
             arguments: self.arguments,
             may_fault: self.may_fault,
+            least: self.least,
             how: self.how,
             outer,
             lanes: self.lanes * self.parts,
@@ -201,14 +208,22 @@ impl<'b, 'n> Builder<'b, 'n> {
 
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
         let step = i32::try_from(self.lanes * self.parts).ok()?;
-        let extent = i32::try_from(lane.extent.example()).ok()?;
-        let trips = match self.cut == Some(lane.id) {
-            true => TripCount::LanesUntil {
-                argument: self.points(step.into()),
+        let extent = i32::try_from(lane.extent.most()).ok()?;
+        let is_known = lane.extent >= self.lanes * self.parts || self.few.is_some();
+        if !is_known {
+            self.least = Some((lane, self.lanes * self.parts));
+        }
+        let argument = match self.cut == Some(lane.id) {
+            true => Some(self.points(step.into())),
+            false => self.points_of(lane.extent, step.into()),
+        };
+        let trips = match argument {
+            Some(argument) => TripCount::LanesUntil {
+                argument,
                 extent,
                 step,
             },
-            false => TripCount::Lanes { extent, step },
+            None => TripCount::Lanes { extent, step },
         };
         self.push(lane, trips);
         self.lane = Some(lane.id);
@@ -220,7 +235,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         let value = self.value(&self.stage.value)?;
         self.store(value)?;
         if let Some(lane) = self.blocks.last().filter(|_| !self.runs.is_empty()) {
-            self.fetch_ahead(lane.length)?;
+            self.fetch_ahead(lane.length.number()?)?;
         }
         self.close_all()
     }
@@ -236,10 +251,25 @@ impl<'b, 'n> Builder<'b, 'n> {
     pub(super) fn open(&mut self, axis: Axis) -> Option<()> {
         let trips = match self.cut == Some(axis.id) {
             true => TripCount::Argument(self.points(0)),
-            false => TripCount::Fixed(i32::try_from(axis.extent.example()).ok()?),
+            false => TripCount::Fixed(i32::try_from(axis.extent.number()?).ok()?),
         };
         self.push(axis, trips);
         Some(())
+    }
+
+    /// Opens the loop over an axis of a fold.
+    pub(super) fn open_fold(&mut self, axis: Axis) -> Option<()> {
+        match self.points_of(axis.extent, 0) {
+            Some(argument) => self.push(axis, TripCount::Times(argument)),
+            None => self.open(axis)?,
+        }
+        Some(())
+    }
+
+    /// The argument that is an extent less `less`, if that has symbols.
+    fn points_of(&mut self, extent: Extent, less: i64) -> Option<u32> {
+        let is_known = !extent.is_symbolic();
+        (!is_known).then(|| self.argument(Argument::Extent { extent, less }))
     }
 
     fn points(&mut self, less: i64) -> u32 {
@@ -252,7 +282,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             steps: Vec::new(),
             moves: Vec::new(),
             trips: Some(trips),
-            length: axis.extent.example(),
+            length: axis.extent,
         });
         self.at = self.blocks.len() - 1;
     }

@@ -4,6 +4,7 @@ use super::build::{Builder, Jam};
 use super::vector_loop::VectorLoop;
 use crate::analysis::Analysis;
 use crate::analysis::walk::{Visit, visit};
+use crate::analysis::work::usual_points;
 use crate::target::Target;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
@@ -42,7 +43,8 @@ impl<'n> Analysis<'n> {
             return Some(ready);
         }
         let mut bytes = target.bytes();
-        while bytes / widest > lane.extent.example() {
+        let points = usual_points(lane.extent);
+        while bytes / widest > points {
             bytes /= 2;
         }
         if bytes < 16 || bytes / widest < 2 {
@@ -62,9 +64,9 @@ impl<'n> Analysis<'n> {
             counts.extend(whole.filter(|parts| !counts.contains(parts)));
             for parts in counts {
                 // The last turn overlaps the one before: too much must not be done twice.
-                let turns = |lanes: usize| lane.extent.example().div_ceil(lanes);
+                let turns = |lanes: usize| points.div_ceil(lanes);
                 let done = turns(lanes * parts) * parts;
-                if lanes * parts > lane.extent.example() || done * 8 > turns(lanes) * 9 {
+                if lanes * parts > points || done * 8 > turns(lanes) * 9 {
                     continue;
                 }
                 for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
@@ -155,11 +157,12 @@ impl<'n> Analysis<'n> {
             return None;
         }
         // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
+        let points = lane.extent.number()?;
         let may_be_few = target.has_masks();
         let mut bytes = target.bytes();
         while match may_be_few {
-            true => bytes > 32 && bytes / 2 / widest >= lane.extent.example(),
-            false => bytes / widest > lane.extent.example(),
+            true => bytes > 32 && bytes / 2 / widest >= points,
+            false => bytes / widest > points,
         } {
             bytes /= 2;
         }
@@ -170,7 +173,7 @@ impl<'n> Analysis<'n> {
         for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
             let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
             builder.jam = Some(Jam::of(&builder, rows, most)?);
-            builder.few = Some(lane.extent.example()).filter(|few| *few < lanes);
+            builder.few = Some(points).filter(|few| *few < lanes);
             let cut = cut.filter(|_| outer == 0);
             let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);
             let ready = built.and_then(|()| builder.ready(outer, bytes));

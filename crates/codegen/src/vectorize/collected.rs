@@ -3,6 +3,7 @@
 use super::build::Builder;
 use super::vector_loop::{Argument, VectorLoop};
 use crate::analysis::Analysis;
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::columns::even;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
@@ -61,8 +62,8 @@ impl<'n> Analysis<'n> {
         // In another order, and all points once more if an index is wrong.
         let rows = rows.filter(|_| Effects::of_stage(stage).may_repeat());
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
-        if let Some(rows) = rows {
-            let count = even(rows.extent.example(), MOST_ROWS, LEAST_ROWS);
+        if let Some((rows, extent)) = rows.and_then(|rows| Some((rows, rows.extent.number()?))) {
+            let count = even(extent, MOST_ROWS, LEAST_ROWS);
             let collected =
                 self.try_collected(stage, axes, &loads, *lane, Some((*rows, count)), &certain);
             if collected.is_some() {
@@ -86,7 +87,10 @@ impl<'n> Analysis<'n> {
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
         // Such steps lead to the same few places in the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
-        CACHED_LINES.contains(&lane.extent.example()) && step.is_some_and(|step| !collides(step))
+        lane.extent
+            .number()
+            .is_some_and(|n| CACHED_LINES.contains(&n))
+            && step.is_some_and(|step| !collides(step))
     }
 
     fn try_collected(
@@ -105,7 +109,8 @@ impl<'n> Analysis<'n> {
         let each: usize = loads.iter().map(|x| usize::from(lane_bytes(x.ty()))).sum();
         let count = rows.map_or(1, |(_, count)| count);
         let most = MOST_POINTS.min(MOST_BYTES / (each * count));
-        let length = even(lane.extent.example(), most, LEAST_POINTS);
+        // All blocks are of one length.
+        let length = even(lane.extent.number()?, most, LEAST_POINTS);
         for bytes in [target.bytes(), 32, 16] {
             let lanes = bytes / widest;
             if lanes < 2 || lanes > length || bytes > target.bytes() {
@@ -204,9 +209,10 @@ impl<'n> Analysis<'n> {
                 Kind::Load { buffer, at } => {
                     let linear = self.linear(*buffer, at);
                     let size = u64::from(lane_bytes(x.ty()));
-                    let leads = |(leaf, k): (&Scalar, i64)| {
-                        let along = matches!(leaf.kind(), Kind::Axis(id) if *id == axis);
-                        along && k.unsigned_abs().saturating_mul(size) > NEAR
+                    let leads = |(leaf, k): (&Scalar, Coefficient)| {
+                        // What has symbols is far.
+                        let step = k.number().map_or(u64::MAX, i64::unsigned_abs);
+                        leaf.is_axis(axis) && step.saturating_mul(size) > NEAR
                     };
                     cost += 2 * usize::from(linear.terms().any(leads));
                 }
@@ -233,7 +239,8 @@ impl<'n> Builder<'_, 'n> {
         let argument = self.argument(Argument::Collected(number));
         self.program.pointers.push(argument);
         let (lane, rows) = self.blocked.split_last()?;
-        let length = self.blocks.iter().find(|b| b.axis == Some(*lane))?.length;
+        let block = self.blocks.iter().find(|b| b.axis == Some(*lane))?;
+        let length = block.length.number()?;
         let row = i32::try_from(length * usize::from(lane_bytes(x.ty()))).ok()?;
         for block in &mut self.blocks {
             if block.axis.is_some_and(|axis| rows.contains(&axis)) {

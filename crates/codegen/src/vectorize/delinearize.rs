@@ -86,6 +86,7 @@ impl<'n> Builder<'_, 'n> {
             let columns = usize::try_from(columns).ok()?;
             let fits = (self.lanes * self.parts).is_multiple_of(columns) && columns <= MOST_COLUMNS;
             let columns = u8::try_from(columns).ok().filter(|_| fits)?;
+            let k = k.number()?;
             if ![0, columns].contains(&rows.columns) {
                 return None;
             }

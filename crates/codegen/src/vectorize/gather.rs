@@ -6,6 +6,7 @@
 
 use super::build::{Block, Builder};
 use crate::analysis::Analysis;
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::indices::how_checked;
 use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
@@ -61,7 +62,8 @@ impl<'n> Builder<'_, 'n> {
         let ty = x.ty();
         let width = lane_bytes(ty);
         let index_step = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
-        let extent = wrap.extent;
+        // Instructions compare with it.
+        let extent = wrap.extent.number()?;
         if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
             return None;
         }
@@ -75,7 +77,7 @@ impl<'n> Builder<'_, 'n> {
         let index_bytes = lane_bytes(index.ty());
         let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
         let registers = [self.lanes, self.parts];
-        let holds = { self.target }.holds_table(registers, extent.example(), width, index_bytes);
+        let holds = { self.target }.holds_table(registers, extent, width, index_bytes);
         let keeps = is_row && holds;
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
@@ -87,7 +89,7 @@ impl<'n> Builder<'_, 'n> {
         self.how = note(self.analysis.never_faults(wrap), permutes);
         if permutes {
             let before = self.go_to(row_depth);
-            let extent = u32::try_from(extent.number()?).ok()?;
+            let extent = u32::try_from(extent).ok()?;
             let table = self.apply(Op::LoadTable { access, extent }, ty, &[]);
             self.go_to(before);
             return Some(self.apply(Op::TableLookup { index_bytes }, ty, &[table]));
@@ -113,12 +115,12 @@ impl<'n> Builder<'_, 'n> {
             .terms()
             .filter(|(leaf, _)| matches!(leaf.kind(), Kind::Wrap(_)) && !self.is_invariant(leaf));
         let (leaf, by) = wraps.next()?;
-        let Kind::Wrap(wrap) = leaf.kind() else {
+        let (Kind::Wrap(wrap), Some(by)) = (leaf.kind(), by.number()) else {
             return None;
         };
         let index = wrap.narrow();
         let is_only = wraps.next().is_none();
-        let fits = (wrap.extent.example() as u64) < 1 << (index.ty().bits() - 1);
+        let fits = (wrap.extent.most() as u64) < 1 << (index.ty().bits() - 1);
         // The exact way, which is left to the kernel, reads zeros.
         let skips = |i: &Scalar| i.reads_zero() && i.address() != leaf.address();
         let is_plain = is_only && matches!(index.ty(), I32 | I64) && fits && !at.iter().any(skips);
@@ -134,8 +136,8 @@ impl<'n> Builder<'_, 'n> {
     /// Whether the elements had better be gone through in another order: because neighbours lie along another
     /// axis, or because those of a few columns stay in the cache.
     fn is_better_along_another(&self, rest: &Linear<'n>, lane: AxisId) -> bool {
-        let along = |(leaf, k): (&Scalar, i64)| match leaf.kind() {
-            Kind::Axis(id) if k == 1 => Some(*id),
+        let along = |(leaf, k): (&Scalar, Coefficient)| match leaf.kind() {
+            Kind::Axis(id) if k == 1.into() => Some(*id),
             _ => None,
         };
         let mut many = self.stage.domain.iter().filter(|axis| axis.extent > 1);
@@ -170,14 +172,15 @@ impl<'n> Builder<'_, 'n> {
         if !is_known && !Effects::of_stage(self.stage).may_repeat() {
             return None;
         }
+        let extent = wrap.extent.number()?;
         let check = IndexCheck {
             access,
-            extent: wrap.extent.example() as u64,
+            extent: extent as u64,
             compared: match is_known {
                 true => Compared::Never,
                 // Look-ups stay in the table whatever an index is.
                 false if permutes => Compared::ByVectors,
-                false => Compared::WhenUsed(i32::try_from(wrap.extent.example()).ok()?),
+                false => Compared::WhenUsed(i32::try_from(extent).ok()?),
             },
             negative: wrap.policy.negative,
         };

@@ -34,9 +34,8 @@ impl<'n> Builder<'_, 'n> {
             return Some(start);
         }
         let ty = x.ty();
-        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
-        if self.is_unrolled(points, body) {
-            return self.fold_unrolled(*op, ty, axes, start, body);
+        if let Some(points) = points_of(axes).filter(|points| self.is_unrolled(*points, body)) {
+            return self.fold_unrolled(*op, ty, (axes, points), start, body);
         }
         let op = Op::of_binary(*op).filter(|_| ty != Boolean)?;
         if matches!(op, Op::Compare(_)) {
@@ -51,7 +50,7 @@ impl<'n> Builder<'_, 'n> {
         for axis in axes {
             match axis.extent.number() {
                 Some(1) => drop(self.fixed.insert(axis.id, 0)),
-                _ => self.open(*axis)?,
+                _ => self.open_fold(*axis)?,
             }
         }
         match factors {
@@ -86,11 +85,10 @@ impl<'n> Builder<'_, 'n> {
         &mut self,
         op: Binary,
         ty: ElementType,
-        axes: &'n [Axis],
+        (axes, points): (&'n [Axis], usize),
         start: Value,
         body: &'n Scalar,
     ) -> Option<Value> {
-        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
         let mut sum = start;
         for point in 0..points {
             sum = self.fold_point(op, ty, axes, point, sum, body)?;
@@ -113,9 +111,9 @@ impl<'n> Builder<'_, 'n> {
     ) -> Option<Value> {
         let mut rest = point;
         for axis in axes.iter().rev() {
-            self.fixed
-                .insert(axis.id, (rest % axis.extent.example()) as i64);
-            rest /= axis.extent.example();
+            let extent = axis.extent.number()?;
+            self.fixed.insert(axis.id, (rest % extent) as i64);
+            rest /= extent;
         }
         let mark = self.order.len();
         let sum = match body.as_term() {
@@ -132,4 +130,9 @@ impl<'n> Builder<'_, 'n> {
         self.forget(mark, axes);
         Some(sum)
     }
+}
+
+/// How many points a fold over these axes has, if that is known.
+pub(super) fn points_of(axes: &[Axis]) -> Option<usize> {
+    axes.iter().map(|axis| axis.extent.number()).product()
 }

@@ -7,6 +7,8 @@
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
 
 use super::build::{Builder, Jam, Load};
+use super::reduce::points_of;
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
@@ -28,7 +30,8 @@ impl<'n> Jam<'n> {
             return None;
         };
         init.as_const()?;
-        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
+        // Rows and points are done one by one in code.
+        let (extent, points) = (rows.extent.number()?, points_of(axes)?);
         if points == 0 || !builder.is_unrolled(points, body) {
             return None;
         }
@@ -36,17 +39,14 @@ impl<'n> Jam<'n> {
         let each = match (most / 2 + 1..=most).rev().find(divides) {
             Some(each) => each,
             // Turns that are about as long, and what is left.
-            None => rows
-                .extent
-                .example()
-                .div_ceil(rows.extent.example().div_ceil(most)),
+            None => extent.div_ceil(extent.div_ceil(most)),
         };
         if each < 2 {
             return None;
         }
         Some(Jam {
             axis: rows.id,
-            extent: rows.extent.example(),
+            extent,
             each,
             block: 0,
             rows: 0..each,
@@ -86,23 +86,15 @@ fn behind<'n>(
             continue;
         };
         let linear = builder.analysis.linear(*buffer, at);
-        let along = |id: AxisId| {
-            let is_axis = |leaf: &Scalar| matches!(leaf.kind(), Kind::Axis(other) if *other == id);
-            let term = { linear.terms() }.find(|(leaf, _)| is_axis(leaf));
-            term.map_or(0, |(_, step)| step)
-        };
-        let step = along(rows);
+        let along = |id: AxisId| linear.of_axis(id).and_then(Coefficient::number);
+        let step = along(rows)?;
         let mut inner = 1;
         for axis in axes.iter().rev() {
-            let each = along(axis.id);
-            if step > 0
-                && each > 0
-                && step % each == 0
-                && step / each < axis.extent.example() as i64
-            {
+            let (each, extent) = (along(axis.id)?, axis.extent.number()?);
+            if step > 0 && each > 0 && step % each == 0 && step / each < extent as i64 {
                 return Some((step / each) as usize * inner);
             }
-            inner *= axis.extent.example();
+            inner *= extent;
         }
     }
     None
@@ -179,7 +171,7 @@ impl<'n> Builder<'_, 'n> {
             .jam
             .as_ref()
             .map(|jam| (jam.rows.clone(), jam.behind))?;
-        let points: usize = axes.iter().map(|axis| axis.extent.example()).product();
+        let points = points_of(axes)?;
         let mut sums = vec![start; rows.len()];
         let depth = self.blocks.len() - 1;
         if self.depth(fold) != depth {

@@ -3,7 +3,8 @@
 use crate::analysis::legality::Runs;
 use crate::analysis::linear::Linear;
 use crate::target::Assembled;
-use vinelift_nest::{BufferId, Scalar};
+use vinelift_nest::{Axis, BufferId, Scalar};
+use vinelift_tensor::Extent;
 
 /// A vector loop that has been built for a stage.
 pub(crate) struct VectorLoop<'n> {
@@ -11,6 +12,8 @@ pub(crate) struct VectorLoop<'n> {
     pub(crate) arguments: Vec<Argument<'n>>,
     /// Whether it stops where an index is out of range.
     pub(crate) may_fault: bool,
+    /// The axis over lanes and how many of its points there must be, if there may be fewer.
+    pub(crate) least: Option<(Axis, usize)>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(crate) how: String,
     /// How many loops of the stage are not part of it.
@@ -39,6 +42,8 @@ pub(crate) enum Argument<'n> {
     },
     /// How many points of the axis that is cut there are to do, less `less`.
     Points { less: i64 },
+    /// The points of an extent, less `less`.
+    Extent { extent: Extent, less: i64 },
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
     /// Where the kernel puts what it collects, by number.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test crate uses a part")]
 
+pub(crate) mod symbols;
+
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -24,13 +26,14 @@ const GUARD: u8 = 0xa5;
 const BEFORE: usize = 17;
 
 /// The contents of buffers after a run, and how it ended.
-type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
+pub(crate) type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
 
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
 /// is written starts as zeros. It must end in the same way part by part, and by vectors of any width; what
 /// has been written when it faults may differ.
 pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
     let (bytes, result) = run_by(nest, inputs, Vectors::Bits128);
+    symbols::run_with_symbols(nest, inputs, &(bytes.clone(), result.clone()));
     for vectors in [Vectors::Bits256, Vectors::Widest] {
         let (wide, wide_result) = run_by(nest, inputs, vectors);
         assert_eq!(wide_result, result, "{vectors:?}\n{nest}");
@@ -56,13 +59,19 @@ fn run_by(nest: &Nest, inputs: &[Vec<u8>], vectors: Vectors) -> Outcome {
     let code = COMPILER
         .compile(&[nest], &options)
         .unwrap_or_else(|e| panic!("{e}\n{nest}"));
-    let parts = code.parts(0);
-    let whole = run_parts(nest, &code, inputs, &parts.ranges(1));
+    run_code(nest, &code, &[], inputs)
+}
+
+/// Runs the code of `nest`, or of one with symbols where these are such that it is `nest`.
+pub(crate) fn run_code(nest: &Nest, code: &Code, numbers: &[i64], inputs: &[Vec<u8>]) -> Outcome {
+    let parts = code.chunks(0, numbers);
+    let run_parts = |nest, code, inputs, parts: &[_]| run_parts(nest, code, numbers, inputs, parts);
+    let whole = run_parts(nest, code, inputs, &parts.ranges(1));
     for count in [2, 3, parts.extent] {
         let mut ranges = parts.ranges(count);
         // In any order.
         ranges.reverse();
-        let by_parts = run_parts(nest, &code, inputs, &ranges);
+        let by_parts = run_parts(nest, code, inputs, &ranges);
         match parts.dim.is_some() {
             // Which fault is the first, the parts do not say.
             true => assert_eq!(
@@ -80,7 +89,13 @@ fn run_by(nest: &Nest, inputs: &[Vec<u8>], vectors: Vectors) -> Outcome {
 }
 
 /// Runs parts in the order given; the fault is that of the first part, not of the first to run.
-fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>]) -> Outcome {
+fn run_parts(
+    nest: &Nest,
+    code: &Code,
+    numbers: &[i64],
+    inputs: &[Vec<u8>],
+    parts: &[Range<usize>],
+) -> Outcome {
     let mut memory: Vec<Vec<u8>> = contents(nest, inputs)
         .iter()
         .map(|bytes| [&[GUARD; BEFORE], &bytes[..], &[GUARD; 16]].concat())
@@ -96,7 +111,8 @@ fn run_parts(nest: &Nest, code: &Code, inputs: &[Vec<u8>], parts: &[Range<usize>
         // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
         let ended = unsafe {
             let scratch = Pointer(scratch.as_mut_ptr());
-            code.run_part(0, &pointers, part.clone(), scratch, &AtomicBool::new(false))
+            let never = AtomicBool::new(false);
+            code.run_part(0, &pointers, numbers, part.clone(), scratch, &never)
         };
         match ended {
             Ok(()) => {}

@@ -1,7 +1,7 @@
 //! Footprints: the elements of a buffer that each parallel chunk of a nest uses.
 
-use crate::analysis::ParallelChunks;
 use crate::analysis::spans::{Span, widen};
+use crate::analysis::{BoundChunks, ParallelChunks};
 use crate::ir::{BufferId, Nest};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -25,15 +25,15 @@ impl Footprint {
         let mut spans = FxHashMap::default();
         spans.insert(buffer, Span::default());
         (!is_whole).then(|| widen(nest, extent, &mut spans))??;
-        let (step, low, high) = spans[&buffer].known?;
+        let (step, low, high) = spans[&buffer].numbers()?;
         Some(Footprint { step, low, high })
     }
 
     /// The largest part that uses no elements of the buffer but those of `region`; `parts` are those of the
     /// nest.
-    pub fn within(self, parts: ParallelChunks, region: &Range<usize>) -> Option<Range<usize>> {
+    pub fn within(self, parts: BoundChunks, region: &Range<usize>) -> Option<Range<usize>> {
         let Footprint { step, low, high } = self;
-        let ParallelChunks { extent, grain, .. } = parts;
+        let BoundChunks { extent, grain, .. } = parts;
         let (start, end) = (
             i64::try_from(region.start).ok()?,
             i64::try_from(region.end).ok()?,

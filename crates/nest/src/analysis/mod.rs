@@ -2,6 +2,7 @@
 //!
 //! An analysis knows the data ([`crate::ir`]) and other analyses, and no pass.
 
+mod bound_chunks;
 mod contraction;
 mod cost;
 mod dim_groups;
@@ -21,6 +22,7 @@ mod symbolic_ranges;
 mod value_ranges;
 mod verify;
 
+pub use bound_chunks::BoundChunks;
 pub(crate) use contraction::{CodedLoad, byte, is_coded, offset, strided_load, sums};
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset};

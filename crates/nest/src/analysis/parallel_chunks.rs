@@ -1,12 +1,13 @@
 //! Parallel chunks: ranges of a nest's outermost loop that may run in any order, or at the same time.
 
-use crate::analysis::Effects;
 use crate::analysis::spans::{Span, widen};
+use crate::analysis::{BoundChunks, Effects};
 use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_stage};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
+use vinelift_tensor::Extent;
 
-/// How a nest is divided into chunks that run in any order with the results of one run of the whole.
+/// How a nest is divided into chunks that run in any order with the results of one run of the whole, whatever the
+/// symbols of its extents are.
 ///
 /// The loops of all stages over the shared [axis](ParallelChunks::axis), mostly the outermost one, have `extent`
 /// turns, or a multiple of it. A chunk is a range of `0..extent`; it runs its share of each stage's turns, stage after
@@ -16,7 +17,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelChunks {
     /// Turns that are shared out.
-    pub extent: usize,
+    pub extent: Extent,
     /// A chunk begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
     pub grain: usize,
     /// The dim of the target that is divided, where the outermost loops cannot be: in all stages, its index is an
@@ -34,7 +35,7 @@ const LEAST_COLUMNS: usize = 16;
 impl ParallelChunks {
     /// Of a nest that cannot be cut.
     pub const WHOLE: ParallelChunks = ParallelChunks {
-        extent: 1,
+        extent: Extent::ONE,
         grain: 1,
         dim: None,
     };
@@ -46,7 +47,7 @@ impl ParallelChunks {
         {
             // One after the other, as its turns come.
             return ParallelChunks {
-                extent: stage.turns(),
+                extent: stage.domain.first().map_or(Extent::ONE, |axis| axis.extent),
                 ..ParallelChunks::WHOLE
             };
         }
@@ -64,55 +65,23 @@ impl ParallelChunks {
         stage.domain.iter().find(is_index).copied()
     }
 
-    /// Into how many parts it can be cut, `count` at most.
-    pub fn count(self, count: usize) -> usize {
-        count.min(self.extent / self.grain).max(1)
+    /// How many turns of a stage's loop over `axis`, its own axis of the shared ones, are one that is shared out.
+    pub fn turns_of(self, axis: Axis) -> Option<usize> {
+        axis.extent.over(self.extent)?.number()
     }
 
-    /// The `k`-th of `count` parts that cover `0..extent`, of about the same length; `count` is one that
-    /// [`ParallelChunks::count`] gave.
-    pub fn range(self, k: usize, count: usize) -> Range<usize> {
-        let ParallelChunks { extent, grain, .. } = self;
-        let bound = |k: usize| match k == count {
-            true => extent,
-            // Not the other way round: the product may be too large.
-            false => (extent / grain * k / count) * grain,
-        };
-        bound(k)..bound(k + 1)
+    /// The chunks where the symbol of number `k` is `values[k]`; `None` if the extent then is none.
+    pub fn bound_to(self, values: &[usize]) -> Option<BoundChunks> {
+        Some(self.of_extent(self.extent.at(values)?))
     }
 
-    /// At most `count` ranges that cover `0..extent`, of about the same length.
-    pub fn ranges(self, count: usize) -> Vec<Range<usize>> {
-        let count = self.count(count);
-        (0..count).map(|k| self.range(k, count)).collect()
-    }
-
-    /// A part as smaller parts, one after the other; `count` of them would be about the whole. It stays one if a
-    /// dim is shared out: short runs of many rows take longer than they save.
-    pub fn pieces(self, part: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
-        let count = if self.dim.is_some() { 1 } else { count };
-        let length = (self.extent / count.max(1)).next_multiple_of(self.grain);
-        let length = length.max(self.grain);
-        let mut start = part.start;
-        std::iter::from_fn(move || {
-            let left = part.end.checked_sub(start).filter(|left| *left > 0)?;
-            // The rest may not be shorter than `grain`.
-            let length = if left < length + self.grain {
-                left
-            } else {
-                length
-            };
-            start += length;
-            Some(start - length..start)
-        })
-    }
-
-    /// Whether `part` is one that may be run.
-    pub fn allow(self, part: &Range<usize>) -> bool {
-        let whole = *part == (0..self.extent);
-        let starts = part.start.is_multiple_of(self.grain);
-        let ends = part.end == self.extent || part.end.is_multiple_of(self.grain);
-        whole || (starts && ends && part.end <= self.extent && part.len() >= self.grain)
+    /// The chunks where `extent` is that many.
+    pub fn of_extent(self, extent: usize) -> BoundChunks {
+        BoundChunks {
+            extent,
+            grain: self.grain,
+            dim: self.dim,
+        }
     }
 }
 
@@ -150,7 +119,7 @@ fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
     if nest.stages.iter().any(|stage| stage.target != first.target) {
         return None;
     }
-    let extent = nest.buf(first.target).shape.get(dim?)?.example();
+    let extent = *nest.buf(first.target).shape.get(dim?)?;
     let parts = ParallelChunks {
         extent,
         grain: LEAST_COLUMNS,
@@ -161,7 +130,7 @@ fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
         is_whole && stage.group.is_none() && stage.domain.iter().all(|axis| axis.extent > 0)
     };
     let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
-    let is_long = extent >= 2 * LEAST_COLUMNS;
+    let is_long = extent.is_symbolic() || extent >= 2 * LEAST_COLUMNS;
     let is_packed = nest.buf(first.target).ty.is_packed();
     // A fault is looked for again in all parts, one after the other.
     let repeats = Effects::of(&nest.stages).faults_again();
@@ -175,13 +144,12 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
         .iter()
         .map(|s| s.outermost())
         .collect::<Option<_>>()?;
-    let extent = outer.iter().map(|axis| axis.extent.example()).min()?;
+    // The shortest, of which all others are multiples if there is such a one.
+    let extents = outer.iter().map(|axis| axis.extent);
+    let extent = extents.min_by_key(|extent| extent.example())?;
     let mut grain = 1;
     for (stage, axis) in stages.iter().zip(&outer) {
-        let turns = axis.extent.example() / extent;
-        if !axis.extent.is_multiple_of(extent) {
-            return None;
-        }
+        let turns = axis.extent.over(extent)?.number()?;
         if stage
             .domain
             .iter()
@@ -190,7 +158,9 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
             grain = grain.max(LEAST_POINTS.div_ceil(turns));
         }
     }
-    if extent < 2 * grain || stages.iter().filter(|s| may_fault(s)).count() > 1 {
+    // How long a loop is whose extent has symbols, a run says.
+    let is_short = extent < 2 * grain;
+    if is_short || stages.iter().filter(|s| may_fault(s)).count() > 1 {
         return None;
     }
     let mut spans: FxHashMap<BufferId, Span> = FxHashMap::default();
@@ -227,6 +197,7 @@ mod tests {
     use crate::build::*;
     use crate::ir::{Binary, Mode, Policy, Role, Site};
     use crate::schedule;
+    use std::ops::Range;
     use vinelift_tensor::ElementType::{F32, I32, U4};
 
     /// `y[i, wrap(indices[i, j])] += 1` after `y = x` of `columns` columns, or `y[wrap(indices[i, j]), j] += 1`.
@@ -268,7 +239,7 @@ mod tests {
     #[test]
     fn updates_are_shared_out_where_they_lie_apart() {
         let whole = ParallelChunks {
-            extent: 64,
+            extent: 64.into(),
             ..ParallelChunks::WHOLE
         };
         assert_eq!(ParallelChunks::of(&scatter(true, 32)), whole);
@@ -290,7 +261,7 @@ mod tests {
         };
         let updates = scatter(false, 32);
         let parts = ParallelChunks {
-            extent: 32,
+            extent: 32.into(),
             grain: LEAST_COLUMNS,
             dim: Some(1),
         };
@@ -355,6 +326,7 @@ mod tests {
             n.load(x, vec![row, at[1].clone()]) + n.load(x, vec![next, at[1].clone()])
         });
         let parts = ParallelChunks::of(&nest);
+        let parts = parts.bound_to(&[]).unwrap();
         assert_eq!((parts.extent, parts.grain), (32, 1));
         let reach = Footprint::of(&nest, x).unwrap();
         let within = |rows: Range<usize>, more| {
@@ -383,7 +355,7 @@ mod tests {
         };
         assert_eq!(copy(F32, 511), ParallelChunks::WHOLE);
         assert_eq!(copy(U4, 5120), ParallelChunks::WHOLE);
-        let parts = copy(F32, 1000);
+        let parts = copy(F32, 1000).bound_to(&[]).unwrap();
         assert_eq!((parts.extent, parts.grain), (1000, 256));
         assert_eq!(parts.ranges(2), [0..256, 256..1000]);
         assert_eq!(parts.ranges(1).first(), Some(&(0..1000)));
@@ -392,5 +364,40 @@ mod tests {
         assert_eq!(pieces, [0..512, 512..1000]);
         assert!(parts.pieces(256..1000, 99).all(|piece| parts.allow(&piece)));
         assert!(!parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
+    }
+
+    /// The chunks of a nest given as text, and of it where its symbols are these.
+    fn of_text(text: &str, values: &[usize]) -> [Option<(String, usize)>; 2] {
+        let nest = crate::ir::parse(text).unwrap();
+        let bound = nest.bound_to(values).unwrap();
+        [nest, bound].map(|nest| {
+            let found = ParallelChunks::of(&nest);
+            (found != ParallelChunks::WHOLE).then(|| (found.extent.to_string(), found.grain))
+        })
+    }
+
+    #[test]
+    fn extents_with_symbols_are_shared_out_for_all_their_values() {
+        let rows = "symbols s0=9, s1=4\ninput x: f32[s0, s1]\noutput y: f32[s0, s1]\n\
+                    for i<s0, j<s1: y[i, j] = x[i, j]\n";
+        let some = |extent: &str, grain| Some((extent.to_owned(), grain));
+        assert_eq!(of_text(rows, &[50, 300]), [some("s0", 1), some("50", 1)]);
+        // Also of an axis whose stride depends on others.
+        let heads = "symbols s0=9\ninput x: f32[s0, 12, 64]\noutput y: f32[12, s0, 64]\n\
+                     for h<12, i<s0, j<64: y[h, i, j] = x[i, h, j]\n";
+        assert_eq!(of_text(heads, &[50]), [some("12", 1), some("12", 1)]);
+        // Two loops, one of which is a multiple of the other.
+        let twice = "symbols s0=300\noutput y: f32[s0]\noutput z: f32[2*s0]\n\
+                     for i<s0: y[i] = 1.0\nfor i<2*s0: z[i] = 1.0\n";
+        assert_eq!(of_text(twice, &[999]), [some("s0", 256), some("999", 256)]);
+        let apart = twice
+            .replace("z: f32[2*s0]", "z: f32[s0 + 7]")
+            .replace("i<2*s0", "i<s0 + 7");
+        assert_eq!(of_text(&apart, &[999])[0], None);
+        // At the example, turn `i` reads no row of another.
+        let shifted = "symbols s0=9\ninput x: f32[s0]\ntemporary t: f32[2*s0, 300]\n\
+                       output y: f32[s0, 300]\nfor i<s0, j<300: t[i, j] = x[i]\n\
+                       for i<s0, j<300: y[i, j] = t[(s0 - i) - 1, j]\n";
+        assert_eq!(of_text(shifted, &[50])[0], None);
     }
 }

@@ -1,56 +1,147 @@
 //! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
+use crate::analysis::formula_bounds::{Bounds, is_at_most};
 use crate::analysis::{Interval, Linear, Ranges, flat_offset};
-use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage, visit_stage};
+use crate::ir::{Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_stage};
 use rustc_hash::FxHashMap;
+use vinelift_tensor::{Extent, Formula};
 
-/// Where turn `k` accesses a buffer: from `k·step + low` to `k·step + high`.
+/// Where turn `k` accesses a buffer: from `k·step + low` to `k·step + high`, for each of the lows and highs.
 #[derive(Default)]
 pub(crate) struct Span {
-    pub(crate) known: Option<(i64, i64, i64)>,
+    pub(crate) known: Option<(Formula, Bounds)>,
+}
+
+/// An offset in a loop: `step` for each point of the axis, and the rest.
+struct Moves {
+    step: Formula,
+    rest: Scalar,
 }
 
 impl Span {
-    /// Takes in an access whose stage does `turns` rounds of `axis` in each turn; `None` if it lies
-    /// anywhere.
-    fn widen(
-        &mut self,
-        offset: &Scalar,
-        axis: AxisId,
-        turns: i64,
-        ranges: &mut Ranges,
-    ) -> Option<()> {
-        let mut rest = Linear::of(offset);
-        let at = rest.terms.iter().position(|(x, _)| x.is_axis(axis))?;
-        let (_, each) = rest.terms.remove(at);
-        let step = each.checked_mul(turns).filter(|step| *step > 0)?;
-        let Interval { low, high } = ranges.of(&rest.into_scalar());
-        let high = high.checked_add(each.checked_mul(turns - 1)?)?;
-        let (low, high) = match self.known {
-            Some((other, ..)) if other != step => return None,
-            Some((_, l, h)) => (l.min(low), h.max(high)),
-            None => (low, high),
+    /// Takes in an access whose stage does `turns` rounds of its axis in each turn; `None` if it lies anywhere.
+    fn widen(&mut self, moves: &Moves, bounds: Bounds, turns: i64) -> Option<()> {
+        let number = Formula::number;
+        let step = moves.step.times(&number(turns))?;
+        let is_forward = step.least().is_some_and(|least| least > 0);
+        let more = moves.step.times(&number(turns - 1))?;
+        let highs = bounds.highs.iter().filter_map(|high| high.plus(&more));
+        let bounds = Bounds {
+            highs: highs.collect(),
+            lows: bounds.lows,
         };
-        self.known = Some((step, low, high));
-        Some(())
+        self.known = Some(match self.known.take() {
+            Some((other, _)) if other != step => return None,
+            Some((_, known)) => (step, known.or(&bounds)),
+            None => (step, bounds),
+        });
+        is_forward.then_some(())
     }
 
+    /// Whether different turns access different elements, whatever the symbols are.
     pub(crate) fn is_apart(&self) -> bool {
-        self.known
-            .is_none_or(|(step, low, high)| high.checked_sub(low).is_some_and(|width| width < step))
+        let Some((step, bounds)) = &self.known else {
+            return true;
+        };
+        let Some(last) = step.minus(&Formula::number(1)) else {
+            return false;
+        };
+        let is_narrow = |low: &Formula, high: &Formula| {
+            let width = high.minus(low);
+            width.is_some_and(|width| is_at_most(&width, &last))
+        };
+        let mut highs = bounds.highs.iter();
+        highs.any(|high| bounds.lows.iter().any(|low| is_narrow(low, high)))
+    }
+
+    /// The step and the interval around it, if they are numbers.
+    pub(crate) fn numbers(&self) -> Option<(i64, i64, i64)> {
+        let (step, bounds) = self.known.as_ref()?;
+        let low = bounds.lows.iter().filter_map(Formula::as_number).max()?;
+        let high = bounds.highs.iter().filter_map(Formula::as_number).min()?;
+        Some((step.as_number()?, low, high))
     }
 }
 
-/// Widens spans by all accesses of a nest that is cut into `extent` turns; `None` if one lies anywhere.
+/// How `buffer[at]` moves with an axis; `None` if it does not, or not always by as much.
+fn moves(buffer: &Buffer, at: &[Scalar], axis: AxisId, ranges: &mut Ranges) -> Option<Moves> {
+    let inner = buffer.shape.get(1..).unwrap_or_default();
+    if inner.iter().all(|extent| !extent.is_symbolic()) {
+        // Only the first dim may have symbols, which no stride depends on.
+        let mut rest = Linear::of(&flat_offset(at, &buffer.strides(), ranges));
+        let step = Formula::number(take(&mut rest, axis)?);
+        let rest = rest.into_scalar();
+        return Some(Moves { step, rest });
+    }
+    let mut stride = Extent::from(1);
+    let (mut step, mut rest) = (Formula::number(0), Scalar::extent(0.into()));
+    for (index, extent) in at.iter().zip(&buffer.shape).rev() {
+        let mut form = Linear::of(index);
+        let each = Formula::number(take(&mut form, axis).unwrap_or(0));
+        let each = each.plus(&take_extents(&mut form, axis)?)?;
+        step = step.plus(&stride.formula().times(&each)?)?;
+        rest = rest + form.into_scalar() * Scalar::extent(stride);
+        stride = stride.times(*extent)?;
+    }
+    Some(Moves { step, rest })
+}
+
+/// Takes the axis out of a sum; how often it was in it.
+fn take(form: &mut Linear, axis: AxisId) -> Option<i64> {
+    let at = form.terms.iter().position(|(x, _)| x.is_axis(axis))?;
+    Some(form.terms.remove(at).1)
+}
+
+/// Takes the axis times extents out of a sum; what it was taken times.
+fn take_extents(form: &mut Linear, axis: AxisId) -> Option<Formula> {
+    let times = |x: &Scalar| {
+        let Kind::Binary(Binary::Mul, a, b) = x.kind() else {
+            return None;
+        };
+        match (a.kind(), b.kind()) {
+            (Kind::Extent(extent), _) if b.is_axis(axis) => Some(*extent),
+            (_, Kind::Extent(extent)) if a.is_axis(axis) => Some(*extent),
+            _ => None,
+        }
+    };
+    let mut sum = Some(Formula::number(0));
+    form.terms.retain(|(x, k)| match times(x) {
+        Some(extent) => {
+            let product = extent.formula().times(&Formula::number(*k));
+            sum = sum.zip(product).and_then(|(sum, more)| sum.plus(&more));
+            false
+        }
+        None => true,
+    });
+    sum
+}
+
+/// How deep in a scalar is looked for its bounds.
+const DEPTH: usize = 24;
+
+/// What an offset lies between.
+fn bounds_of(x: &Scalar, ranges: &mut Ranges, is_symbolic: bool) -> Bounds {
+    let Interval { low, high } = ranges.of(x);
+    let numbers = Bounds {
+        lows: vec![Formula::number(low)],
+        highs: vec![Formula::number(high)],
+    };
+    match is_symbolic {
+        true => ranges.bounds(x, DEPTH).and(numbers),
+        false => numbers,
+    }
+}
+
+/// Widens spans by all accesses of a nest that is cut in this way; `None` if one lies anywhere.
 pub(crate) fn widen(
     nest: &Nest,
-    extent: usize,
+    extent: Extent,
     spans: &mut FxHashMap<BufferId, Span>,
 ) -> Option<()> {
     let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
     for stage in nest.stages.iter().filter(runs) {
-        let axis = stage.outermost()?;
-        let turns = i64::try_from(axis.extent.example() / extent).ok()?;
+        let axis: Axis = stage.outermost()?;
+        let turns = i64::try_from(axis.extent.over(extent)?.number()?).ok()?;
         let mut known = true;
         let mut ranges = Ranges::of_stage(stage);
         visit_stage(stage, &mut |x| {
@@ -60,9 +151,12 @@ pub(crate) fn widen(
         });
         let mut access = |buffer: BufferId, at: &[Scalar]| {
             if let Some(span) = spans.get_mut(&buffer) {
-                let strides = nest.buf(buffer).strides();
-                let offset = flat_offset(at, &strides, &mut ranges);
-                known &= span.widen(&offset, axis.id, turns, &mut ranges).is_some();
+                let moves = moves(nest.buf(buffer), at, axis.id, &mut ranges);
+                let widened = moves.and_then(|moves| {
+                    let bounds = bounds_of(&moves.rest, &mut ranges, nest.is_symbolic());
+                    span.widen(&moves, bounds, turns)
+                });
+                known &= widened.is_some();
             }
         };
         access(stage.target, &stage.at);

@@ -6,7 +6,7 @@
 
 use crate::compile::contraction::PackedContraction;
 use std::ops::Range;
-use vinelift_nest::{Aliases, BufferId, Effects, Footprint, ParallelChunks, SubNest};
+use vinelift_nest::{Aliases, BoundChunks, BufferId, Effects, Footprint, SubNest};
 
 /// The parts of a kernel by the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Consumer {
     pub(crate) fn new(
         producer: &PackedContraction,
         reach: Footprint,
-        parts: ParallelChunks,
+        parts: BoundChunks,
     ) -> Option<Consumer> {
         let regions = producer.regions().filter(|regions| regions.len() > 1)?;
         let of_tasks: Vec<_> = regions.iter().map(|r| reach.within(parts, r)).collect();

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vinelift_codegen::{Code, KernelText};
-use vinelift_nest::{Nest, ParallelChunks};
+use vinelift_nest::{BoundChunks, Nest};
 
 /// A function of some code.
 #[derive(Clone)]
@@ -109,8 +109,10 @@ impl Function {
     }
 
     /// Into which chunks it can be cut.
-    pub(crate) fn chunks(&self) -> ParallelChunks {
-        self.code.parts(self.number)
+    pub(crate) fn chunks(&self) -> BoundChunks {
+        let chunks = self.code.parts(self.number);
+        // The nests of plans have numbers.
+        chunks.of_extent(chunks.extent.example())
     }
 
     /// The `k`-th of `count` chunks.

@@ -147,7 +147,7 @@ impl Launch {
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker.
-            unsafe { code.run_part(number_in_code, arguments, piece, scratch, &self.stop) }
+            unsafe { code.run_part(number_in_code, arguments, &[], piece, scratch, &self.stop) }
         };
         match function.chunks().pieces(part, *pieces).try_for_each(run) {
             Ok(()) => {}

@@ -25,17 +25,44 @@ use super::state::{Binding, Bounds};
 use crate::analysis::legality::LanePlan;
 use crate::analysis::walk::operands_first;
 use crate::target::clif128::Lanes128;
+use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
 impl<'n> Emitter<'n, '_> {
-    /// The loop over the innermost axis, by vectors.
-    pub(super) fn clif_vector_loop(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
+    /// The loop over the innermost axis, by vectors if there are points enough.
+    pub(super) fn vectors_or_points(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
         let LanePlan { axis, lanes } = plan;
-        let (extent, step) = (axis.extent.example() as i64, lanes as i64);
+        // What is combined needs no last turn that overlaps.
+        if axis.extent >= lanes || stage.mode != Mode::Set {
+            return self.clif_vector_loop(stage, plan);
+        }
+        let turns = self.turns(stage, axis);
+        let few = self.fewer_than(turns, lanes);
+        let b = &mut self.builder;
+        let (points, vectors, done) = (b.create_block(), b.create_block(), b.create_block());
+        b.ins().brif(few, points, &[], vectors, &[]);
+        b.switch_to_block(vectors);
+        self.open_scope();
+        self.clif_vector_loop(stage, plan)?;
+        self.close_scope();
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(points);
+        self.open_loop(axis, turns, 1, &[]);
+        self.assign(stage)?;
+        self.close_loop(&[]);
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(done);
+        Ok(())
+    }
+
+    /// The loop over the innermost axis, by vectors.
+    fn clif_vector_loop(&mut self, stage: &'n Stage, plan: LanePlan) -> Result {
+        let LanePlan { axis, lanes } = plan;
+        let step = lanes as i64;
         let turns = self.turns(stage, axis);
         self.part_at_least(stage, axis, lanes);
-        let fills = turns.part().is_none() && extent % step == 0;
+        let fills = turns.part().is_none() && axis.extent.is_multiple_of(lanes);
         // A point that is combined with the target may not be done twice.
         let rest = match stage.mode {
             Mode::Set => None,

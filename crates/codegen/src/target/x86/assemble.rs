@@ -179,6 +179,7 @@ impl Assembly<'_> {
                         self.load_argument(counter, argument);
                         self.count_down(counter, moves, body);
                     }
+                    TripCount::Times(argument) => self.times(argument, moves, body),
                     TripCount::Lanes { extent, step } => {
                         self.most_lane = i64::from(extent);
                         self.over_lanes(extent, step, body);
@@ -208,6 +209,20 @@ impl Assembly<'_> {
             self.code.require(back.is_some());
             let pointer = self.pointer(pointer);
             self.code.add(pointer, back.unwrap_or(0));
+        }
+    }
+
+    /// Moves the pointers back by as much as all turns have moved them.
+    fn times(&mut self, argument: u32, moves: &[(u32, i32)], body: &[MachineStep]) {
+        let counter = self.counters[self.depth];
+        self.mark("loop", None);
+        self.load_argument(counter, argument);
+        self.count_down(counter, moves, body);
+        for &(pointer, by) in moves {
+            let pointer = self.pointer(pointer);
+            self.load_argument(counter, argument);
+            self.code.multiply(counter, by);
+            self.code.subtract(pointer, counter);
         }
     }
 

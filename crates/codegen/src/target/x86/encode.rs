@@ -315,6 +315,12 @@ impl Assembler {
         self.bytes.extend([rex(y.0 >> 3, x.0 >> 3), 0x39, operand]);
     }
 
+    /// `x = x - y`
+    pub(super) fn subtract(&mut self, x: Gpr, y: Gpr) {
+        let operand = 0xc0 | (y.0 & 7) << 3 | (x.0 & 7);
+        self.bytes.extend([rex(y.0 >> 3, x.0 >> 3), 0x29, operand]);
+    }
+
     pub(super) fn copy(&mut self, to: Gpr, from: Gpr) {
         self.move_register(to, from, true);
     }

@@ -1,0 +1,139 @@
+//! By how much offsets move: numbers, or numbers times extents that have symbols.
+
+use std::fmt;
+use vinelift_nest::Buffer;
+use vinelift_tensor::{Extent, Formula};
+
+/// `number · factor`, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Coefficient {
+    number: i64,
+    /// A product of extents that have symbols, which is never 0; the number 1 if there are none.
+    factor: Formula,
+}
+
+const ONE: Formula = Formula::number(1);
+
+impl From<i64> for Coefficient {
+    fn from(number: i64) -> Coefficient {
+        Coefficient {
+            number,
+            factor: ONE,
+        }
+    }
+}
+
+impl Coefficient {
+    /// The number, if it is one.
+    pub(crate) fn number(self) -> Option<i64> {
+        (self.factor == ONE).then_some(self.number)
+    }
+
+    /// The number, and the product of extents that it is taken times, if there is one.
+    pub(crate) fn parts(self) -> (i64, Option<Formula>) {
+        (self.number, Some(self.factor).filter(|f| *f != ONE))
+    }
+
+    /// `self · by`; like the arithmetic of indices, it wraps.
+    pub(crate) fn times(self, by: i64) -> Coefficient {
+        Coefficient::new(self.number.wrapping_mul(by), self.factor)
+    }
+
+    /// `self · by`; `None` if there is no formula for it.
+    pub(crate) fn by(self, by: Extent) -> Option<Coefficient> {
+        match by.number() {
+            Some(number) => Some(self.times(number as i64)),
+            None => Some(Coefficient::new(
+                self.number,
+                self.factor.times(by.formula())?,
+            )),
+        }
+    }
+
+    /// The same; `None` also if it does not fit.
+    pub(crate) fn checked_by(self, by: Extent) -> Option<Coefficient> {
+        let number = i64::try_from(by.number().unwrap_or(1)).ok()?;
+        self.number.checked_mul(number)?;
+        self.by(by)
+    }
+
+    /// `self + other`, if both are of the same factor.
+    pub(crate) fn plus(self, other: Coefficient) -> Option<Coefficient> {
+        let sum = || self.number.wrapping_add(other.number);
+        (self.factor == other.factor).then(|| Coefficient::new(sum(), self.factor))
+    }
+
+    fn new(number: i64, factor: Formula) -> Coefficient {
+        let factor = if number == 0 { ONE } else { factor };
+        Coefficient { number, factor }
+    }
+
+    /// As a formula, if it is one.
+    fn formula(self) -> Option<Formula> {
+        Formula::number(self.number).times(&self.factor)
+    }
+
+    /// Whether it is at most `other`, whatever the symbols are.
+    pub(crate) fn is_at_most(self, other: Coefficient) -> bool {
+        match (self.number(), other.number()) {
+            (Some(a), Some(b)) => a <= b,
+            _ => {
+                let gap = other.formula().zip(self.formula());
+                let least = gap.and_then(|(other, own)| other.minus(&own)?.least());
+                least.is_some_and(|least| least >= 0)
+            }
+        }
+    }
+
+    /// Its value where the symbol of number `k` has `values[k]`; `None` if it does not fit.
+    pub(crate) fn at(self, values: &[usize]) -> Option<i64> {
+        self.number.checked_mul(self.factor.evaluate(values)?)
+    }
+
+    /// Without its sign.
+    pub(crate) fn magnitude(self) -> Coefficient {
+        Coefficient::new(self.number.wrapping_abs(), self.factor)
+    }
+}
+
+/// `64*s0`
+impl fmt::Display for Coefficient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parts() {
+            (number, None) => write!(f, "{number}"),
+            (1, Some(factor)) => write!(f, "{factor}"),
+            (number, Some(factor)) => match self.formula() {
+                Some(product) => write!(f, "{product}"),
+                None => write!(f, "{number}*({factor})"),
+            },
+        }
+    }
+}
+
+/// Elements between neighbours along each dim; `None` if there is no formula for that.
+pub(crate) fn strides(buffer: &Buffer) -> Option<Vec<Coefficient>> {
+    let mut stride = Coefficient::from(1);
+    let mut strides = vec![stride; buffer.shape.len()];
+    for d in (1..buffer.shape.len()).rev() {
+        stride = stride.by(buffer.shape[d])?;
+        strides[d - 1] = stride;
+    }
+    Some(strides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vinelift_nest::parse;
+
+    #[test]
+    fn strides_are_numbers_times_extents() {
+        let text = "symbols s0=5, s1=7\ninput x: f32[3, s0, 2, s1 + 1, 4]\n";
+        let nest = parse(text).unwrap();
+        let strides: Vec<Coefficient> = strides(&nest.buffers[0]).unwrap();
+        let text: Vec<String> = strides.iter().map(ToString::to_string).collect();
+        assert_eq!(text, ["8*s0*s1 + 8*s0", "8*s1 + 8", "4*s1 + 4", "4", "1"]);
+        assert!(strides[2].is_at_most(strides[1]) && !strides[1].is_at_most(strides[2]));
+        assert!(strides[3].is_at_most(strides[2]));
+    }
+}

@@ -1,0 +1,98 @@
+//! What extents are that have symbols: the numbers of a call.
+//!
+//! The caller gives a table of them, one for each formula that the kernel needs: extents, and products of extents that
+//! are strides. It does not change during a call, so that loads from it may be moved out of loops, and be one.
+
+use super::emitter::Emitter;
+use crate::analysis::coefficient::Coefficient;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
+use vinelift_tensor::{Extent, Formula};
+
+/// The formulas that a kernel needs the numbers of.
+pub(crate) struct Numbers {
+    /// Where the table begins.
+    table: Value,
+    /// What is in it, in order.
+    extents: Vec<Extent>,
+}
+
+impl Numbers {
+    pub(super) fn new(table: Value) -> Numbers {
+        Numbers {
+            table,
+            extents: Vec::new(),
+        }
+    }
+
+    /// The place of an extent in the table.
+    pub(super) fn of(&mut self, extent: Extent) -> usize {
+        let known = self.extents.iter().position(|known| *known == extent);
+        known.unwrap_or_else(|| {
+            self.extents.push(extent);
+            self.extents.len() - 1
+        })
+    }
+
+    /// What is in the table, in order.
+    pub(super) fn into_extents(self) -> Vec<Extent> {
+        self.extents
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// An extent as a number.
+    pub(super) fn extent(&mut self, extent: Extent) -> Value {
+        if let Some(number) = extent.number() {
+            return self.index(number as i64);
+        }
+        let offset = 8 * self.numbers.of(extent) as i32;
+        let once = MemFlagsData::trusted().with_readonly().with_can_move();
+        let table = self.numbers.table;
+        self.builder.ins().load(types::I64, once, table, offset)
+    }
+
+    /// A product of extents as a number.
+    fn factor(&mut self, factor: Formula) -> Value {
+        let example = factor.evaluate(&self.analysis.nest.symbols);
+        let example = example.and_then(|example| usize::try_from(example).ok());
+        self.extent(Extent::new(factor, example.unwrap_or(usize::MAX)))
+    }
+
+    /// `coefficient · size`
+    pub(super) fn coefficient(&mut self, coefficient: Coefficient, size: i64) -> Value {
+        let (number, factor) = coefficient.parts();
+        let number = number.wrapping_mul(size);
+        match factor {
+            None => self.index(number),
+            Some(factor) => {
+                let factor = self.factor(factor);
+                self.builder.ins().imul_imm_s(factor, number)
+            }
+        }
+    }
+
+    /// `x · coefficient · size`
+    pub(super) fn scaled(&mut self, x: Value, coefficient: Coefficient, size: i64) -> Value {
+        match coefficient.number() {
+            Some(number) => {
+                let number = number.wrapping_mul(size);
+                self.builder.ins().imul_imm_s(x, number)
+            }
+            None => {
+                let coefficient = self.coefficient(coefficient, size);
+                self.builder.ins().imul(x, coefficient)
+            }
+        }
+    }
+
+    /// Whether `x` and an extent compare so.
+    pub(super) fn compare_with(&mut self, condition: IntCC, x: Value, extent: Extent) -> Value {
+        match extent.number() {
+            Some(number) => self.builder.ins().icmp_imm_s(condition, x, number as i64),
+            None => {
+                let extent = self.extent(extent);
+                self.builder.ins().icmp(condition, x, extent)
+            }
+        }
+    }
+}
