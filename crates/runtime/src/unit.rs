@@ -2,7 +2,7 @@
 
 use crate::class::{Alone, Class};
 use crate::compile::constants::Prologue;
-use crate::compile::draft::Draft;
+use crate::compile::draft::{Draft, SymbolicPlan};
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::{Settings, Shared};
@@ -136,7 +136,7 @@ impl Taken {
 /// The classes of shapes that a unit has met, the oldest first.
 #[derive(Default)]
 struct Classes {
-    all: Vec<Arc<Class<Draft>>>,
+    all: Vec<Arc<Class<SymbolicPlan>>>,
     /// Shapes of which each extent that may change was needed as a number, as it then is of others like them.
     pinned: Vec<Key>,
 }
@@ -315,7 +315,7 @@ impl Unit {
             return Ok(None);
         }
         let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |class: &Arc<Class<Draft>>| Some((class.clone(), class.values(key)?));
+        let fits = |class: &Arc<Class<SymbolicPlan>>| Some((class.clone(), class.values(key)?));
         let found = {
             let classes = classes();
             if classes.pinned.iter().any(|other| key.is_like(other)) {
@@ -347,8 +347,7 @@ impl Unit {
                 Err(Alone::Unsuited) => return Ok(None),
             },
         };
-        let draft = class.made.bound_to(&values);
-        draft.map(|draft| draft.finish(&settings)).transpose()
+        class.made.bound_to(&values, &settings)
     }
 
     /// The class of the shapes of `key`.
@@ -358,7 +357,7 @@ impl Unit {
         known: &Known,
         workshop: &Workshop,
         settings: &Settings<'_>,
-    ) -> Result<Class<Draft>, Alone> {
+    ) -> Result<Class<SymbolicPlan>, Alone> {
         let graph = &self.interface.graph;
         let is_input_static = |k: usize, d: usize| {
             let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
@@ -372,8 +371,8 @@ impl Unit {
         };
         let finish = |mut segment: Segment| {
             segment.nest.adopt_symbols();
-            self.draft(segment, workshop, settings)
-                .map(|(draft, _)| draft)
+            let (draft, _) = self.draft(segment, workshop, settings)?;
+            SymbolicPlan::of(draft, settings)
         };
         let inferred = self.inferred.as_deref();
         Class::of(key, known, is_input_static, inferred, lower, finish)

@@ -48,7 +48,7 @@ impl Span {
         };
         let is_narrow = |low: &Formula, high: &Formula| {
             let width = high.minus(low);
-            width.is_some_and(|width| is_at_most(&width, &last))
+            width.is_some_and(|width| is_at_most(&width, &last, &[]))
         };
         let mut highs = bounds.highs.iter();
         highs.any(|high| bounds.lows.iter().any(|low| is_narrow(low, high)))

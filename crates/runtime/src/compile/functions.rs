@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vinelift_codegen::{Code, KernelText};
 use vinelift_nest::{BoundChunks, Nest};
 
-/// A function of some code.
+/// A function of some code, with the numbers of its extents.
 #[derive(Clone)]
 pub(crate) struct Function {
     code: Arc<Code>,
     number: usize,
+    /// Of each of [`Code::extents`].
+    numbers: Vec<i64>,
 }
 
 /// The functions that were compiled, by the canonical forms of their kernels.
@@ -81,7 +83,13 @@ impl Functions {
             let mut known = self.known();
             for (number, k) in missing.into_iter().enumerate() {
                 let code = code.clone();
-                let function = Function { code, number };
+                let numbers = code.extents(number).iter();
+                let numbers = numbers.map(|extent| extent.example() as i64).collect();
+                let function = Function {
+                    code,
+                    number,
+                    numbers,
+                };
                 known.put(distinct[k].0.clone(), function.clone());
                 found[k] = Some(function);
             }
@@ -103,16 +111,29 @@ impl Functions {
 }
 
 impl Function {
+    /// The function where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    pub(crate) fn bound_to(&self, values: &[usize]) -> Option<Function> {
+        let numbers = self.code.extents(self.number).iter();
+        let numbers = numbers.map(|extent| i64::try_from(extent.at(values)?).ok());
+        Some(Function {
+            numbers: numbers.collect::<Option<_>>()?,
+            ..self.clone()
+        })
+    }
+
     /// The code that it is part of, and its number there.
     pub(crate) fn code(&self) -> (&Code, usize) {
         (&self.code, self.number)
     }
 
+    /// The numbers of its extents.
+    pub(crate) fn numbers(&self) -> &[i64] {
+        &self.numbers
+    }
+
     /// Into which chunks it can be cut.
     pub(crate) fn chunks(&self) -> BoundChunks {
-        let chunks = self.code.parts(self.number);
-        // The nests of plans have numbers.
-        chunks.of_extent(chunks.extent.example())
+        self.code.chunks(self.number, &self.numbers)
     }
 
     /// The `k`-th of `count` chunks.

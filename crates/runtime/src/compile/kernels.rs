@@ -4,6 +4,7 @@ use crate::Error;
 use crate::compile::Settings;
 use crate::compile::consumer::{Consumer, reach};
 use crate::compile::contraction::PackedContraction;
+use crate::compile::functions::Function;
 use crate::compile::parallelism::{cost, pieces, tasks, workers};
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};
@@ -24,14 +25,26 @@ pub(crate) struct Native {
 struct Candidate {
     kernel: SubNest,
     contraction: Option<Contraction>,
+    /// Its code, if there is some already.
+    function: Option<Function>,
 }
 
 /// The engine of a kernel before there is code.
 enum Choice {
     /// A contraction kernel, and how the kernel after it uses its results if the two are fused.
     Contraction(Box<PackedContraction>, Option<Footprint>),
+    /// Code that there is.
+    Function(Function),
     /// The code of the kernel, or of another with the same canonical form.
     Code(Nest),
+}
+
+/// The kernels of a nest whose extents have symbols, with code for all their values.
+#[derive(Clone)]
+pub(crate) struct SymbolicKernels {
+    /// Each with its code, unless it is a contraction at the example.
+    kernels: Vec<(SubNest, Option<Function>)>,
+    contracts: bool,
 }
 
 /// Compiles the kernels of a nest, equal ones once. Stages that are `alone` are kernels of their own, and so are
@@ -48,6 +61,91 @@ pub(crate) fn compile(
     settings: &Settings<'_>,
 ) -> Result<Native, Error> {
     let candidates = candidates(nest, contracts, alone);
+    with_engines(candidates, slots, aliases, settings)
+}
+
+impl SymbolicKernels {
+    /// Compiles the kernels of a nest, as [`compile`] does.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn of(
+        nest: &Nest,
+        contracts: bool,
+        alone: &dyn Fn(&Stage) -> bool,
+        settings: &Settings<'_>,
+    ) -> Result<SymbolicKernels, Error> {
+        let candidates = candidates(nest, contracts, alone);
+        let is_code = |c: &&Candidate| c.contraction.is_none();
+        let code: Vec<&Candidate> = candidates.iter().filter(is_code).collect();
+        let canonical =
+            compiler_threads::map(code, |c| (c.kernel.nest.canonical(), &c.kernel.nest));
+        let functions = settings.shared.functions.of(&canonical, settings)?;
+        let mut functions = functions.into_iter();
+        let of = |c: Candidate| {
+            let function = match c.contraction {
+                Some(_) => None,
+                None => functions.next(),
+            };
+            (c.kernel, function)
+        };
+        Ok(SymbolicKernels {
+            kernels: candidates.into_iter().map(of).collect(),
+            contracts,
+        })
+    }
+
+    /// The kernels where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn bound_to(
+        &self,
+        values: &[usize],
+        slots: &[Slot],
+        aliases: &Aliases,
+        settings: &Settings<'_>,
+    ) -> Result<Option<Native>, Error> {
+        let bound = |(kernel, function): &(SubNest, Option<Function>)| {
+            let kernel = match kernel.nest.is_symbolic() {
+                true => SubNest {
+                    nest: kernel.nest.bound_to(values)?,
+                    buffers: kernel.buffers.clone(),
+                },
+                false => kernel.clone(),
+            };
+            let function = match function {
+                Some(function) => Some(function.bound_to(values)?),
+                None => None,
+            };
+            let contraction = match kernel.nest.stages.as_slice() {
+                [stage] if self.contracts && function.is_none() => {
+                    Contraction::of(&kernel.nest, stage)
+                }
+                _ => None,
+            };
+            Some(Candidate {
+                kernel,
+                contraction,
+                function,
+            })
+        };
+        let candidates: Option<Vec<Candidate>> = self.kernels.iter().map(bound).collect();
+        let native = candidates.map(|all| with_engines(all, slots, aliases, settings));
+        native.transpose()
+    }
+}
+
+/// The kernels with their engines: what is no contraction and has no code is compiled, equal kernels once.
+///
+/// # Errors
+/// [`Error::Cancelled`], and those of memory.
+fn with_engines(
+    candidates: Vec<Candidate>,
+    slots: &[Slot],
+    aliases: &Aliases,
+    settings: &Settings<'_>,
+) -> Result<Native, Error> {
     let choose = |k: usize| {
         stop::check(settings.stop)?;
         Ok(choose(&candidates, k, slots, aliases, settings))
@@ -57,33 +155,40 @@ pub(crate) fn compile(
     let choices = compiler_threads::map_apart(all, || (), |(), k| choose(k)).into_iter();
     let choices: Vec<Choice> = choices.collect::<Result<_, Error>>()?;
     stop::check(settings.stop)?;
-    let mut contractions = Vec::new();
     let mut kernels: Vec<(Nest, &Nest)> = Vec::new();
+    let mut engines: Vec<Option<(Engine, Option<Footprint>)>> = Vec::new();
+    let code = |function| {
+        (
+            Engine::Code {
+                function,
+                pieces: 1,
+            },
+            None,
+        )
+    };
     for (choice, candidate) in choices.into_iter().zip(&candidates) {
-        contractions.push(match choice {
-            Choice::Contraction(contraction, reach) => Some((contraction, reach)),
+        engines.push(match choice {
+            Choice::Contraction(contraction, reach) => {
+                Some((Engine::Contraction(contraction), reach))
+            }
+            Choice::Function(function) => Some(code(function)),
             Choice::Code(canonical) => {
                 kernels.push((canonical, &candidate.kernel.nest));
                 None
             }
         });
     }
-    let mut functions = settings
-        .shared
-        .functions
-        .of(&kernels, settings)?
-        .into_iter();
-    let mut engines: Vec<(Engine, Option<Footprint>)> = Vec::with_capacity(candidates.len());
-    for contraction in contractions {
-        engines.push(match contraction {
-            Some((contraction, reach)) => (Engine::Contraction(contraction), reach),
-            None => {
-                let missing = || Error::internal("a kernel has no code");
-                let (function, pieces) = (functions.next().ok_or_else(missing)?, 1);
-                (Engine::Code { function, pieces }, None)
-            }
-        });
-    }
+    let functions = settings.shared.functions.of(&kernels, settings)?;
+    let mut functions = functions.into_iter();
+    let missing = || Error::internal("a kernel has no code");
+    let engine = |engine| match engine {
+        Some(engine) => Ok(engine),
+        None => functions.next().map(code).ok_or_else(missing),
+    };
+    let engines = engines
+        .into_iter()
+        .map(engine)
+        .collect::<Result<_, Error>>()?;
     let (steps, reaches) = steps(candidates, engines, settings.threads);
     Ok(Native::new(steps, reaches))
 }
@@ -103,6 +208,7 @@ fn candidates(nest: &Nest, contracts: bool, alone: &dyn Fn(&Stage) -> bool) -> V
         Candidate {
             kernel,
             contraction,
+            function: None,
         }
     };
     let kernels = kernel_ranges(nest, |stage| {
@@ -122,8 +228,12 @@ fn choose(
     let Candidate {
         kernel,
         contraction,
+        function,
     } = &candidates[k];
-    let code = || Choice::Code(kernel.nest.canonical());
+    let code = || match function {
+        Some(function) => Choice::Function(function.clone()),
+        None => Choice::Code(kernel.nest.canonical()),
+    };
     let Some(contraction) = contraction else {
         return code();
     };

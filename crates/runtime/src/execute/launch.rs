@@ -134,7 +134,7 @@ impl Launch {
         let start = part.start;
         let scratch = step.scratch + worker * function.scratch_bytes();
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
-        let (code, number_in_code) = function.code();
+        let ((code, number_in_code), numbers) = (function.code(), function.numbers());
         let run = |piece| {
             stop::check(&self.stop).map_err(|_| Interrupt::Stopped)?;
             // SAFETY: there is a pointer for every buffer of the kernel, and `Memory::check` has found each of them to
@@ -147,7 +147,16 @@ impl Launch {
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker.
-            unsafe { code.run_part(number_in_code, arguments, &[], piece, scratch, &self.stop) }
+            unsafe {
+                code.run_part(
+                    number_in_code,
+                    arguments,
+                    numbers,
+                    piece,
+                    scratch,
+                    &self.stop,
+                )
+            }
         };
         match function.chunks().pieces(part, *pieces).try_for_each(run) {
             Ok(()) => {}
