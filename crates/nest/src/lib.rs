@@ -41,9 +41,9 @@ mod math;
 mod passes;
 
 pub use analysis::{
-    Aliases, BoundChunks, Coding, Contraction, Effects, Factor, Footprint, Interval,
-    ParallelChunks, Points, Ranges, Scan, Stride, Strided, ValueRange, VerifyError, kernel_ranges,
-    value_ranges, verify,
+    Aliases, BoundChunks, BoundFootprint, Coding, Contraction, Effects, Factor, Footprint,
+    Interval, ParallelChunks, Points, Ranges, Scan, Stride, Strided, ValueRange, VerifyError, Work,
+    kernel_ranges, value_ranges, verify,
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{

@@ -2,9 +2,10 @@
 
 use crate::class::{Alone, Class};
 use crate::compile::constants::Prologue;
-use crate::compile::draft::{Draft, SymbolicPlan};
+use crate::compile::draft::Draft;
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
+use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
@@ -372,7 +373,7 @@ impl Unit {
         let finish = |mut segment: Segment| {
             segment.nest.adopt_symbols();
             let (draft, _) = self.draft(segment, workshop, settings)?;
-            SymbolicPlan::of(draft, settings)
+            draft.finish(settings)
         };
         let inferred = self.inferred.as_deref();
         Class::of(key, known, is_input_static, inferred, lower, finish)
@@ -416,7 +417,8 @@ impl Unit {
         };
         let settings = workshop.settings(shared, level, options, stop);
         let (draft, prologue) = self.draft(segment, workshop, &settings)?;
-        let plan = draft.finish(&settings)?;
+        let plan = draft.finish(&settings)?.bound_to(&[], &settings)?;
+        let plan = plan.ok_or_else(|| Error::internal("shapes that have symbols"))?;
         Ok(Made { prologue, plan })
     }
 

@@ -5,25 +5,75 @@ use crate::ir::{
 };
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+use vinelift_tensor::Extent;
 
-impl Nest {
-    /// About how much work it is, in tenths of a nanosecond; saturates.
-    pub fn work(&self) -> usize {
-        let stages = 0..self.stages.len();
-        let work = stages.map(|k| {
-            let stage = &self.stages[k];
+/// How much work a nest is, for any values of its symbols.
+#[derive(Clone, Debug)]
+pub struct Work {
+    stages: Vec<StageWork>,
+}
+
+#[derive(Clone, Debug)]
+struct StageWork {
+    /// Of the domain, then of each fold.
+    loops: Vec<Vec<Extent>>,
+    /// At each point.
+    each: usize,
+}
+
+impl Work {
+    /// Of a nest.
+    pub fn of(nest: &Nest) -> Work {
+        let stages = nest.stages.iter().map(|stage| {
             let mut seen = FxHashSet::default();
-            let mut each = 1 + self.scattered(stage, stage.target, &stage.at);
+            let mut each = 1 + nest.scattered(stage, stage.target, &stage.at);
             visit_stage(stage, &mut |x| {
                 if seen.insert(x.address()) {
-                    each += self.work_of_scalar(stage, x);
+                    each += nest.work_of_scalar(stage, x);
                 }
             });
-            self.points_in(k..k + 1).saturating_mul(each)
+            let loops = loops(stage);
+            StageWork { loops, each }
         });
-        work.fold(0, usize::saturating_add)
+        Work {
+            stages: stages.collect(),
+        }
     }
 
+    /// About how much work it is where the symbol of number `k` is `values[k]`, in tenths of a nanosecond; saturates.
+    pub fn at(&self, values: &[usize]) -> usize {
+        let stages = self.stages.iter();
+        let work = stages.map(|stage| points(&stage.loops, values).saturating_mul(stage.each));
+        work.fold(0, usize::saturating_add)
+    }
+}
+
+/// The extents of the axes of a stage's domain, then those of each fold.
+fn loops(stage: &Stage) -> Vec<Vec<Extent>> {
+    let extents = |axes: &[Axis]| axes.iter().map(|axis| axis.extent).collect();
+    let mut loops = vec![extents(&stage.domain)];
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            loops.push(extents(axes));
+        }
+    });
+    loops
+}
+
+/// How often loops go round, the domain's first; a fold over no point counts as one. Saturates.
+fn points(loops: &[Vec<Extent>], values: &[usize]) -> usize {
+    let rounds = |extents: &Vec<Extent>| {
+        let numbers = extents.iter().map(|n| n.at(values).unwrap_or(usize::MAX));
+        numbers.fold(1usize, usize::saturating_mul)
+    };
+    let Some((domain, folds)) = loops.split_first() else {
+        return 0;
+    };
+    let folds = folds.iter().map(|fold| rounds(fold).max(1));
+    folds.fold(rounds(domain), usize::saturating_mul)
+}
+
+impl Nest {
     /// About how much work a scalar of a stage is without its operands, in tenths of a nanosecond.
     pub fn work_of_scalar(&self, stage: &Stage, x: &Scalar) -> usize {
         match x.kind() {
@@ -54,23 +104,11 @@ impl Nest {
         }
     }
 
-    /// How often the loops of a range of stages go round, folds included; saturates.
+    /// How often the loops of a range of stages go round at the example, folds included; saturates.
     pub fn points_in(&self, range: Range<usize>) -> usize {
-        let points = |axes: &[Axis]| {
-            axes.iter()
-                .map(|a| a.extent.example())
-                .fold(1usize, usize::saturating_mul)
-        };
-        let stages = self.stages[range].iter().map(|stage| {
-            let mut folds = 1usize;
-            visit_folds(stage, &mut |x| {
-                if let Kind::Reduce { axes, .. } = x.kind() {
-                    folds = folds.saturating_mul(points(axes).max(1));
-                }
-            });
-            points(&stage.domain).saturating_mul(folds)
-        });
-        stages.fold(0, usize::saturating_add)
+        let stages = self.stages[range].iter();
+        let points = stages.map(|stage| points(&loops(stage), &self.symbols));
+        points.fold(0, usize::saturating_add)
     }
 
     /// How many different scalars there are in all stages.

@@ -5,11 +5,20 @@ use crate::analysis::{BoundChunks, ParallelChunks};
 use crate::ir::{BufferId, Nest};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use vinelift_tensor::Formula;
 
 /// Turn `k` of a nest uses only elements of a buffer with offsets in `k·step + low ..= k·step + high`, in row-major
-/// order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// order, for each of the lows and highs.
+#[derive(Clone, Debug)]
 pub struct Footprint {
+    step: Formula,
+    lows: Vec<Formula>,
+    highs: Vec<Formula>,
+}
+
+/// A [`Footprint`] in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundFootprint {
     step: i64,
     low: i64,
     high: i64,
@@ -25,14 +34,32 @@ impl Footprint {
         let mut spans = FxHashMap::default();
         spans.insert(buffer, Span::default());
         (!is_whole).then(|| widen(nest, extent, &mut spans))??;
-        let (step, low, high) = spans[&buffer].numbers()?;
-        Some(Footprint { step, low, high })
+        let (step, bounds) = spans.remove(&buffer)?.known?;
+        Some(Footprint {
+            step,
+            lows: bounds.lows,
+            highs: bounds.highs,
+        })
     }
 
+    /// Where the symbol of number `k` is `values[k]`; `None` if a number does not fit.
+    pub fn bound_to(&self, values: &[usize]) -> Option<BoundFootprint> {
+        let numbers = |formulas: &[Formula]| -> Option<Vec<i64>> {
+            formulas.iter().map(|f| f.evaluate(values)).collect()
+        };
+        Some(BoundFootprint {
+            step: self.step.evaluate(values).filter(|step| *step > 0)?,
+            low: numbers(&self.lows)?.into_iter().max()?,
+            high: numbers(&self.highs)?.into_iter().min()?,
+        })
+    }
+}
+
+impl BoundFootprint {
     /// The largest part that uses no elements of the buffer but those of `region`; `parts` are those of the
     /// nest.
     pub fn within(self, parts: BoundChunks, region: &Range<usize>) -> Option<Range<usize>> {
-        let Footprint { step, low, high } = self;
+        let BoundFootprint { step, low, high } = self;
         let BoundChunks { extent, grain, .. } = parts;
         let (start, end) = (
             i64::try_from(region.start).ok()?,

@@ -53,14 +53,6 @@ impl Span {
         let mut highs = bounds.highs.iter();
         highs.any(|high| bounds.lows.iter().any(|low| is_narrow(low, high)))
     }
-
-    /// The step and the interval around it, if they are numbers.
-    pub(crate) fn numbers(&self) -> Option<(i64, i64, i64)> {
-        let (step, bounds) = self.known.as_ref()?;
-        let low = bounds.lows.iter().filter_map(Formula::as_number).max()?;
-        let high = bounds.highs.iter().filter_map(Formula::as_number).min()?;
-        Some((step.as_number()?, low, high))
-    }
 }
 
 /// How `buffer[at]` moves with an axis; `None` if it does not, or not always by as much.

@@ -1,7 +1,8 @@
 //! Nests, stages and buffers.
 
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap, rewrite_those,
+    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap,
+    rewrite_those, visit_stage,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
@@ -53,6 +54,16 @@ impl Buffer {
     /// The bytes that it takes, if they can be counted.
     pub fn byte_len(&self) -> Option<usize> {
         element_count(&self.example()).and_then(|n| self.ty.byte_len(n))
+    }
+
+    /// The bytes that it takes where the symbol of number `k` is `values[k]`, if they can be counted.
+    pub fn byte_len_at(&self, values: &[usize]) -> Option<usize> {
+        let shape: Shape = self
+            .shape
+            .iter()
+            .map(|n| n.at(values))
+            .collect::<Option<_>>()?;
+        element_count(&shape).and_then(|n| self.ty.byte_len(n))
     }
 
     /// The shape at the example.
@@ -169,6 +180,30 @@ impl Nest {
             role,
         });
         id
+    }
+
+    /// The extents that have symbols, each once.
+    pub fn symbolic_extents(&self) -> Vec<Extent> {
+        let mut found: Vec<Extent> = Vec::new();
+        let mut note = |extent: Extent| {
+            if extent.is_symbolic() && !found.contains(&extent) {
+                found.push(extent);
+            }
+        };
+        self.buffers
+            .iter()
+            .flat_map(|b| &b.shape)
+            .for_each(|n| note(*n));
+        for stage in &self.stages {
+            stage.domain.iter().for_each(|axis| note(axis.extent));
+            visit_stage(stage, &mut |x| match x.kind() {
+                Kind::Extent(extent) => note(*extent),
+                Kind::Wrap(w) => note(w.extent),
+                Kind::Reduce { axes, .. } => axes.iter().for_each(|axis| note(axis.extent)),
+                _ => {}
+            });
+        }
+        found
     }
 
     /// Whether there are extents that have symbols.

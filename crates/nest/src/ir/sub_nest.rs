@@ -2,11 +2,10 @@
 
 use crate::ir::{
     Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Site, SiteId, Stage, Wrap, loaded, rebound,
-    rewrite_stage, rewrite_those, visit_folds, visit_stage,
+    rewrite_stage, rewrite_those, visit_folds,
 };
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use vinelift_tensor::Extent;
 
 /// Stages of a nest as a nest of their own.
 #[derive(Clone, Debug)]
@@ -69,31 +68,11 @@ impl Nest {
                 input: input.clone(),
             });
         }
-        if nest.is_symbolic() && !nest.has_symbols() {
+        if nest.is_symbolic() && nest.symbolic_extents().is_empty() {
             nest.symbols.clear();
             nest.relations.clear();
         }
         SubNest { nest, buffers }
-    }
-
-    /// Whether an extent in it has symbols.
-    fn has_symbols(&self) -> bool {
-        let shapes = self.buffers.iter().flat_map(|b| &b.shape).copied();
-        let axes = self.stages.iter().flat_map(|s| &s.domain);
-        let mut extents = shapes.chain(axes.map(|axis| axis.extent));
-        if extents.any(Extent::is_symbolic) {
-            return true;
-        }
-        let mut found = false;
-        for stage in &self.stages {
-            visit_stage(stage, &mut |x| match x.kind() {
-                Kind::Extent(_) => found = true,
-                Kind::Wrap(w) => found |= w.extent.is_symbolic(),
-                Kind::Reduce { axes, .. } => found |= axes.iter().any(|a| a.extent.is_symbolic()),
-                _ => {}
-            });
-        }
-        found
     }
 
     /// The nest without its names, axes numbered as they come: equal for kernels that differ only in

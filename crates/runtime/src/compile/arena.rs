@@ -4,8 +4,7 @@ use crate::Error;
 use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
 use crate::compile::step::Engine;
-use rustc_hash::FxHashMap;
-use vinelift_nest::{Aliases, BufferId, Effects, Nest, Role};
+use vinelift_nest::{BufferId, Nest, Role};
 
 /// A buffer, with the first and the last step between which it holds something.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +23,17 @@ impl Native {
     ///
     /// # Errors
     /// If that is more than an address space has.
-    pub(crate) fn place(&mut self, nest: &Nest, slots: &mut [Slot]) -> Result<usize, Error> {
+    pub(crate) fn place(
+        &mut self,
+        nest: &Nest,
+        lengths: &[Option<usize>],
+        slots: &mut [Slot],
+    ) -> Result<usize, Error> {
         let times = self.times();
         let mut needed = vec![false; slots.len()];
         for step in &self.steps {
-            for buffer in Effects::of_kernel(&step.kernel, &Aliases::default()).used() {
-                needed[buffer.0 as usize] |= step.needs(buffer);
+            for buffer in &step.kernel.used {
+                needed[buffer.0 as usize] |= step.needs(*buffer);
             }
         }
         for (slot, needed) in slots.iter_mut().zip(needed) {
@@ -37,7 +41,7 @@ impl Native {
                 *slot = Slot::Absent;
             }
         }
-        let buffers = self.lifetimes(nest);
+        let buffers = self.lifetimes(nest, lengths);
         let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
         all.extend(times.iter().enumerate().map(|(step, &(first, last))| {
             let bytes = self.scratch_bytes(step);
@@ -58,22 +62,26 @@ impl Native {
         Ok(total)
     }
 
-    /// The temporaries of the nest, in order, and when they hold something.
-    pub(crate) fn lifetimes(&self, nest: &Nest) -> Vec<(BufferId, Lifetime)> {
-        let mut lifetimes: FxHashMap<BufferId, Lifetime> = FxHashMap::default();
+    /// The temporaries of the nest, in order, and when they hold something; `lengths` are the bytes of all buffers.
+    pub(crate) fn lifetimes(
+        &self,
+        nest: &Nest,
+        lengths: &[Option<usize>],
+    ) -> Vec<(BufferId, Lifetime)> {
+        let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
         for (step, (first, last)) in self.steps.iter().zip(self.times()) {
-            for buffer in Effects::of_kernel(&step.kernel, &Aliases::default()).used() {
-                let b = nest.buf(buffer);
-                if b.role == Role::Temporary {
-                    let bytes = b.byte_len().unwrap_or(usize::MAX);
+            for buffer in &step.kernel.used {
+                if nest.buf(*buffer).role == Role::Temporary {
+                    let number = buffer.0 as usize;
+                    let bytes = lengths[number].unwrap_or(usize::MAX);
                     let new = Lifetime { bytes, first, last };
-                    lifetimes.entry(buffer).or_insert(new).last = last;
+                    lifetimes[number].get_or_insert(new).last = last;
                 }
             }
         }
-        let mut buffers: Vec<(BufferId, Lifetime)> = lifetimes.into_iter().collect();
-        buffers.sort_unstable_by_key(|(b, _)| *b);
-        buffers
+        let all = (0..).map(BufferId).zip(lifetimes);
+        all.filter_map(|(buffer, lifetime)| Some((buffer, lifetime?)))
+            .collect()
     }
 
     /// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a

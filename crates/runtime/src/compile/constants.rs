@@ -2,13 +2,14 @@
 
 use crate::Error;
 use crate::compile::Settings;
-use crate::compile::kernels::compile;
+use crate::compile::kernels::Kernels;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::compile::symbolic_plan::SymbolicPlan;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
-use vinelift_tensor::{ElementType, Shape, numbers};
+use vinelift_tensor::{ElementType, Shape};
 
 /// The stages of a nest that depend on constants alone.
 pub(crate) struct Prologue {
@@ -80,7 +81,6 @@ fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
     };
     let writers = nest.stages.iter().filter(|s| s.target == stage.target);
     nest.buf(stage.target).role == Role::Temporary
-        && numbers(&nest.buf(stage.target).shape).is_some()
         && !loads.is_empty()
         && loads.iter().all(is_constant)
         && writers.count() == 1
@@ -91,6 +91,11 @@ fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
 fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
     let position = nest.stages.iter().position(|other| other == stage);
     let points = position.map_or(usize::MAX, |k| nest.points_in(k..k + 1));
+    // What has symbols is for a run to compute.
+    let has_symbols = |k| nest.is_symbolic() && nest.extract(k..k + 1).nest.is_symbolic();
+    if position.is_none_or(has_symbols) {
+        return false;
+    }
     let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
     let read = loaded.iter().map(|b| bytes(*b));
     let read = read.fold(0, usize::saturating_add);
@@ -98,24 +103,24 @@ fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
     (points <= MOST_NANOSECONDS || points <= large) && bytes(stage.target) <= large.max(1 << 20)
 }
 
-fn plan_of(nest: Nest, mut slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan, Error> {
+/// The plan of stages that have no symbols.
+fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan, Error> {
     let settings = Settings {
         threads: 1,
         ..*settings
     };
-    let aliases = Aliases::default();
-    let mut native = compile(&nest, &slots, false, &|_| false, &aliases, &settings)?;
-    let arena = native.place(&nest, &mut slots)?;
-    Ok(Plan {
-        nest,
+    let kernels = Kernels::of(&nest, false, &|_| false, &Aliases::default(), &settings)?;
+    let plan = SymbolicPlan {
+        extents: Vec::new(),
+        kernels: Some(kernels),
+        nest: Arc::new(nest),
         slots,
-        native: Some(native),
+        candidates: Vec::new(),
         outputs: Vec::new(),
-        journals: Vec::new(),
-        updates: Vec::new(),
-        constants: FxHashMap::default(),
+        constants: Arc::default(),
         calls: Vec::new(),
         wanted: Vec::new(),
-        arena,
-    })
+    };
+    let unbound = || Error::internal("constants whose shapes have symbols");
+    plan.bound_to(&[], &settings)?.ok_or_else(unbound)
 }

@@ -6,7 +6,7 @@
 
 use crate::compile::contraction::PackedContraction;
 use std::ops::Range;
-use vinelift_nest::{Aliases, BoundChunks, BufferId, Effects, Footprint, SubNest};
+use vinelift_nest::{Aliases, BoundChunks, BoundFootprint, BufferId, Effects, Footprint, SubNest};
 
 /// The parts of a kernel by the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Consumer {
     /// Of a kernel of these parts; `None` if no task completes a part.
     pub(crate) fn new(
         producer: &PackedContraction,
-        reach: Footprint,
+        reach: BoundFootprint,
         parts: BoundChunks,
     ) -> Option<Consumer> {
         let regions = producer.regions().filter(|regions| regions.len() > 1)?;

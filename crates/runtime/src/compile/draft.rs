@@ -3,19 +3,20 @@
 use crate::compile::Settings;
 use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
-use crate::compile::kernels::{Native, SymbolicKernels, compile};
+use crate::compile::kernels::Kernels;
 use crate::compile::passes::optimize;
-use crate::compile::plan::{NodeCall, Output, Plan};
+use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
-use crate::compile::variables::{Candidate, InPlaceUpdate, update_in_place};
+use crate::compile::symbolic_plan::SymbolicPlan;
+use crate::compile::variables::{Candidate, update_in_place};
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
 use vinelift_nest::{Aliases, BufferId, Nest, Stage};
-use vinelift_tensor::{Extent, example};
+use vinelift_tensor::Extent;
 
 /// A segment whose nest has been through the passes, for shapes or for a class of them.
-#[derive(Clone)]
 pub(crate) struct Draft {
     nest: Nest,
     slots: Vec<Slot>,
@@ -90,149 +91,28 @@ impl Draft {
         }
     }
 
-    /// The plan: kernels, and an arena for its temporaries.
+    /// The plan, but for the numbers of its symbols: kernels, and what else is the same for all.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
-    pub(crate) fn finish(self, settings: &Settings<'_>) -> Result<Plan, Error> {
-        let native = match self.level.is_native() {
-            true => Some(self.compile(settings)?),
-            false => None,
-        };
-        self.with_kernels(native)
-    }
-
-    fn compile(&self, settings: &Settings<'_>) -> Result<Native, Error> {
-        let (contracts, aliases) = (self.level == Level::Scheduled, self.aliases());
-        let alone = |stage: &Stage| self.sets_apart(stage);
-        compile(
-            &self.nest,
-            &self.slots,
-            contracts,
-            &alone,
-            &aliases,
-            settings,
-        )
-    }
-
-    /// Whether a stage is a kernel of its own.
-    fn sets_apart(&self, stage: &Stage) -> bool {
-        let mut candidates = self.candidates.iter();
-        candidates.any(|c| c.sets_apart(&self.nest, stage))
-    }
-
-    /// The buffers that may be the same memory.
-    fn aliases(&self) -> Aliases {
+    pub(crate) fn finish(self, settings: &Settings<'_>) -> Result<SymbolicPlan, Error> {
+        let contracts = self.level == Level::Scheduled;
         let mut aliases = Aliases::default();
         self.candidates.iter().for_each(|c| c.join(&mut aliases));
-        aliases
-    }
-
-    /// The plan with these kernels, if it is native.
-    fn with_kernels(self, mut native: Option<Native>) -> Result<Plan, Error> {
-        let Draft {
-            nest,
-            mut slots,
-            candidates,
-            ..
-        } = self;
-        let (mut arena, mut journals) = (0, Vec::new());
-        let mut updates: Vec<InPlaceUpdate> = Vec::new();
-        if let Some(native) = &mut native {
-            arena = native.place(&nest, &mut slots)?;
-            for candidate in candidates {
-                journals.extend(candidate.journal_buffers().map(|b| {
-                    let buffer = nest.buf(b);
-                    (buffer.ty, buffer.example())
-                }));
-                updates.extend(candidate.without_copy(&native.steps));
-            }
-        }
-        let outputs = self.outputs.iter();
-        let outputs: Vec<Output> = outputs
-            .map(|(buffer, tensor, shape)| (*tensor, nest.buf(*buffer).ty, example(shape)))
-            .collect();
-        Ok(Plan {
-            nest,
-            slots,
-            native,
-            outputs,
-            journals,
-            updates,
-            constants: self.constants,
+        let nest = &self.nest;
+        let alone = |stage: &Stage| self.candidates.iter().any(|c| c.sets_apart(nest, stage));
+        let kernels = || Kernels::of(nest, contracts, &alone, &aliases, settings);
+        let kernels = self.level.is_native().then(kernels).transpose()?;
+        Ok(SymbolicPlan {
+            extents: self.nest.symbolic_extents(),
+            kernels,
+            nest: Arc::new(self.nest),
+            slots: self.slots,
+            candidates: self.candidates,
+            outputs: self.outputs,
+            constants: Arc::new(self.constants),
             calls: self.calls,
             wanted: self.wanted,
-            arena,
-        })
-    }
-}
-
-/// A plan for a class of shapes, but for the numbers.
-pub(crate) struct SymbolicPlan {
-    draft: Draft,
-    /// None if the nest is interpreted.
-    kernels: Option<SymbolicKernels>,
-}
-
-impl SymbolicPlan {
-    /// Of a draft whose extents have symbols.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], and those of memory.
-    pub(crate) fn of(draft: Draft, settings: &Settings<'_>) -> Result<SymbolicPlan, Error> {
-        let contracts = draft.level == Level::Scheduled;
-        let alone = |stage: &Stage| draft.sets_apart(stage);
-        let kernels = || SymbolicKernels::of(&draft.nest, contracts, &alone, settings);
-        let kernels = draft.level.is_native().then(kernels).transpose()?;
-        Ok(SymbolicPlan { draft, kernels })
-    }
-
-    /// The plan where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], and those of memory.
-    pub(crate) fn bound_to(
-        &self,
-        values: &[usize],
-        settings: &Settings<'_>,
-    ) -> Result<Option<Plan>, Error> {
-        let Some(draft) = self.draft.bound_to(values) else {
-            return Ok(None);
-        };
-        let native = match &self.kernels {
-            None => None,
-            Some(kernels) => {
-                let aliases = draft.aliases();
-                match kernels.bound_to(values, &draft.slots, &aliases, settings)? {
-                    None => return Ok(None),
-                    native => native,
-                }
-            }
-        };
-        draft.with_kernels(native).map(Some)
-    }
-}
-
-impl Draft {
-    /// The draft where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
-    fn bound_to(&self, values: &[usize]) -> Option<Draft> {
-        let mut outputs = self.outputs.clone();
-        for extent in outputs.iter_mut().flat_map(|(.., shape)| shape) {
-            *extent = extent.at(values)?.into();
-        }
-        let mut calls = self.calls.clone();
-        for (_, ty) in calls.iter_mut().flat_map(|call| &mut call.outputs) {
-            ty.shape = ty.shape.bound_to(values)?;
-        }
-        Some(Draft {
-            nest: self.nest.bound_to(values)?,
-            slots: self.slots.clone(),
-            candidates: self.candidates.clone(),
-            outputs,
-            constants: self.constants.clone(),
-            calls,
-            wanted: self.wanted.clone(),
-            level: self.level,
         })
     }
 }

@@ -5,13 +5,16 @@ use crate::compile::Settings;
 use crate::compile::consumer::{Consumer, reach};
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
-use crate::compile::parallelism::{cost, pieces, tasks, workers};
+use crate::compile::kernel::Kernel;
+use crate::compile::parallelism::{pieces, tasks, workers};
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::stop;
+use std::sync::{Arc, OnceLock};
 use vinelift_codegen::KernelText;
 use vinelift_nest::{
-    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
+    Aliases, BoundFootprint, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads,
+    kernel_ranges,
 };
 
 /// The kernels of a plan.
@@ -21,51 +24,35 @@ pub(crate) struct Native {
     pub(crate) shared_cost: u64,
 }
 
-/// A kernel before it has an engine.
+/// The kernels of a nest, for all values of its symbols.
+pub(crate) struct Kernels {
+    all: Vec<Candidate>,
+    /// Whether contractions have kernels of their own.
+    contracts: bool,
+    /// Whether the operands of its contractions have been packed once.
+    is_packed: OnceLock<()>,
+}
+
+/// A kernel before its symbols have numbers.
 struct Candidate {
-    kernel: SubNest,
-    contraction: Option<Contraction>,
-    /// Its code, if there is some already.
+    kernel: Arc<Kernel>,
+    /// Its code, unless it is a contraction at the example.
     function: Option<Function>,
+    /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
+    reach: Option<Footprint>,
+    /// The engine of a contraction, if that is the same for all numbers.
+    contraction: OnceLock<Option<Arc<PackedContraction>>>,
 }
 
-/// The engine of a kernel before there is code.
-enum Choice {
-    /// A contraction kernel, and how the kernel after it uses its results if the two are fused.
-    Contraction(Box<PackedContraction>, Option<Footprint>),
-    /// Code that there is.
-    Function(Function),
-    /// The code of the kernel, or of another with the same canonical form.
-    Code(Nest),
+/// Where symbols have numbers: these, and the bytes of each buffer of the nest.
+pub(crate) struct Numbers<'a> {
+    pub(crate) values: &'a Arc<[usize]>,
+    pub(crate) lengths: &'a [Option<usize>],
 }
 
-/// The kernels of a nest whose extents have symbols, with code for all their values.
-#[derive(Clone)]
-pub(crate) struct SymbolicKernels {
-    /// Each with its code, unless it is a contraction at the example.
-    kernels: Vec<(SubNest, Option<Function>)>,
-    contracts: bool,
-}
-
-/// Compiles the kernels of a nest, equal ones once. Stages that are `alone` are kernels of their own, and so are
-/// contractions, if `contracts`; `aliases` are buffers that may be the same memory.
-///
-/// # Errors
-/// [`Error::Cancelled`], and those of memory.
-pub(crate) fn compile(
-    nest: &Nest,
-    slots: &[Slot],
-    contracts: bool,
-    alone: &dyn Fn(&Stage) -> bool,
-    aliases: &Aliases,
-    settings: &Settings<'_>,
-) -> Result<Native, Error> {
-    let candidates = candidates(nest, contracts, alone);
-    with_engines(candidates, slots, aliases, settings)
-}
-
-impl SymbolicKernels {
-    /// Compiles the kernels of a nest, as [`compile`] does.
+impl Kernels {
+    /// The kernels of a nest, with code; equal ones are compiled once. Stages that are `alone` are kernels of their own,
+    /// and so are contractions, if `contracts`; `aliases` are buffers that may be the same memory.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
@@ -73,248 +60,221 @@ impl SymbolicKernels {
         nest: &Nest,
         contracts: bool,
         alone: &dyn Fn(&Stage) -> bool,
+        aliases: &Aliases,
         settings: &Settings<'_>,
-    ) -> Result<SymbolicKernels, Error> {
-        let candidates = candidates(nest, contracts, alone);
-        let is_code = |c: &&Candidate| c.contraction.is_none();
-        let code: Vec<&Candidate> = candidates.iter().filter(is_code).collect();
-        let canonical =
-            compiler_threads::map(code, |c| (c.kernel.nest.canonical(), &c.kernel.nest));
-        let functions = settings.shared.functions.of(&canonical, settings)?;
-        let mut functions = functions.into_iter();
-        let of = |c: Candidate| {
-            let function = match c.contraction {
-                Some(_) => None,
-                None => functions.next(),
+    ) -> Result<Kernels, Error> {
+        let is_contraction =
+            |nest: &Nest, stage: &Stage| contracts && Contraction::of(nest, stage).is_some();
+        let extract = |stages| {
+            let stages = nest.extract(stages);
+            let is_contraction = match stages.nest.stages.as_slice() {
+                [stage] => is_contraction(&stages.nest, stage),
+                _ => false,
             };
-            (c.kernel, function)
+            (Kernel::new(stages), is_contraction)
         };
-        Ok(SymbolicKernels {
-            kernels: candidates.into_iter().map(of).collect(),
+        let ranges = kernel_ranges(nest, |stage| alone(stage) || is_contraction(nest, stage));
+        let kernels = compiler_threads::map(ranges, extract);
+        stop::check(settings.stop)?;
+        let code = kernels.iter().filter(|(_, is_contraction)| !is_contraction);
+        let code: Vec<&Nest> = code.map(|(kernel, _)| &kernel.stages.nest).collect();
+        let code = compiler_threads::map(code, |nest| (nest.canonical(), nest));
+        let functions = settings.shared.functions.of(&code, settings)?;
+        let mut functions = functions.into_iter();
+        let mut all: Vec<Candidate> = Vec::with_capacity(kernels.len());
+        for (kernel, is_contraction) in kernels {
+            let before = all
+                .last()
+                .filter(|c| c.function.is_none() && !is_contraction);
+            let reach = before.and_then(|c| reach(&c.kernel.stages, &kernel.stages, aliases));
+            all.push(Candidate {
+                kernel: Arc::new(kernel),
+                function: if is_contraction {
+                    None
+                } else {
+                    functions.next()
+                },
+                reach,
+                contraction: OnceLock::new(),
+            });
+        }
+        Ok(Kernels {
+            all,
             contracts,
+            is_packed: OnceLock::new(),
         })
     }
 
-    /// The kernels where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    /// The kernels where symbols have `numbers`; `None` if an extent then is none.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
     pub(crate) fn bound_to(
         &self,
-        values: &[usize],
+        numbers: &Numbers<'_>,
         slots: &[Slot],
-        aliases: &Aliases,
         settings: &Settings<'_>,
     ) -> Result<Option<Native>, Error> {
-        let bound = |(kernel, function): &(SubNest, Option<Function>)| {
-            let kernel = match kernel.nest.is_symbolic() {
-                true => SubNest {
-                    nest: kernel.nest.bound_to(values)?,
-                    buffers: kernel.buffers.clone(),
-                },
-                false => kernel.clone(),
-            };
-            let function = match function {
-                Some(function) => Some(function.bound_to(values)?),
-                None => None,
-            };
-            let contraction = match kernel.nest.stages.as_slice() {
-                [stage] if self.contracts && function.is_none() => {
-                    Contraction::of(&kernel.nest, stage)
-                }
-                _ => None,
-            };
-            Some(Candidate {
-                kernel,
-                contraction,
-                function,
-            })
+        let engine = |k: usize| {
+            stop::check(settings.stop)?;
+            self.engine(k, numbers.values, slots, settings)
         };
-        let candidates: Option<Vec<Candidate>> = self.kernels.iter().map(bound).collect();
-        let native = candidates.map(|all| with_engines(all, slots, aliases, settings));
-        native.transpose()
+        let all = 0..self.all.len();
+        let engines: Vec<Result<Option<Engine>, Error>> = match self.is_packed.get() {
+            Some(()) => all.map(engine).collect(),
+            // Each by itself: packing one operand may take much longer than all the rest.
+            None => compiler_threads::map_apart(all.collect(), || (), |(), k| engine(k)),
+        };
+        let engines: Option<Vec<Engine>> = engines.into_iter().collect::<Result<_, Error>>()?;
+        let _ = self.is_packed.set(());
+        Ok(engines.map(|engines| self.native(engines, numbers, settings.threads)))
     }
-}
 
-/// The kernels with their engines: what is no contraction and has no code is compiled, equal kernels once.
-///
-/// # Errors
-/// [`Error::Cancelled`], and those of memory.
-fn with_engines(
-    candidates: Vec<Candidate>,
-    slots: &[Slot],
-    aliases: &Aliases,
-    settings: &Settings<'_>,
-) -> Result<Native, Error> {
-    let choose = |k: usize| {
-        stop::check(settings.stop)?;
-        Ok(choose(&candidates, k, slots, aliases, settings))
-    };
-    // Each by itself: packing one operand may take much longer than all the rest.
-    let all = (0..candidates.len()).collect();
-    let choices = compiler_threads::map_apart(all, || (), |(), k| choose(k)).into_iter();
-    let choices: Vec<Choice> = choices.collect::<Result<_, Error>>()?;
-    stop::check(settings.stop)?;
-    let mut kernels: Vec<(Nest, &Nest)> = Vec::new();
-    let mut engines: Vec<Option<(Engine, Option<Footprint>)>> = Vec::new();
-    let code = |function| {
-        (
-            Engine::Code {
+    /// The engine of kernel `k`: its code, unless there is a contraction kernel for it. `None` if an extent is none.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    fn engine(
+        &self,
+        k: usize,
+        values: &[usize],
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Result<Option<Engine>, Error> {
+        let candidate = &self.all[k];
+        if let Some(function) = &candidate.function {
+            let function = function.bound_to(values);
+            return Ok(function.map(|function| Engine::Code {
                 function,
                 pieces: 1,
-            },
-            None,
-        )
-    };
-    for (choice, candidate) in choices.into_iter().zip(&candidates) {
-        engines.push(match choice {
-            Choice::Contraction(contraction, reach) => {
-                Some((Engine::Contraction(contraction), reach))
-            }
-            Choice::Function(function) => Some(code(function)),
-            Choice::Code(canonical) => {
-                kernels.push((canonical, &candidate.kernel.nest));
-                None
-            }
-        });
-    }
-    let functions = settings.shared.functions.of(&kernels, settings)?;
-    let mut functions = functions.into_iter();
-    let missing = || Error::internal("a kernel has no code");
-    let engine = |engine| match engine {
-        Some(engine) => Ok(engine),
-        None => functions.next().map(code).ok_or_else(missing),
-    };
-    let engines = engines
-        .into_iter()
-        .map(engine)
-        .collect::<Result<_, Error>>()?;
-    let (steps, reaches) = steps(candidates, engines, settings.threads);
-    Ok(Native::new(steps, reaches))
-}
-
-/// The kernels of a nest, with those that are contractions.
-fn candidates(nest: &Nest, contracts: bool, alone: &dyn Fn(&Stage) -> bool) -> Vec<Candidate> {
-    let contraction = |nest: &Nest, stage: &Stage| match contracts {
-        true => Contraction::of(nest, stage),
-        false => None,
-    };
-    let extract = |stages| {
-        let kernel = nest.extract(stages);
-        let contraction = match kernel.nest.stages.as_slice() {
-            [stage] => contraction(&kernel.nest, stage),
-            _ => None,
-        };
-        Candidate {
-            kernel,
-            contraction,
-            function: None,
+            }));
         }
-    };
-    let kernels = kernel_ranges(nest, |stage| {
-        alone(stage) || contraction(nest, stage).is_some()
-    });
-    compiler_threads::map(kernels, extract)
-}
-
-/// The engine of candidate `k`.
-fn choose(
-    candidates: &[Candidate],
-    k: usize,
-    slots: &[Slot],
-    aliases: &Aliases,
-    settings: &Settings<'_>,
-) -> Choice {
-    let Candidate {
-        kernel,
-        contraction,
-        function,
-    } = &candidates[k];
-    let code = || match function {
-        Some(function) => Choice::Function(function.clone()),
-        None => Choice::Code(kernel.nest.canonical()),
-    };
-    let Some(contraction) = contraction else {
-        return code();
-    };
-    let next = candidates.get(k + 1).filter(|c| c.contraction.is_none());
-    let reach = next.and_then(|next| reach(kernel, &next.kernel, aliases));
-    let consumer = next.filter(|_| reach.is_some());
-    let consumer = consumer.map(|next| cost(&next.kernel.nest));
-    match PackedContraction::new(contraction, kernel, slots, settings, consumer) {
-        Some(packed) => Choice::Contraction(Box::new(packed), reach),
-        None => code(),
-    }
-}
-
-/// The steps that call the engines, and for each how it uses the results of the one before it if the two are fused.
-fn steps(
-    candidates: Vec<Candidate>,
-    engines: Vec<(Engine, Option<Footprint>)>,
-    threads: usize,
-) -> (Vec<Step>, Vec<Option<Footprint>>) {
-    let mut steps: Vec<Step> = Vec::with_capacity(candidates.len());
-    let mut reaches: Vec<Option<Footprint>> = vec![None];
-    for (candidate, (mut engine, reach)) in candidates.into_iter().zip(engines) {
-        let kernel = candidate.kernel;
-        let turns = kernel.nest.stages.first().and_then(|stage| {
-            let (group, count) = (stage.group?, stage.turns());
-            Some(Turns { group, count })
-        });
-        let (cost, workers, tasks) = match &mut engine {
-            Engine::Contraction(contraction) => (contraction.cost, contraction.workers, 0),
-            Engine::Code {
-                function,
-                pieces: count,
-            } => {
-                *count = pieces(&kernel.nest, function.scratch_bytes());
-                let cost = cost(&kernel.nest);
-                let workers = match turns {
-                    Some(_) => 1,
-                    None => workers(cost, threads),
-                };
-                let tasks = match turns {
-                    Some(_) => 1,
-                    None => tasks(function, cost, workers),
-                };
-                (cost, workers, tasks)
-            }
+        let consumer = self.all.get(k + 1).filter(|next| next.reach.is_some());
+        let packed = || self.contraction(k, values, slots, settings);
+        let has_symbols = |c: &Candidate| c.kernel.stages.nest.is_symbolic();
+        let packed = match has_symbols(candidate) || consumer.is_some_and(has_symbols) {
+            true => packed(),
+            false => candidate.contraction.get_or_init(packed).clone(),
         };
-        let before = steps.last();
-        let arguments = before.map_or(0, |s| s.arguments + s.kernel.buffers.len());
-        steps.push(Step {
-            kernel,
-            engine,
-            turns,
-            workers,
-            tasks,
-            cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
-            arguments,
-            consumer: None,
-            scratch: 0,
-        });
-        reaches.push(reach);
+        if let Some(packed) = packed {
+            return Ok(Some(Engine::Contraction(packed)));
+        }
+        let nest = candidate.kernel.nest(values);
+        if nest.is_symbolic() {
+            return Ok(None);
+        }
+        let functions = settings
+            .shared
+            .functions
+            .of(&[(nest.canonical(), &nest)], settings)?;
+        let mut functions = functions.into_iter();
+        Ok(functions.next().map(|function| Engine::Code {
+            function,
+            pieces: 1,
+        }))
     }
-    (steps, reaches)
-}
 
-impl Native {
-    fn new(mut steps: Vec<Step>, reaches: Vec<Option<Footprint>>) -> Native {
-        for (number, reach) in reaches.into_iter().enumerate().skip(1) {
-            let (Some(reach), Some(step)) = (reach, steps.get(number)) else {
-                continue;
-            };
-            if let (Engine::Contraction(producer), Engine::Code { function, .. }) =
-                (&steps[number - 1].engine, &step.engine)
-            {
-                steps[number].consumer = Consumer::new(producer, reach, function.chunks());
-            }
+    /// The contraction kernel for kernel `k`, if there is one.
+    fn contraction(
+        &self,
+        k: usize,
+        values: &[usize],
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Option<Arc<PackedContraction>> {
+        let kernel = &self.all[k].kernel;
+        let step = SubNest {
+            nest: kernel.nest(values).into_owned(),
+            buffers: kernel.buffers().to_vec(),
+        };
+        let [stage] = step.nest.stages.as_slice() else {
+            return None;
+        };
+        let contraction = Contraction::of(&step.nest, stage).filter(|_| self.contracts)?;
+        let consumer = self.all.get(k + 1).filter(|next| next.reach.is_some());
+        let consumer = consumer.map(|next| next.kernel.cost(values));
+        PackedContraction::new(&contraction, &step, slots, settings, consumer).map(Arc::new)
+    }
+
+    /// The steps that call the engines.
+    fn native(&self, engines: Vec<Engine>, numbers: &Numbers<'_>, threads: usize) -> Native {
+        let mut steps: Vec<Step> = Vec::with_capacity(self.all.len());
+        for (candidate, engine) in self.all.iter().zip(engines) {
+            let before = steps.last();
+            let arguments = before.map_or(0, |s| s.arguments + s.kernel.buffers().len());
+            let reach = candidate.reach.as_ref();
+            let reach = reach.and_then(|reach| reach.bound_to(numbers.values));
+            let consumer = before
+                .zip(reach)
+                .and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
+            let mut step = step(&candidate.kernel, engine, numbers, threads);
+            step.arguments = arguments;
+            step.consumer = consumer;
+            steps.push(step);
         }
         let shared = steps.iter().filter(|step| step.workers > 1);
         let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
         Native { steps, shared_cost }
     }
+}
 
+/// How code runs with the tasks of a contraction, if it does.
+fn consumer(before: &Engine, engine: &Engine, reach: BoundFootprint) -> Option<Consumer> {
+    match (before, engine) {
+        (Engine::Contraction(producer), Engine::Code { function, .. }) => {
+            Consumer::new(producer, reach, function.chunks())
+        }
+        _ => None,
+    }
+}
+
+/// The step that calls an engine, the first of its plan.
+fn step(kernel: &Arc<Kernel>, mut engine: Engine, numbers: &Numbers<'_>, threads: usize) -> Step {
+    let turns = kernel.stages.nest.stages.first().and_then(|stage| {
+        let extent = stage.domain.first()?.extent;
+        let (group, count) = (stage.group?, extent.at(numbers.values)?);
+        Some(Turns { group, count })
+    });
+    let (cost, workers, tasks) = match &mut engine {
+        Engine::Contraction(contraction) => (contraction.cost, contraction.workers, 0),
+        Engine::Code {
+            function,
+            pieces: count,
+        } => {
+            let cost = kernel.cost(numbers.values);
+            let lengths = kernel
+                .buffers()
+                .iter()
+                .map(|b| numbers.lengths[b.0 as usize]);
+            let bytes = lengths.fold(0, |sum: usize, n| sum.saturating_add(n.unwrap_or(0)));
+            let stages = kernel.stages.nest.stages.len();
+            *count = pieces(stages, bytes, cost, function.scratch_bytes());
+            let workers = match turns {
+                Some(_) => 1,
+                None => workers(cost, threads),
+            };
+            let tasks = match turns {
+                Some(_) => 1,
+                None => tasks(function, cost, workers),
+            };
+            (cost, workers, tasks)
+        }
+    };
+    Step {
+        kernel: kernel.clone(),
+        values: numbers.values.clone(),
+        engine,
+        turns,
+        workers,
+        tasks,
+        cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
+        arguments: 0,
+        consumer: None,
+        scratch: 0,
+    }
+}
+
+impl Native {
     /// The text of the code of a step, if it was asked for.
     pub(crate) fn text<'s>(&self, step: &'s Step) -> Option<&'s KernelText> {
         match &step.engine {

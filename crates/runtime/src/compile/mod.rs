@@ -20,6 +20,7 @@ pub(crate) mod contraction;
 pub(crate) mod draft;
 pub(crate) mod functions;
 pub(crate) mod interface;
+mod kernel;
 pub(crate) mod kernels;
 pub(crate) mod packed_operands;
 mod parallelism;
@@ -27,6 +28,7 @@ pub(crate) mod passes;
 pub(crate) mod plan;
 pub(crate) mod slot;
 pub(crate) mod step;
+pub(crate) mod symbolic_plan;
 pub(crate) mod variables;
 
 use crate::Level;

@@ -3,7 +3,6 @@
 //! Costs are nanoseconds on one thread, estimated from the number of operations.
 
 use crate::compile::functions::Function;
-use vinelift_nest::Nest;
 
 /// The least cost of a share: what it costs to hand it to a thread that looks for one.
 const LEAST_SHARE: u64 = 4_000;
@@ -19,11 +18,6 @@ const PIECE_BYTES: usize = 128 << 10;
 /// The cost of a part between two looks at the flag that ends a run; of a part that packs, which each part does anew.
 const PIECE_COST: u64 = 2_000_000;
 const PACKING_PIECE_COST: u64 = 30_000_000;
-
-/// The cost of a nest.
-pub(crate) fn cost(nest: &Nest) -> u64 {
-    nest.work() as u64 / 10
-}
 
 /// The number of threads, up to `threads`, that are worth their start for work of this cost.
 pub(crate) fn workers(cost: u64, threads: usize) -> usize {
@@ -45,18 +39,17 @@ pub(crate) fn tasks(function: &Function, cost: u64, workers: usize) -> usize {
     parts.count(each * workers)
 }
 
-/// The number of pieces into which each task is cut on its thread, as far as it can be. `scratch`: the bytes that it
-/// packs.
-pub(crate) fn pieces(nest: &Nest, scratch: usize) -> usize {
-    let bytes = nest.buffers.iter().map(|b| b.byte_len().unwrap_or(0));
-    let for_cache = match nest.stages.len() {
+/// The number of pieces into which each task is cut on its thread, as far as it can be: of a kernel of `stages` stages
+/// whose buffers take `bytes`, and which packs `scratch` bytes.
+pub(crate) fn pieces(stages: usize, bytes: usize, cost: u64, scratch: usize) -> usize {
+    let for_cache = match stages {
         0 | 1 => 1,
-        _ => bytes.fold(0, usize::saturating_add) / PIECE_BYTES + 1,
+        _ => bytes / PIECE_BYTES + 1,
     };
     let most = match scratch {
         0 => PIECE_COST,
         _ => PACKING_PIECE_COST,
     };
-    let for_time = usize::try_from(cost(nest) / most).unwrap_or(usize::MAX - 1) + 1;
+    let for_time = usize::try_from(cost / most).unwrap_or(usize::MAX - 1) + 1;
     for_cache.max(for_time)
 }

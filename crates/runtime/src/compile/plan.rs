@@ -6,6 +6,7 @@ use crate::compile::step::Step;
 use crate::compile::variables::InPlaceUpdate;
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use vinelift_graph::{NodeIndex, Segment, TensorId};
 use vinelift_kernels::Packed;
@@ -15,8 +16,12 @@ use vinelift_tensor::ElementType;
 
 /// A segment of a model, specialised to shapes and ready to run.
 pub(crate) struct Plan {
-    /// The nest that runs.
-    pub(crate) nest: Nest,
+    /// The nest that runs; its extents may have symbols.
+    pub(crate) nest: Arc<Nest>,
+    /// The values of these.
+    pub(crate) values: Arc<[usize]>,
+    /// The bytes of each buffer of the nest, if they can be counted.
+    pub(crate) lengths: Vec<Option<usize>>,
     /// Where each buffer of the nest is found.
     pub(crate) slots: Vec<Slot>,
     /// Native code, unless the nest is interpreted.
@@ -28,7 +33,7 @@ pub(crate) struct Plan {
     /// The variables that it can update in place.
     pub(crate) updates: Vec<InPlaceUpdate>,
     /// The tensors that turned out constant.
-    pub(crate) constants: FxHashMap<TensorId, Tensor>,
+    pub(crate) constants: Arc<FxHashMap<TensorId, Tensor>>,
     /// The nodes to call after it, in order.
     pub(crate) calls: Vec<NodeCall>,
     /// The tensors whose values the next segment is specialised to.
@@ -49,6 +54,17 @@ pub(crate) struct NodeCall {
 }
 
 impl Plan {
+    /// The nest that runs, in numbers.
+    pub(crate) fn nest(&self) -> Cow<'_, Nest> {
+        match self.nest.is_symbolic() {
+            true => {
+                let bound = self.nest.bound_to(&self.values);
+                bound.map_or(Cow::Borrowed(&self.nest), Cow::Owned)
+            }
+            false => Cow::Borrowed(&self.nest),
+        }
+    }
+
     /// Whether it gives tensors of the types that a segment does, and goes on in the same way.
     pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
         let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);

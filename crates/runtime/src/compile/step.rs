@@ -3,14 +3,18 @@
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
+use crate::compile::kernel::Kernel;
+use std::borrow::Cow;
 use std::sync::Arc;
 use vinelift_kernels::Packed;
-use vinelift_nest::{BufferId, SubNest};
+use vinelift_nest::{BufferId, Nest};
 
 /// A kernel, with how it is called.
 pub(crate) struct Step {
-    /// The stages, for messages and texts.
-    pub(crate) kernel: SubNest,
+    /// The stages.
+    pub(crate) kernel: Arc<Kernel>,
+    /// The values of their symbols.
+    pub(crate) values: Arc<[usize]>,
     pub(crate) engine: Engine,
     /// How often it runs, in turns with its neighbours of the same group.
     pub(crate) turns: Option<Turns>,
@@ -45,19 +49,25 @@ pub(crate) enum Engine {
         pieces: usize,
     },
     /// A contraction kernel.
-    Contraction(Box<PackedContraction>),
+    Contraction(Arc<PackedContraction>),
 }
 
 impl Step {
+    /// Its nest, in numbers.
+    pub(crate) fn nest(&self) -> Cow<'_, Nest> {
+        self.kernel.nest(&self.values)
+    }
+
     /// The name of the tensor that it writes last.
     pub(crate) fn name(&self) -> &str {
-        let nest = &self.kernel.nest;
+        let nest = &self.kernel.stages.nest;
         nest.stages.last().map_or("", |s| &nest.buf(s.target).name)
     }
 
     /// The names of its layers.
     pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
-        self.kernel.nest.layers.iter().map(|l| l.name.as_str())
+        let nest = &self.kernel.stages.nest;
+        nest.layers.iter().map(|l| l.name.as_str())
     }
 
     /// The engine, for texts.
@@ -81,8 +91,8 @@ impl Step {
 
     /// The bytes of all its buffers.
     pub(crate) fn bytes(&self) -> u64 {
-        let buffers = self.kernel.nest.buffers.iter();
-        let bytes = buffers.map(|b| b.byte_len().unwrap_or(0));
+        let buffers = self.kernel.stages.nest.buffers.iter();
+        let bytes = buffers.map(|b| b.byte_len_at(&self.values).unwrap_or(0));
         bytes.fold(0, |sum, n| sum.saturating_add(n as u64))
     }
 
@@ -101,7 +111,7 @@ impl Step {
             Engine::Code { .. } => true,
             Engine::Contraction(contraction) => {
                 let mut needed = contraction.needs();
-                needed.any(|b| self.kernel.buffers[b] == buffer)
+                needed.any(|b| self.kernel.buffers()[b] == buffer)
             }
         }
     }

@@ -23,7 +23,6 @@ pub(crate) struct InPlaceUpdate {
 }
 
 /// An update of which the copying step is not known yet.
-#[derive(Clone)]
 pub(crate) struct Candidate {
     variable: String,
     read: TensorId,
@@ -107,13 +106,15 @@ impl Candidate {
     }
 
     /// The update without the one of `steps` that copies, if there is one.
-    pub(crate) fn without_copy(self, steps: &[Step]) -> Option<InPlaceUpdate> {
-        let copy = steps.iter().position(|step| self.is_copy(&step.kernel))?;
+    pub(crate) fn without_copy(&self, steps: &[Step]) -> Option<InPlaceUpdate> {
+        let copy = steps
+            .iter()
+            .position(|step| self.is_copy(&step.kernel.stages))?;
         Some(InPlaceUpdate {
-            variable: self.variable,
+            variable: self.variable.clone(),
             read: self.read,
             output: self.output,
-            journals: self.journals,
+            journals: self.journals.clone(),
             copy,
         })
     }

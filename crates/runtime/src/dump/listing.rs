@@ -316,7 +316,7 @@ impl PlanListing {
                     ..KernelListing::of(step, native, number)
                 });
             }
-            for (buffer, lifetime) in native.lifetimes(&plan.nest) {
+            for (buffer, lifetime) in native.lifetimes(&plan.nest, &plan.lengths) {
                 if let Some(Slot::Arena(offset)) = plan.slots.get(buffer.0 as usize) {
                     buffers.push(BufferListing {
                         name: plan.nest.buf(buffer).name.to_string(),
@@ -343,7 +343,7 @@ impl PlanListing {
 
 impl KernelListing {
     fn of(step: &Step, native: &Native, number: usize) -> KernelListing {
-        let nest = &step.kernel.nest;
+        let nest = &*step.nest();
         let code = match (&step.engine, native.text(step)) {
             (Engine::Code { function, .. }, Some(text)) => {
                 let (code, number) = function.code();

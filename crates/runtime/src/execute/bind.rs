@@ -46,8 +46,7 @@ impl Memory<'_> {
     /// # Errors
     /// An internal one, if the two differ.
     pub(super) fn check(&self, plan: &Plan, buffer: usize) -> Result<usize, Error> {
-        let (buffer, slot) = (&plan.nest.buffers[buffer], &plan.slots[buffer]);
-        let need = buffer.byte_len();
+        let (need, slot) = (plan.lengths[buffer], &plan.slots[buffer]);
         let found = match slot {
             Slot::Parameter(k) => self.inputs.get(*k).map(|t| t.bytes().len()),
             Slot::Constant(tensor) => Some(tensor.bytes().len()),
@@ -66,7 +65,7 @@ impl Memory<'_> {
             Some(bytes) if found == need => Ok(bytes),
             _ => Err(Error::internal(format!(
                 "buffer `{}` takes {need:?} bytes, found {found:?}",
-                buffer.name
+                plan.nest.buffers[buffer].name
             ))),
         }
     }
@@ -136,7 +135,7 @@ impl Launch {
             launch.buffers.push((Pointer(pointer), bytes));
         }
         for step in &native.steps {
-            let pointers = step.kernel.buffers.iter();
+            let pointers = step.kernel.buffers().iter();
             let pointers = pointers.map(|b| launch.buffers[b.0 as usize].0);
             launch.arguments.extend(pointers);
         }

@@ -28,10 +28,11 @@ pub(super) fn run(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
             _ => BufferBytes::Read(&[]),
         });
     }
-    interpret_until(&plan.nest, &mut bytes, memory.stop).map_err(|e| match e {
+    let nest = plan.nest();
+    interpret_until(&nest, &mut bytes, memory.stop).map_err(|e| match e {
         InterpretError::Stopped => Error::Cancelled,
         InterpretError::Memory { bytes, .. } => TensorError::OutOfMemory { bytes }.into(),
-        InterpretError::Fault(fault) => Error::Fault(fault.message(&plan.nest)),
+        InterpretError::Fault(fault) => Error::Fault(fault.message(&nest)),
         other => Error::internal(other),
     })
 }

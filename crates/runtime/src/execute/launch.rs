@@ -99,7 +99,7 @@ impl Launch {
             return Ok(());
         }
         match self.take_fault() {
-            Some((_, fault)) => Err(Error::Fault(fault.message(&step.kernel.nest))),
+            Some((_, fault)) => Err(Error::Fault(fault.message(&step.nest()))),
             None => Ok(()),
         }
     }
@@ -130,7 +130,7 @@ impl Launch {
         let Engine::Code { function, pieces } = &step.engine else {
             return;
         };
-        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers.len()];
+        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers().len()];
         let start = part.start;
         let scratch = step.scratch + worker * function.scratch_bytes();
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
@@ -179,7 +179,7 @@ impl Tasks for Launch {
                 self.part(round.step, part, worker);
             }
             Engine::Contraction(contraction) => {
-                let place = |buffer: usize| self.buffers[step.kernel.buffers[buffer].0 as usize];
+                let place = |buffer: usize| self.buffers[step.kernel.buffers()[buffer].0 as usize];
                 let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
                 let phase = (round.turn, round.phase);
                 // SAFETY: the buffers and the scratch memory are those that `part` argues for. The result overlaps no
