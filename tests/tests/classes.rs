@@ -92,7 +92,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
                 wrong.push(format!("{name} at {shapes:?}: {found:?}\n  want {want:?}"));
             }
         }
-        shared += dynamic.statistics().shared;
+        shared += dynamic.statistics().bound;
     }
     assert!(
         wrong.is_empty(),

@@ -68,10 +68,10 @@ struct Report {
 /// Counts of what was compiled while the model ran.
 #[derive(Serialize)]
 struct Made {
-    /// How often a part of the model was lowered to loops, for one shape or for a class of them.
-    lowered: usize,
-    /// How many parts were optimised, each for one shape.
+    /// How many plans were compiled, each for a class of shapes or for one.
     plans: usize,
+    /// How often one of these was bound to other shapes.
+    bound: usize,
     /// How many kernels were compiled to machine code.
     kernels_compiled: usize,
     code_bytes: usize,
@@ -81,8 +81,8 @@ struct Made {
 impl From<Statistics> for Made {
     fn from(all: Statistics) -> Made {
         Made {
-            lowered: all.lowered,
             plans: all.plans,
+            bound: all.bound,
             kernels_compiled: all.kernels,
             code_bytes: all.code_bytes,
             packed_bytes: all.packed_bytes,

@@ -4,12 +4,10 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// How often a part of the model was lowered to loops: for a class of shapes, or for one.
-    pub lowered: usize,
-    /// How often a part that had been lowered for a class of shapes before was bound to the numbers of other shapes.
-    pub shared: usize,
-    /// How many plans were made: a plan is a part of the model, optimised for one set of shapes.
+    /// How many plans were compiled: a plan is a part of the model, for a class of shapes or for one.
     pub plans: usize,
+    /// How often a plan that was there was bound to the numbers of other shapes of its class.
+    pub bound: usize,
     /// Kernels compiled to machine code; plans share equal ones.
     pub kernels: usize,
     /// Bytes of machine code in these kernels.

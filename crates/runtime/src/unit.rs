@@ -39,10 +39,9 @@ pub(crate) struct Unit {
     classes: Mutex<Classes>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making<Key>,
-    /// How often a segment was lowered, bound to the numbers of a class that it was lowered for before, and made a plan.
-    lowered: AtomicUsize,
+    /// How often a segment was compiled, and how often a plan was bound to other numbers of a class.
+    compiled: AtomicUsize,
     bound: AtomicUsize,
-    made: AtomicUsize,
 }
 
 /// A plan, and the constants' plan that was run before it was finished.
@@ -180,9 +179,8 @@ impl Unit {
             classes: Mutex::default(),
             plans: Mutex::new(LruCache::new(config.cache_size)),
             making: Making::default(),
-            lowered: AtomicUsize::new(0),
+            compiled: AtomicUsize::new(0),
             bound: AtomicUsize::new(0),
-            made: AtomicUsize::new(0),
         })
     }
 
@@ -205,9 +203,8 @@ impl Unit {
 
     /// What has been made so far, by the unit and those of its sub-graphs.
     pub(crate) fn statistics(&self, all: &mut Statistics) {
-        all.lowered += self.lowered.load(Ordering::Relaxed);
-        all.shared += self.bound.load(Ordering::Relaxed);
-        all.plans += self.made.load(Ordering::Relaxed);
+        all.plans += self.compiled.load(Ordering::Relaxed);
+        all.bound += self.bound.load(Ordering::Relaxed);
         all.packed_bytes +=
             packed_bytes(&self.plans.lock().unwrap_or_else(PoisonError::into_inner));
         self.bodies.values().for_each(|body| body.statistics(all));
@@ -274,31 +271,42 @@ impl Unit {
             return Ok(plan.clone());
         }
         // Not under the lock of all plans: other requests go on with the plans they have.
-        let plan = with_large_stack(|| {
-            let alone = || {
-                let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
-                let given = self.given(&shapes, known, &workshop.config, stop);
-                let segment =
-                    specialize(&self.interface.graph, given, &mut workshop.strings.clone());
-                segment.map_err(|e| workshop.model.error(e))
-            };
-            if let Some(plan) = self.plan_of_class(&key, known, workshop, stop)? {
+        let plan = match self.plan_of_class(&key, known, workshop, stop)? {
+            Some(plan) => {
+                let alone = || with_large_stack(|| self.segment(shapes, known, workshop, stop));
                 debug_assert!(plan.agrees_with(&alone()?));
-                return Ok(plan);
+                plan
             }
-            self.lowered.fetch_add(1, Ordering::Relaxed);
-            let options = workshop.options();
-            let level = workshop.config.level;
-            Ok::<_, Error>(self.make(alone()?, workshop, level, &options, stop)?.plan)
-        })?;
-        self.made.fetch_add(1, Ordering::Relaxed);
+            None => with_large_stack(|| {
+                self.compiled.fetch_add(1, Ordering::Relaxed);
+                let segment = self.segment(shapes, known, workshop, stop)?;
+                let (options, level) = (workshop.options(), workshop.config.level);
+                Ok::<_, Error>(self.make(segment, workshop, level, &options, stop)?.plan)
+            })?,
+        };
         let plan = Arc::new(plan);
         let mut plans = plans();
         plans.put(key, plan.clone());
-        while plans.len() > 1 && packed_bytes(&plans) > MOST_PACKED {
+        // Plans of a class share what they pack.
+        let is_bound = !plan.values.is_empty();
+        while plans.len() > 1 && !is_bound && packed_bytes(&plans) > MOST_PACKED {
             plans.pop_lru();
         }
         Ok(plan)
+    }
+
+    /// The segment for these shapes alone.
+    fn segment(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+    ) -> Result<Segment, Error> {
+        let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
+        let given = self.given(&shapes, known, &workshop.config, stop);
+        let segment = specialize(&self.interface.graph, given, &mut workshop.strings.clone());
+        segment.map_err(|e| workshop.model.error(e))
     }
 
     /// The plan for the shapes of `key`, made from what there is for a class of shapes; `None` if they are in no class.
@@ -331,9 +339,11 @@ impl Unit {
                 self.bound.fetch_add(1, Ordering::Relaxed);
                 found
             }
-            None => match self.class(key, known, workshop, &settings) {
+            None => match with_large_stack(|| {
+                Ok::<_, Error>(self.class(key, known, workshop, &settings))
+            })? {
                 Ok(class) => {
-                    self.lowered.fetch_add(1, Ordering::Relaxed);
+                    self.compiled.fetch_add(1, Ordering::Relaxed);
                     let class = Arc::new(class);
                     push(&mut classes().all, class.clone());
                     let Some(values) = class.values(key) else {

@@ -132,8 +132,8 @@ impl Report {
         let made = &self.made;
         writeln!(
             out,
-            "compiled    lowered {} times, {} plans, {} kernels of {} bytes, {} bytes of packed constants",
-            made.lowered, made.plans, made.kernels_compiled, made.code_bytes, made.packed_bytes
+            "compiled    {} plans, bound {} times to other shapes, {} kernels of {} bytes, {} bytes of packed constants",
+            made.plans, made.bound, made.kernels_compiled, made.code_bytes, made.packed_bytes
         )
     }
 }
