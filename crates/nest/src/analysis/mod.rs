@@ -20,7 +20,10 @@ mod symbolic_ranges;
 mod value_ranges;
 mod verify;
 
-pub(crate) use contraction::{CodedLoad, byte, is_coded, offset, strided_load, sums};
+pub(crate) use contraction::{
+    CodedLoad, byte, is_coded, is_sum_of_terms, offset, strided_load, sum_of_products, sums,
+    sums_that,
+};
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub use effects::{Aliases, Effects};
 pub use footprint::Footprint;
