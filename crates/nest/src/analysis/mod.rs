@@ -23,7 +23,10 @@ mod value_ranges;
 mod verify;
 
 pub use bound_chunks::BoundChunks;
-pub(crate) use contraction::{CodedLoad, byte, is_coded, offset, strided_load, sums};
+pub(crate) use contraction::{
+    CodedLoad, byte, is_coded, is_sum_of_terms, offset, strided_load, sum_of_products, sums,
+    sums_that,
+};
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub use cost::Work;
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset};

@@ -46,9 +46,13 @@ pub(crate) fn optimize(
         Ok::<(), Error>(())
     };
     record("nest", Instant::now(), Vec::new(), &nest)?;
+    let constant = |buffer: BufferId| match slots.get(buffer.0 as usize) {
+        Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
+        _ => None,
+    };
     // At every level: these two define how sums are rounded.
     let start = Instant::now();
-    quantized_products(&mut nest);
+    quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;
     let start = Instant::now();
     partial_folds(&mut nest);
@@ -61,10 +65,6 @@ pub(crate) fn optimize(
     }
     if level == Level::Scheduled {
         let start = Instant::now();
-        let constant = |buffer: BufferId| match slots.get(buffer.0 as usize) {
-            Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
-            _ => None,
-        };
         contract(&mut nest, &|buffer| constant(buffer).is_some());
         record("contracted", start, Vec::new(), &nest)?;
         let start = Instant::now();

@@ -251,13 +251,7 @@ pub(crate) fn byte(x: &Scalar) -> Option<&Scalar> {
 
 /// `x`, if it is a sum of products from zero over at least one point, of floats, or of one `u8` and one `i8`.
 pub(crate) fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
-    let Kind::Reduce {
-        op: Binary::Add,
-        axes,
-        init,
-        body,
-    } = x.kind()
-    else {
+    let Kind::Reduce { body, .. } = x.kind() else {
         return None;
     };
     let (left, right) = body.as_term()?;
@@ -268,13 +262,31 @@ pub(crate) fn sum_of_products(x: &Scalar) -> Option<&Scalar> {
             .is_some_and(|(left, right)| left.ty() != right.ty()),
         _ => false,
     };
-    let fits = is_known && init.as_const() == Some(0) && axes.iter().all(|a| a.extent > 0);
-    fits.then_some(x)
+    (is_known && is_sum_of_terms(x)).then_some(x)
+}
+
+/// Whether `x` is a sum of products of any type from zero over at least one point.
+pub(crate) fn is_sum_of_terms(x: &Scalar) -> bool {
+    let Kind::Reduce {
+        op: Binary::Add,
+        axes,
+        init,
+        body,
+    } = x.kind()
+    else {
+        return false;
+    };
+    body.as_term().is_some() && init.as_const() == Some(0) && axes.iter().all(|a| a.extent > 0)
 }
 
 /// The sums of products in a stage's value that stand in no other fold, do not read what the stage
 /// writes, and can be computed whether they are needed or not.
 pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
+    sums_that(stage, |x| sum_of_products(x).is_some())
+}
+
+/// As [`sums`], of the folds that `is_sum` is true of.
+pub(crate) fn sums_that(stage: &Stage, is_sum: impl Fn(&Scalar) -> bool) -> Vec<Scalar> {
     let mut found: Vec<Scalar> = Vec::new();
     let mut seen = FxHashSet::default();
     let mut open = vec![&stage.value];
@@ -284,7 +296,7 @@ pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
         }
         match x.kind() {
             Kind::Reduce { .. } => {
-                let mut fits = sum_of_products(x).is_some();
+                let mut fits = is_sum(x);
                 visit(x, &mut |y| match y.kind() {
                     Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
                     Kind::Wrap(_) => fits &= !y.may_fault(),

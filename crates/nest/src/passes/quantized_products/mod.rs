@@ -7,12 +7,16 @@
 //! The sums on the right are integers and exact, so the result is nearer to the sum in real numbers than a
 //! sum of `f32` is, and it does not depend on any order. It is this form that defines the result, for
 //! the interpreter as well. Where a value is NaN, so is every sum that it is part of.
+//!
+//! What is a sum of integers from the start, numbers of 8 bits less zero points, stays what it is, bit by bit
+//! (`integers`).
 
 mod grid;
+mod integers;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{CodedLoad, sums};
+use crate::analysis::{CodedLoad, is_sum_of_terms, sum_of_products, sums_that};
 use crate::build::{integer, number, select, zero};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
@@ -32,35 +36,27 @@ const LEAST_WIDTH: usize = 4;
 /// How many definitions lie between a sum and what it takes, at most.
 const MOST_DEPTH: usize = 6;
 
-/// Puts sums of bytes in place of every sum of products that allows it.
-pub fn quantized_products(nest: &mut Nest) {
-    let grids = grids(nest);
-    if grids.is_empty() {
+/// Puts sums of bytes in place of every sum of products that allows it. `constant` gives the bytes of a buffer
+/// that is constant.
+pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
+    if !nest.stages.iter().any(|stage| !products(stage).is_empty()) {
         return;
     }
     let mut pass = Pass {
         definitions: definitions(nest),
-        grids,
+        grids: grids(nest),
+        constant: &|buffer| constant(buffer),
         codes: FxHashMap::default(),
         made: Vec::new(),
     };
     for mut stage in std::mem::take(&mut nest.stages) {
         if stage.group.is_none() {
-            for sum in sums(&stage) {
-                let (buffers, next_axis, made) =
-                    (nest.buffers.len(), nest.next_axis, pass.made.len());
-                let codes = pass.codes.clone();
-                match pass.of_bytes(nest, &stage, &sum) {
-                    Some(new) => rewrite_stage(&mut stage, &mut |x| match x == sum {
+            for sum in products(&stage) {
+                if let Some(new) = pass.replacement(nest, &stage, &sum) {
+                    rewrite_stage(&mut stage, &mut |x| match x == sum {
                         true => new.clone(),
                         false => x,
-                    }),
-                    None => {
-                        nest.truncate_buffers(buffers);
-                        nest.next_axis = next_axis;
-                        pass.made.truncate(made);
-                        pass.codes = codes;
-                    }
+                    });
                 }
             }
         }
@@ -94,13 +90,22 @@ fn definitions(nest: &Nest) -> FxHashMap<BufferId, Stage> {
     stages.map(|stage| (stage.target, stage.clone())).collect()
 }
 
-struct Pass {
+/// The sums of products in a stage's value: those that a kernel may take, and all of `i32`.
+fn products(stage: &Stage) -> Vec<Scalar> {
+    sums_that(stage, |x| {
+        sum_of_products(x).is_some() || (x.ty() == I32 && is_sum_of_terms(x))
+    })
+}
+
+struct Pass<'a> {
     definitions: FxHashMap<BufferId, Stage>,
     grids: FxHashMap<BufferId, Grid>,
     /// The buffers of codes that there are already.
     codes: FxHashMap<(BufferId, ElementType), BufferId>,
     /// The stages to be put before the one that is looked at.
     made: Vec<Stage>,
+    /// The bytes of a buffer that is constant.
+    constant: &'a dyn Fn(BufferId) -> Option<&'a [u8]>,
 }
 
 /// A factor `(code - zero) · scale + poison`.
@@ -130,14 +135,38 @@ enum Scale {
     Tensor(Scalar),
 }
 
-impl Pass {
+impl Pass<'_> {
     /// The scalar that replaces `sum`.
-    fn of_bytes(&mut self, nest: &mut Nest, stage: &Stage, sum: &Scalar) -> Option<Scalar> {
+    fn replacement(&mut self, nest: &mut Nest, stage: &Stage, sum: &Scalar) -> Option<Scalar> {
+        let of_grids = self.attempt(nest, |pass, nest| pass.of_grids(nest, stage, sum));
+        of_grids.or_else(|| self.attempt(nest, |pass, nest| pass.of_integers(nest, stage, sum)))
+    }
+
+    /// What `make` gives. If that is nothing, what it has made on the way is gone.
+    fn attempt(
+        &mut self,
+        nest: &mut Nest,
+        make: impl FnOnce(&mut Self, &mut Nest) -> Option<Scalar>,
+    ) -> Option<Scalar> {
+        let (buffers, next_axis, stages) = (nest.buffers.len(), nest.next_axis, self.made.len());
+        let codes = self.codes.clone();
+        let made = make(self, nest);
+        if made.is_none() {
+            nest.truncate_buffers(buffers);
+            nest.next_axis = next_axis;
+            self.made.truncate(stages);
+            self.codes = codes;
+        }
+        made
+    }
+
+    /// The scalar that replaces `sum`, one of values on grids.
+    fn of_grids(&mut self, nest: &mut Nest, stage: &Stage, sum: &Scalar) -> Option<Scalar> {
         let Kind::Reduce { axes, body, .. } = sum.kind() else {
             return None;
         };
         let (left, right) = body.as_term()?;
-        if sum.ty() != F32 || !pays(stage, axes, left, right) {
+        if self.grids.is_empty() || sum.ty() != F32 || !pays(stage, axes, left, right) {
             return None;
         }
         let (left_number, right_number) = (self.numbers(nest, left), self.numbers(nest, right));

@@ -44,7 +44,7 @@ fn weighted(low: f64, high: f64) -> Nest {
 #[test]
 fn activations_and_weights_are_bytes() {
     let mut nest = weighted(-0.5, 2.05);
-    quantized_products(&mut nest);
+    quantized_products(&mut nest, &|_| None);
     verify(&nest).unwrap();
     assert_eq!(
         nest.stage_texts()[3..],
@@ -73,7 +73,7 @@ fn activations_and_weights_are_bytes() {
 fn what_has_no_integer_zero_point_stays() {
     for (low, high) in [(-0.503, 2.05), (1.0, -1.0), (1.0, 1.0)] {
         let mut nest = weighted(low, high);
-        quantized_products(&mut nest);
+        quantized_products(&mut nest, &|_| None);
         assert_eq!(nest.stage_texts().len(), 4, "{low} {high}");
     }
 }
@@ -93,7 +93,7 @@ fn sums_of_bytes_are_those_of_their_values() {
     let w: Vec<i8> = (0..64 * 32).map(|_| next() as i8).collect();
     let scale: Vec<f32> = (0..32).map(|_| next() as f32 / 1e5 + 0.01).collect();
     let mut nest = weighted(-0.5, 2.05);
-    quantized_products(&mut nest);
+    quantized_products(&mut nest, &|_| None);
     let bytes = |x: &[f32]| -> Vec<u8> { x.iter().flat_map(|x| x.to_le_bytes()).collect() };
     let inputs = [
         bytes(&x),
