@@ -89,11 +89,11 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
     }
 }
 
-/// The points that loops over an extent are laid out for: if it has symbols, those of its example, or so many that
-/// vectors are filled. Where there are fewer, the code that is for that runs.
+/// The points that loops over an extent are laid out for: if it has symbols, as many as there are at least, or so many
+/// that vectors are filled. Where there are fewer, the code that is for that runs.
 pub(crate) fn usual_points(extent: Extent) -> usize {
     const USUAL: usize = 64;
-    let usual = extent.example().max(USUAL);
+    let usual = extent.least().max(USUAL);
     extent.number().unwrap_or(usual)
 }
 

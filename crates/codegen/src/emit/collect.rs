@@ -63,7 +63,7 @@ impl<'n> Emitter<'n, '_> {
         let done = self.collect(stage, &loads, lane, rows);
         self.instead_of_faults = None;
         done?;
-        self.call_vector_loop(number, stage, ready)?;
+        self.call_vector_loop((number, number), stage, ready)?;
         while self.loops.len() > depth {
             self.close_loop(&[]);
         }
