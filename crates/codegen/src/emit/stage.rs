@@ -141,6 +141,9 @@ impl<'n> Emitter<'n, '_> {
         }
         // The loads that are collected, and the exact way for wrong indices, are scalar code.
         let collected = self.analysis.collected_loop(halves, many, first)?;
+        if collected.may_be_few().next().is_some() {
+            return None;
+        }
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
             let is_exact = collected.rows.is_none() || !has_checks(x);
