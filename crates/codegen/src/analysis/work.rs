@@ -108,5 +108,6 @@ pub(crate) fn large_points(extent: Extent) -> usize {
 /// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
 /// outermost axis.
 pub(crate) fn first_inner(stage: &Stage) -> usize {
+    // Symbols are more than 1 whatever they are.
     usize::from(stage.group.is_some() && stage.turns() > 1)
 }
