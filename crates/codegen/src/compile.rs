@@ -253,18 +253,20 @@ fn profiled_name(kernel: usize, nest: &Nest) -> String {
     format!("kernel{kernel} {layer}")
 }
 
-/// A function for each stage, which is defined if the stage has a vector loop.
+/// A function for each stage, which is defined if the stage has a vector loop; of nests with symbols then others for
+/// each, for narrower loops.
 fn declare_loops(module: &mut JITModule, nests: &[Nest]) -> Result<Vec<Vec<FuncId>>, CodegenError> {
     let signature = emit::loop_signature();
     let of = |(kernel, nest): (usize, &Nest)| {
         let name = profiled_name(kernel, nest);
-        let mut declare = |stage: usize| {
-            let name = format!("{name}, vector loop {stage}");
+        let mut declare = |number: usize| {
+            let name = format!("{name}, vector loop {number}");
             module
                 .declare_function(&name, Linkage::Local, &signature)
                 .map_err(|e| refused(kernel, 0, e))
         };
-        (0..nest.stages.len()).map(&mut declare).collect()
+        let rounds = if nest.is_symbolic() { 3 } else { 1 };
+        (0..rounds * nest.stages.len()).map(&mut declare).collect()
     };
     nests.iter().enumerate().map(of).collect()
 }

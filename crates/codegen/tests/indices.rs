@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{COMPILER, random, reference, run, same, site};
+use common::{COMPILER, bytes, random, reference, run, same, site};
 use vinelift_codegen::Options;
 use vinelift_nest::{
     Binary, BufferId, Fault, Mode, Nest, Policy, Role, Scalar, Stage, build::*, schedule, verify,
@@ -594,4 +594,18 @@ fn a_loop_that_reads_what_it_wrote_is_not_repeated() {
         ended.unwrap();
         assert!(found[2] == want[2], "{index_ty}\n{nest}");
     }
+}
+
+/// An index that a fold checks at each point, and one that all points of a block could have checked before.
+#[test]
+fn faults_of_folds_come_in_their_order() {
+    let text = "input ix: i32[24]\ninput x: f32[2]\ninput z: f32[2]\ninput iz: i32[2]\n\
+                output y: f32[24]\n\
+                for i<24: y[i] = add[j<2; x[wrap(ix[i], 2)]](z[check(iz[j], 2)])\n";
+    let nest = vinelift_nest::parse(text).unwrap();
+    let mut ix = [0i32; 24];
+    ix[15] = 2;
+    let numbers = bytes(&[1f32, 2.0]);
+    let inputs = [bytes(&ix), numbers.clone(), numbers, bytes(&[0i32, -2])];
+    assert_eq!(run(&nest, &inputs).1, reference(&nest, &inputs).1);
 }

@@ -313,7 +313,7 @@ fn dumps_say_how_stages_run() {
         (
             "input x: f32[48, s0]\noutput y: f32[s0, 48]\n\
              for j<s0, i<48: y[j, i] = exp(x[i, j])\n",
-            "vectorised ×8 on 256 bits, collected in blocks of 48",
+            "vectorised ×8 on 256 bits, collected in blocks of 16 × 48",
         ),
     ] {
         assert_eq!(how(text), [want], "{text}");

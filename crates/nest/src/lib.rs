@@ -16,8 +16,8 @@
 //! | `passes` | rewrites that keep the meaning, in their order | `ir`, `analysis` |
 //!
 //! Extents are numbers or formulas over symbols ([`Extent`](vinelift_tensor::Extent)): a nest with symbols stands for one
-//! nest for each of their values ([`Nest::bound_to`]). Text, verifier and interpreter know both, the interpreter at the
-//! example; passes and code generators take nests without symbols.
+//! nest for each of their values ([`Nest::bound_to`]). Text, verifier and code generators know both, as the interpreter
+//! does at the example; passes take nests without symbols.
 //!
 //! The terms are listed in [`glossary`].
 //!

@@ -134,6 +134,7 @@ impl<'n> Analysis<'n> {
             _ => false,
         });
         let shape = &self.nest.buf(buffer).shape;
+        // At the example: whether it pays to pack.
         let bytes = shape
             .iter()
             .fold(size, |all, n| all.saturating_mul(n.example()));

@@ -131,7 +131,7 @@ impl<'n> Analysis<'n> {
         least: usize,
     ) -> Option<usize> {
         let mut widest = least;
-        let mut checked = 0;
+        let (mut checked, mut folded) = (0, false);
         let mut open: Vec<(&Scalar, bool)> = vec![(&stage.value, false)];
         let mut seen = FxHashSet::default();
         while let Some((x, guarded)) = open.pop() {
@@ -151,7 +151,9 @@ impl<'n> Analysis<'n> {
                         return None;
                     }
                     checked += usize::from(may_fail && varies);
-                    if checked > 1 && !is_checked {
+                    // One that only a fold can check must come after those of the points before, and before the others.
+                    folded |= may_fail && !varies && self.is_of_fold(stage, x);
+                    if checked > 1 && !is_checked || checked > 0 && folded {
                         return None;
                     }
                 }
@@ -178,6 +180,12 @@ impl<'n> Analysis<'n> {
             }
         }
         Some(widest)
+    }
+
+    /// Whether a scalar depends on an axis of a fold around it.
+    fn is_of_fold(&self, stage: &Stage, x: &Scalar) -> bool {
+        let is_own = |id: &AxisId| stage.domain.iter().any(|axis| axis.id == *id);
+        !self.facts.free(x).iter().all(is_own)
     }
 
     /// Whether a load, with those that its indices are made of, can be done for several points at once:

@@ -89,11 +89,11 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
     }
 }
 
-/// The points that loops over an extent are laid out for: if it has symbols, those of its example, or so many that
-/// vectors are filled. Where there are fewer, the code that is for that runs.
+/// The points that loops over an extent are laid out for: if it has symbols, as many as there are at least, or so many
+/// that vectors are filled. Where there are fewer, the code that is for that runs.
 pub(crate) fn usual_points(extent: Extent) -> usize {
     const USUAL: usize = 64;
-    let usual = extent.example().max(USUAL);
+    let usual = extent.least().max(USUAL);
     extent.number().unwrap_or(usual)
 }
 
@@ -108,5 +108,6 @@ pub(crate) fn large_points(extent: Extent) -> usize {
 /// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
 /// outermost axis.
 pub(crate) fn first_inner(stage: &Stage) -> usize {
+    // Symbols are more than 1 whatever they are.
     usize::from(stage.group.is_some() && stage.turns() > 1)
 }

@@ -25,6 +25,30 @@ impl<'n> Emitter<'n, '_> {
             None => self.bases[buffer.0 as usize],
         };
         let ty = self.analysis.nest.buf(buffer).ty;
+        let (terms, constant) = self.addends(linear);
+        if ty.is_packed() {
+            let first = self.index(constant);
+            let element = self.sum(first, linear.symbolic(), terms, 1);
+            return ElementAddress::Packed { base, element };
+        }
+        let size = (ty.bits() / 8) as i64;
+        let address = self.sum(base, linear.symbolic(), terms, size);
+        let constant = constant.wrapping_mul(size);
+        // Elements behind it, up to a few registers, must have an offset too.
+        match i32::try_from(constant)
+            .ok()
+            .filter(|offset| *offset < i32::MAX - 256)
+        {
+            Some(offset) => ElementAddress::Bytes { address, offset },
+            None => {
+                let address = self.builder.ins().iadd_imm_s(address, constant);
+                ElementAddress::Bytes { address, offset: 0 }
+            }
+        }
+    }
+
+    /// The terms of an offset whose leaves have been computed, outer loops first, and the number to add to them.
+    fn addends(&mut self, linear: &Linear<'n>) -> (Vec<(Value, Coefficient)>, i64) {
         let mut constant = linear.constant();
         let mut terms: Vec<(usize, Value, Coefficient)> = Vec::new();
         for (leaf, coefficient) in linear.terms().filter(|(_, k)| *k != 0.into()) {
@@ -46,40 +70,28 @@ impl<'n> Emitter<'n, '_> {
             terms.push((self.depth(leaf), value, coefficient));
         }
         terms.sort_by_key(|(depth, ..)| *depth);
-        if ty.is_packed() {
-            let mut element = self.index(constant);
-            for constant in linear.symbolic() {
-                let constant = self.coefficient(*constant, 1);
-                element = self.builder.ins().iadd(element, constant);
-            }
-            for (_, value, coefficient) in terms {
-                let scaled = self.scaled(value, coefficient, 1);
-                element = self.builder.ins().iadd(element, scaled);
-            }
-            return ElementAddress::Packed { base, element };
-        }
-        let size = (ty.bits() / 8) as i64;
-        let mut address = base;
-        for constant in linear.symbolic() {
+        let terms = terms.into_iter().map(|(_, value, k)| (value, k));
+        (terms.collect(), constant)
+    }
+
+    /// `first + Σ constants · size + Σ terms · size`
+    fn sum(
+        &mut self,
+        first: Value,
+        constants: &[Coefficient],
+        terms: Vec<(Value, Coefficient)>,
+        size: i64,
+    ) -> Value {
+        let mut sum = first;
+        for constant in constants {
             let constant = self.coefficient(*constant, size);
-            address = self.builder.ins().iadd(address, constant);
+            sum = self.builder.ins().iadd(sum, constant);
         }
-        for (_, value, coefficient) in terms {
+        for (value, coefficient) in terms {
             let scaled = self.scaled(value, coefficient, size);
-            address = self.builder.ins().iadd(address, scaled);
+            sum = self.builder.ins().iadd(sum, scaled);
         }
-        let constant = constant.wrapping_mul(size);
-        // Elements behind it, up to a few registers, must have an offset too.
-        match i32::try_from(constant)
-            .ok()
-            .filter(|offset| *offset < i32::MAX - 256)
-        {
-            Some(offset) => ElementAddress::Bytes { address, offset },
-            None => {
-                let address = self.builder.ins().iadd_imm_s(address, constant);
-                ElementAddress::Bytes { address, offset: 0 }
-            }
-        }
+        sum
     }
 
     /// The number of loops that must be open for `x` to be known.

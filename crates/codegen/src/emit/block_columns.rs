@@ -58,7 +58,7 @@ impl<'n> Emitter<'n, '_> {
             depth: self.loops.len(),
         };
         self.axes.insert(axis, first);
-        let status = self.call_vector_loop(number, stage, ready)?;
+        let status = self.call_vector_loop((number, number), stage, ready)?;
         self.axes.remove(&axis);
         self.leave_if(status, exact);
         Ok(())

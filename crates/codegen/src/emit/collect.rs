@@ -34,6 +34,7 @@ impl<'n> Emitter<'n, '_> {
         collected: Collected<'n>,
         inner: &[Axis],
     ) -> Result {
+        let few: Vec<(Axis, usize)> = collected.may_be_few().collect();
         let Collected {
             ready,
             loads,
@@ -49,9 +50,17 @@ impl<'n> Emitter<'n, '_> {
             self.collected.push(slot);
         }
         let may_fault = rows.is_some() && loads.iter().any(|x| has_checks(x));
-        let exact = may_fault.then(|| self.builder.create_block());
+        let leads_away = may_fault || !few.is_empty();
+        let exact = leads_away.then(|| self.builder.create_block());
         if let Some((axis, count)) = rows {
             self.part_at_least(stage, axis, count);
+        }
+        if let Some(exact) = exact {
+            for (axis, count) in few {
+                let turns = self.turns(stage, axis);
+                let few = self.fewer_than(turns, count);
+                self.leave_if(few, exact);
+            }
         }
         let depth = self.loops.len();
         for (axis, count) in rows.into_iter().chain([lane]) {
@@ -59,11 +68,11 @@ impl<'n> Emitter<'n, '_> {
             self.open_loop(axis, turns, count as i64, &[]);
             self.stay_before(axis, turns, count);
         }
-        self.instead_of_faults = exact;
+        self.instead_of_faults = exact.filter(|_| may_fault);
         let done = self.collect(stage, &loads, lane, rows);
         self.instead_of_faults = None;
         done?;
-        self.call_vector_loop(number, stage, ready)?;
+        self.call_vector_loop((number, number), stage, ready)?;
         while self.loops.len() > depth {
             self.close_loop(&[]);
         }

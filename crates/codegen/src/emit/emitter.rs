@@ -22,7 +22,7 @@ use vinelift_tensor::ElementType;
 pub(crate) struct Around<'a> {
     /// The table behind each buffer, if there is one.
     pub(crate) tables: &'a [Option<DataId>],
-    /// For each stage a function that may be defined for it.
+    /// For each stage a function that may be defined for it, and then twice another for each if there are symbols.
     pub(crate) loop_functions: &'a [FuncId],
     pub(crate) support: Support,
     pub(crate) isa: &'a dyn TargetIsa,

@@ -118,44 +118,7 @@ impl<'n> Emitter<'n, '_> {
         Ok(false)
     }
 
-    /// A vector loop, and all its points one by one if it finds an index out of range; these without casts
-    /// of `f16`.
-    fn run_vector_loop(
-        &mut self,
-        number: usize,
-        [stage, legal]: [&'n Stage; 2],
-        ready: VectorLoop<'n>,
-        inner: &[Axis],
-    ) -> Result {
-        let (may_fault, least) = (ready.may_fault, ready.least);
-        let mut exact = None;
-        if let Some((lane, points)) = least {
-            let turns = self.turns(stage, lane);
-            let few = self.fewer_than(turns, points);
-            let block = *exact.insert(self.builder.create_block());
-            self.leave_if(few, block);
-            // What is computed from here on is not known there.
-            self.open_scope();
-        }
-        let status = self.call_vector_loop(number, stage, ready)?;
-        if may_fault {
-            let block = exact.unwrap_or_else(|| self.builder.create_block());
-            exact = Some(block);
-            self.leave_if(status, block);
-        }
-        if least.is_some() {
-            self.close_scope();
-        }
-        match exact {
-            Some(exact) => {
-                self.know(legal);
-                self.point_by_point(legal, exact, inner)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn know(&mut self, stage: &'n Stage) {
+    pub(super) fn know(&mut self, stage: &'n Stage) {
         self.analysis.begin(stage);
         self.note_work(stage);
     }
@@ -178,6 +141,9 @@ impl<'n> Emitter<'n, '_> {
         }
         // The loads that are collected, and the exact way for wrong indices, are scalar code.
         let collected = self.analysis.collected_loop(halves, many, first)?;
+        if collected.may_be_few().next().is_some() {
+            return None;
+        }
         let mut loads = collected.loads.iter();
         let fits = loads.all(|x| {
             let is_exact = collected.rows.is_none() || !has_checks(x);

@@ -6,17 +6,78 @@ use super::kernel::loop_signature;
 use super::state::Bounds;
 use crate::vectorize::{Argument, Pace, VectorLoop};
 use cranelift_codegen::ir::{
-    ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName, Value,
-    types,
+    Block, ExtFuncData, ExternalName, InstBuilder, StackSlotData, StackSlotKind, UserExternalName,
+    Value, types,
 };
-use vinelift_nest::Stage;
+use vinelift_nest::{Axis, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
 impl<'n> Emitter<'n, '_> {
+    /// A vector loop, and all its points one by one if it finds an index out of range, or if there are too few for it;
+    /// these without casts of `f16`.
+    pub(super) fn run_vector_loop(
+        &mut self,
+        number: usize,
+        [stage, legal]: [&'n Stage; 2],
+        ready: VectorLoop<'n>,
+        inner: &[Axis],
+    ) -> Result {
+        let mut ready = ready;
+        let narrower = std::mem::take(&mut ready.narrower);
+        // Each is a function of its own.
+        let functions = (number..).step_by(self.analysis.nest.stages.len());
+        let loops = std::iter::once(ready).chain(narrower);
+        let loops: Vec<(usize, VectorLoop<'n>)> = functions.zip(loops).collect();
+        let may_be_few = loops.iter().any(|(_, ready)| ready.least.is_some());
+        let mut exact = may_be_few.then(|| self.builder.create_block());
+        let done = (loops.len() > 1).then(|| self.builder.create_block());
+        let mut rest = loops.into_iter().peekable();
+        while let Some((function, ready)) = rest.next() {
+            let next = rest.peek().map(|_| self.builder.create_block());
+            self.enough_points(stage, &ready, next.or(exact));
+            if may_be_few {
+                // What is computed from here on is not known elsewhere.
+                self.open_scope();
+            }
+            let may_fault = ready.may_fault;
+            let status = self.call_vector_loop((number, function), stage, ready)?;
+            if may_fault {
+                let block = exact.unwrap_or_else(|| self.builder.create_block());
+                exact = Some(block);
+                self.leave_if(status, block);
+            }
+            if may_be_few {
+                self.close_scope();
+            }
+            if let (Some(next), Some(done)) = (next, done) {
+                self.builder.ins().jump(done, &[]);
+                self.builder.switch_to_block(next);
+            }
+        }
+        if let Some(exact) = exact {
+            self.know(legal);
+            self.point_by_point(legal, exact, inner)?;
+        }
+        if let Some(done) = done {
+            self.builder.ins().jump(done, &[]);
+            self.builder.switch_to_block(done);
+        }
+        Ok(())
+    }
+
+    /// Goes on elsewhere where a vector loop has too few points.
+    fn enough_points(&mut self, stage: &Stage, ready: &VectorLoop<'n>, elsewhere: Option<Block>) {
+        if let (Some((lane, points)), Some(elsewhere)) = (ready.least, elsewhere) {
+            let turns = self.turns(stage, lane);
+            let few = self.fewer_than(turns, points);
+            self.leave_if(few, elsewhere);
+        }
+    }
+
     /// Calls a vector loop; the loops around it are open. Gives 1 if an index is out of range.
     pub(crate) fn call_vector_loop(
         &mut self,
-        number: usize,
+        (number, function): (usize, usize),
         stage: &'n Stage,
         ready: VectorLoop<'n>,
     ) -> Result<Value> {
@@ -34,7 +95,7 @@ impl<'n> Emitter<'n, '_> {
                 .ins()
                 .stack_store(types::I64, value, slot, 8 * k as i32);
         }
-        let function = self.loop_functions[number];
+        let function = self.loop_functions[function];
         let name = UserExternalName::new(0, function.as_u32());
         let name = self.builder.func.declare_imported_user_function(name);
         let signature = self.builder.func.import_signature(loop_signature());

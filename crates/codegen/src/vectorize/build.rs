@@ -169,6 +169,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             arguments: self.arguments,
             may_fault: self.may_fault,
             least: self.least,
+            narrower: Vec::new(),
             how: self.how,
             outer,
             lanes: self.lanes * self.parts,

@@ -18,6 +18,9 @@ const LONG: usize = 16;
 /// The most registers done side by side.
 const MOST_PARTS: usize = 8;
 
+/// Bytes of the narrowest registers.
+const LEAST_BYTES: usize = 16;
+
 /// How many rows of a fold to try side by side: more load hardly less.
 const ROWS: [usize; 3] = [8, 4, 2];
 
@@ -42,16 +45,44 @@ impl<'n> Analysis<'n> {
         if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
             return Some(ready);
         }
+        let mut ready = self.widest_loop(stage, &axes, widest, folds || nodes >= LONG, &certain)?;
+        let mut least = ready.least.map(|(_, points)| points);
+        for bytes in [target.bytes(), LEAST_BYTES] {
+            let lanes = bytes / widest;
+            if lanes < 2 || least.is_none_or(|least| lanes >= least) {
+                continue;
+            }
+            let count = [bytes, lanes, 1];
+            let narrower = self.try_vector_loop(stage, target, &axes, ready.outer, count, &certain);
+            if let Some(narrower) = narrower {
+                least = Some(lanes);
+                ready.narrower.push(narrower);
+            }
+        }
+        Some(ready)
+    }
+
+    /// The one in the widest vectors, of as many registers as it fills. `is_long`: whether its value folds, or is a
+    /// long chain.
+    fn widest_loop(
+        &mut self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        widest: usize,
+        is_long: bool,
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let (target, lane) = (self.target?, *axes.last()?);
         let mut bytes = target.bytes();
         let points = usual_points(lane.extent);
         while bytes / widest > points {
             bytes /= 2;
         }
-        if bytes < 16 || bytes / widest < 2 {
+        if bytes < LEAST_BYTES || bytes / widest < 2 {
             return None;
         }
         // Registers done side by side hide how long each takes, most of all in what is a long chain.
-        let most = if folds || nodes >= LONG { 4 } else { 2 };
+        let most = if is_long { 4 } else { 2 };
         let columns = self.few_columns(stage, lane).unwrap_or(1);
         self.cut_at(stage, columns);
         // Loads of every second element may need registers of 256 bits.
@@ -71,7 +102,7 @@ impl<'n> Analysis<'n> {
                 }
                 for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {
                     let count = [bytes, lanes, parts];
-                    let ready = self.try_vector_loop(stage, target, &axes, outer, count, &certain);
+                    let ready = self.try_vector_loop(stage, target, axes, outer, count, certain);
                     if ready.is_some() {
                         return ready;
                     }

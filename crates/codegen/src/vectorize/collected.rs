@@ -6,6 +6,7 @@ use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
 use crate::analysis::columns::even;
 use crate::analysis::walk::{Visit, visit};
+use crate::analysis::work::usual_points;
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
@@ -23,6 +24,14 @@ pub(crate) struct Collected<'n> {
     pub(crate) rows: Option<(Axis, usize)>,
 }
 
+impl Collected<'_> {
+    /// The axes that may have fewer points than a block, and those that a block has.
+    pub(crate) fn may_be_few(&self) -> impl Iterator<Item = (Axis, usize)> + use<> {
+        let all = self.rows.into_iter().chain([self.lane]);
+        all.filter(|(axis, count)| axis.extent.least() < *count)
+    }
+}
+
 /// Lines that a row may come from and still be in the innermost cache for the next; fewer are no vectors.
 const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
 /// Bytes from line to line with which these do not.
@@ -30,6 +39,8 @@ const COLLIDES: u64 = 1024;
 /// Points of a block: what is collected for them stays in the innermost cache, and no part of a loop that
 /// threads share is shorter.
 const MOST_POINTS: usize = 256;
+/// The same where it is not known how many there are: fewer than a block are done one by one.
+const SYMBOLIC_POINTS: usize = 32;
 /// Rows of a block: as many words fill a line of the cache.
 const MOST_ROWS: usize = 16;
 /// Fewer points, or rows, are not worth it.
@@ -62,8 +73,8 @@ impl<'n> Analysis<'n> {
         // In another order, and all points once more if an index is wrong.
         let rows = rows.filter(|_| Effects::of_stage(stage).may_repeat());
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
-        if let Some((rows, extent)) = rows.and_then(|rows| Some((rows, rows.extent.number()?))) {
-            let count = even(extent, MOST_ROWS, LEAST_ROWS);
+        if let Some(rows) = rows {
+            let count = even(usual_points(rows.extent), MOST_ROWS, LEAST_ROWS);
             let collected =
                 self.try_collected(stage, axes, &loads, *lane, Some((*rows, count)), &certain);
             if collected.is_some() {
@@ -109,8 +120,12 @@ impl<'n> Analysis<'n> {
         let each: usize = loads.iter().map(|x| usize::from(lane_bytes(x.ty()))).sum();
         let count = rows.map_or(1, |(_, count)| count);
         let most = MOST_POINTS.min(MOST_BYTES / (each * count));
-        // All blocks are of one length.
-        let length = even(lane.extent.number()?, most, LEAST_POINTS);
+        let points = usual_points(lane.extent);
+        let most = lane
+            .extent
+            .number()
+            .map_or(most.min(SYMBOLIC_POINTS), |_| most);
+        let length = even(points, most, LEAST_POINTS);
         for bytes in [target.bytes(), 32, 16] {
             let lanes = bytes / widest;
             if lanes < 2 || lanes > length || bytes > target.bytes() {
@@ -194,7 +209,9 @@ impl<'n> Analysis<'n> {
             return false;
         };
         let cost = |axis| -> usize { loads.iter().map(|x| self.cost_along(x, axis)).sum() };
-        axis.extent >= LEAST_ROWS && cost(rows) < cost(lane) && self.is_injective(stage)
+        usual_points(axis.extent) >= LEAST_ROWS
+            && cost(rows) < cost(lane)
+            && self.is_injective(stage)
     }
 
     /// The cost of one step along the axis for the loads under `x`, itself included: some lead far away,

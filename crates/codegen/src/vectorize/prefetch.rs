@@ -26,6 +26,7 @@ impl Builder<'_, '_> {
         width: i64,
         row_bytes: i64,
     ) {
+        // At the example: what is fetched ahead changes nothing but the time.
         let bytes = self.analysis.nest.buf(buffer).byte_len();
         let is_large = bytes.is_some_and(|bytes| bytes >= LARGE);
         if let (Ok(width), Ok(row_bytes)) = (i32::try_from(width), i32::try_from(row_bytes))

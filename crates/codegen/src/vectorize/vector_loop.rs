@@ -14,6 +14,8 @@ pub(crate) struct VectorLoop<'n> {
     pub(crate) may_fault: bool,
     /// The axis over lanes and how many of its points there must be, if there may be fewer.
     pub(crate) least: Option<(Axis, usize)>,
+    /// Where there are fewer: others, in narrower vectors, the widest first, inside as many loops.
+    pub(crate) narrower: Vec<VectorLoop<'n>>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(crate) how: String,
     /// How many loops of the stage are not part of it.

@@ -395,10 +395,10 @@ mod tests {
             .replace("z: f32[2*s0]", "z: f32[s0 + 7]")
             .replace("i<2*s0", "i<s0 + 7");
         assert_eq!(of_text(&apart, &[999])[0], None);
-        // At the example, turn `i` reads no row of another.
+        // Turns read rows of others.
         let shifted = "symbols s0=9\ninput x: f32[s0]\ntemporary t: f32[2*s0, 300]\n\
                        output y: f32[s0, 300]\nfor i<s0, j<300: t[i, j] = x[i]\n\
-                       for i<s0, j<300: y[i, j] = t[(s0 - i) - 1, j]\n";
+                       for i<s0, j<300: y[i, j] = t[((extent(s0) - i) - 1), j]\n";
         assert_eq!(of_text(shifted, &[50])[0], None);
     }
 }
