@@ -17,7 +17,8 @@
 //!
 //! Extents are numbers or formulas over symbols ([`Extent`](vinelift_tensor::Extent)): a nest with symbols stands for one
 //! nest for each of their values ([`Nest::bound_to`]). Text, verifier and code generators know both, as the interpreter
-//! does at the example; passes take nests without symbols.
+//! does at the example; what a pass decides
+//! about them, a recorder writes down ([`symbols`](vinelift_tensor::symbols)).
 //!
 //! The terms are listed in [`glossary`].
 //!

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
-use crate::stop::never;
+use crate::stop::{self, never};
 use crate::{Config, Error, Level, Model};
 use lru::LruCache;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -355,7 +355,10 @@ impl Unit {
                     push(&mut classes().pinned, key.clone());
                     return Ok(None);
                 }
-                Err(Alone::Unsuited) => return Ok(None),
+                Err(Alone::Unsuited) => {
+                    stop::check(stop)?;
+                    return Ok(None);
+                }
             },
         };
         class.made.bound_to(&values, &settings)

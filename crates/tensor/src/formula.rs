@@ -34,7 +34,7 @@ impl fmt::Display for Symbol {
 const FACTORS: usize = 4;
 
 /// The most products of a sum.
-const TERMS: usize = 3;
+const TERMS: usize = 4;
 
 /// `coefficient · Π factors`; of coefficient 0 if there is no such term. Factors are in descending order, so that
 /// those that are missing come last.
@@ -138,7 +138,7 @@ impl Formula {
 
     /// Whether it is the difference of two symbols.
     pub fn is_difference(&self) -> bool {
-        let [first, second, third] = &self.terms;
+        let [first, second, third, ..] = &self.terms;
         let is_one =
             |term: &Term, sign: i32| term.symbols().count() == 1 && term.coefficient == sign;
         let opposite =
@@ -247,9 +247,12 @@ impl Formula {
 
     /// The least value that it may have; `None` if it is not bounded below, or too small for an `i64`.
     pub fn least(&self) -> Option<i64> {
-        let is_positive = self.terms.iter().all(|term| term.coefficient >= 0);
-        let least = [Symbol::LEAST; 255];
-        is_positive.then(|| self.evaluate(&least))?
+        self.terms().try_fold(self.constant, |sum, term| {
+            let coefficient = u64::try_from(term.coefficient).ok()?;
+            let factors = term.symbols().map(|_| Symbol::LEAST as u64);
+            let least = factors.fold(coefficient, u64::saturating_mul);
+            sum.checked_add(i64::try_from(least).ok()?)
+        })
     }
 
     /// Its value where the symbol of number `k` has `values[k]`; `None` if one is missing, or the value does not fit.

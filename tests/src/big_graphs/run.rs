@@ -4,7 +4,7 @@ use super::case::{Case, Port, Set};
 use crate::different_bits;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use vinelift::{Config, Core, IndexPolicy, Level, Tensor, Vectors};
+use vinelift::{Config, Core, IndexPolicy, Level, Model, PartialShape, Tensor, Vectors};
 
 /// Graphs of no more operations are interpreted, too.
 const FEW: usize = 400_000;
@@ -37,6 +37,8 @@ struct Way {
     sequences: Vec<Sequence>,
     /// Whether all values are results.
     all: bool,
+    /// Whether all dims of the inputs are dynamic, and others come first.
+    dynamic: bool,
 }
 
 /// Inferences of one request.
@@ -89,6 +91,7 @@ fn ways(case: &Case) -> Vec<Way> {
             .flatten()
             .collect(),
         all: false,
+        dynamic: false,
     };
     let (scheduled, compiled, widest) = (Level::Scheduled, Level::Compiled, Vectors::Widest);
     let every = |way| Way {
@@ -134,6 +137,30 @@ fn ways(case: &Case) -> Vec<Way> {
             One,
         )),
     ];
+    // A plan that was made for other shapes is bound to these.
+    let dynamic = |way| Way {
+        dynamic: true,
+        ..way
+    };
+    let shapes = [
+        way(
+            "other shapes first, 2 threads",
+            scheduled,
+            2,
+            widest,
+            Spec,
+            Short,
+        ),
+        way(
+            "other shapes first, compiled",
+            compiled,
+            1,
+            Vectors::Bits256,
+            Spec,
+            One,
+        ),
+    ];
+    ways.extend(shapes.map(dynamic));
     if case.work <= FEW {
         ways.push(way("interpreted", Level::Interpreted, 1, widest, Spec, One));
     }
@@ -193,11 +220,12 @@ pub(super) fn compare(
             message: format!("{name}: {message}"),
         };
         let results = if way.all { &values } else { &case.results };
-        let compiled = guarded(|| compile(core, case, results, &way.config));
+        let compiled = guarded(|| compile(core, case, results, &way));
         let compiled = compiled.map_err(|e| fail(Kind::Refused, e))?;
         for &sequence in &way.sequences {
             let is_base = name == BASE && sequence == Sequence::Long;
-            let outcomes = infer(&compiled, sequence.sets(case), &inputs, is_base);
+            let primer = way.dynamic.then(|| primer(case, &inputs[0])).flatten();
+            let outcomes = infer(&compiled, sequence.sets(case), &inputs, primer, is_base);
             if is_base {
                 sound(case, &outcomes).map_err(|(kind, message)| fail(kind, message))?;
             }
@@ -248,23 +276,57 @@ fn compile(
     core: &Core,
     case: &Case,
     results: &[Port],
-    config: &Config,
+    way: &Way,
 ) -> Result<vinelift::CompiledModel, String> {
     let (text, weights) = case.text(results);
     let model = core.read_model_from_memory(text.as_bytes(), weights);
-    let compiled = model.and_then(|model| core.compile_model_with(&model, config.clone()));
+    let any = |model: Model| {
+        let ranks = model.inputs().into_iter().map(|port| port.shape.rank());
+        let shapes =
+            ranks.map(|rank| rank.map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank));
+        model.reshape(&shapes.enumerate().collect::<Vec<_>>())
+    };
+    let model = if way.dynamic {
+        model.and_then(any)
+    } else {
+        model
+    };
+    let compiled = model.and_then(|model| core.compile_model_with(&model, way.config.clone()));
     compiled.map_err(|e| e.to_string())
 }
 
-/// What a request gives for these inputs, one after the other; `again` has it then forget its variables, and infer
-/// the first once more.
+/// Inputs of zeros in which one extent is another one wherever it occurs; `None` if there is no such extent.
+fn primer(case: &Case, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    let mut extents: Vec<usize> = inputs.iter().flat_map(Tensor::shape).copied().collect();
+    extents.sort_unstable();
+    extents.dedup();
+    extents.retain(|n| (2..2000).contains(n));
+    let from = *extents.get(case.seed as usize % extents.len().max(1))?;
+    let to = [from + 1, 2 * from, from - 1][case.seed as usize / 7 % 3];
+    let zeros = inputs.iter().map(|tensor| {
+        let extent = |n: &usize| if *n == from { to } else { *n };
+        let shape: Vec<usize> = tensor.shape().iter().map(extent).collect();
+        Tensor::zeros(tensor.element_type(), &shape).ok()
+    });
+    zeros.collect()
+}
+
+/// What a request gives for these inputs, one after the other, when it has inferred `primer`, whatever comes of that;
+/// `again` has it then forget its variables, and infer the first once more.
 fn infer(
     compiled: &vinelift::CompiledModel,
     sets: &[Set],
     inputs: &[Vec<Tensor>; 3],
+    primer: Option<Vec<Tensor>>,
     again: bool,
 ) -> Vec<Outcome> {
     let mut request = compiled.create_request();
+    if let Some(primer) = primer {
+        let set = |(k, tensor)| request.set_input_at(k, tensor);
+        let is_set = primer.into_iter().enumerate().try_for_each(set);
+        let _ = is_set.and_then(|()| request.infer());
+        request.reset();
+    }
     let mut outcomes = Vec::new();
     let more = again.then_some(&sets[0]);
     for (k, set) in sets.iter().chain(more).enumerate() {

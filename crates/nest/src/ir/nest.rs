@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Extent, Formula, Shape, element_count, extents, symbols};
+use vinelift_tensor::{ElementType, Extent, Formula, Shape, element_count, extents};
 
 /// A list of stages over buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,38 +182,9 @@ impl Nest {
         id
     }
 
-    /// The extents that have symbols, each once.
-    pub fn symbolic_extents(&self) -> Vec<Extent> {
-        let mut found: Vec<Extent> = Vec::new();
-        let mut note = |extent: Extent| {
-            if extent.is_symbolic() && !found.contains(&extent) {
-                found.push(extent);
-            }
-        };
-        self.buffers
-            .iter()
-            .flat_map(|b| &b.shape)
-            .for_each(|n| note(*n));
-        for stage in &self.stages {
-            stage.domain.iter().for_each(|axis| note(axis.extent));
-            visit_stage(stage, &mut |x| match x.kind() {
-                Kind::Extent(extent) => note(*extent),
-                Kind::Wrap(w) => note(w.extent),
-                Kind::Reduce { axes, .. } => axes.iter().for_each(|axis| note(axis.extent)),
-                _ => {}
-            });
-        }
-        found
-    }
-
     /// Whether there are extents that have symbols.
     pub fn is_symbolic(&self) -> bool {
         !self.symbols.is_empty()
-    }
-
-    /// Takes in the symbols of the recorder that this runs in, and what is known of them by now.
-    pub fn adopt_symbols(&mut self) {
-        (self.symbols, self.relations) = symbols::known();
     }
 
     /// Adds a table of constants: one dim, element `k` being `values[k]`.

@@ -55,7 +55,7 @@ pub(crate) fn optimize(
     quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;
     let start = Instant::now();
-    partial_folds(&mut nest);
+    partial_folds(&mut nest, flag);
     record("partial folds", start, Vec::new(), &nest)?;
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {

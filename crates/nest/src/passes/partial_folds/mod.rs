@@ -29,6 +29,7 @@ use crate::ir::{
 };
 use memory::{Definitions, pin_all, steps_in_memory};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_tensor::{ElementType, Extent};
 
 /// Into how many partial folds a fold over `points` neighbours is divided, which the plan relies on from now on;
@@ -43,11 +44,12 @@ const LANES: [(usize, usize); 3] = [(384, MOST_LANES), (96, FEW_LANES), (24, 8)]
 const MOST_LANES: usize = 64;
 const FEW_LANES: usize = 16;
 
-/// Divides every fold that is long enough.
-pub fn partial_folds(nest: &mut Nest) {
+/// Divides every fold that is long enough. Once `stop` is true, those that are left stay as they are.
+pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
     let mut definitions = Definitions::default();
     for mut stage in std::mem::take(&mut nest.stages) {
-        for fold in folds(&stage) {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        for fold in folds(&stage).into_iter().filter(|_| !is_stopped) {
             let (first, buffers, next_axis) =
                 (nest.stages.len(), nest.buffers.len(), nest.next_axis);
             let Some(fold) = Fold::of(nest, &definitions, &stage, fold) else {

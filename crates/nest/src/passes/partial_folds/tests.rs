@@ -6,6 +6,10 @@ use vinelift_tensor::ElementType::F32;
 use vinelift_tensor::Extent;
 use vinelift_tensor::symbols::Symbols;
 
+fn divide(nest: &mut Nest) {
+    partial_folds(nest, &AtomicBool::new(false));
+}
+
 /// `y[i] = op_{k, l} x[i, k, l]`
 fn rows(op: Binary, shape: [impl Into<Extent> + Copy; 3]) -> Nest {
     let shape = shape.map(Into::into);
@@ -45,7 +49,7 @@ fn run(nest: &Nest, x: &[f32]) -> Vec<f32> {
 #[test]
 fn a_short_row_has_eight_parts() {
     let mut nest = rows(Binary::Add, [3, 1, 27]);
-    partial_folds(&mut nest);
+    divide(&mut nest);
     verify(&nest).unwrap();
     let tree = "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + y.lanes[i, 6])) \
                 + ((y.lanes[i, 1] + y.lanes[i, 5]) + (y.lanes[i, 3] + y.lanes[i, 7])))";
@@ -62,7 +66,7 @@ fn a_short_row_has_eight_parts() {
 #[test]
 fn a_long_row_has_sixty_four_parts() {
     let mut nest = rows(Binary::Max, [3, 28, 15]);
-    partial_folds(&mut nest);
+    divide(&mut nest);
     fuse(&mut nest);
     schedule(&mut nest);
     verify(&nest).unwrap();
@@ -92,7 +96,7 @@ fn every_point_is_taken_in_once() {
         let x: Vec<f32> = (0..2 * points).map(|k| (k as f32 * 0.7).sin()).collect();
         let mut nest = rows(Binary::Add, [2, 1, points]);
         let plain = nest.clone();
-        partial_folds(&mut nest);
+        divide(&mut nest);
         verify(&nest).unwrap();
         assert_eq!(nest == plain, points < 24);
         let found = run(&nest, &x);
@@ -135,7 +139,7 @@ fn rows_of(op: Binary, number: Extent, factor: usize) -> Nest {
         .then_some(number.example())
         .into_iter()
         .collect();
-    partial_folds(&mut nest);
+    divide(&mut nest);
     verify(&nest).unwrap();
     nest
 }
@@ -186,7 +190,7 @@ fn a_formula_of_points_is_folded_as_the_number() {
 fn other_folds_stay_as_they_are() {
     let unchanged = |nest: Nest| {
         let mut divided = nest.clone();
-        partial_folds(&mut divided);
+        divide(&mut divided);
         assert_eq!(divided, nest);
     };
     let with = |body: &dyn Fn(&mut Nest, crate::BufferId, &Scalar, Scalar) -> Scalar| {
@@ -236,7 +240,7 @@ fn what_a_fold_starts_from_is_taken_in_once() {
         panic!("not a fold");
     };
     nest.stages[0].value = Scalar::reduce(*op, axes.clone(), number(5.0, F32), body.clone());
-    partial_folds(&mut nest);
+    divide(&mut nest);
     verify(&nest).unwrap();
     assert_eq!(run(&nest, &[1.0; 64]), [69.0]);
 }
