@@ -107,7 +107,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
 }
 
 /// Samples of operators that keep the symbols of these dims of their inputs: a plan serves all of their extents.
-const KEPT: [(&str, &[(usize, usize)]); 34] = [
+const KEPT: [(&str, &[(usize, usize)]); 37] = [
     ("avg_pool/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
     ("avg_pool/opset14", &[(0, 0), (0, 2), (0, 3)]),
     ("avg_pool/opset16", &[(0, 0), (0, 2), (0, 3)]),
@@ -130,6 +130,12 @@ const KEPT: [(&str, &[(usize, usize)]); 34] = [
     (
         "gru_sequence/reverse_lengths",
         &[(0, 0), (0, 1), (1, 0), (2, 0)],
+    ),
+    ("interpolate/opset11_linear_half_pixel", &[(0, 0), (0, 1)]),
+    ("interpolate/opset11_scales", &[(0, 0), (0, 1)]),
+    (
+        "interpolate/opset11_linear_onnx_asymmetric_pads",
+        &[(0, 0), (0, 1)],
     ),
     ("lrn/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
     ("lstm_cell/opset4", &[(0, 0), (1, 0), (2, 0)]),
