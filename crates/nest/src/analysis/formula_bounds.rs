@@ -66,6 +66,25 @@ impl Bounds {
         }
     }
 
+    /// The number that it is, if its bounds say so.
+    fn as_number(&self) -> Option<i64> {
+        let is_one = self.lows == self.highs && self.lows.len() == 1;
+        self.lows.first().filter(|_| is_one)?.as_number()
+    }
+
+    /// `by · self`
+    fn times(&self, by: i64) -> Bounds {
+        let times = |of: &[Formula]| each(of, &[Formula::number(by)], Formula::times);
+        let (lows, highs) = (times(&self.lows), times(&self.highs));
+        match by < 0 {
+            true => Bounds {
+                lows: highs,
+                highs: lows,
+            },
+            false => Bounds { lows, highs },
+        }
+    }
+
     pub(super) fn is_natural(&self) -> bool {
         self.lows
             .iter()
@@ -120,6 +139,11 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
                 highs: each(&a.highs, &b.highs, Formula::times),
             }
         }
+        Binary::Mul => match (a.as_number(), b.as_number()) {
+            (_, Some(by)) => a.times(by),
+            (Some(by), _) => b.times(by),
+            (None, None) => Bounds::default(),
+        },
         Binary::Min => {
             let either = Bounds {
                 lows: a.or(&b).lows,

@@ -79,11 +79,17 @@ impl Ranges {
             }
             Kind::Binary(op, a, b) if x.ty() == ElementType::I64 => {
                 let is_of_ring = matches!(op, Binary::Add | Binary::Sub | Binary::Mul);
-                let is_exact = is_of_ring || (self.is_exact(a) && self.is_exact(b));
-                if !is_exact {
+                let [is_a, is_b] = [a, b].map(|x| is_of_ring || self.is_exact(x));
+                // The lesser and the larger one of two are bounded by each that is exact.
+                let needs_both = !matches!(op, Binary::Min | Binary::Max);
+                if needs_both && !(is_a && is_b) {
                     return Bounds::default();
                 }
-                let (mut a, b) = (self.bounds(a, depth), self.bounds(b, depth));
+                let mut of = |x: &Scalar, is_exact: bool| match is_exact {
+                    true => self.bounds(x, depth),
+                    false => Bounds::default(),
+                };
+                let (mut a, b) = (of(a, is_a), of(b, is_b));
                 if *op == Binary::Div {
                     // One of the bounds may be a multiple of the divisor.
                     let one = Formula::number(1);

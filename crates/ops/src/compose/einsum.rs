@@ -12,7 +12,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::build::{index, integer, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Einsum",
@@ -86,12 +86,12 @@ impl Op for Einsum {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shapes: Vec<Vec<usize>> = cx.inputs().iter().map(|&b| cx.shape_of(b)).collect();
+        let shapes: Vec<Vec<Extent>> = cx.inputs().iter().map(|&b| cx.extents_of(b)).collect();
         let ranks: Vec<usize> = shapes.iter().map(Vec::len).collect();
         let Ok(plan) = self.plan(&ranks) else {
             return;
         };
-        let mut summed: Vec<(Label, usize)> = vec![];
+        let mut summed: Vec<(Label, Extent)> = vec![];
         for (&label, &n) in plan.inputs.iter().flatten().zip(shapes.iter().flatten()) {
             if plan.output.contains(&label) {
                 continue;
@@ -104,7 +104,7 @@ impl Op for Einsum {
         }
         let inputs = cx.inputs().to_vec();
         let ty = cx.type_of(cx.output(0));
-        let extents: Vec<usize> = summed.iter().map(|(_, n)| *n).collect();
+        let extents: Vec<Extent> = summed.iter().map(|(_, n)| *n).collect();
         cx.define(cx.output(0), |cx, at| {
             let factors = |cx: &mut Lower<'_>, point: &[Scalar]| -> Vec<Scalar> {
                 let place = |label: &Label| {
@@ -115,7 +115,7 @@ impl Op for Einsum {
                 };
                 let places = plan.inputs.iter().zip(&shapes);
                 let factor =
-                    |(&input, (labels, shape)): (&BufferId, (&Vec<Label>, &Vec<usize>))| {
+                    |(&input, (labels, shape)): (&BufferId, (&Vec<Label>, &Vec<Extent>))| {
                         let dims = labels.iter().zip(shape);
                         let from = dims.map(|(label, &n)| match place(label) {
                             Some(i) if n != 1 => i,

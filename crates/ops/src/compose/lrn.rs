@@ -7,12 +7,11 @@
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
-use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Binary;
-use vinelift_nest::build::{inside, number, select, zero};
+use vinelift_nest::build::{index, number, select, zero};
+use vinelift_nest::{Binary, Scalar};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "LRN",
@@ -42,7 +41,7 @@ impl Op for Lrn {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axes = cx.integers("axes").unwrap_or_default();
         let axes = normalize_axes(&axes, shape.len()).unwrap_or_default();
         let wide = ty.compute();
@@ -55,7 +54,8 @@ impl Op for Lrn {
                 let mut guard = None;
                 for (&axis, k) in axes.iter().zip(k) {
                     from[axis] = &at[axis] + k - before;
-                    let within = inside(&from[axis], 0, extent(shape[axis]));
+                    let i = &from[axis];
+                    let within = i.ge(index(0)) & i.lt(Scalar::extent(shape[axis]));
                     guard = Some(match guard {
                         Some(guard) => guard & within,
                         None => within,

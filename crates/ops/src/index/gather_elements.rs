@@ -6,11 +6,11 @@
 
 use crate::error::ensure;
 use crate::infer::normalize_axis;
+use crate::layout::extent::may_be_at_most;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Policy;
-use vinelift_tensor::Dim;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GatherElements",
@@ -64,14 +64,6 @@ impl Op for GatherElements {
             from[axis] = cx.index("indices", at, extents[axis], Policy::WRAP);
             cx.load("data", &from)
         });
-    }
-}
-
-/// Whether there are extents of both dims such that the first is at most the second.
-fn may_be_at_most(a: Dim, b: Dim) -> bool {
-    match (a.extent(), b.extent()) {
-        (Some(a), Some(b)) => a.at_most(b),
-        _ => b.max().is_none_or(|max| a.min() <= max),
     }
 }
 

@@ -7,10 +7,11 @@
 //! range is an error. The batch dims of the two inputs must be equal.
 
 use crate::error::ensure;
+use crate::layout::index_map::strides;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::{Policy, Scalar, build::index, row_major};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::{Policy, Scalar, build::index};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static V5: OpDef = version(&["opset5"], |attributes| {
     let BatchDims { batch_dims } = attributes.parse()?;
@@ -62,12 +63,13 @@ impl Op for GatherNd {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let data = cx.shape("data");
-        let indices = cx.shape("indices");
+        let data = cx.extents("data");
+        let indices = cx.extents("indices");
         let batch = self.batch_dims;
-        let Some((&length, outer)) = indices.split_last() else {
+        let Some((length, outer)) = indices.split_last() else {
             return;
         };
+        let length = length.pin();
         let flat = self.flat && batch > 1;
         cx.define(cx.output(0), |cx, at| {
             let mut at = at.to_vec();
@@ -131,15 +133,11 @@ impl GatherNd {
 }
 
 /// The coordinates of element `flat` of a row-major tensor.
-fn unflatten(flat: &Scalar, shape: &[usize]) -> Vec<Scalar> {
-    let coordinate = |(&extent, &stride): (&usize, &usize)| {
-        // Nothing is evaluated if an extent is 0, but a divisor may not be.
-        (flat / stride.max(1) as i64).rem(index(extent.max(1) as i64))
-    };
-    shape
-        .iter()
-        .zip(&row_major(shape))
-        .map(coordinate)
+fn unflatten(flat: &Scalar, shape: &[Extent]) -> Vec<Scalar> {
+    // Nothing is evaluated if an extent is 0, but a divisor may not be.
+    let divisor = |n: Extent| Scalar::extent(if n == 0 { Extent::ONE } else { n });
+    let dims = shape.iter().zip(strides(shape));
+    dims.map(|(&n, stride)| (flat / &divisor(stride)).rem(divisor(n)))
         .collect()
 }
 

@@ -11,13 +11,14 @@
 //! specification leaves undefined, is all `end_token`.
 
 use crate::error::ensure;
+use crate::layout::index_map::last;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, select};
 use vinelift_nest::{Mode, Policy, Scalar};
 use vinelift_tensor::ElementType::{self, I64};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GatherTree",
@@ -64,19 +65,19 @@ impl Op for GatherTree {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("step_ids");
+        let shape = cx.extents("step_ids");
         let [steps, _, width] = shape[..] else { return };
-        let (last, widest) = (steps as i64 - 1, width as i64 - 1);
+        let (end, widest) = (last(steps), last(width));
 
         // beams[r, ..] is `beam` at t = last - r, so that each step is computed from the one before.
         let beams = cx.temporary("beams", I64, &shape);
         cx.define(beams, |cx, at| {
             let [r, batch, w] = at else { return index(0) };
-            let t = index(last) - r;
+            let t = &end - r;
             let follows = t.lt(length(cx, batch, steps) - 1);
             let next = cx.load_from(beams, &[(r - 1).max(index(0)), batch.clone(), w.clone()]);
-            let next = next.max(index(0)).min(index(widest));
-            let from = [(&t + 1).min(index(last)), batch.clone(), next];
+            let next = next.max(index(0)).min(widest.clone());
+            let from = [(&t + 1).min(end.clone()), batch.clone(), next];
             let parent = as_index(cx.load("parent_ids", &from));
             select(
                 follows,
@@ -90,24 +91,24 @@ impl Op for GatherTree {
             let [t, batch, w] = at else {
                 return (at.to_vec(), cx.load_only("end_token"));
             };
-            let end = cx.load_only("end_token");
+            let token = cx.load_only("end_token");
             let before = cx.load_from(out, &[(t - 1).max(index(0)), batch.clone(), w.clone()]);
-            let compute = end.ty().compute();
-            let ended = before.cast(compute).eq(end.clone().cast(compute));
+            let compute = token.ty().compute();
+            let ended = before.cast(compute).eq(token.clone().cast(compute));
             let over = t.ge(length(cx, batch, steps)) | (t.gt(index(0)) & ended);
-            let beam = cx.load_from(beams, &[index(last) - t, batch.clone(), w.clone()]);
-            let beam = beam.max(index(0)).min(index(widest));
+            let beam = cx.load_from(beams, &[&end - t, batch.clone(), w.clone()]);
+            let beam = beam.max(index(0)).min(widest);
             let id = cx.load("step_ids", &[t.clone(), batch.clone(), beam]);
-            (at.to_vec(), select(over, end, id))
+            (at.to_vec(), select(over, token, id))
         });
     }
 }
 
 /// Steps of a batch's sequences, cut to `0..=steps`.
-fn length(cx: &Lower<'_>, batch: &Scalar, steps: usize) -> Scalar {
+fn length(cx: &Lower<'_>, batch: &Scalar, steps: Extent) -> Scalar {
     as_index(cx.load("max_seq_len", std::slice::from_ref(batch)))
         .max(index(0))
-        .min(index(steps as i64))
+        .min(Scalar::extent(steps))
 }
 
 /// An id, which may come as a float.

@@ -3,7 +3,7 @@
 use crate::Lower;
 use vinelift_nest::build::{boolean, highest, index, integer, lowest, number, select, zero};
 use vinelift_nest::{Binary, Mode, Scalar};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// How an update meets what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +41,12 @@ pub(crate) fn by_type(ty: ElementType, number: Binary, boolean: Binary) -> Binar
 pub(crate) fn scatter(
     cx: &mut Lower<'_>,
     fold: Fold,
-    domain: &[usize],
+    domain: &[Extent],
     target: impl Fn(&mut Lower<'_>, &[Scalar]) -> Vec<Scalar>,
     update: impl Fn(&Lower<'_>, &[Scalar]) -> Scalar,
 ) {
     let out = cx.output(0);
-    let (ty, shape) = (cx.type_of(out), cx.shape_of(out));
+    let (ty, shape) = (cx.type_of(out), cx.extents_of(out));
     match fold {
         Fold::Replace => {
             cx.define(out, |cx, at| cx.load("data", at));

@@ -11,6 +11,7 @@ use super::scatter::{Fold, by_type, scatter};
 use crate::attrs::NoAttributes;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
+use crate::layout::extent::may_be_at_most;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::{Binary, Policy};
@@ -93,8 +94,7 @@ impl Op for ScatterElementsUpdate {
             );
             if let Some(axis) = axis {
                 let axis = normalize_axis(axis, rank)?;
-                let larger =
-                    |d: usize| d != axis && data[d].max().is_some_and(|max| indices[d].min() > max);
+                let larger = |d: usize| d != axis && !may_be_at_most(indices[d], data[d]);
                 ensure!(
                     !(0..rank).any(larger),
                     "`indices` {} must not be larger than `data` {} off axis {axis}",
@@ -107,10 +107,10 @@ impl Op for ScatterElementsUpdate {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let extents = cx.shape("data");
+        let extents = cx.extents("data");
         let axis = cx.integer("axis").unwrap_or_default();
         let axis = normalize_axis(axis, extents.len()).unwrap_or_default();
-        let domain = cx.shape("indices");
+        let domain = cx.extents("indices");
         scatter(
             cx,
             self.fold(cx.element("data")),

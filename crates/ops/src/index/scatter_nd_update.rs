@@ -93,11 +93,12 @@ impl Op for ScatterNdUpdate {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let data = cx.shape("data");
-        let indices = cx.shape("indices");
-        let Some((&length, outer)) = indices.split_last() else {
+        let data = cx.extents("data");
+        let indices = cx.extents("indices");
+        let Some((length, outer)) = indices.split_last() else {
             return;
         };
+        let length = length.pin();
         let domain = [outer, &data[length..]].concat();
         scatter(
             cx,

@@ -52,11 +52,11 @@ impl Op for ScatterUpdate {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let extents = cx.shape("data");
+        let extents = cx.extents("data");
         let axis = cx.integer("axis").unwrap_or_default();
         let axis = normalize_axis(axis, extents.len()).unwrap_or_default();
-        let after = axis + cx.shape("indices").len();
-        let domain = cx.shape("updates");
+        let after = axis + cx.extents("indices").len();
+        let domain = cx.extents("updates");
         scatter(
             cx,
             Fold::Replace,

@@ -13,7 +13,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEPTH_TO_SPACE: OpDef = OpDef {
     name: "DepthToSpace",
@@ -69,7 +69,7 @@ impl Op for DepthToSpace {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (out, b) = (cx.shape_of(cx.output(0)), extent(self.block_size));
+        let (out, b) = (cx.extents_of(cx.output(0)), extent(self.block_size));
         cx.define(cx.output(0), |cx, at| {
             let block = at[2..].iter().map(|i| i.rem(index(b)));
             let (coordinates, shape) =
@@ -95,7 +95,7 @@ impl Op for SpaceToDepth {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, b) = (cx.shape("data"), extent(self.block_size));
+        let (shape, b) = (cx.extents("data"), extent(self.block_size));
         let rank = shape.len();
         cx.define(cx.output(0), |cx, at| {
             let zeros = vec![index(0); rank - 2];
@@ -120,10 +120,10 @@ impl Mode {
         self,
         depth: Scalar,
         block: impl ExactSizeIterator<Item = Scalar>,
-        extent: usize,
+        extent: Extent,
         block_size: usize,
-    ) -> (Vec<Scalar>, Vec<usize>) {
-        let mut shape = vec![block_size; block.len()];
+    ) -> (Vec<Scalar>, Vec<Extent>) {
+        let mut shape = vec![Extent::from(block_size); block.len()];
         let mut coordinates: Vec<Scalar> = block.collect();
         let place = if self == Mode::DepthFirst {
             0

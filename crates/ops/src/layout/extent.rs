@@ -48,6 +48,14 @@ pub(crate) fn divided(dim: Dim, by: usize) -> Option<Dim> {
         .then_some(Dim::between(min, max))
 }
 
+/// Whether there are extents of both dims such that the first is at most the second.
+pub(crate) fn may_be_at_most(a: Dim, b: Dim) -> bool {
+    match (a.extent(), b.extent()) {
+        (Some(a), Some(b)) => a.at_most(b),
+        _ => b.max().is_none_or(|max| a.min() <= max),
+    }
+}
+
 /// The product of extents; an error if it does not fit.
 pub(crate) fn product(name: &str, extents: &[usize]) -> Result<usize, OpError> {
     let product = extents.iter().try_fold(1usize, |n, &d| n.checked_mul(d));

@@ -95,7 +95,7 @@ fn groups(from: &[Extent], to: &[Extent]) -> Vec<(Range<usize>, Range<usize>)> {
 }
 
 /// Elements between neighbours along each dim of a row-major `shape`.
-fn strides(shape: &[Extent]) -> Vec<Extent> {
+pub(crate) fn strides(shape: &[Extent]) -> Vec<Extent> {
     if let Some(shape) = numbers(shape) {
         return extents(&row_major(&shape));
     }
@@ -104,6 +104,14 @@ fn strides(shape: &[Extent]) -> Vec<Extent> {
         strides[d - 1] = strides[d].product(shape[d]);
     }
     strides
+}
+
+/// The last index of a dim of extent `n`.
+pub(crate) fn last(n: Extent) -> Scalar {
+    match n.number() {
+        Some(n) => index(extent(n).saturating_sub(1)),
+        None => Scalar::extent(n) - 1,
+    }
 }
 
 /// An extent or stride as an index. It only saturates where a tensor is empty.

@@ -3,13 +3,12 @@
 //! Specification: Reverse-1. `axis` lists the dims (`index`), or has a boolean for each (`mask`). Beyond
 //! the specification, negative axes count from the end.
 
-use super::index_map::extent;
+use super::index_map::last;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::index;
 use vinelift_nest::{MAX_RANK, Scalar};
 use vinelift_tensor::{ElementType, Tensor};
 
@@ -48,14 +47,14 @@ impl Op for Reverse {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let Some(axis) = cx.constant("axis") else {
             return;
         };
         let reversed = self.reversed(axis, shape.len()).unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {
             let place = |(d, i): (usize, &Scalar)| match reversed[d] {
-                true => index(extent(shape[d]) - 1) - i,
+                true => last(shape[d]) - i,
                 false => i.clone(),
             };
             let from: Vec<Scalar> = at.iter().enumerate().map(place).collect();

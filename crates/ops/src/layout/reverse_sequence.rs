@@ -5,7 +5,7 @@
 //! Specification: ReverseSequence-1. Lengths are data, of any numeric type; one that is longer than
 //! the dim, or negative, is an error. Beyond the specification, 0 is allowed and reverses nothing.
 
-use super::index_map::extent;
+use super::index_map::last;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::op::parse;
@@ -13,7 +13,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Policy;
 use vinelift_nest::build::{index, select};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ReverseSequence",
@@ -54,7 +54,7 @@ impl Op for ReverseSequence {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let batch = normalize_axis(self.batch_axis, shape.len()).unwrap_or_default();
         let seq = normalize_axis(self.seq_axis, shape.len()).unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {
@@ -67,15 +67,13 @@ impl Op for ReverseSequence {
             };
             let n = cx.wrap(
                 n,
-                shape[seq].saturating_add(1),
+                shape[seq].sum(Extent::ONE),
                 Policy::CHECK,
                 "seq_lengths",
                 &place,
             );
             let mut from = at.to_vec();
-            let mirrored = (&n - 1 - &at[seq])
-                .max(index(0))
-                .min(index(extent(shape[seq]) - 1));
+            let mirrored = (&n - 1 - &at[seq]).max(index(0)).min(last(shape[seq]));
             from[seq] = select(at[seq].lt(n), mirrored, at[seq].clone());
             cx.load("data", &from)
         });

@@ -11,6 +11,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::index;
+use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Roll",
@@ -34,7 +35,7 @@ impl Op for Roll {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let (shift, axes) = (cx.integers("shift"), cx.integers("axes"));
         let totals = totals(
             &shift.unwrap_or_default(),
@@ -43,17 +44,33 @@ impl Op for Roll {
         );
         let totals = totals.unwrap_or_default();
         cx.define(cx.output(0), |cx, at| {
-            let place = |(d, i): (usize, &Scalar)| {
-                let n = extent(shape[d]);
-                match (-totals[d]).checked_rem_euclid(i128::from(n)) {
-                    None | Some(0) => i.clone(),
-                    Some(back) => (i + back as i64).rem(index(n)),
-                }
+            let place = |(d, i): (usize, &Scalar)| match back(totals[d], shape[d]) {
+                Some(back) => (i + &back).rem(Scalar::extent(shape[d])),
+                None => i.clone(),
             };
             let from: Vec<Scalar> = at.iter().enumerate().map(place).collect();
             cx.load("data", &from)
         });
     }
+}
+
+/// How far back in a dim of extent `n` an element comes from that is moved by `total`: `-total` modulo `n`, `None` if
+/// that is 0.
+fn back(total: i128, n: Extent) -> Option<Scalar> {
+    if total == 0 {
+        return None;
+    }
+    let least = usize::try_from(total.unsigned_abs())
+        .ok()?
+        .saturating_add(1);
+    if n.is_symbolic() && Extent::from(least).at_most(n) {
+        return Some(match i64::try_from(total).ok()? {
+            total @ 1.. => Scalar::extent(n) - total,
+            total => index(-total),
+        });
+    }
+    let back = (-total).checked_rem_euclid(i128::from(extent(n.pin())))?;
+    (back != 0).then(|| index(back as i64))
 }
 
 /// The shift of each dim.

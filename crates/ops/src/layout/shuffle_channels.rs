@@ -46,9 +46,9 @@ impl Op for ShuffleChannels {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
-        let rows = extent(shape[axis]) / self.group;
+        let rows = extent(shape[axis].pin()) / self.group;
         cx.define(cx.output(0), |cx, at| {
             let mut from = at.to_vec();
             from[axis] = at[axis].rem(index(self.group)) * rows + &at[axis] / self.group;

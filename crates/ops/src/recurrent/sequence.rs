@@ -14,24 +14,24 @@ use crate::elementwise::widened;
 use crate::layout::index_map::extent;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{BufferId, Mode, Policy, Scalar};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>) {
     let ty = cx.element("X");
     let wide = ty.compute();
-    let x = cx.shape("X");
-    let (batch, steps, directions) = (x[0], x[1], direction.count());
+    let x = cx.extents("X");
+    let (batch, steps, directions) = (x[0], x[1], Extent::from(direction.count()));
     let cell = network.cell;
     let size = network.hidden_size;
     let lengths = lengths(cx, batch, steps);
     let inputs = inputs(network, direction, cx);
-    let of_step = |count| [directions, batch, count];
-    let of_all = [steps + 1, directions, batch, size];
+    let of_step = |count: usize| [directions, batch, count.into()];
+    let of_all = [steps.sum(Extent::ONE), directions, batch, size.into()];
     let products = of_step(cell.gates() * size);
     let run = Run {
         network,
         direction,
-        steps: extent(steps),
+        steps,
         lengths,
         inputs,
         hidden: cx.temporary("hidden", wide, &of_all),
@@ -83,11 +83,12 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
 }
 
 /// `[batch]`: the lengths, each at most `steps`.
-fn lengths(cx: &mut Lower<'_>, batch: usize, steps: usize) -> BufferId {
+fn lengths(cx: &mut Lower<'_>, batch: Extent, steps: Extent) -> BufferId {
     let lengths = cx.temporary("lengths", ElementType::I64, &[batch]);
     cx.define(lengths, |cx, at| {
         let length = cx.load("sequence_lengths", at);
-        cx.wrap(length, steps + 1, Policy::CHECK, "sequence_lengths", at)
+        let extent = steps.sum(Extent::ONE);
+        cx.wrap(length, extent, Policy::CHECK, "sequence_lengths", at)
     });
     lengths
 }
@@ -95,10 +96,11 @@ fn lengths(cx: &mut Lower<'_>, batch: usize, steps: usize) -> BufferId {
 /// `[batch, time, direction, gate · hidden_size + h]`: the products of the weights with the inputs, and
 /// the biases.
 fn inputs(network: &Network, direction: Direction, cx: &mut Lower<'_>) -> BufferId {
-    let x = cx.shape("X");
+    let x = cx.extents("X");
     let wide = cx.element("X").compute();
     let rows = network.cell.gates() * network.hidden_size;
-    let inputs = cx.temporary("inputs", wide, &[x[0], x[1], direction.count(), rows]);
+    let shape = [x[0], x[1], direction.count().into(), rows.into()];
+    let inputs = cx.temporary("inputs", wide, &shape);
     cx.define(inputs, |cx, at| {
         let [b, t, d, row] = at else {
             return zero(wide);
@@ -116,7 +118,7 @@ fn inputs(network: &Network, direction: Direction, cx: &mut Lower<'_>) -> Buffer
 struct Run<'n> {
     network: &'n Network,
     direction: Direction,
-    steps: i64,
+    steps: Extent,
     lengths: BufferId,
     inputs: BufferId,
     /// `[step, direction, batch, h]`: the states before each step, and after the last.
@@ -133,7 +135,7 @@ impl Run<'_> {
     /// The length of sample `b`.
     fn length(&self, cx: &Lower<'_>, b: &Scalar) -> Scalar {
         let length = cx.load_from(self.lengths, std::slice::from_ref(b));
-        length.max(index(0)).min(index(self.steps))
+        length.max(index(0)).min(Scalar::extent(self.steps))
     }
 
     /// The time of a step in direction `d`, and the step at a time, within the sample's length.
@@ -164,8 +166,8 @@ impl Run<'_> {
                 });
             }
             Part::Reset | Part::Cell | Part::Hidden => {
-                let all = cx.shape_of(hidden);
-                let domain = [all[0] - 1, all[1], all[2], all[3]];
+                let all = cx.extents_of(hidden);
+                let domain = [self.steps, all[1], all[2], all[3]];
                 let target = match part {
                     Part::Reset => self.reset,
                     Part::Cell => self.cell,
@@ -209,9 +211,10 @@ impl Run<'_> {
         vector: impl FnOnce([&Scalar; 4]) -> (BufferId, Vec<Scalar>),
     ) {
         let wide = cx.type_of(self.products);
-        let all = cx.shape_of(self.hidden);
+        let all = cx.extents_of(self.hidden);
         let size = self.network.hidden_size;
-        let domain = [all[0] - 1, all[1], all[2], gates.len() * size];
+        let rows = gates.len() * size;
+        let domain = [self.steps, all[1], all[2], rows.into()];
         cx.stage(&domain, self.products, Mode::Set, |cx, at| {
             let [step, d, b, row] = at else {
                 return (vec![], zero(wide));

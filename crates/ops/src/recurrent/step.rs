@@ -13,11 +13,11 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
     let (cell, act) = (network.cell, &network.activations);
     let ty = cx.element("X");
     let wide = ty.compute();
-    let x = cx.shape("X");
+    let x = cx.extents("X");
     let (batch, input_size) = (x[0], x[1]);
     let size = network.hidden_size;
 
-    let inputs = cx.temporary("inputs", wide, &[batch, cell.gates() * size]);
+    let inputs = cx.temporary("inputs", wide, &[batch, (cell.gates() * size).into()]);
     cx.define(inputs, |cx, at| {
         let [b, row] = at else { return zero(wide) };
         let sum = cx.sum_of_products(&[input_size], wide, |cx, k| {
@@ -31,7 +31,7 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
         }
     });
 
-    let products = cx.temporary("products", wide, &[batch, cell.gates() * size]);
+    let products = cx.temporary("products", wide, &[batch, (cell.gates() * size).into()]);
     let mut stages = Stages {
         size,
         inputs,
@@ -47,7 +47,7 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
                 });
             }
             Part::Reset => {
-                let target = cx.temporary("reset", wide, &[batch, size]);
+                let target = cx.temporary("reset", wide, &[batch, size.into()]);
                 cx.define(target, |cx, at| cell.reset(act, &stages.at(cx, at)));
                 reset = Some(target);
             }
@@ -61,7 +61,7 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
                 let target = if wide == ty {
                     cx.output(1)
                 } else {
-                    cx.temporary("cell", wide, &[batch, size])
+                    cx.temporary("cell", wide, &[batch, size.into()])
                 };
                 cx.define(target, |cx, at| cell.cell(act, &stages.at(cx, at)));
                 stages.cell_state = Some(target);
@@ -99,8 +99,8 @@ impl Stages {
         vector: impl FnOnce(&Lower<'_>, &Scalar, &Scalar) -> Scalar,
     ) {
         let wide = cx.type_of(self.products);
-        let batch = cx.shape_of(self.products)[0];
-        let domain = [batch, gates.len() * self.size];
+        let batch = cx.extents_of(self.products)[0];
+        let domain = [batch, (gates.len() * self.size).into()];
         cx.stage(&domain, self.products, Mode::Set, |cx, at| {
             let row = match gates.start * self.size {
                 0 => at[1].clone(),

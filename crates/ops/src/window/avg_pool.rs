@@ -110,7 +110,7 @@ impl Op for AvgPool {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
         let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
         let wide = accumulator(ty);
         cx.define(out, |cx, at| {

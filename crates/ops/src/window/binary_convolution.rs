@@ -89,7 +89,7 @@ impl Op for BinaryConvolution {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (data, filters, ty) = (cx.shape("data"), cx.shape("filters"), cx.element("data"));
+        let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
         let lanes = lanes(&self.slide, &data[2..], &filters[2..]);
         let wide = ty.compute();
         cx.define(cx.output(0), |cx, at| {

@@ -95,7 +95,7 @@ impl Op for Convolution {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (data, filters, ty) = (cx.shape("data"), cx.shape("filters"), cx.element("data"));
+        let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
         let skip = usize::from(self.grouped);
         let (each, inputs) = (filters[skip], filters[skip + 1]);
         let lanes = lanes(&self.slide, &data[2..], &filters[skip + 2..]);

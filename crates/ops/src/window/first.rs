@@ -2,10 +2,10 @@
 
 use crate::Lower;
 use crate::elementwise::widened;
-use crate::layout::index_map::{extent, flatten};
+use crate::layout::index_map::flatten;
 use vinelift_nest::build::{highest, index, select};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::{ElementType, element_count};
+use vinelift_tensor::{ElementType, Extent};
 
 /// Output 1, of type `ty`: for each element of output 0 the position of the first element of `data`
 /// equal to it in its window, counted from dim `from` on; if there is none, as in a window of NaN or of
@@ -19,9 +19,9 @@ pub(super) fn positions(
     from: usize,
     place: impl FnOnce(&[Scalar], &[Scalar]) -> (Vec<Scalar>, Option<Scalar>),
 ) {
-    let shape = cx.shape("data");
+    let shape = cx.extents("data");
     let dims = &shape[from..];
-    let total = extent(element_count(dims).unwrap_or(usize::MAX));
+    let total = dims.iter().fold(Extent::ONE, |n, d| n.product(*d));
     let (values, target) = (cx.output(0), cx.output(1));
     let ty = cx.type_of(target);
     cx.define(target, |cx, at| {
@@ -36,6 +36,6 @@ pub(super) fn positions(
         let mut first = at.to_vec();
         first[2..].fill(index(0));
         let first = flatten(&first[from..], dims);
-        select(found.lt(index(total)), found, first).cast(ty)
+        select(found.lt(Scalar::extent(total)), found, first).cast(ty)
     });
 }

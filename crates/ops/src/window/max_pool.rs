@@ -19,7 +19,7 @@ use crate::{
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, number, select};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -168,7 +168,7 @@ impl Op for MaxPool {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
         let may_miss = lanes.iter().any(Lane::may_miss);
         let place = |at: &[Scalar], k: &[Scalar]| {
@@ -223,9 +223,13 @@ pub(super) fn pooled(
 }
 
 /// The windows along each spatial dim, for what has passed [`Slide::windows`].
-pub(super) fn lanes(slide: &Slide, spatial: &[usize], kernel: &[usize]) -> Vec<Lane> {
+pub(super) fn lanes(
+    slide: &Slide,
+    spatial: &[impl Into<Extent> + Copy],
+    kernel: &[usize],
+) -> Vec<Lane> {
     let dims = spatial.iter().zip(kernel).enumerate();
-    dims.filter_map(|(d, (&n, &k))| slide.lane(d, n, k).ok())
+    dims.filter_map(|(d, (&n, &k))| slide.lane(d, n.into(), k).ok())
         .collect()
 }
 

@@ -5,11 +5,12 @@
 
 use crate::OpError;
 use crate::error::ensure;
+use crate::layout::extent::grown;
 use crate::layout::index_map::extent;
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select};
-use vinelift_tensor::Dim;
+use vinelift_tensor::{Dim, Extent};
 
 /// The attribute `auto_pad`: where the pads come from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -74,22 +75,71 @@ impl Slide {
 
     /// How many windows of `kernel` elements there are along spatial dim `d` of extent `n`.
     pub(super) fn windows(&self, d: usize, n: Dim, kernel: Dim) -> Result<Dim, OpError> {
-        if let (Some(n), Some(kernel)) = (n.get(), kernel.get()) {
-            return Ok(Dim::fixed(self.lane(d, n, kernel)?.windows));
+        if let (Some(n), Some(kernel)) = (n.extent(), kernel.get()) {
+            return Ok(self.lane(d, n, kernel)?.windows.into());
         }
-        let most = n.max().map(|n| self.lane(d, n, kernel.min().max(1)));
+        let windows = |n: usize, kernel: usize| {
+            let lane = self.lane_of_number(d, n, kernel)?;
+            Ok::<usize, OpError>(lane.windows.example())
+        };
+        let most = n.max().map(|n| windows(n, kernel.min().max(1)));
         let least = kernel
             .max()
-            .and_then(|kernel| self.lane(d, n.min(), kernel).ok());
-        Ok(Dim::between(
-            least.map_or(1, |lane| lane.windows),
-            most.transpose()?.map(|lane| lane.windows),
-        ))
+            .and_then(|kernel| windows(n.min(), kernel).ok());
+        Ok(Dim::between(least.unwrap_or(1), most.transpose()?))
     }
 
     /// The windows of `kernel` elements along spatial dim `d` of extent `n`.
-    pub(super) fn lane(&self, d: usize, n: usize, kernel: usize) -> Result<Lane, OpError> {
+    pub(super) fn lane(&self, d: usize, n: Extent, kernel: usize) -> Result<Lane, OpError> {
         ensure!(kernel > 0, "the kernel has no elements in spatial dim {d}");
+        match self.lane_of_symbols(d, n, kernel) {
+            Some(lane) => Ok(lane),
+            None => self.lane_of_number(d, n.pin(), kernel),
+        }
+    }
+
+    /// As [`Slide::lane`], if the extent has symbols and the pads are the same for all of its numbers.
+    fn lane_of_symbols(&self, d: usize, n: Extent, kernel: usize) -> Option<Lane> {
+        let small = |x: usize| i64::try_from(x).ok().filter(|x| *x <= 1 << 30);
+        let (stride, dilation) = (small(self.strides[d])?, small(self.dilations[d])?);
+        let reach = small(kernel)?.checked_sub(1)?.checked_mul(dilation)? + 1;
+        let (begin, end) = match self.auto_pad {
+            _ if !n.is_symbolic() => return None,
+            AutoPad::Explicit => (small(self.pads_begin[d])?, small(self.pads_end[d])?),
+            AutoPad::SameUpper if stride == 1 => ((reach - 1) / 2, reach / 2),
+            AutoPad::SameLower if stride == 1 => (reach / 2, (reach - 1) / 2),
+            AutoPad::Valid => (0, 0),
+            AutoPad::SameUpper | AutoPad::SameLower => return None,
+        };
+        // What rounding up lets the last window reach further.
+        let further = match self.rounding {
+            Rounding::Floor => 0,
+            Rounding::Ceil | Rounding::CeilTorch => stride - 1,
+        };
+        let starts = grown(n.into(), i128::from(begin + end - reach + further + stride));
+        let mut windows = starts.extent()?.quotient(self.strides[d].into());
+        let mut ahead = end - reach + further;
+        if self.rounding == Rounding::CeilTorch {
+            let before = n.sum(usize::try_from(begin + stride - 1).ok()?.into());
+            if !windows.product(self.strides[d].into()).at_most(before) {
+                windows = windows.difference(Extent::ONE);
+            }
+            ahead = ahead.min(-1);
+        }
+        windows.is_symbolic().then_some(Lane {
+            extent: n,
+            kernel: small(kernel)?,
+            stride,
+            dilation,
+            begin,
+            end,
+            windows,
+            beyond: i128::from(ahead + reach),
+        })
+    }
+
+    /// As [`Slide::lane`] for an extent that is a number.
+    fn lane_of_number(&self, d: usize, n: usize, kernel: usize) -> Result<Lane, OpError> {
         let (stride, dilation) = (self.strides[d] as i128, self.dilations[d] as i128);
         let wide = n as i128;
         let reach = (kernel as i128 - 1).saturating_mul(dilation) + 1;
@@ -120,13 +170,14 @@ impl Slide {
             windows -= 1;
         }
         Ok(Lane {
-            extent: extent(n),
+            extent: n.into(),
             kernel: extent(kernel),
             stride: stride as i64,
             dilation: dilation as i64,
             begin: begin as i64,
             end: end as i64,
-            windows: usize::try_from(windows).unwrap_or(usize::MAX),
+            windows: usize::try_from(windows).unwrap_or(usize::MAX).into(),
+            beyond: (windows - 1) * stride - begin + reach - wide,
         })
     }
 }
@@ -134,14 +185,16 @@ impl Slide {
 /// The windows along one dim.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
-    extent: i64,
+    extent: Extent,
     kernel: i64,
     stride: i64,
     dilation: i64,
     begin: i64,
     end: i64,
     /// How many there are.
-    pub(super) windows: usize,
+    pub(super) windows: Extent,
+    /// How many places the last window reaches beyond the dim, at most; exactly if the extent is a number.
+    beyond: i128,
 }
 
 impl Lane {
@@ -158,52 +211,55 @@ impl Lane {
     /// Whether index `i` lies in the dim, where it may not.
     fn inside(&self, i: &Scalar) -> Option<Scalar> {
         let low = (self.begin > 0).then(|| i.ge(index(0)));
-        let high = (self.last() >= i128::from(self.extent)).then(|| i.lt(index(self.extent)));
+        let high = (self.beyond > 0).then(|| i.lt(Scalar::extent(self.extent)));
         and(low, high)
     }
 
     /// Whether there may be a window with no element in the dim. Of very many windows there may.
     pub(super) fn may_miss(&self) -> bool {
-        self.windows > 1 << 20 || (0..self.windows).any(|o| self.count_of(o) == 0)
+        match (self.windows.number(), self.extent.number()) {
+            (Some(windows), Some(n)) => {
+                windows > 1 << 20 || (0..windows).any(|o| self.count_of(o, extent(n)) == 0)
+            }
+            _ => {
+                // Each window ends in the dim or behind it, begins before its end, and does not step over it.
+                let reach = i128::from(self.kernel - 1) * i128::from(self.dilation) + 1;
+                let meets = i128::from(self.begin) < reach && self.beyond < reach;
+                !meets || self.dilation > extent(self.extent.least())
+            }
+        }
     }
 
-    /// How many elements of window `o` lie in the dim.
-    fn count_of(&self, o: usize) -> i64 {
+    /// How many elements of window `o` lie in the dim, of `n` elements.
+    fn count_of(&self, o: usize, n: i64) -> i64 {
         let start = o as i64 * self.stride - self.begin;
         let before = |bound: i64| {
             let count = ((bound - start).max(0) + self.dilation - 1) / self.dilation;
             count.min(self.kernel)
         };
-        before(self.extent) - before(0)
+        before(n) - before(0)
     }
 
     /// How many elements of window `o` lie in the dim, with `padding` also counting what lies in the
     /// padding; `None` if these are all elements of the kernel in every window.
     fn count(&self, o: &Scalar, padding: bool) -> Option<Scalar> {
-        let high = if padding {
-            self.extent + self.end
-        } else {
-            self.extent
-        };
+        let behind = if padding { self.end } else { 0 };
         let first_misses = !padding && self.begin > 0;
-        if !first_misses && self.last() < i128::from(high) {
+        if !first_misses && self.beyond <= i128::from(behind) {
             return None;
         }
-        let before = |bound: i64| {
-            let ahead = (index(bound + self.begin) - o * self.stride).max(index(0));
+        // Of the windows' places, the first of which is `-begin`.
+        let before = |bound: Scalar| {
+            let ahead = (bound - o * self.stride).max(index(0));
             let count = (ahead + (self.dilation - 1)) / self.dilation;
             count.min(index(self.kernel))
         };
+        let shift = usize::try_from(self.begin + behind).unwrap_or_default();
+        let high = before(Scalar::extent(self.extent.sum(shift.into())));
         Some(match first_misses {
-            true => before(high) - before(0),
-            false => before(high),
+            true => high - before(index(self.begin)),
+            false => high,
         })
-    }
-
-    /// The index of the last element of the last window.
-    fn last(&self) -> i128 {
-        i128::from(self.stride) * (self.windows as i128 - 1) - i128::from(self.begin)
-            + i128::from(self.kernel - 1) * i128::from(self.dilation)
     }
 }
 
@@ -273,13 +329,11 @@ mod tests {
     #[test]
     fn windows_by_rounding_and_pads() {
         let of = |stride, pads, auto, rounding| {
-            let lane = slide(stride, pads, auto, rounding).lane(0, 5, 2).unwrap();
-            (
-                lane.windows,
-                (0..lane.windows)
-                    .map(|o| lane.count_of(o))
-                    .collect::<Vec<_>>(),
-            )
+            let lane = slide(stride, pads, auto, rounding);
+            let lane = lane.lane(0, 5.into(), 2).unwrap();
+            let windows = lane.windows.example();
+            let counts = (0..windows).map(|o| lane.count_of(o, 5));
+            (windows, counts.collect::<Vec<_>>())
         };
         let explicit = AutoPad::Explicit;
         assert_eq!(of(2, [0, 0], explicit, Rounding::Floor), (2, vec![2, 2]));

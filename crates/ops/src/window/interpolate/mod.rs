@@ -139,9 +139,9 @@ impl Op for Interpolate {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape(self.data);
-        let out = cx.shape_of(cx.output(0));
-        if out.contains(&0) {
+        let shape = cx.extents(self.data);
+        let out = cx.extents_of(cx.output(0));
+        if out.iter().any(|n| *n == 0) {
             return;
         }
         let rank = shape.len();
@@ -151,7 +151,7 @@ impl Op for Interpolate {
         };
         let axes = self.axes(input, false, rank).unwrap_or_default();
         let axes = distinct(axes, rank).unwrap_or_default();
-        let dims: Vec<Dim> = shape.iter().map(|&n| Dim::fixed(n)).collect();
+        let dims: Vec<Dim> = shape.iter().map(|&n| n.into()).collect();
         let padded = self.padded(&dims, &axes).unwrap_or(dims);
         let scales = match self.by {
             By::Scales => cx.constant(self.asked).and_then(|t| t.to_f64_vec().ok()),
@@ -159,7 +159,7 @@ impl Op for Interpolate {
         };
         let resized: Vec<Axis> = (axes.iter().enumerate())
             .map(|(k, &dim)| {
-                let (from, to) = (padded[dim].min(), out[dim]);
+                let (from, to) = (padded[dim].min(), out[dim].pin());
                 let ratio = to as f64 / from as f64;
                 let scale = scales.as_ref().map_or(ratio, |scales| scales[k]);
                 Axis {

@@ -6,7 +6,7 @@ use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
 use crate::window::bounds::clamped;
-use vinelift_nest::build::{index, inside, select, zero};
+use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::ElementType;
 
@@ -45,7 +45,7 @@ impl Resize {
     /// Each element is a weighted sum of neighbours along one axis after the other.
     pub(super) fn filtered(&self, cx: &mut Lower<'_>, filter: Filter) {
         let (out, pillow) = (cx.output(0), matches!(filter, Filter::Pillow { .. }));
-        let (ty, target) = (cx.type_of(out), cx.shape_of(out));
+        let (ty, target) = (cx.type_of(out), cx.extents_of(out));
         let wide = arithmetic(ty);
         let shrinks = self.axes.iter().any(|axis| (axis.scale as f32) < 1.0);
         let mut axes: Vec<&Axis> = self.axes.iter().filter(|a| a.from != a.to).collect();
@@ -60,7 +60,8 @@ impl Resize {
             return;
         };
         let mut shape = target.clone();
-        axes.iter().for_each(|axis| shape[axis.dim] = axis.from);
+        axes.iter()
+            .for_each(|axis| shape[axis.dim] = axis.from.into());
         let mut source = None;
         let pass = |cx: &mut Lower<'_>, source: Option<BufferId>, axis: &Axis, to: BufferId| {
             let exact = wide == ElementType::F64;
@@ -88,7 +89,7 @@ impl Resize {
             });
         };
         for axis in others {
-            shape[axis.dim] = axis.to;
+            shape[axis.dim] = axis.to.into();
             let between = cx.temporary("resized", wide, &shape);
             pass(cx, source, axis, between);
             source = Some(between);
@@ -98,7 +99,7 @@ impl Resize {
 
     /// The data at `from`, where pads count.
     fn read(&self, cx: &Lower<'_>, from: Vec<Scalar>) -> Scalar {
-        let shape = cx.shape_of(self.data);
+        let shape = cx.extents_of(self.data);
         let mut guard: Option<Scalar> = None;
         let mut at = from;
         for (d, i) in at.iter_mut().enumerate() {
@@ -107,10 +108,10 @@ impl Resize {
                 continue;
             }
             *i = &*i - extent(begin);
-            let here = inside(i, 0, extent(shape[d]));
+            let here = i.ge(index(0)) & i.lt(Scalar::extent(shape[d]));
             guard = Some(guard.map_or(here.clone(), |guard| guard & here));
         }
-        if shape.contains(&0) {
+        if shape.iter().any(|n| *n == 0) {
             return zero(cx.type_of(self.data));
         }
         let x = cx.load_from(self.data, &at);
