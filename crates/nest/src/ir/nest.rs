@@ -1,8 +1,7 @@
 //! Nests, stages and buffers.
 
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap,
-    rewrite_those, visit_stage,
+    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap, rewrite_those,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
@@ -180,30 +179,6 @@ impl Nest {
             role,
         });
         id
-    }
-
-    /// The extents that have symbols, each once.
-    pub fn symbolic_extents(&self) -> Vec<Extent> {
-        let mut found: Vec<Extent> = Vec::new();
-        let mut note = |extent: Extent| {
-            if extent.is_symbolic() && !found.contains(&extent) {
-                found.push(extent);
-            }
-        };
-        self.buffers
-            .iter()
-            .flat_map(|b| &b.shape)
-            .for_each(|n| note(*n));
-        for stage in &self.stages {
-            stage.domain.iter().for_each(|axis| note(axis.extent));
-            visit_stage(stage, &mut |x| match x.kind() {
-                Kind::Extent(extent) => note(*extent),
-                Kind::Wrap(w) => note(w.extent),
-                Kind::Reduce { axes, .. } => axes.iter().for_each(|axis| note(axis.extent)),
-                _ => {}
-            });
-        }
-        found
     }
 
     /// Whether there are extents that have symbols.

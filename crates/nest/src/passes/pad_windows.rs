@@ -10,8 +10,10 @@
 use crate::build::zero;
 use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, rewrite_stage, visit_folds};
 use crate::passes::operand::Operand;
-use crate::passes::peel::Part;
 use rustc_hash::FxHashSet;
+
+/// From where to where an axis of the domain runs, if not over all its points.
+pub(super) type Part = Option<(i64, i64)>;
 
 /// The stage that stores the copy, and the one that reads it, if that pays. `inside` is the box of the domain
 /// in which all guards hold.

@@ -11,7 +11,7 @@ use crate::ir::{
     Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage,
     visit_folds, visit_stage,
 };
-use crate::passes::pad_windows::padded;
+use crate::passes::pad_windows::{Part, padded};
 use crate::passes::simplify::simplify_stage;
 use crate::passes::trim_folds::trim_folds;
 use rustc_hash::FxHashMap;
@@ -69,9 +69,6 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     }
     append(nest, middle);
 }
-
-/// From where to where an axis of the domain runs, if not over all its points.
-pub(super) type Part = Option<(i64, i64)>;
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
 /// say so.
