@@ -112,21 +112,33 @@ impl Pass<'_> {
 
 /// What the elements of a constant lie between, if they are all integers of a few hundred.
 pub(super) fn integers(bytes: &[u8], ty: ElementType) -> Option<Interval> {
+    let (elements, _) = bytes.as_chunks::<4>();
     let mut range = Interval { low: 0, high: -1 };
-    for element in bytes.chunks_exact(4) {
-        let bits = u32::from_le_bytes(element.try_into().ok()?);
-        let value = match ty {
-            I32 => i64::from(bits as i32),
+    // Most constants are found to be none of these in their first few elements.
+    for part in elements.chunks(1024) {
+        let (low, high) = match ty {
+            I32 => ends(part.iter().map(|x| i32::from_le_bytes(*x))),
             F32 => {
-                let value = f32::from_bits(bits);
-                (value.fract() == 0.0).then_some(value as i64)?
+                let values = || part.iter().map(|x| f32::from_le_bytes(*x));
+                values().all(|x| x.fract() == 0.0).then_some(())?;
+                ends(values().map(|x| x as i32))
             }
             _ => return None,
         };
-        if value.unsigned_abs() > 512 {
+        range = range.union(Interval {
+            low: i64::from(low),
+            high: i64::from(high),
+        });
+        if range.low < -512 || range.high > 512 {
             return None;
         }
-        range = range.union(Interval::exactly(value));
     }
     (range.low <= range.high).then_some(range)
+}
+
+/// The least and the largest value.
+fn ends(values: impl Iterator<Item = i32>) -> (i32, i32) {
+    values.fold((i32::MAX, i32::MIN), |(low, high), x| {
+        (low.min(x), high.max(x))
+    })
 }

@@ -9,6 +9,7 @@
 mod codes;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod zero;
 
 use super::{MOST_DEPTH, Pass, pays, varies};
@@ -70,7 +71,7 @@ impl Pass<'_> {
         for (factor, other, side) in [(&left, &right, "left"), (&right, &left, "right")] {
             if let Some(zero) = other.zero.wide() {
                 let name = format!("{name}.{side}.total");
-                let part = self.fold(nest, stage, &name, axes, factor.wide.clone());
+                let part = self.total(nest, stage, &name, axes, &factor.wide);
                 total = total - part * zero;
             }
         }

@@ -415,3 +415,30 @@ fn sums_over_symbols_stay() {
     assert!(unchanged);
     assert!(symbols.bind(&[2]).is_some());
 }
+
+/// Sums of constants are tables, whatever their types and the order of their axes.
+#[test]
+fn sums_of_constants_are_tables() {
+    for weights in [U8, I8] {
+        for ty in [I32, F32] {
+            let nest = product(ty, U8, weights, 64);
+            let after = rewritten(&nest, &inputs(&nest, 4), Some(2));
+            let tables = after
+                .buffers
+                .iter()
+                .filter(|b| matches!(b.role, Role::Table(_)));
+            assert_eq!(tables.count(), 1);
+        }
+    }
+    let nest = convolution(U8, U8);
+    let mut inputs = inputs(&nest, 4);
+    inputs[2] = (0..8 * 27i32)
+        .flat_map(|k| (k % 200 + 90).to_le_bytes())
+        .collect();
+    let after = rewritten(&nest, &inputs, Some(2));
+    let table = after.buffers.iter().find_map(|b| match &b.role {
+        Role::Table(bytes) => Some((b.name.clone(), bytes.len())),
+        _ => None,
+    });
+    assert_eq!(table, Some(("y.right.total".to_owned(), 4 * 8)));
+}
