@@ -341,7 +341,8 @@ mod tests {
             assert_eq!(product.evaluate(&[a as usize, b as usize]), Some(want));
         }
         assert_eq!(sum.times(&s).unwrap().over(&sum), Some(s));
-        assert_eq!(sum.times(&s.minus(&n(3)).unwrap()), None, "four terms");
+        let four = sum.times(&s.minus(&n(3)).unwrap()).unwrap();
+        assert_eq!(four.times(&t.plus(&n(1)).unwrap()), None, "more terms");
         assert_eq!(sum.minus(&sum), Some(n(0)));
         let six = s.times(&t).unwrap().times(&n(6)).unwrap();
         assert_eq!(six.over(&t.times(&n(2)).unwrap()), s.times(&n(3)));

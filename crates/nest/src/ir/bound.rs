@@ -1,11 +1,37 @@
-//! Numbers in place of symbols.
+//! Extents with symbols, and numbers in place of them.
 
-use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Wrap, rebound, rewrite_stage, visit_folds};
+use crate::ir::{
+    Axis, AxisId, Kind, Nest, Scalar, Wrap, rebound, rewrite_stage, visit_folds, visit_stage,
+};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use vinelift_tensor::Extent;
 
 impl Nest {
+    /// The extents that have symbols, each once.
+    pub fn symbolic_extents(&self) -> Vec<Extent> {
+        let mut found: Vec<Extent> = Vec::new();
+        let mut note = |extent: Extent| {
+            if extent.is_symbolic() && !found.contains(&extent) {
+                found.push(extent);
+            }
+        };
+        self.buffers
+            .iter()
+            .flat_map(|b| &b.shape)
+            .for_each(|n| note(*n));
+        for stage in &self.stages {
+            stage.domain.iter().for_each(|axis| note(axis.extent));
+            visit_stage(stage, &mut |x| match x.kind() {
+                Kind::Extent(extent) => note(*extent),
+                Kind::Wrap(w) => note(w.extent),
+                Kind::Reduce { axes, .. } => axes.iter().for_each(|axis| note(axis.extent)),
+                _ => {}
+            });
+        }
+        found
+    }
+
     /// The nest where the symbol of number `k` is `values[k]`; `None` if an extent that has symbols then is one that it
     /// may not be ([`Extent::may_be`]).
     pub fn bound_to(&self, values: &[usize]) -> Option<Nest> {

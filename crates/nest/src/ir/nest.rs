@@ -1,8 +1,7 @@
 //! Nests, stages and buffers.
 
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap,
-    rewrite_those, visit_stage,
+    Axis, AxisId, BufferId, Kind, LayerId, Mode, Policy, Scalar, SiteId, Stage, Wrap, rewrite_those,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};

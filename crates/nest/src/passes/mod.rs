@@ -4,7 +4,7 @@
 //!
 //! | pass | module | rewrites |
 //! |---|---|---|
-//! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values → sums of products of bytes |
+//! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |

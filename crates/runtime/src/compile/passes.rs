@@ -50,7 +50,7 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
-    // At every level: these two define how sums are rounded.
+    // At every level: sums of values on grids and partial folds define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;

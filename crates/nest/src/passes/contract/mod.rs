@@ -5,11 +5,12 @@
 //! The pass recognises MatMul, Convolution, Einsum and the gates of recurrent cells by the shape of the expression: a
 //! fold by [`Binary::Add`] over a [`Binary::Term`]. The rest of the stage becomes its epilogue, which loads the sum.
 //! A factor that is no load with affine indices (padding, a conversion, a slice of a computed tensor) is stored
-//! first, as a tensor over the values that its index arithmetic takes ([`Operand`]). The result is a nest of the same
+//! first, as a tensor over the values that its index arithmetic takes ([`Operand`]). A sum that is there already is loaded. The result is a nest of the same
 //! meaning; a runtime may give a stage that [`Contraction::of`] describes to a micro-kernel. Windows that slide along
 //! long rows with channels kept apart (depthwise convolutions) stay folds, as their results share too little of the
 //! operands: vector loops do several rows at once.
 
+mod equal;
 mod inline_coded;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,13 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
             let Some(extracted) = extracted else {
                 nest.stages.push(stage);
                 break;
+            };
+            let extracted = match equal::reuse(nest, extracted) {
+                Ok(epilogue) => {
+                    rest = Some(epilogue);
+                    continue;
+                }
+                Err(extracted) => extracted,
             };
             // Operands that serve all turns are stored before the first turn.
             let stored = extracted.stored.len();

@@ -226,3 +226,53 @@ fn a_sum_that_only_a_guard_keeps_inside_stays_under_it() {
     let stages = guarded.stage_texts();
     assert_eq!(contracted(&mut guarded), stages);
 }
+
+/// `y = c·c` and `z = c + 1` for `c[i, j] = Σ_k x[i, k]·w[k, j]`, as fusion leaves them; between the two, `between` is
+/// done.
+fn readers(between: impl Fn(&mut Nest, crate::BufferId)) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[16, 64], Role::Input);
+    let w = nest.buffer("w", F32, &[64, 32], Role::Temporary);
+    let y = nest.buffer("y", F32, &[16, 32], Role::Output);
+    let z = nest.buffer("z", F32, &[16, 32], Role::Output);
+    let sum = |n: &mut Nest, at: &[Scalar]| {
+        let axes = n.axes(&[64]);
+        let k = Scalar::axis(axes[0].id);
+        let left = n.load(x, vec![at[0].clone(), k.clone()]);
+        let right = n.load(w, vec![k, at[1].clone()]);
+        let term = Scalar::binary(Binary::Term, left, right);
+        Scalar::reduce(Binary::Add, axes, zero(F32), term)
+    };
+    nest.define(vec![], w, |_, _| number(0.5, F32));
+    nest.define(vec![], y, |n, at| sum(n, at) * sum(n, at));
+    between(&mut nest, w);
+    nest.define(vec![], z, |n, at| sum(n, at) + number(1.0, F32));
+    contract(&mut nest, &|_| false);
+    verify(&nest).unwrap();
+    nest
+}
+
+#[test]
+fn a_sum_with_several_readers_is_computed_once() {
+    assert_eq!(
+        readers(|_, _| ()).stage_texts()[1..],
+        [
+            "for i<16, j<32: y.sum[i, j] = add[k<64; 0.0](term(x[i, k], w[k, j]))",
+            "for i<16, j<32: y[i, j] = (y.sum[i, j] * y.sum[i, j])",
+            "for i<16, j<32: z[i, j] = (y.sum[i, j] + 1.0)",
+        ]
+    );
+}
+
+#[test]
+fn a_sum_of_what_is_written_again_is_computed_again() {
+    let nest = readers(|n, w| n.define(vec![], w, |_, _| number(2.0, F32)));
+    assert_eq!(
+        nest.stage_texts()[3..],
+        [
+            "for i<64, j<32: w[i, j] = 2.0",
+            "for i<16, j<32: z.sum[i, j] = add[k<64; 0.0](term(x[i, k], w[k, j]))",
+            "for i<16, j<32: z[i, j] = (z.sum[i, j] + 1.0)",
+        ]
+    );
+}

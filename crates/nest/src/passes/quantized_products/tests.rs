@@ -2,6 +2,7 @@ use super::*;
 use crate::analysis::verify;
 use crate::build::*;
 use crate::{BufferBytes, Contraction, contract, fuse, interpret, schedule};
+use vinelift_tensor::ElementType::F32;
 
 /// `FakeQuantize` of `x` to 256 values from `low` to `high`, as its lowering writes it.
 fn quantized(x: Scalar, low: f64, high: f64) -> Scalar {

@@ -6,14 +6,18 @@
 //! modulo 2³². In `f32` they are if every partial sum on the left is an integer of at most 2²⁴ in size, so that
 //! nothing is rounded. A padded zero is `a[k] = p`.
 
+mod codes;
 #[cfg(test)]
 mod tests;
+mod totals;
+mod zero;
 
-use super::{MOST_DEPTH, Pass, other_type, pays};
+use super::{MOST_DEPTH, Pass, pays, varies};
 use crate::analysis::Interval;
 use crate::build::{integer, select, zero};
-use crate::ir::{Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, free_axes};
-use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
+use crate::ir::{Binary, Definition, Kind, Nest, Scalar, Stage, free_axes};
+use vinelift_tensor::ElementType::{F32, I8, I32, U8};
+use zero::Zero;
 
 /// Integers of at most this size are exact as `f32`.
 const LARGEST_EXACT: i64 = 1 << 24;
@@ -30,52 +34,6 @@ struct Difference {
     range: Interval,
 }
 
-/// A zero point.
-#[derive(Clone)]
-enum Zero {
-    Value(i64),
-    /// The number of 8 bits, or of 32, and what it lies between.
-    Number(Scalar, Interval),
-}
-
-impl Zero {
-    fn range(&self) -> Interval {
-        match self {
-            Zero::Value(value) => Interval::exactly(*value),
-            Zero::Number(_, range) => *range,
-        }
-    }
-
-    /// As an `i32`; `None` if it is 0.
-    fn wide(&self) -> Option<Scalar> {
-        match self {
-            Zero::Value(0) => None,
-            Zero::Value(value) => Some(integer(*value, I32)),
-            Zero::Number(number, _) => Some(number.clone().cast(I32)),
-        }
-    }
-
-    /// As a code of the type `ty`, if it surely is one.
-    fn code(&self, ty: ElementType) -> Option<Scalar> {
-        let (codes, range) = (Interval::of_type(ty), self.range());
-        (codes.low <= range.low && range.high <= codes.high).then(|| match self {
-            Zero::Value(value) => integer(*value, ty),
-            Zero::Number(number, _) => number.clone().cast(ty),
-        })
-    }
-
-    fn plus(&self, more: i64) -> Zero {
-        match self {
-            Zero::Value(value) => Zero::Value(value + more),
-            Zero::Number(number, range) => {
-                let sum = number.clone().cast(I32) + integer(more, I32);
-                let (low, high) = (range.low + more, range.high + more);
-                Zero::Number(sum, Interval { low, high })
-            }
-        }
-    }
-}
-
 impl Pass<'_> {
     /// The scalar that replaces `sum`, a sum of products of `i32` or `f32`.
     pub(super) fn of_integers(
@@ -88,27 +46,24 @@ impl Pass<'_> {
             return None;
         };
         let (left, right) = body.as_term()?;
-        let is_number = matches!(sum.ty(), I32 | F32) && !nest.is_symbolic();
-        if !is_number || !pays(stage, axes, left, right) {
+        let mut count = 1i32;
+        for axis in axes {
+            count = count.checked_mul(i32::try_from(axis.extent.number()?).ok()?)?;
+        }
+        if !matches!(sum.ty(), I32 | F32) {
             return None;
         }
-        let left = self.difference(nest, stage, left, MOST_DEPTH)?;
-        let right = self.difference(nest, stage, right, MOST_DEPTH)?;
-        let varies = |x: &Scalar| {
-            let free = free_axes(x);
-            axes.iter().any(|axis| free.contains(&axis.id))
-        };
-        let zeros = [left.zero.wide(), right.zero.wide()].into_iter().flatten();
-        if zeros.into_iter().any(|zero| varies(&zero)) {
+        let left_factor = self.difference(nest, stage, left, MOST_DEPTH)?;
+        let right_factor = self.difference(nest, stage, right, MOST_DEPTH)?;
+        let is_exact = is_exact(left_factor.range, right_factor.range, count);
+        let zeros = [left_factor.zero.wide(), right_factor.zero.wide()];
+        let fits = (sum.ty() == I32 || is_exact)
+            && !zeros.iter().flatten().any(|zero| varies(zero, axes))
+            && pays(stage, axes, left, right);
+        if !fits {
             return None;
         }
-        let count = axes.iter().map(|axis| axis.extent.example());
-        let count = count.fold(1usize, usize::saturating_mul);
-        let count = i64::from(i32::try_from(count).ok()?);
-        if sum.ty() == F32 && !is_exact(left.range, right.range, count) {
-            return None;
-        }
-        let (left, right) = self.of_two_types(nest, stage, left, right)?;
+        let (left, right) = self.of_two_types(nest, stage, left_factor, right_factor);
         let wide = |x: &Scalar| x.clone().cast(I32);
         let term = Scalar::binary(Binary::Term, wide(&left.code), wide(&right.code));
         let mut total = Scalar::reduce(Binary::Add, axes.clone(), zero(I32), term);
@@ -116,12 +71,12 @@ impl Pass<'_> {
         for (factor, other, side) in [(&left, &right, "left"), (&right, &left, "right")] {
             if let Some(zero) = other.zero.wide() {
                 let name = format!("{name}.{side}.total");
-                let part = self.fold(nest, stage, &name, axes, factor.wide.clone());
+                let part = self.total(nest, stage, &name, axes, &factor.wide);
                 total = total - part * zero;
             }
         }
         if let (Some(p), Some(q)) = (left.zero.wide(), right.zero.wide()) {
-            total = total + p * q * integer(count, I32);
+            total = total + p * q * integer(i64::from(count), I32);
         }
         Some(total.cast(sum.ty()))
     }
@@ -151,11 +106,10 @@ impl Pass<'_> {
             Kind::Binary(Binary::Sub, a, b) => {
                 let zero = self.zero_point(nest, b, depth)?;
                 let code = self.difference(nest, stage, a, depth)?;
-                let (range, less) = (code.range, zero.range());
-                let from = |low: i64, high: i64| low.saturating_sub(high);
+                let less = zero.range();
                 let range = Interval {
-                    low: from(range.low, less.high),
-                    high: from(range.high, less.low),
+                    low: code.range.low.saturating_sub(less.high),
+                    high: code.range.high.saturating_sub(less.low),
                 };
                 let is_plain = matches!(code.zero, Zero::Value(0));
                 is_plain.then_some(Difference {
@@ -167,6 +121,10 @@ impl Pass<'_> {
             // Padding.
             Kind::Select(condition, inner, outside) if outside.as_const() == Some(0) => {
                 let inner = self.difference(nest, stage, inner, depth)?;
+                // The condition may be what keeps the index of a zero point in range.
+                let guarded = free_axes(condition);
+                let depends = free_axes(&inner.zero.wide().unwrap_or_else(|| zero(I32)));
+                guarded.is_disjoint(&depends).then_some(())?;
                 let zero_code = inner.zero.code(inner.code.ty())?;
                 let zero_wide = zero_code.clone().cast(I32);
                 Some(Difference {
@@ -186,125 +144,6 @@ impl Pass<'_> {
             _ => None,
         }
     }
-
-    /// A zero point: a constant integer, a number of 8 bits, or any `i32`.
-    fn zero_point(&self, nest: &mut Nest, x: &Scalar, depth: usize) -> Option<Zero> {
-        if let Some(bits) = x.as_const() {
-            let value = match x.ty() {
-                I32 => f64::from(bits as u32 as i32),
-                _ => f64::from(f32::from_bits(bits as u32)),
-            };
-            let is_small = value.fract() == 0.0 && value.abs() <= 512.0;
-            return is_small.then_some(Zero::Value(value as i64));
-        }
-        if let Some(number) = number_of_8_bits(x) {
-            let range = Interval::of_type(number.ty());
-            return Some(Zero::Number(number.clone(), range));
-        }
-        let Kind::Load { buffer, at } = x.kind() else {
-            return None;
-        };
-        let value = match self.definitions.get(buffer) {
-            Some(definition) if depth > 0 => {
-                let value = Definition::of(definition).instantiate(nest, at);
-                self.zero_point(nest, &value, depth - 1)
-            }
-            _ => None,
-        };
-        let any = || (x.ty() == I32).then(|| Zero::Number(x.clone(), Interval::of_type(I32)));
-        value.or_else(any)
-    }
-
-    /// A load from a constant whose elements are integers of 8 bits, or are with a zero point, as one from
-    /// a tensor of such.
-    fn narrowed(&mut self, nest: &mut Nest, stage: &Stage, x: &Scalar) -> Option<Difference> {
-        let Kind::Load { buffer, at } = x.kind() else {
-            return None;
-        };
-        let range = integers((self.constant)(*buffer)?, x.ty())?;
-        let (ty, middle) = match (range.low, range.high) {
-            (-128.., ..=127) => (I8, 0),
-            (0.., ..=255) => (U8, 0),
-            (low, high) if high - low <= 255 => (I8, low + 128),
-            _ => return None,
-        };
-        let wide = |x: Scalar| match middle {
-            0 => x.cast(I32),
-            _ => x.cast(I32) - integer(middle, I32),
-        };
-        let code = self.stored(nest, stage, *buffer, at, ty, |x| wide(x).cast(ty));
-        Some(Difference {
-            code,
-            wide: wide(x.clone()),
-            zero: Zero::Value(-middle),
-            range,
-        })
-    }
-
-    /// The factors with codes of one signed and one unsigned type: of two that are alike, one is moved by 128.
-    fn of_two_types(
-        &mut self,
-        nest: &mut Nest,
-        stage: &Stage,
-        left: Difference,
-        right: Difference,
-    ) -> Option<(Difference, Difference)> {
-        match (left.code.ty(), right.code.ty()) {
-            (U8, U8) => Some((left, self.moved(nest, stage, right))),
-            (I8, I8) => Some((self.moved(nest, stage, left), right)),
-            _ => Some((left, right)),
-        }
-    }
-
-    /// The same difference with codes of the other type.
-    fn moved(&mut self, nest: &mut Nest, stage: &Stage, x: Difference) -> Difference {
-        let more = if x.code.ty() == U8 { -128 } else { 128 };
-        Difference {
-            code: self.moved_code(nest, stage, &x.code, more),
-            wide: x.wide + integer(more, I32),
-            zero: x.zero.plus(more),
-            range: x.range,
-        }
-    }
-
-    fn moved_code(&mut self, nest: &mut Nest, stage: &Stage, x: &Scalar, more: i64) -> Scalar {
-        let ty = other_type(x.ty());
-        let moved = |x: Scalar| (x.cast(I32) + integer(more, I32)).cast(ty);
-        match x.kind() {
-            Kind::Select(condition, inside, outside) => {
-                let inside = self.moved_code(nest, stage, inside, more);
-                select(condition.clone(), inside, moved(outside.clone()))
-            }
-            Kind::Load { buffer, at } => self.stored(nest, stage, *buffer, at, ty, moved),
-            _ => moved(x.clone()),
-        }
-    }
-
-    /// The load of `code(buffer)[at]`, which is stored as a tensor of type `ty`.
-    fn stored(
-        &mut self,
-        nest: &mut Nest,
-        stage: &Stage,
-        buffer: BufferId,
-        at: &[Scalar],
-        ty: ElementType,
-        code: impl FnOnce(Scalar) -> Scalar,
-    ) -> Scalar {
-        let key = (buffer, ty);
-        if let Some(target) = self.codes.get(&key) {
-            return nest.load(*target, at.to_vec());
-        }
-        let shape = nest.buf(buffer).example().to_vec();
-        let name = format!("{}.{ty}", nest.buf(buffer).name);
-        let axes = nest.axes(&shape);
-        let points = axes.iter().map(|axis| Scalar::axis(axis.id)).collect();
-        let value = code(nest.load(buffer, points));
-        let target = self.store(nest, &name, stage, &axes, &value);
-        if self.definitions.contains_key(&buffer) || (self.constant)(buffer).is_some() {
-            self.codes.insert(key, target);
-        }
-        nest.load(target, at.to_vec())
-    }
 }
 
 /// The `u8` or `i8` that `x` is a conversion of.
@@ -315,31 +154,10 @@ fn number_of_8_bits(x: &Scalar) -> Option<&Scalar> {
     }
 }
 
-/// What the elements of a constant lie between, if they are all integers of a few hundred.
-fn integers(bytes: &[u8], ty: ElementType) -> Option<Interval> {
-    let mut range = Interval { low: 0, high: -1 };
-    for element in bytes.chunks_exact(4) {
-        let bits = u32::from_le_bytes(element.try_into().ok()?);
-        let value = match ty {
-            I32 => i64::from(bits as i32),
-            F32 => {
-                let value = f32::from_bits(bits);
-                (value.fract() == 0.0).then_some(value as i64)?
-            }
-            _ => return None,
-        };
-        if value.abs() > 512 {
-            return None;
-        }
-        range = range.union(Interval::exactly(value));
-    }
-    (range.low <= range.high).then_some(range)
-}
-
 /// Whether sums of `count` products are exact in `f32`, in any order.
-fn is_exact(left: Interval, right: Interval, count: i64) -> bool {
+fn is_exact(left: Interval, right: Interval, count: i32) -> bool {
     let product = size(left).saturating_mul(size(right));
-    product.saturating_mul(count) <= LARGEST_EXACT
+    product.saturating_mul(i64::from(count)) <= LARGEST_EXACT
 }
 
 /// No value is larger.

@@ -1,0 +1,269 @@
+//! Sums of products of a factor on a grid with weights of 8 bits, or of two factors on grids.
+
+use super::{MOST_DEPTH, Pass, other_type, pays, reads_zero, varies};
+use crate::analysis::CodedLoad;
+use crate::build::{integer, number, select, zero};
+use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
+
+/// A factor `(code - zero) · scale + poison`.
+struct Bytes {
+    /// A `u8` or an `i8`.
+    code: Scalar,
+    zero: i64,
+    scale: Scale,
+    /// 0, or NaN where the factor is; nothing if it never is.
+    poison: Option<Scalar>,
+}
+
+impl Bytes {
+    /// No `code - zero` is larger.
+    fn largest(&self) -> i64 {
+        let (low, high) = if self.code.ty() == I8 {
+            (-128, 127)
+        } else {
+            (0, 255)
+        };
+        (low - self.zero).abs().max((high - self.zero).abs())
+    }
+}
+
+enum Scale {
+    Value(f64),
+    Tensor(Scalar),
+}
+
+impl Pass<'_> {
+    /// The scalar that replaces `sum`, one of values on grids.
+    pub(super) fn of_grids(
+        &mut self,
+        nest: &mut Nest,
+        stage: &Stage,
+        sum: &Scalar,
+    ) -> Option<Scalar> {
+        let Kind::Reduce { axes, body, .. } = sum.kind() else {
+            return None;
+        };
+        let (left, right) = body.as_term()?;
+        if self.grids.is_empty() || sum.ty() != F32 || !pays(stage, axes, left, right) {
+            return None;
+        }
+        let (left, right) = self.factors(nest, left, right)?;
+        let tensors = [&left.scale, &right.scale].into_iter();
+        if tensors.filter_map(Scale::tensor).any(|x| varies(x, axes)) {
+            return None;
+        }
+        // Whether no sum overflows depends on the number.
+        let count: usize = axes.iter().map(|axis| axis.extent.pin()).product();
+        let count = i64::try_from(count).ok()?;
+        let largest = left.largest().saturating_mul(right.largest());
+        i32::try_from(largest.saturating_mul(count)).ok()?;
+        Some(self.scaled_sum(nest, stage, (axes, count), left, right))
+    }
+
+    /// The sum over `axes`, which have `count` points, of the products of two factors: that of their codes, less what
+    /// zero points add to it.
+    fn scaled_sum(
+        &mut self,
+        nest: &mut Nest,
+        stage: &Stage,
+        (axes, count): (&[Axis], i64),
+        left: Bytes,
+        right: Bytes,
+    ) -> Scalar {
+        let name = nest.buf(stage.target).name.clone();
+        let wide = |x: &Scalar| x.clone().cast(I32);
+        let term = Scalar::binary(Binary::Term, wide(&left.code), wide(&right.code));
+        let mut total = Scalar::reduce(Binary::Add, axes.to_vec(), zero(I32), term);
+        for (factor, other, side) in [(&left, &right, "left"), (&right, &left, "right")] {
+            // Of a zero point the other factor's sum is taken away.
+            if other.zero != 0 {
+                let name = format!("{name}.{side}.total");
+                let part = self.fold(nest, stage, &name, axes, wide(&factor.code));
+                total = total - part * integer(other.zero, I32);
+            }
+        }
+        let both = left.zero * right.zero * count;
+        if both != 0 {
+            total = total + integer(both, I32);
+        }
+        let mut value = left.scale.times(right.scale).scaled(total.cast(F32));
+        for (factor, side) in [(left.poison, "left"), (right.poison, "right")] {
+            if let Some(poison) = factor {
+                let name = format!("{name}.{side}.nan");
+                value = value + self.fold(nest, stage, &name, axes, poison);
+            }
+        }
+        value
+    }
+
+    /// The factors of a product, at least one of them on a grid, with codes of one signed and one unsigned type.
+    fn factors(
+        &mut self,
+        nest: &mut Nest,
+        left: &Scalar,
+        right: &Scalar,
+    ) -> Option<(Bytes, Bytes)> {
+        let (left_number, right_number) = (self.numbers(nest, left), self.numbers(nest, right));
+        match (left_number, right_number) {
+            (Some(_), Some(_)) => None,
+            (Some(left), None) => {
+                let ty = other_type(left.code.ty());
+                Some((left, self.codes_of(nest, right, ty, 0)?))
+            }
+            (None, Some(right)) => {
+                let ty = other_type(right.code.ty());
+                Some((self.codes_of(nest, left, ty, 0)?, right))
+            }
+            (None, None) => Some((
+                self.codes_of(nest, left, U8, 0)?,
+                self.codes_of(nest, right, I8, 0)?,
+            )),
+        }
+    }
+
+    /// A factor of numbers of 8 bits, a constant zero point, and a scale.
+    fn numbers(&self, nest: &mut Nest, x: &Scalar) -> Option<Bytes> {
+        let x = self.expanded(nest, x, MOST_DEPTH);
+        let coded = CodedLoad::of(&x)?;
+        let zero = match coded.zero {
+            Some(zero) => f64::from(f32::from_bits(zero.as_const()? as u32)),
+            None => 0.0,
+        };
+        let is_zero = zero.fract() == 0.0 && zero.abs() <= 255.0;
+        let is_byte = matches!(coded.numbers.ty(), U8 | I8);
+        (is_zero && is_byte).then(|| Bytes {
+            code: coded.numbers.clone(),
+            zero: zero as i64,
+            scale: match coded.scale {
+                Some(scale) => Scale::Tensor(scale.clone()),
+                None => Scale::Value(1.0),
+            },
+            poison: None,
+        })
+    }
+
+    /// `x` with the values of the conversions, differences and products that it loads.
+    fn expanded(&self, nest: &mut Nest, x: &Scalar, depth: usize) -> Scalar {
+        match x.kind() {
+            Kind::Load { buffer, at } => match self.definitions.get(buffer) {
+                Some(stage) if depth > 0 && is_elementwise(&stage.value) => {
+                    let value = Definition::of(stage).instantiate(nest, at);
+                    self.expanded(nest, &value, depth - 1)
+                }
+                _ => x.clone(),
+            },
+            Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..) => {
+                x.with_children(|child| self.expanded(nest, child, depth))
+            }
+            _ => x.clone(),
+        }
+    }
+
+    /// A factor on a grid, as codes of the given type.
+    fn codes_of(
+        &mut self,
+        nest: &mut Nest,
+        x: &Scalar,
+        ty: ElementType,
+        depth: usize,
+    ) -> Option<Bytes> {
+        match x.kind() {
+            // Padding.
+            Kind::Select(condition, inner, outside) if outside.as_const() == Some(0) => {
+                let inner = self.codes_of(nest, inner, ty, depth)?;
+                let codes = if ty == I8 { -128..=127 } else { 0..=255 };
+                codes.contains(&inner.zero).then_some(())?;
+                let zero_code = integer(inner.zero, ty);
+                Some(Bytes {
+                    code: select(condition.clone(), inner.code, zero_code),
+                    poison: inner
+                        .poison
+                        .map(|poison| select(condition.clone(), poison, zero(F32))),
+                    ..inner
+                })
+            }
+            Kind::Load { buffer, at } => self.codes_of_load(nest, *buffer, at, ty, depth),
+            _ => None,
+        }
+    }
+
+    /// As [`Pass::codes_of`], of a load from a buffer on a grid, or from a move of such.
+    fn codes_of_load(
+        &mut self,
+        nest: &mut Nest,
+        buffer: BufferId,
+        at: &[Scalar],
+        ty: ElementType,
+        depth: usize,
+    ) -> Option<Bytes> {
+        let stage = self.definitions.get(&buffer)?.clone();
+        let Some(grid) = self.grids.get(&buffer).cloned() else {
+            let is_move = matches!(stage.value.kind(), Kind::Load { .. });
+            if depth == MOST_DEPTH || !is_move {
+                return None;
+            }
+            let moved = Definition::of(&stage).instantiate(nest, at);
+            return self.codes_of(nest, &moved, ty, depth + 1);
+        };
+        if reads_zero(at) {
+            return None;
+        }
+        let less = if ty == I8 { 128 } else { 0 };
+        let target = match self.codes.get(&(buffer, ty)) {
+            Some(target) => *target,
+            None => {
+                let name = format!("{}.{ty}", nest.buf(buffer).name);
+                let code = grid.code(ty, less);
+                let made = self.store(nest, &name, &stage, &stage.domain, &code);
+                self.codes.insert((buffer, ty), made);
+                made
+            }
+        };
+        let x = Definition {
+            value: &grid.x,
+            ..Definition::of(&stage)
+        };
+        let x = x.instantiate(nest, at);
+        let nan = number(f64::NAN, F32);
+        Some(Bytes {
+            code: nest.load(target, at.to_vec()),
+            zero: grid.zero - less,
+            scale: Scale::Value(grid.scale),
+            poison: Some(select(x.ne(x.clone()), nan, zero(F32))),
+        })
+    }
+}
+
+impl Scale {
+    fn tensor(&self) -> Option<&Scalar> {
+        match self {
+            Scale::Value(_) => None,
+            Scale::Tensor(scale) => Some(scale),
+        }
+    }
+
+    fn times(self, other: Scale) -> Scale {
+        match (self, other) {
+            (Scale::Value(a), Scale::Value(b)) => Scale::Value(a * b),
+            (Scale::Tensor(a), Scale::Tensor(b)) => Scale::Tensor(a * b),
+            (Scale::Tensor(a), Scale::Value(b)) | (Scale::Value(b), Scale::Tensor(a)) => {
+                Scale::Tensor(a * number(b, F32))
+            }
+        }
+    }
+
+    fn scaled(self, x: Scalar) -> Scalar {
+        match self {
+            Scale::Value(scale) => x * number(scale, F32),
+            Scale::Tensor(scale) => x * scale,
+        }
+    }
+}
+
+fn is_elementwise(x: &Scalar) -> bool {
+    matches!(
+        x.kind(),
+        Kind::Load { .. } | Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..)
+    )
+}
