@@ -5,9 +5,14 @@ use crate::ir::{
 };
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use vinelift_tensor::Extent;
+use vinelift_tensor::{Extent, symbols};
 
 impl Nest {
+    /// Takes in the symbols of the recorder that this runs in, and what is known of them by now.
+    pub fn adopt_symbols(&mut self) {
+        (self.symbols, self.relations) = symbols::known();
+    }
+
     /// The extents that have symbols, each once.
     pub fn symbolic_extents(&self) -> Vec<Extent> {
         let mut found: Vec<Extent> = Vec::new();

@@ -16,7 +16,6 @@ mod rewrite;
 mod scalar;
 mod stage;
 mod sub_nest;
-mod symbols;
 mod visit;
 
 pub use axis::{Axis, AxisId};
