@@ -6,26 +6,22 @@ use crate::ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The epilogue of `extracted` as a stage that loads an equal sum which the nest computes already, from buffers that
-/// nothing has written since; `extracted` itself if there is none.
-pub(super) fn reuse(nest: &mut Nest, extracted: Extracted) -> Result<Stage, Extracted> {
+/// The epilogue of `extracted`, which the nest does not have yet, as a stage that loads an equal sum which the nest
+/// computes already, from buffers that nothing has written since; `None` if there is none.
+pub(super) fn reuse(nest: &mut Nest, extracted: &Extracted) -> Option<Stage> {
     let target = extracted.contraction.target;
     let is_last = target.0 as usize + 1 == nest.buffers.len();
     if !extracted.stored.is_empty() || !is_last {
-        return Err(extracted);
+        return None;
     }
-    let (Some(mut epilogue), Some(known)) = (
-        extracted.epilogue.clone(),
-        earlier(nest, &extracted.contraction),
-    ) else {
-        return Err(extracted);
-    };
+    let mut epilogue = extracted.epilogue.clone()?;
+    let known = earlier(nest, &extracted.contraction)?;
     rewrite_stage(&mut epilogue, &mut |x| match x.kind() {
         Kind::Load { buffer, at } if *buffer == target => nest.load(known, at.clone()),
         _ => x,
     });
     nest.truncate_buffers(target.0 as usize);
-    Ok(epilogue)
+    Some(epilogue)
 }
 
 /// The temporary that holds what `new` would compute.

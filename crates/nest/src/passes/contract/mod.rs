@@ -45,13 +45,10 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
                 nest.stages.push(stage);
                 break;
             };
-            let extracted = match equal::reuse(nest, extracted) {
-                Ok(epilogue) => {
-                    rest = Some(epilogue);
-                    continue;
-                }
-                Err(extracted) => extracted,
-            };
+            if let Some(epilogue) = equal::reuse(nest, &extracted) {
+                rest = Some(epilogue);
+                continue;
+            }
             // Operands that serve all turns are stored before the first turn.
             let stored = extracted.stored.len();
             nest.stages
