@@ -220,7 +220,9 @@ fn contractions(criterion: &mut Criterion) {
             if !isa.available() || isa == Isa::Portable && Isa::best() != Isa::Portable {
                 continue;
             }
-            let kernel = PreparedContraction::with_isa(&contraction, isa).expect("a contraction");
+            let forms = [left_form, right_form];
+            let kernel = PreparedContraction::with_forms(&contraction, isa, forms);
+            let kernel = kernel.expect("a contraction");
             let [left, right, mut out] = kernel.elements().map(|count| vec![0u8; count * 4]);
             let (packed_left, packed_right) = (
                 kernel.pack_left(&left).unwrap(),
@@ -228,6 +230,7 @@ fn contractions(criterion: &mut Criterion) {
             );
             let coding = Coding {
                 code: Code::I8,
+                group: usize::MAX,
                 zero: None,
                 scale: None,
             };
@@ -255,5 +258,59 @@ fn contractions(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, contractions);
+/// A row by weights that come from memory: bytes of weights a second, to be compared with what memory gives.
+fn rows_from_memory(criterion: &mut Criterion) {
+    const BYTES: usize = 96 << 20;
+    let (columns, k) = (4864, 896);
+    let codes = [
+        ("u4", Code::U4, 4, 128),
+        ("i4", Code::I4, 4, 128),
+        ("nf4", Code::NF4, 4, 128),
+        ("u8", Code::U8, 8, k),
+        ("f16", Code::F16, 16, k),
+    ];
+    for (name, code, bits, length) in codes {
+        for rows in [1, 2, 4] {
+            let mut group = criterion.benchmark_group(format!("memory/{rows} of {name}"));
+            group
+                .warm_up_time(Duration::from_millis(50))
+                .measurement_time(Duration::from_millis(500));
+            let contraction = Contraction {
+                n: vec![Dim::new(columns, 0, k, 1)],
+                k: vec![Dim::new(k, 1, 1, 0)],
+                ..matrices(1, rows, columns, k)
+            };
+            for isa in [Isa::Avx512, Isa::Avx2] {
+                let forms = [Form::Plain, Form::Coded];
+                let kernel = PreparedContraction::with_forms(&contraction, isa, forms);
+                let Ok(kernel) = kernel else { continue };
+                let factors = vec![1.0; columns * k / length];
+                let coding = Coding {
+                    code,
+                    group: length,
+                    zero: Some(factors.clone()),
+                    scale: Some(factors),
+                };
+                let bytes = columns * k * bits / 8;
+                let weights = vec![0u8; bytes];
+                let pack = || kernel.pack_right_coded(&weights, &coding).unwrap();
+                let all: Vec<_> = (0..BYTES / bytes).map(|_| pack()).collect();
+                let plan = kernel.plan(Form::Plain, Form::Coded, 1);
+                let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];
+                let (left, mut out) = (vec![0u8; rows * k * 4], vec![0u8; rows * columns * 4]);
+                group.throughput(Throughput::Bytes((all.len() * bytes) as u64));
+                group.bench_function(plan.name(), |bencher| {
+                    bencher.iter(|| {
+                        for packed in &all {
+                            let operands = (Operand::Plain(&left), Operand::Packed(packed));
+                            kernel.run(&plan, operands.0, operands.1, &mut out, &mut scratch);
+                        }
+                    });
+                });
+            }
+        }
+    }
+}
+
+criterion_group!(benches, contractions, rows_from_memory);
 criterion_main!(benches);

@@ -1,23 +1,26 @@
-//! Operands that are kept as they are stored: numbers of 8 or 16 bits, of which tasks make elements.
+//! Operands that are kept as they are stored: codes of 4 to 16 bits, of which tiles or tasks make elements.
 //!
-//! > `element[k, p] = (number[k, p] - zero[p]) · scale[p]`, each operation rounded to `f32`
+//! > `element[k, p] = (code[k, p] - zero[k / group, p]) · scale[k / group, p]`, each operation rounded to `f32`
 //!
-//! So the weights of a network take a quarter or half of the memory, and of the time to come from there.
+//! So the weights of a network take an eighth to half of the memory, and of the time to come from there.
 
 use crate::lanes::Simd;
+use vinelift_tensor::float8;
 
 /// How the elements of an operand of `f32` are stored, before it is packed.
 #[derive(Clone, Debug)]
 pub struct Coding {
     /// The type of the codes.
     pub code: Code,
-    /// The zero points, which are subtracted: one for each point of the operand's `m` or `n`, or none.
+    /// How many consecutive `k` share zero points and scales. It divides the number of `k`.
+    pub group: usize,
+    /// The zero points, which are subtracted: for each group one for each point of the operand's `m` or `n`, or none.
     pub zero: Option<Vec<f32>>,
     /// The scales, which the differences are multiplied by.
     pub scale: Option<Vec<f32>>,
 }
 
-/// Numbers that are exact as `f32`.
+/// Numbers that are exact as `f32`. Those of 4 bits lie two to a byte, the first in the low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// `i8`.
@@ -26,15 +29,69 @@ pub enum Code {
     U8,
     /// `f16`.
     F16,
+    /// `bf16`.
+    BF16,
+    /// `i4`.
+    I4,
+    /// `u4`.
+    U4,
+    /// `nf4`: numbers of a table.
+    NF4,
+    /// `f4e2m1`: numbers of a table.
+    F4E2M1,
+    /// `f8e4m3`.
+    F8E4M3,
+    /// `f8e5m2`.
+    F8E5M2,
 }
 
+/// The numbers of the 16 codes of `nf4`.
+const NF4_NUMBERS: [f32; 16] = {
+    let mut numbers = [0.0; 16];
+    let mut code = 0;
+    while code < 16 {
+        numbers[code] = float8::nf4(code as u8);
+        code += 1;
+    }
+    numbers
+};
+
+/// The numbers of the 16 codes of `f4e2m1`.
+const F4E2M1_NUMBERS: [f32; 16] = {
+    let mut numbers = [0.0; 16];
+    let mut code = 0;
+    while code < 16 {
+        numbers[code] = float8::f4e2m1(code as u8);
+        code += 1;
+    }
+    numbers
+};
+
 impl Code {
-    /// The size of a number in bytes.
-    pub fn bytes(self) -> usize {
+    /// The bytes of the codes that a point has in a packed line.
+    pub(crate) fn bytes(self) -> usize {
         match self {
-            Code::I8 | Code::U8 => 1,
-            Code::F16 => 2,
+            Code::F16 | Code::BF16 => 2,
+            _ => 1,
         }
+    }
+
+    /// How many `k` a packed line has.
+    pub(crate) fn depth(self) -> usize {
+        match self {
+            Code::I4 | Code::U4 | Code::NF4 | Code::F4E2M1 => 2,
+            _ => 1,
+        }
+    }
+
+    /// How many packed lines `k` codes of a point take.
+    pub(crate) fn lines(self, k: usize) -> usize {
+        k.div_ceil(self.depth())
+    }
+
+    /// The bytes that `count` codes take in an operand before it is packed.
+    pub(crate) fn stored_bytes(self, count: usize) -> usize {
+        (count * self.bytes()).div_ceil(self.depth())
     }
 }
 
@@ -42,30 +99,47 @@ impl Code {
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
-    /// For each point, and a vector more: 0 and 1 if nothing was said.
+    /// How many `k` share zero points and scales.
+    pub(crate) group: usize,
+    /// The points of a group, and a vector more.
+    pub(crate) padded: usize,
+    /// For each group and padded point: 0 and 1 if nothing was said.
     pub(crate) zero: Box<[f32]>,
     pub(crate) scale: Box<[f32]>,
-    /// Whether tiles can take the numbers: see [`crate::tile::coded_tile`].
-    pub(crate) in_tiles: bool,
 }
 
 impl Coded {
-    /// Lines of packed numbers that start at number `place`, `step` numbers apart, of the points from `point`
-    /// on. Where they go is not said yet.
+    /// Where, in bytes, the line of number `k` of a panel of `width` points starts, before which there are `points` others,
+    /// among `all` `k`.
+    pub(crate) fn place(&self, points: usize, all: usize, k: usize, width: usize) -> usize {
+        (points * self.code.lines(all) + self.code.lines(k) * width) * self.code.bytes()
+    }
+
+    /// Where the zero points and scales of number `k` start, from `point` on.
+    pub(crate) fn points(&self, k: usize, point: usize) -> [*const f32; 2] {
+        let first = k / self.group * self.padded + point;
+        [self.zero[first..].as_ptr(), self.scale[first..].as_ptr()]
+    }
+
+    /// Lines from number `k` on of packed codes that start at byte `place` and are `width` codes long, of the points
+    /// from `point` on. Where they go is not said yet.
     pub(crate) fn lines<T>(
         &self,
         from: *const u8,
         place: usize,
-        step: usize,
-        point: usize,
+        width: usize,
+        (k, point): (usize, usize),
     ) -> Decode<T> {
-        let size = self.code.bytes();
+        let [zero, scale] = self.points(k, point);
         Decode {
-            from: from.wrapping_add(place * size),
-            step: step * size,
+            from: from.wrapping_add(place),
+            step: width * self.code.bytes(),
             code: self.code,
-            zero: self.zero[point..].as_ptr(),
-            scale: self.scale[point..].as_ptr(),
+            zero,
+            scale,
+            padded: self.padded,
+            left: self.group - k % self.group,
+            group: self.group,
             to: std::ptr::null_mut(),
             width: 0,
             k: 0,
@@ -73,47 +147,116 @@ impl Coded {
     }
 }
 
-/// Packed numbers of which elements are to be made.
+/// Packed codes of which elements are to be made.
 pub(crate) struct Decode<T> {
-    /// The first number, and how many bytes further each line starts.
+    /// The first code, and how many bytes further each line starts.
     pub(crate) from: *const u8,
     pub(crate) step: usize,
     pub(crate) code: Code,
-    /// For each lane, and as many more as make a vector.
+    /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `padded` further.
     pub(crate) zero: *const f32,
     pub(crate) scale: *const f32,
+    pub(crate) padded: usize,
+    /// How many `k` the first group has left, and how many the others have.
+    pub(crate) left: usize,
+    pub(crate) group: usize,
     /// `k` lines of `width` elements.
     pub(crate) to: *mut T,
     pub(crate) width: usize,
     pub(crate) k: usize,
 }
 
-/// Vectors of coded elements.
+/// Vectors of coded elements. Those of 4 bits come in twos: of the low halves of bytes, and of the high halves.
 ///
 /// # Safety
-/// of every function: the machine has the instructions, and of `from` as many numbers may be read as
+/// of every function: the machine has the instructions, and of `from` as many codes, or bytes of codes, may be read as
 /// there are lanes.
 pub(crate) trait Codes: Simd<T = f32> {
     unsafe fn i8(from: *const u8) -> Self::V;
     unsafe fn u8(from: *const u8) -> Self::V;
     unsafe fn f16(from: *const u8) -> Self::V;
+    unsafe fn bf16(from: *const u8) -> Self::V;
+    unsafe fn i4(from: *const u8) -> [Self::V; 2];
+    unsafe fn u4(from: *const u8) -> [Self::V; 2];
+    /// Numbers of 8 bits, one lane after another.
+    #[inline(always)]
+    unsafe fn f8(from: *const u8, number: fn(u8) -> f32) -> Self::V {
+        let mut lanes = [0.0; 16];
+        for (lane, to) in lanes.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller's.
+            *to = number(unsafe { *from.add(lane) });
+        }
+        // SAFETY: a vector has at most 16 lanes.
+        unsafe { Self::load(lanes.as_ptr()) }
+    }
+    /// The numbers of a table.
+    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [Self::V; 2];
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+}
+
+/// A [`Code`], as the parameter of a function: how vectors of its codes are loaded.
+///
+/// # Safety
+/// of `load`: as [`Codes`].
+pub(crate) trait Load<S: Codes> {
+    /// [`Code::depth`].
+    const DEPTH: usize;
+    /// [`Code::bytes`].
+    const BYTES: usize;
+    /// The vectors of a line, one for each of its `k`.
+    unsafe fn load(from: *const u8) -> [S::V; 2];
+}
+
+macro_rules! loads {
+    ($($name:ident $depth:literal $bytes:literal |$from:ident| $load:expr;)+) => {$(
+        pub(crate) struct $name;
+
+        impl<S: Codes> Load<S> for $name {
+            const DEPTH: usize = $depth;
+            const BYTES: usize = $bytes;
+            #[inline(always)]
+            unsafe fn load($from: *const u8) -> [S::V; 2] {
+                // SAFETY: the caller's.
+                unsafe { $load }
+            }
+        }
+    )+};
+}
+
+loads! {
+    I8 1 1 |from| [S::i8(from), S::zero()];
+    U8 1 1 |from| [S::u8(from), S::zero()];
+    F16 1 2 |from| [S::f16(from), S::zero()];
+    BF16 1 2 |from| [S::bf16(from), S::zero()];
+    I4 2 1 |from| S::i4(from);
+    U4 2 1 |from| S::u4(from);
+    Nf4 2 1 |from| S::table(from, &NF4_NUMBERS);
+    F4 2 1 |from| S::table(from, &F4E2M1_NUMBERS);
+    F8E4 1 1 |from| [S::f8(from, float8::f8e4m3), S::zero()];
+    F8E5 1 1 |from| [S::f8(from, float8::f8e5m2), S::zero()];
 }
 
 /// Makes elements.
 ///
 /// # Safety
 /// The machine has the instructions; all lines may be written, and read with a vector more after the
-/// last; `zero` and `scale` are as long as [`Decode`] says.
+/// last; `zero` and `scale` are as long as [`Decode`] says. A line of two `k` is not begun in its middle.
 #[inline(always)]
 pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
     // SAFETY: the caller's.
     unsafe {
         match lines.code {
-            Code::I8 => decode_by::<S>(lines, |from| S::i8(from)),
-            Code::U8 => decode_by::<S>(lines, |from| S::u8(from)),
-            Code::F16 => decode_by::<S>(lines, |from| S::f16(from)),
+            Code::I8 => decode_by::<S, I8>(lines),
+            Code::U8 => decode_by::<S, U8>(lines),
+            Code::F16 => decode_by::<S, F16>(lines),
+            Code::BF16 => decode_by::<S, BF16>(lines),
+            Code::I4 => decode_by::<S, I4>(lines),
+            Code::U4 => decode_by::<S, U4>(lines),
+            Code::NF4 => decode_by::<S, Nf4>(lines),
+            Code::F4E2M1 => decode_by::<S, F4>(lines),
+            Code::F8E4M3 => decode_by::<S, F8E4>(lines),
+            Code::F8E5M2 => decode_by::<S, F8E5>(lines),
         }
     }
 }
@@ -121,42 +264,57 @@ pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
 /// # Safety
 /// as [`decode`].
 #[inline(always)]
-unsafe fn decode_by<S: Codes>(lines: &Decode<f32>, load: impl Fn(*const u8) -> S::V) {
-    for start in (0..lines.width).step_by(S::LANES) {
-        // SAFETY: by the caller's contract.
-        unsafe {
-            let scale = S::load(lines.scale.add(start));
-            let zero = S::load(lines.zero.add(start));
-            decode_vectors::<S>(lines, start, |from| S::mul(S::sub(load(from), zero), scale));
+unsafe fn decode_by<S: Codes, L: Load<S>>(lines: &Decode<f32>) {
+    let (mut k, mut group, mut until) = (0, 0, lines.left.min(lines.k));
+    while k < lines.k {
+        for start in (0..lines.width).step_by(S::LANES) {
+            // SAFETY: by the caller's contract.
+            unsafe {
+                let points = group * lines.padded + start;
+                let scale = S::load(lines.scale.add(points));
+                let zero = S::load(lines.zero.add(points));
+                decode_vectors::<S, L>(lines, start, k..until, |code| {
+                    S::mul(S::sub(code, zero), scale)
+                });
+            }
         }
+        k = until;
+        group += 1;
+        until = lines.k.min(until + lines.group);
     }
 }
 
 /// # Safety
 /// as [`decode`].
 #[inline(always)]
-unsafe fn decode_vectors<S: Codes>(
+unsafe fn decode_vectors<S: Codes, L: Load<S>>(
     lines: &Decode<f32>,
     start: usize,
-    element: impl Fn(*const u8) -> S::V,
+    mut range: std::ops::Range<usize>,
+    element: impl Fn(S::V) -> S::V,
 ) {
     let lanes = (lines.width - start).min(S::LANES);
-    let mut from = lines.from.wrapping_add(start * lines.code.bytes());
-    let mut to = lines.to.wrapping_add(start);
-    for _ in 0..lines.k {
+    let first = range.start / L::DEPTH * lines.step + start * L::BYTES;
+    let mut from = lines.from.wrapping_add(first);
+    let mut to = lines.to.wrapping_add(range.start * lines.width + start);
+    while !range.is_empty() {
         // SAFETY: by the caller's contract.
         unsafe {
             S::fetch(from.wrapping_add(AHEAD).cast());
-            let v = element(from);
-            match lanes == S::LANES {
-                true => S::store(to, v),
-                false => S::store_first(to, v, lanes),
+            let codes = L::load(from);
+            for code in codes.into_iter().take(L::DEPTH.min(range.len())) {
+                let v = element(code);
+                match lanes == S::LANES {
+                    true => S::store(to, v),
+                    false => S::store_first(to, v, lanes),
+                }
+                to = to.wrapping_add(lines.width);
             }
         }
         from = from.wrapping_add(lines.step);
-        to = to.wrapping_add(lines.width);
+        range.start += L::DEPTH.min(range.len());
     }
 }
 
-/// How many bytes ahead numbers are fetched.
+/// How many bytes ahead codes are fetched.
 const AHEAD: usize = 4 << 10;

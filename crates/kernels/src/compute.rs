@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PreparedContraction;
 use crate::coded::{Coded, Decode};
-use crate::engine::Engine;
+use crate::engine::{CodedTiles, Engine};
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
 use crate::simd::HasEngine;
-use crate::tile::{LINE, Next, Tile, TileFn};
+use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
@@ -91,9 +91,15 @@ impl<T: HasEngine> Run<'_, T> {
         let panels = &kernel.columns_of(plan.columns).panels[self.part.panels.clone()];
         let mut rest = panels;
         while !rest.is_empty() {
+            let spread = self.spread(at, rest);
+            if spread > 1 {
+                // SAFETY: the panels' columns are there, and the rows and `out`.
+                unsafe { self.panels(at, &rest[..spread]) }
+                rest = &rest[spread..];
+                continue;
+            }
             let group = &rest[..plan.group.min(rest.len())];
-            // Where tiles take numbers, none are made before.
-            if plan.columns.is_own() && !self.in_tiles() {
+            if plan.columns.is_own() && !plan.in_tiles {
                 // SAFETY: `own_columns` has room for a group of panels and a block of `k`.
                 unsafe { self.make_columns(at, group) }
             }
@@ -108,6 +114,53 @@ impl<T: HasEngine> Run<'_, T> {
             }
             rest = &rest[group.len()..];
         }
+    }
+
+    /// How many of the panels a tile takes at once.
+    fn spread(&self, at: &At<T>, rest: &[ColumnPanel]) -> usize {
+        let most = self.kernel.spread(self.plan.columns);
+        let codes = self.plan.columns == ColumnSource::Coded;
+        let fits = |panel: &ColumnPanel| panel.whole && panel.vectors as usize == SPREAD_WIDTH;
+        let panels = match codes {
+            false => most,
+            true if self.plan.in_tiles => self.coded_spread(at.block.len()).0,
+            true => 1,
+        };
+        let is_whole = at.tiles == 1 && at.block.len() == self.kernel.height;
+        match rest.get(..panels).is_some_and(|rest| rest.iter().all(fits)) && is_whole {
+            true => panels,
+            false => 1,
+        }
+    }
+
+    /// Computes the only tile of panels that it takes at once.
+    ///
+    /// # Safety
+    /// as [`PreparedContraction::run_task`].
+    #[inline(never)]
+    unsafe fn panels(&self, at: &At<T>, panels: &[ColumnPanel]) {
+        let Run { kernel, plan, .. } = self;
+        if self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let h = at.block.len();
+        let mut tile = self.tile(at, &panels[0], &panels[0]);
+        (tile.rows, tile.rows_step) = self.rows(at, &at.block);
+        tile.row_offsets = kernel.row_out[at.block.clone()].as_ptr();
+        let width = SPREAD_WIDTH * kernel.lanes;
+        let run = match self.column_code.filter(|_| plan.in_tiles) {
+            Some(code) => {
+                self.set_points(&mut tile, code, at.k, &panels[0]);
+                tile.panel_step = code.place(width, kernel.k, 0, 0);
+                self.coded_spread(h).1
+            }
+            None => {
+                tile.panel_step = width * kernel.k;
+                self.engine.spread[h - 1].1
+            }
+        };
+        // SAFETY: the caller's; the micro-kernel is for as many rows and panels, all of whole vectors.
+        unsafe { run(&tile) }
     }
 
     /// Makes the columns of a group of panels that the task has memory for.
@@ -170,7 +223,10 @@ impl<T: HasEngine> Run<'_, T> {
         } = self;
         let n = panel.vectors as usize;
         let mut tile = self.tile(at, first, panel);
-        let coded = self.column_code.zip(self.coded_tiles(panel));
+        let coded = self.column_code.filter(|_| plan.in_tiles);
+        if let Some(code) = coded {
+            self.set_points(&mut tile, code, at.k, panel);
+        }
         for (number, rows) in self.tiles(at.block.clone()).enumerate() {
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -182,15 +238,7 @@ impl<T: HasEngine> Run<'_, T> {
             // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
             unsafe {
                 match coded {
-                    Some((code, coded)) if number == 0 => {
-                        let first = panel.first_vector as usize * kernel.lanes;
-                        tile.zero = code.zero[first..].as_ptr().cast();
-                        tile.scale = code.scale[first..].as_ptr().cast();
-                        // The tiles after the first find elements.
-                        tile.made_step = if at.tiles > 1 { n * kernel.lanes } else { 0 };
-                        coded[h - 1](&tile);
-                        tile.columns = self.own_columns;
-                    }
+                    Some(code) => self.coded_tiles(code).packed[n - 1][h - 1](&tile),
                     _ if plan.columns == ColumnSource::Plain => {
                         self.plain_tile(at, panel, &tile, h)
                     }
@@ -215,10 +263,11 @@ impl<T: HasEngine> Run<'_, T> {
                 from: std::ptr::null(),
                 step: 0,
             },
+            panel_step: 0,
             zero: std::ptr::null(),
             scale: std::ptr::null(),
-            made: self.own_columns,
-            made_step: 0,
+            points_step: 0,
+            group: 0,
             offsets: std::ptr::null(),
             vectors: vectors.as_ptr(),
             out: at.out,
@@ -250,12 +299,13 @@ impl<T: HasEngine> Run<'_, T> {
         count: usize,
     ) {
         let (start, height) = self.kernel.row_panel(tile.start);
-        let place = start * self.kernel.k + k * height + (tile.start - start);
+        let place = code.place(start, self.kernel.k, k, height);
+        let place = place + (tile.start - start) * code.code.bytes();
         let lines = Decode {
             to,
             width: tile.len(),
             k: count,
-            ..code.lines(rows, place, height, tile.start)
+            ..code.lines(rows, place, height, (k, tile.start))
         };
         // SAFETY: the rows lie there; the caller vouches for the rest.
         unsafe { self.decode(&lines) }
@@ -276,14 +326,14 @@ impl<T: HasEngine> Run<'_, T> {
         let kernel = self.kernel;
         for panel in panels {
             let width = panel.vectors as usize * kernel.lanes;
-            let place = kernel.packed_place(panel, kernel.k) + k * width;
-            let own = kernel.packed_place(panel, count) - kernel.packed_place(&panels[0], count);
             let first = panel.first_vector as usize * kernel.lanes;
+            let place = code.place(first, kernel.k, k, width);
+            let own = kernel.packed_place(panel, count) - kernel.packed_place(&panels[0], count);
             let lines = Decode {
                 to: self.own_columns.wrapping_add(own),
                 width,
                 k: count,
-                ..code.lines(columns, place, width, first)
+                ..code.lines(columns, place, width, (k, first))
             };
             // SAFETY: as in `decode_rows`.
             unsafe { self.decode(&lines) }
@@ -300,16 +350,28 @@ impl<T: HasEngine> Run<'_, T> {
         unsafe { decode(lines) }
     }
 
-    /// Whether tiles take coded columns as they are.
-    fn in_tiles(&self) -> bool {
-        self.plan.in_tiles && self.column_code.is_some_and(|code| code.in_tiles)
+    /// The tiles that take columns as codes.
+    fn coded_tiles(&self, code: &Coded) -> CodedTiles<T> {
+        let Some(tiles) = self.engine.coded else {
+            unreachable!("runs are only planned with such tiles if there are some");
+        };
+        tiles(code.code)
     }
 
-    /// The tiles that take a panel's columns as numbers, if they do.
-    fn coded_tiles(&self, panel: &ColumnPanel) -> Option<&'static [TileFn<T>]> {
-        let code = self.column_code.filter(|_| self.in_tiles())?;
-        let tables = self.engine.coded.get(code.code as usize)?;
-        tables.get(panel.vectors as usize - 1).copied()
+    /// Those that take several panels of `rows` rows.
+    fn coded_spread(&self, rows: usize) -> (usize, TileFn<T>) {
+        let Some(code) = self.column_code else {
+            unreachable!("there are codes");
+        };
+        self.coded_tiles(code).spread[rows - 1]
+    }
+
+    /// Says where the zero points and scales of a panel are, from number `k` on.
+    fn set_points(&self, tile: &mut Tile<T>, code: &Coded, k: usize, panel: &ColumnPanel) {
+        let first = panel.first_vector as usize * self.kernel.lanes;
+        let [zero, scale] = code.points(k, first);
+        (tile.zero, tile.scale) = (zero.cast(), scale.cast());
+        (tile.points_step, tile.group) = (code.padded, code.group);
     }
 
     /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
@@ -365,11 +427,12 @@ impl<T: HasEngine> Run<'_, T> {
                 let place = place(panel, self.kernel.k) + k * width;
                 columns.cast::<T>().wrapping_add(place)
             }
-            ColumnSource::Coded if self.in_tiles() => {
+            ColumnSource::Coded if self.plan.in_tiles => {
                 let width = panel.vectors as usize * self.kernel.lanes;
-                let place = place(panel, self.kernel.k) + k * width;
-                let size = self.column_code.map_or(1, |code| code.code.bytes());
-                columns.wrapping_add(place * size).cast()
+                let first = panel.first_vector as usize * self.kernel.lanes;
+                let place = |code: &Coded| code.place(first, self.kernel.k, k, width);
+                let place = self.column_code.map_or(0, place);
+                columns.wrapping_add(place).cast()
             }
             ColumnSource::Own | ColumnSource::Coded => self
                 .own_columns
@@ -403,10 +466,7 @@ impl<T: HasEngine> Run<'_, T> {
         number: usize,
     ) -> Next<T> {
         let width = panel.vectors as usize * self.kernel.lanes;
-        let size = match self.column_code {
-            Some(code) if self.in_tiles() => code.code.bytes(),
-            _ => size_of::<T>(),
-        };
+        let size = size_of::<T>();
         if at.tiles == 1 {
             // The only tile is as fast as memory.
             return Next {

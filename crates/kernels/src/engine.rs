@@ -1,6 +1,6 @@
 //! The micro-kernels of an instruction set, and the macros that define them.
 
-use crate::coded::Decode;
+use crate::coded::{Code, Decode};
 use crate::lanes::Number;
 use crate::pack::Packing;
 use crate::tile::TileFn;
@@ -16,22 +16,45 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
     pub(crate) packing: Packing<T>,
-    /// As `packed`, of columns of numbers: a table for each [`Code`](crate::coded::Code), or none.
-    pub(crate) coded: &'static [&'static [&'static [TileFn<T>]]],
+    /// `spread[h - 1]` is the micro-kernel of `h` rows and several packed panels of [`SPREAD_WIDTH`](crate::tile::SPREAD_WIDTH)
+    /// vectors, and how many panels these are.
+    pub(crate) spread: &'static [(usize, TileFn<T>)],
+    /// Those of columns of codes, if there are any for the instruction set.
+    pub(crate) coded: Option<fn(Code) -> CodedTiles<T>>,
     /// [`decode`](crate::coded::decode), if elements can be coded.
     pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
     /// [`chains`](crate::tile::chains).
     pub(crate) chains: unsafe fn(usize) -> T,
 }
 
+/// The micro-kernels of columns of codes of one type.
+pub(crate) struct CodedTiles<T: Number> {
+    /// `[n - 1][h - 1]`: of a panel of `n` vectors, at most [`SPREAD_WIDTH`](crate::tile::SPREAD_WIDTH), and `h` rows.
+    pub(crate) packed: &'static [&'static [TileFn<T>]],
+    /// As [`Engine::spread`].
+    pub(crate) spread: &'static [(usize, TileFn<T>)],
+}
+
+/// The most rows of tiles that take codes: of more, tasks make elements before.
+pub(crate) const CODED_ROWS: usize = 2;
+
 /// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
-/// numbers of rows that its registers are enough for.
+/// numbers of rows that its registers are enough for; before them, for each number of rows the vectors of tiles that take
+/// several panels.
 macro_rules! define_engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
             engine::parts!($simd, $feature);
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn spread<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::SPREAD }>(t, PARTS) }
+            }
 
             /// # Safety
             /// as [`tile::TileFn`].
@@ -88,6 +111,7 @@ macro_rules! define_engine {
                 across: $across,
                 scattered: pack::scattered::<<$simd as Simd>::T>,
             },
+            spread: &[$(($sn / tile::SPREAD_WIDTH, $module::spread::<$sh, $sn>)),*],
             coded: $coded,
             decode: $decode,
             chains: $module::chains,
@@ -97,11 +121,19 @@ macro_rules! define_engine {
 
 /// Defines the [`Engine`] of an instruction set for bytes, of which a step takes `group` consecutive `k`.
 macro_rules! define_byte_engine {
-    ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
             engine::parts!($simd, $feature);
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn spread<const H: usize, const N: usize>(t: &Tile<i32>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::SPREAD }>(t, PARTS) }
+            }
 
             /// # Safety
             /// as [`tile::TileFn`].
@@ -127,34 +159,56 @@ macro_rules! define_byte_engine {
             plain: &[],
             edge: &[],
             packing: Packing::Words($words),
-            coded: &[],
+            spread: &[$(($sn / tile::SPREAD_WIDTH, $module::spread::<$sh, $sn>)),*],
+            coded: None,
             decode: None,
             chains: $module::chains,
         };
     };
 }
 
-/// The micro-kernels of columns of numbers, for each code; as many numbers of vectors as there are lists.
+/// Defines `coded_tiles`, the micro-kernels of columns of codes: for each number of rows up to [`CODED_ROWS`], the vectors of
+/// tiles that take several panels.
 macro_rules! define_coded_tiles {
-    ($name:ident, $module:ident, $simd:ty, $feature:meta, $($n:literal [$($h:literal)+])+) => {
+    ($module:ident, $simd:ty, $feature:meta, $($h:literal: $spread:literal)+) => {
         mod $module {
             use super::*;
+            use crate::coded::{Code, Load};
+            use crate::engine::CodedTiles;
 
             engine::parts!($simd, $feature);
 
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
-            unsafe fn tile<const CODE: u8, const H: usize, const N: usize>(t: &Tile<f32>) {
+            unsafe fn tile<L: Load<$simd>, const H: usize, const N: usize, const WIDTH: usize>(
+                t: &Tile<f32>,
+            ) {
                 // SAFETY: the caller's.
-                unsafe { tile::coded_tile::<$simd, H, N, CODE>(t, PARTS) }
+                unsafe { tile::coded_tile::<$simd, L, H, N, WIDTH>(t, PARTS) }
             }
 
-            pub(super) static $name: [&[&[tile::TileFn<f32>]]; 3] = [
-                &[$(&[$(tile::<{ tile::I8 }, $h, $n>),+]),+],
-                &[$(&[$(tile::<{ tile::U8 }, $h, $n>),+]),+],
-                &[$(&[$(tile::<{ tile::F16 }, $h, $n>),+]),+],
-            ];
+            fn tiles<L: Load<$simd>>() -> CodedTiles<f32> {
+                CodedTiles {
+                    packed: &[&[$(tile::<L, $h, 1, 1>),+], &[$(tile::<L, $h, 2, 2>),+]],
+                    spread: &[$(($spread / tile::SPREAD_WIDTH, tile::<L, $h, $spread, 2>)),+],
+                }
+            }
+
+            pub(super) fn of(code: Code) -> CodedTiles<f32> {
+                match code {
+                    Code::I8 => tiles::<coded::I8>(),
+                    Code::U8 => tiles::<coded::U8>(),
+                    Code::F16 => tiles::<coded::F16>(),
+                    Code::BF16 => tiles::<coded::BF16>(),
+                    Code::I4 => tiles::<coded::I4>(),
+                    Code::U4 => tiles::<coded::U4>(),
+                    Code::NF4 => tiles::<coded::Nf4>(),
+                    Code::F4E2M1 => tiles::<coded::F4>(),
+                    Code::F8E4M3 => tiles::<coded::F8E4>(),
+                    Code::F8E5M2 => tiles::<coded::F8E5>(),
+                }
+            }
         }
     };
 }

@@ -137,6 +137,15 @@ pub(crate) fn shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, u
     best.1
 }
 
+/// As [`shape`], for columns that are packed once for any number of rows: the vectors suit many rows.
+pub(crate) fn shared_shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, usize) {
+    /// A multiple of nearly every height of a tile.
+    const MANY_ROWS: usize = 2520;
+    let (_, most) = shape(MANY_ROWS, vectors, tallest);
+    let panels = rows.div_ceil(tallest[most - 1]).max(1);
+    (rows.div_ceil(panels).max(1), most)
+}
+
 /// The vectors of the column panels that make the least work of `vectors` in tiles of the given
 /// height.
 pub(crate) fn width(height: usize, vectors: usize, tallest: &[usize]) -> usize {

@@ -1,7 +1,7 @@
 //! Layouts: by which constant operands that were packed for one kernel can be used by another.
 
 use crate::geometry::{ColumnPanel, parts};
-use crate::prepack_coded::{FEW_PANELS, MANY_VECTORS};
+use crate::prepack_coded::MANY_VECTORS;
 use crate::{Element, Isa, PreparedContraction};
 
 /// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal
@@ -69,9 +69,6 @@ impl PreparedContraction {
 
     /// Whether tasks make elements of a coded operand themselves, since they do not do it too often.
     pub(crate) fn stays_coded(&self, columns: bool) -> bool {
-        match columns {
-            true => self.row_panels <= FEW_PANELS,
-            false => self.packed.vectors.len() >= MANY_VECTORS,
-        }
+        columns || self.packed.vectors.len() >= MANY_VECTORS
     }
 }

@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use crate::PreparedContraction;
+use crate::engine::CODED_ROWS;
 use crate::geometry::{ColumnVectors, part_start, parts};
 use crate::pack::MOST_POINTS;
 use crate::packed::Form;
+use crate::tile::SPREAD_WIDTH;
 
 /// How the runs of a [`PreparedContraction`] are divided into tasks.
 ///
@@ -115,11 +117,13 @@ impl PreparedContraction {
         let panels = &self.columns_of(columns).panels;
         let rows = self.row_source(rows, panels.len());
         let width = self.width(columns);
-        let in_tiles = columns == ColumnSource::Coded && width <= self.coded_vectors * self.lanes;
+        let in_tiles = columns == ColumnSource::Coded && self.takes_codes(width);
         let rows_stream = self.rows_stream(rows, columns);
-        let k_block = match rows_stream || self.row_panels == 1 && !columns.is_own() {
+        let makes_columns = columns.is_own() && !in_tiles;
+        let k_block = match rows_stream || self.row_panels == 1 && !makes_columns {
             true => self.k,
-            false => self.k_block(columns, width, in_tiles),
+            // A byte may hold codes of two `k`.
+            false => self.k_block(columns, width).next_multiple_of(2),
         };
         let row_block = match rows {
             RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),
@@ -155,7 +159,7 @@ impl PreparedContraction {
                 true => most_rows.min(row_block) * k_block,
                 false => 0,
             },
-            worker_columns: match columns.is_own() {
+            worker_columns: match makes_columns {
                 true => width * k_block * group.min(panels.len()),
                 false => 0,
             },
@@ -218,11 +222,8 @@ impl PreparedContraction {
     }
 
     /// The length of blocks of `k`, as equal as possible, whose panels of `width` columns the cache has room for.
-    fn k_block(&self, columns: ColumnSource, width: usize, in_tiles: bool) -> usize {
+    fn k_block(&self, columns: ColumnSource, width: usize) -> usize {
         let bytes = match columns {
-            ColumnSource::Coded if in_tiles && self.row_panels == 1 => {
-                PANEL_BYTES * self.element.bytes()
-            }
             ColumnSource::Coded => MADE_BYTES,
             // Loading and storing sums that lie apart takes as long as many steps.
             ColumnSource::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
@@ -231,6 +232,21 @@ impl PreparedContraction {
         let most = (bytes / (width * self.element.bytes())).max(64);
         // A little more is better than another block.
         self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
+    }
+
+    /// How many packed panels the tiles of all rows take at once: several if there are few rows, or one.
+    pub(crate) fn spread(&self, source: ColumnSource) -> usize {
+        let is_packed = matches!(source, ColumnSource::Packed | ColumnSource::Coded);
+        match is_packed && self.row_panels == 1 {
+            true => self.panels_at_once,
+            false => 1,
+        }
+    }
+
+    /// Whether tiles take panels of `width` coded columns as they are: there are so few rows that each code is met once.
+    fn takes_codes(&self, width: usize) -> bool {
+        let has_tiles = self.has_coded_tiles && width <= SPREAD_WIDTH * self.lanes;
+        has_tiles && self.row_panels == 1 && self.height <= CODED_ROWS
     }
 
     /// The panels of columns that come from `source`.
@@ -306,6 +322,9 @@ impl PreparedContraction {
             false => each.min(self.row_panels),
         };
         let column_parts = each.div_ceil(row_parts).min(panels);
+        // Tiles of few rows take several panels.
+        let unit = self.spread(source);
+        let units = panels.div_ceil(unit);
         let row_start = |part| {
             part_start(
                 rows,
@@ -317,7 +336,8 @@ impl PreparedContraction {
         for at in 0..batch {
             for number in 0..row_parts {
                 let rows = row_start(number)..row_start(number + 1);
-                for panels in parts(panels, column_parts) {
+                for part_units in parts(units, column_parts.min(units)) {
+                    let panels = part_units.start * unit..panels.min(part_units.end * unit);
                     divided.push(part(at..at + 1, rows.clone(), panels));
                 }
             }

@@ -9,9 +9,6 @@ use crate::memory::elements;
 use crate::packed::Packed;
 use crate::{Element, PreparedContraction};
 
-/// Up to this many tiles each make elements of the same numbers; more would take longer than reading elements.
-pub(crate) const FEW_PANELS: usize = 3;
-
 /// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
 pub(crate) const MANY_VECTORS: usize = 16;
 
@@ -37,47 +34,36 @@ impl PreparedContraction {
     }
 
     fn pack_coded(&self, bytes: &[u8], coding: &Coding, columns: bool) -> Option<Packed> {
-        let (side, one, count) = self.side(columns);
-        let points = side.points.len();
-        let fits = |values: &Option<Vec<f32>>| values.as_ref().is_none_or(|v| v.len() == points);
-        if self.element != Element::F32 || !fits(&coding.zero) || !fits(&coding.scale) {
-            return None;
-        }
-        let size = coding.code.bytes();
-        elements::<u8>(bytes, side.needed * size);
-        let padded = points.next_multiple_of(MOST_LANES) + MOST_LANES;
-        let pad = |mut values: Vec<f32>| {
-            values.resize(padded, 0.0);
-            values.into()
+        let (side, _, count) = self.side(columns);
+        let coded = self.coded(coding, side.points.len())?;
+        let code = coded.code;
+        elements::<u8>(bytes, code.stored_bytes(side.needed));
+        let one = self.coded_bytes(&coded, columns);
+        let length = if count == 0 {
+            0
+        } else {
+            one.checked_mul(side.copies)?
         };
-        let coded = Coded {
-            code: coding.code,
-            in_tiles: match coding.code {
-                Code::I8 => coding.zero.is_none(),
-                Code::U8 => true,
-                Code::F16 => coding.zero.is_none() && coding.scale.is_none(),
-            },
-            zero: pad(coding.zero.clone().unwrap_or_else(|| vec![0.0; points])),
-            scale: pad(coding.scale.clone().unwrap_or_else(|| vec![1.0; points])),
-        };
-        let length = count.checked_mul(size)?;
-        let mut packed = Packed::coded(length, MOST_LANES * size, columns, coded)?;
+        let more = MOST_LANES * code.bytes();
+        let mut packed = Packed::coded(length, more, columns, coded)?;
         if count > 0 {
-            let to = packed.as_mut_slice();
             let panels = self.panels(columns);
+            let places: Vec<usize> = panels.iter().map(|p| self.place(&packed, p)).collect();
+            let to = packed.as_mut_slice();
             for batch in 0..self.batch.points() {
                 let [row_offset, column_offset, _, row_copy, column_copy] = self.batch.at(batch);
                 let (offset, copy) = match columns {
                     true => (column_offset, column_copy),
                     false => (row_offset, row_copy),
                 };
-                let from = &bytes[offset * size..];
-                for panel in &panels {
-                    let to = &mut to[(copy * one + panel.place) * size..];
-                    match size {
-                        1 => pack_panel::<1>(side, panel, from, to),
-                        _ => pack_panel::<2>(side, panel, from, to),
-                    }
+                for (panel, place) in panels.iter().zip(&places) {
+                    pack_panel(
+                        code,
+                        side,
+                        panel,
+                        (bytes, offset),
+                        &mut to[copy * one + place..],
+                    );
                 }
             }
         }
@@ -87,27 +73,76 @@ impl PreparedContraction {
         }
     }
 
-    /// The elements of a packed operand of numbers.
+    /// The coding of an operand of `points`, if it fits.
+    fn coded(&self, coding: &Coding, points: usize) -> Option<Coded> {
+        let group = coding.group.clamp(1, self.k.max(1));
+        let groups = self.k.div_ceil(group).max(1);
+        let fits =
+            |values: &Option<Vec<f32>>| values.as_ref().is_none_or(|v| v.len() == points * groups);
+        let is_whole = group * groups == self.k || self.k == 0 || groups == 1;
+        // A byte of two codes belongs to one group.
+        let is_even = groups == 1 || group.is_multiple_of(coding.code.depth());
+        let fits = fits(&coding.zero) && fits(&coding.scale) && is_whole && is_even;
+        if self.element != Element::F32 || !fits {
+            return None;
+        }
+        let padded = points.next_multiple_of(MOST_LANES) + MOST_LANES;
+        let pad = |values: &Option<Vec<f32>>, default: f32| -> Box<[f32]> {
+            let mut all = vec![0.0; padded * groups];
+            for (number, to) in all.chunks_mut(padded).enumerate() {
+                match values {
+                    Some(from) => to[..points].copy_from_slice(&from[number * points..][..points]),
+                    None => to[..points].fill(default),
+                }
+            }
+            all.into()
+        };
+        Some(Coded {
+            code: coding.code,
+            group,
+            padded,
+            zero: pad(&coding.zero, 0.0),
+            scale: pad(&coding.scale, 1.0),
+        })
+    }
+
+    /// The bytes of one batch of a packed operand of codes.
+    pub(crate) fn coded_bytes(&self, code: &Coded, columns: bool) -> usize {
+        let points = match columns {
+            true => self.packed.vectors.len() * self.lanes,
+            false => self.rows.points.len(),
+        };
+        code.place(points, self.k, 0, 0)
+    }
+
+    /// Where a panel starts in a packed operand of codes, in bytes.
+    fn place(&self, packed: &Packed, panel: &PackedPanel) -> usize {
+        let place = |code: &Coded| code.place(panel.before, self.k, 0, panel.width);
+        packed.code().map_or(0, place)
+    }
+
+    /// The elements of a packed operand of codes.
     fn decoded(&self, packed: &Packed, columns: bool) -> Option<Packed> {
         let (Some(code), Some(decode)) = (packed.code(), self.engine::<f32>().decode) else {
-            unreachable!("there are numbers, and every engine of `f32` makes elements of them");
+            unreachable!("there are codes, and every engine of `f32` makes elements of them");
         };
         let (side, one, count) = self.side(columns);
-        let from = packed.elements(count, code.code.bytes(), columns);
+        let bytes = self.coded_bytes(code, columns);
+        let copies = if count == 0 { 0 } else { side.copies };
+        let from = packed.elements(copies * bytes, 1, columns);
         let mut elements = Packed::zeroed(count.checked_mul(size_of::<f32>())?, columns)?;
         let to: *mut f32 = elements.as_mut_ptr().cast();
         let panels = self.panels(columns);
-        let copies = if count == 0 { 0 } else { side.copies };
         for copy in 0..copies {
             for panel in &panels {
-                let place = copy * one + panel.place;
+                let place = copy * bytes + self.place(packed, panel);
                 let lines = Decode {
-                    to: to.wrapping_add(place),
+                    to: to.wrapping_add(copy * one + panel.before * self.k),
                     width: panel.width,
                     k: self.k,
-                    ..code.lines(from, place, panel.width, panel.points.start)
+                    ..code.lines(from, place, panel.width, (0, panel.points.start))
                 };
-                // SAFETY: the panel lies there in both operands, and after the numbers is as much as a vector
+                // SAFETY: the panel lies there in both operands, and after the codes is as much as a vector
                 // may read.
                 unsafe { decode(&lines) }
             }
@@ -123,14 +158,14 @@ impl PreparedContraction {
                 PackedPanel {
                     points: first..first + panel.columns as usize,
                     width: panel.vectors as usize * self.lanes,
-                    place: self.packed_place(panel, self.k),
+                    before: panel.first_vector as usize * self.lanes,
                 }
             };
             return self.packed.panels.iter().map(of).collect();
         }
         let of = |rows: Range<usize>| PackedPanel {
             width: rows.len(),
-            place: rows.start * self.k,
+            before: rows.start,
             points: rows,
         };
         let rows = parts(self.rows.points.len(), self.row_panels);
@@ -141,19 +176,52 @@ impl PreparedContraction {
 /// Some points of a packed operand.
 struct PackedPanel {
     points: Range<usize>,
-    /// The length of a line, in elements.
+    /// The length of a line, in codes.
     width: usize,
-    /// Where the first line starts.
-    place: usize,
+    /// How many codes lines of all panels before it have, together.
+    before: usize,
 }
 
-/// Packs a panel of numbers of `SIZE` bytes, to where it starts.
-fn pack_panel<const SIZE: usize>(side: &Side, panel: &PackedPanel, from: &[u8], to: &mut [u8]) {
+/// Packs a panel of codes that begin at an element of `from`, to where it starts.
+fn pack_panel(
+    code: Code,
+    side: &Side,
+    panel: &PackedPanel,
+    (from, first): (&[u8], usize),
+    to: &mut [u8],
+) {
+    let points = &side.points[panel.points.clone()];
+    match (code.depth(), code.bytes()) {
+        (1, 1) => pack_lines::<1>(&side.offsets, points, panel.width, (from, first), to),
+        (1, _) => pack_lines::<2>(&side.offsets, points, panel.width, (from, first), to),
+        _ => {
+            let is_even = |offset: &u32| offset.is_multiple_of(2);
+            let is_whole = side.k_line == Some(1) && side.offsets.first().is_none_or(is_even);
+            if !(is_whole && first.is_multiple_of(2) && points.iter().all(is_even)) {
+                return pack_halves(side, points, panel.width, (from, first), to);
+            }
+            // Bytes hold two `k` of a point already. Of the last, the high half may be another's; nobody looks at it.
+            let half = |offset: &u32| offset / 2;
+            let offsets: Vec<u32> = side.offsets.iter().step_by(2).map(half).collect();
+            let points: Vec<u32> = points.iter().map(half).collect();
+            pack_lines::<1>(&offsets, &points, panel.width, (from, first / 2), to);
+        }
+    }
+}
+
+/// Packs codes of `SIZE` bytes.
+fn pack_lines<const SIZE: usize>(
+    offsets: &[u32],
+    points: &[u32],
+    width: usize,
+    (from, first): (&[u8], usize),
+    to: &mut [u8],
+) {
     /// As many lines as one line of the cache has bytes.
     const LINES: usize = 64;
-    let (points, width) = (&side.points[panel.points.clone()], panel.width);
+    let from = &from[first * SIZE..];
     let contiguous = points.is_sorted_by(|a, b| a + 1 == *b);
-    let lines = side.offsets.chunks(LINES);
+    let lines = offsets.chunks(LINES);
     for (offsets, to) in lines.zip(to.chunks_mut(LINES * width * SIZE)) {
         if contiguous {
             let bytes = points.len() * SIZE;
@@ -169,6 +237,26 @@ fn pack_panel<const SIZE: usize>(side: &Side, panel: &PackedPanel, from: &[u8], 
                 let to_at = (line * width + lane) * SIZE;
                 to[to_at..to_at + SIZE].copy_from_slice(&from[from_at..from_at + SIZE]);
             }
+        }
+    }
+}
+
+/// Packs codes of half a byte, from anywhere.
+fn pack_halves(
+    side: &Side,
+    points: &[u32],
+    width: usize,
+    (from, first): (&[u8], usize),
+    to: &mut [u8],
+) {
+    let code = |offset: u32, point: u32| {
+        let element = first + offset as usize + point as usize;
+        from[element / 2] >> (element % 2 * 4) & 15
+    };
+    for (offsets, line) in side.offsets.chunks(2).zip(to.chunks_mut(width)) {
+        for (&point, to) in points.iter().zip(line) {
+            let codes = offsets.iter().rev();
+            *to = codes.fold(0, |byte, &offset| byte << 4 | code(offset, point));
         }
     }
 }

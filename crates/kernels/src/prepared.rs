@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
 use crate::engine::Engine;
-use crate::geometry::{ColumnVectors, shape, width};
+use crate::geometry::{ColumnVectors, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
 use crate::simd::HasEngine;
-use crate::{Contraction, Element, Isa, Refused};
+use crate::tile::SPREAD_WIDTH;
+use crate::{Contraction, Element, Form, Isa, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
 /// exchanged if `out` is contiguous along the left one's dims, offsets of all points in tables, and
@@ -38,8 +39,10 @@ pub struct PreparedContraction {
     pub(crate) higher: usize,
     pub(crate) low: usize,
     pub(crate) lanes: usize,
-    /// The most vectors of a tile that makes elements of coded columns itself.
-    pub(crate) coded_vectors: usize,
+    /// Whether there are tiles that make elements of coded columns themselves.
+    pub(crate) has_coded_tiles: bool,
+    /// How many packed panels a tile of all rows takes, if there are so few of them.
+    pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
     pub(crate) plain: ColumnVectors,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
@@ -64,25 +67,27 @@ impl PreparedContraction {
         PreparedContraction::with_isa(contraction, Isa::best())
     }
 
-    /// As [`PreparedContraction::new`], for operands of which the left one, or the right one, is packed once for many
-    /// runs. Where there are only a few points of the other, lanes run along those of the packed one,
-    /// although `out` does not. The results are the same.
-    pub fn with_packed(
+    /// As [`PreparedContraction::new`], for operands that come to runs in these forms, the left one first. Of an operand
+    /// that is packed once for many runs the layout depends neither on the number of points of the other nor on how its
+    /// batch is divided, so that many contractions can share it. Where there are only a few points of the
+    /// other, lanes run along those of the packed one, although `out` does not. The results are the same.
+    pub fn with_forms(
         contraction: &Contraction,
-        packed: [bool; 2],
+        isa: Isa,
+        forms: [Form; 2],
     ) -> Result<PreparedContraction, Refused> {
-        PreparedContraction::prepare(contraction, Isa::best(), packed)
+        PreparedContraction::prepare(contraction, isa, forms)
     }
 
     /// Prepares a contraction for the given instructions. The results are the same for all.
     pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<PreparedContraction, Refused> {
-        PreparedContraction::prepare(contraction, isa, [false; 2])
+        PreparedContraction::prepare(contraction, isa, [Form::Plain; 2])
     }
 
     fn prepare(
         contraction: &Contraction,
         isa: Isa,
-        packed: [bool; 2],
+        forms: [Form; 2],
     ) -> Result<PreparedContraction, Refused> {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
@@ -90,16 +95,26 @@ impl PreparedContraction {
         let Registers {
             lanes,
             group,
-            coded_vectors,
+            has_coded_tiles,
+            spread,
             tallest,
         } = Registers::new(isa, contraction.element);
-        let groups = Groups::new(contraction, packed, lanes)?;
+        // Tiles that decode have vectors along the operand they decode anyway.
+        let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
         let (rows, columns) = (&groups.rows, &groups.columns);
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let signed_rows = groups.exchanged == (contraction.element == Element::U8I8);
         let (row_side, column_side) = (groups.side(0, signed_rows)?, groups.side(1, !signed_rows)?);
-        let (height, most) = shape(rows.points(), columns.points().div_ceil(lanes), &tallest);
+        let vectors = columns.points().div_ceil(lanes);
+        let (height, most) = match forms[usize::from(!groups.exchanged)] {
+            Form::Plain => shape(rows.points(), vectors, &tallest),
+            Form::Packed | Form::Coded => shared_shape(rows.points(), vectors, &tallest),
+        };
         let row_panels = rows.points().div_ceil(height);
+        let panels_at_once = match most == SPREAD_WIDTH && row_panels == 1 {
+            true => spread.get(height - 1).copied().unwrap_or(1),
+            false => 1,
+        };
         let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
         let plain = match group {
             1 => ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
@@ -123,7 +138,8 @@ impl PreparedContraction {
             higher: rows.points() % row_panels.max(1),
             low: rows.points() / row_panels.max(1),
             lanes,
-            coded_vectors,
+            has_coded_tiles,
+            panels_at_once,
             packed,
             plain,
             scatter: (!contiguous).then_some(column_out),
@@ -214,8 +230,10 @@ struct Registers {
     lanes: usize,
     /// How many `k` a step takes.
     group: usize,
-    /// The most vectors of a tile that makes elements of coded columns itself.
-    coded_vectors: usize,
+    /// Whether there are tiles that make elements of coded columns themselves.
+    has_coded_tiles: bool,
+    /// For each number of rows how many packed panels a tile takes at once.
+    spread: Vec<usize>,
     /// The tallest tile of each number of vectors.
     tallest: Vec<usize>,
 }
@@ -234,7 +252,8 @@ impl Registers {
         Registers {
             lanes: engine.lanes,
             group: engine.group,
-            coded_vectors: engine.coded.first().map_or(0, |tiles| tiles.len()),
+            has_coded_tiles: engine.coded.is_some(),
+            spread: engine.spread.iter().map(|(panels, _)| *panels).collect(),
             tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
         }
     }

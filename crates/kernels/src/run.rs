@@ -232,8 +232,14 @@ impl PreparedContraction {
                     code.is_some() == (form == Form::Coded),
                     "the packed operand is not in the form that was planned for"
                 );
-                let size = code.map_or(size_of::<T>(), |code| code.code.bytes());
-                (packed.elements(count, size, columns), code)
+                let elements = match code {
+                    Some(code) if count > 0 => {
+                        let bytes = self.coded_bytes(code, columns) * side.copies;
+                        packed.elements(bytes, 1, columns)
+                    }
+                    _ => packed.elements(count, size_of::<T>(), columns),
+                };
+                (elements, code)
             }
             _ => panic!("an operand is not in the form that was planned for"),
         }
@@ -273,20 +279,22 @@ impl PreparedContraction {
             own_columns: worker.wrapping_add(plan.rows_bytes()).cast(),
             stop: buffers.stop,
         };
-        let packed = |code: Option<&Coded>| code.map_or(size_of::<T>(), |code| code.code.bytes());
+        let one = |code: Option<&Coded>, columns: bool| match code {
+            Some(code) => self.coded_bytes(code, columns),
+            None if columns => self.packed_columns() * size_of::<T>(),
+            None => self.packed_rows() * size_of::<T>(),
+        };
         for batch in part.batch.clone() {
             let [row, column, out, row_copy, column_copy] = self.batch.at(batch);
             // Pointers are only followed where `k` is not empty; then the operands have all elements
             // that these offsets lead to.
             let rows = rows.wrapping_add(match plan.rows {
-                RowSource::Packed | RowSource::Coded => {
-                    row_copy * self.packed_rows() * packed(row_code)
-                }
+                RowSource::Packed | RowSource::Coded => row_copy * one(row_code, false),
                 RowSource::Direct { .. } | RowSource::Own => row * size_of::<T::Item>(),
             });
             let columns = columns.wrapping_add(match plan.columns {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {
-                    column_copy * self.packed_columns() * packed(column_code)
+                    column_copy * one(column_code, true)
                 }
                 ColumnSource::Plain | ColumnSource::Own => column * size_of::<T::Item>(),
             });

@@ -9,7 +9,7 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::coded::Codes;
+use crate::coded::{Codes, Load};
 use crate::lanes::{Number, Simd, Vector};
 
 /// The operands of a tile.
@@ -26,12 +26,14 @@ pub(crate) struct Tile<T> {
     pub(crate) rows_ahead: usize,
     /// Which packed columns are fetched into it.
     pub(crate) next: Next<T>,
-    /// Where it is coded: for each lane what is subtracted from a number, and what it is then multiplied with.
+    /// How far, in elements or bytes of codes, it is between panels of two vectors, where a tile takes several.
+    pub(crate) panel_step: usize,
+    /// Where it is coded: the zero point and the scale of each lane, how far it is to those of the next group of `k`, and
+    /// how many `k` a group has.
     pub(crate) zero: *const T,
     pub(crate) scale: *const T,
-    /// Where it is coded: where the elements of a `k` go, and how far it is to those of the next.
-    pub(crate) made: *mut T,
-    pub(crate) made_step: usize,
+    pub(crate) points_step: usize,
+    pub(crate) group: usize,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
     /// `N` vectors.
@@ -70,15 +72,16 @@ pub(crate) const LINE: usize = 64;
 /// only the first `load`.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
-/// The numbers of a coded column side.
-pub(crate) const I8: u8 = 0;
-pub(crate) const U8: u8 = 1;
-pub(crate) const F16: u8 = 2;
-
 /// How a tile reads its column side.
 pub(crate) const PACKED: u8 = 0;
 pub(crate) const PLAIN: u8 = 1;
 pub(crate) const EDGE: u8 = 2;
+/// From several packed panels of [`SPREAD_WIDTH`] vectors at once, so that few rows keep as many sums under way as the
+/// machine adds at a time.
+pub(crate) const SPREAD: u8 = 3;
+
+/// The vectors of the panels that tiles take several of.
+pub(crate) const SPREAD_WIDTH: usize = 2;
 
 /// The rows of a tile that leave time for fetching what comes next; lower ones are all loads.
 const LEAST_FETCHING: usize = 4;
@@ -123,6 +126,12 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                         next = next.wrapping_add(tile.next.step);
                     }
                     packed = packed.add(N * S::LANES);
+                } else if SIDE == SPREAD {
+                    for j in 0..N {
+                        let panel = packed.add(j / SPREAD_WIDTH * tile.panel_step);
+                        columns[j] = S::load(panel.add(j % SPREAD_WIDTH * S::LANES));
+                    }
+                    packed = packed.add(SPREAD_WIDTH * S::LANES);
                 } else {
                     let plain = tile.columns.add(*tile.offsets.add(k) as usize);
                     for j in 0..N {
@@ -140,45 +149,59 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
     }
 }
 
-/// The micro-kernel of `H` rows and `N` vectors whose columns are packed numbers, of which it makes elements: of
-/// `i8` with a scale, `u8` with a zero point and a scale, `f16` with neither.
+/// The micro-kernel of `H` rows and `N` vectors whose columns are packed codes, of which it makes elements: in panels of
+/// `WIDTH` vectors.
 ///
 /// # Safety
 /// as [`TileFn`].
 #[inline(always)]
-pub(crate) unsafe fn coded_tile<S: Codes, const H: usize, const N: usize, const CODE: u8>(
+pub(crate) unsafe fn coded_tile<
+    S: Codes,
+    L: Load<S>,
+    const H: usize,
+    const N: usize,
+    const WIDTH: usize,
+>(
     tile: &Tile<f32>,
     parts: EdgeFunctions<S>,
 ) {
-    let size = if CODE == F16 { 2 } else { 1 };
-    let mut packed: *const u8 = tile.columns.cast();
-    let mut next: *const u8 = tile.next.from.cast();
-    let mut made = tile.made;
     // SAFETY: by the contract of `TileFn` all that is read here may be.
     unsafe {
-        sums::<S, H, N>(
-            tile,
-            parts,
-            #[inline(always)]
-            |_| {
-                let mut columns = [S::zero(); N];
+        let mut sums = start::<S, H, N>(tile, &parts);
+        let mut codes: *const u8 = tile.columns.cast();
+        let (mut rows, mut zeros, mut scales) = (tile.rows, tile.zero, tile.scale);
+        let mut left = tile.k;
+        while left > 0 {
+            let group = left.min(tile.group);
+            left -= group;
+            let mut k = 0;
+            while k < group {
+                let depth = L::DEPTH.min(group - k);
                 for j in 0..N {
-                    let from = packed.add(j * S::LANES * size);
-                    let (zero, scale) = (tile.zero.add(j * S::LANES), tile.scale.add(j * S::LANES));
-                    columns[j] = match CODE {
-                        I8 => S::mul(S::i8(from), S::load(scale)),
-                        U8 => S::mul(S::sub(S::u8(from), S::load(zero)), S::load(scale)),
-                        _ => S::f16(from),
-                    };
-                    S::store(made.add(j * S::LANES), columns[j]);
+                    let panel = codes.wrapping_add(j / WIDTH * tile.panel_step);
+                    let from = panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES);
+                    let loaded = L::load(from);
+                    let zero = S::load(zeros.add(j * S::LANES));
+                    let scale = S::load(scales.add(j * S::LANES));
+                    for d in 0..L::DEPTH {
+                        if d > 0 && d >= depth {
+                            break;
+                        }
+                        let element = S::mul(S::sub(loaded[d], zero), scale);
+                        for i in 0..H {
+                            let row = S::splat(rows.add(d * tile.rows_step + i));
+                            sums[i][j] = S::fma(row, element, sums[i][j]);
+                        }
+                    }
                 }
-                made = made.wrapping_add(tile.made_step);
-                S::fetch(next.cast());
-                next = next.wrapping_add(N * S::LANES * size);
-                packed = packed.add(N * S::LANES * size);
-                columns
-            },
-        )
+                k += depth;
+                rows = rows.wrapping_add(depth * tile.rows_step);
+                codes = codes.wrapping_add(WIDTH * S::LANES * L::BYTES);
+            }
+            zeros = zeros.wrapping_add(tile.points_step);
+            scales = scales.wrapping_add(tile.points_step);
+        }
+        finish::<S, H, N>(tile, &parts, sums);
     }
 }
 
@@ -194,22 +217,7 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize>(
 ) {
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
     unsafe {
-        let vectors = *tile.vectors.cast::<[Vector; N]>();
-        let mut sums = [[S::zero(); N]; H];
-        if !tile.fresh {
-            if tile.whole {
-                for i in 0..H {
-                    let row = tile.out.add(*tile.row_offsets.add(i) as usize);
-                    for j in 0..N {
-                        sums[i][j] = S::load(row.add(vectors[j].to as usize));
-                    }
-                }
-            } else {
-                let mut stored = sums;
-                (parts.load)(tile, stored.as_mut_ptr().cast(), H, N);
-                sums = stored;
-            }
-        }
+        let mut sums = start::<S, H, N>(tile, &parts);
         let mut rows = tile.rows;
         for k in 0..tile.k {
             let columns = columns(k);
@@ -224,6 +232,55 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize>(
             }
             rows = rows.add(tile.rows_step);
         }
+        finish::<S, H, N>(tile, &parts, sums);
+    }
+}
+
+/// The sums that a tile starts with.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn start<S: Simd, const H: usize, const N: usize>(
+    tile: &Tile<S::T>,
+    parts: &EdgeFunctions<S>,
+) -> [[S::V; N]; H] {
+    // SAFETY: by the contract of `TileFn` all that is read here may be.
+    unsafe {
+        let mut sums = [[S::zero(); N]; H];
+        if tile.fresh {
+            return sums;
+        }
+        if tile.whole {
+            let vectors = *tile.vectors.cast::<[Vector; N]>();
+            for i in 0..H {
+                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                for j in 0..N {
+                    sums[i][j] = S::load(row.add(vectors[j].to as usize));
+                }
+            }
+        } else {
+            let mut stored = sums;
+            (parts.load)(tile, stored.as_mut_ptr().cast(), H, N);
+            sums = stored;
+        }
+        sums
+    }
+}
+
+/// Stores the sums of a tile.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn finish<S: Simd, const H: usize, const N: usize>(
+    tile: &Tile<S::T>,
+    parts: &EdgeFunctions<S>,
+    sums: [[S::V; N]; H],
+) {
+    // SAFETY: by the contract of `TileFn` all that is written here may be.
+    unsafe {
+        let vectors = *tile.vectors.cast::<[Vector; N]>();
         if tile.whole {
             for i in 0..H {
                 let row = tile.out.add(*tile.row_offsets.add(i) as usize);

@@ -9,6 +9,7 @@ use vinelift_kernels::{
     Buffers, Code, Coding, Contraction, Element, Form, Isa, Operand, PreparedContraction, Refused,
     TaskPartition,
 };
+use vinelift_tensor::{ElementType, float8};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -139,8 +140,11 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     naive::<T>(&contraction, &left, &right, &mut expected);
     let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
     let isas = isas.into_iter().filter(|isa| isa.available());
-    let kernels = isas.map(|isa| PreparedContraction::with_isa(&contraction, isa));
-    for kernel in kernels.chain([PreparedContraction::with_packed(&contraction, [true; 2])]) {
+    let kernels = isas.flat_map(|isa| {
+        [Form::Plain, Form::Packed]
+            .map(|form| PreparedContraction::with_forms(&contraction, isa, [form; 2]))
+    });
+    for kernel in kernels {
         let kernel = kernel.unwrap();
         assert!(
             kernel
@@ -244,37 +248,93 @@ fn check_all(contraction: &Contraction, seed: u64) {
     check::<f64>(contraction, seed);
     check::<U8I8>(contraction, seed);
     check::<I8U8>(contraction, seed);
-    for code in [Code::I8, Code::U8, Code::F16] {
+    for code in CODES {
         check_coded(contraction, code, seed);
+    }
+}
+
+/// All codes, with the bits of each.
+const CODES: [(Code, usize); 10] = [
+    (Code::I8, 8),
+    (Code::U8, 8),
+    (Code::F16, 16),
+    (Code::BF16, 16),
+    (Code::I4, 4),
+    (Code::U4, 4),
+    (Code::NF4, 4),
+    (Code::F4E2M1, 4),
+    (Code::F8E4M3, 8),
+    (Code::F8E5M2, 8),
+];
+
+/// The number that a code of this many bits stands for, by the crates for it.
+fn number(code: Code, bits: u16) -> f32 {
+    let byte = bits as u8;
+    let decoded = |ty| float8::decode(ty, byte).unwrap();
+    match code {
+        Code::I8 => f32::from(byte as i8),
+        Code::U8 | Code::U4 => f32::from(byte),
+        Code::F16 => half::f16::from_bits(bits).to_f32(),
+        Code::BF16 => half::bf16::from_bits(bits).to_f32(),
+        Code::I4 => f32::from((byte << 4) as i8 >> 4),
+        Code::NF4 => decoded(ElementType::NF4),
+        Code::F4E2M1 => decoded(ElementType::F4E2M1),
+        Code::F8E4M3 => decoded(ElementType::F8E4M3),
+        Code::F8E5M2 => decoded(ElementType::F8E5M2),
+    }
+}
+
+/// A number of `k` that share factors: all, or a divisor of them.
+fn group(code: Code, k: usize, seed: u64) -> usize {
+    let is_whole = |group: &usize| k.is_multiple_of(*group) && group.is_multiple_of(step(code));
+    let divisors: Vec<usize> = (1..k).filter(is_whole).collect();
+    match divisors.len() {
+        0 => k,
+        count if seed.is_multiple_of(2) => divisors[seed as usize / 2 % count],
+        _ => k,
+    }
+}
+
+/// How many `k` a byte of codes has.
+fn step(code: Code) -> usize {
+    match code {
+        Code::I4 | Code::U4 | Code::NF4 | Code::F4E2M1 => 2,
+        _ => 1,
     }
 }
 
 /// Runs the contraction with one operand in numbers that are coded, and then the other, and compares with
 /// the elements that these numbers stand for.
-fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
+fn check_coded(contraction: &Contraction, (code, bits): (Code, usize), seed: u64) {
     let [left, right, out] = lengths(contraction);
     let mut random = fastrand::Rng::with_seed(seed);
     let plain: Vec<f32> = (0..left.max(right)).map(|_| random.f32() - 0.5).collect();
-    let coded: Vec<u8> = (0..left.max(right) * code.bytes())
+    let coded: Vec<u8> = (0..(left.max(right) * bits).div_ceil(8))
         .map(|_| random.u8(..))
         .collect();
-    let number = |at: usize| match code {
-        Code::I8 => f32::from(coded[at] as i8),
-        Code::U8 => f32::from(coded[at]),
-        Code::F16 => f32::from(half::f16::from_bits(u16::from_le_bytes([
-            coded[2 * at],
-            coded[2 * at + 1],
-        ]))),
+    let number = |at: usize| {
+        let byte = |at: usize| u16::from(coded[at]);
+        let bits = match bits {
+            4 => byte(at / 2) >> (at % 2 * 4) & 15,
+            8 => byte(at),
+            _ => byte(2 * at) | byte(2 * at + 1) << 8,
+        };
+        number(code, bits)
     };
+    let ks = points(&contraction.k);
+    let group = group(code, ks.len(), seed);
+    let groups = ks.len().div_ceil(group.max(1)).max(1);
     for of_left in [true, false] {
         let (own, other) = match of_left {
             true => (&contraction.m, &contraction.n),
             false => (&contraction.n, &contraction.m),
         };
         let (own, other) = (points(own), points(other));
-        let mut factors = || (0..own.len()).map(|_| random.f32() * 3.0).collect();
+        let count = own.len() * groups;
+        let mut factors = || (0..count).map(|_| random.f32() * 3.0).collect();
         let coding = Coding {
             code,
+            group,
             zero: (!seed.is_multiple_of(3)).then(&mut factors),
             scale: (!seed.is_multiple_of(5)).then(&mut factors),
         };
@@ -282,10 +342,14 @@ fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
         let mut expected = vec![7.0f32; out];
         for b in points(&contraction.batch) {
             for (at, p) in own.iter().enumerate() {
-                let zero = coding.zero.as_ref().map_or(0.0, |zero| zero[at]);
-                let scale = coding.scale.as_ref().map_or(1.0, |scale| scale[at]);
+                let factor = |of: &Option<Vec<f32>>, k: usize, without: f32| {
+                    let own = |of: &Vec<f32>| of[k / group * own.len() + at];
+                    of.as_ref().map_or(without, own)
+                };
                 for q in &other {
-                    let sum = points(&contraction.k).iter().fold(0.0f32, |sum, k| {
+                    let sum = ks.iter().enumerate().fold(0.0f32, |sum, (at_k, k)| {
+                        let zero = factor(&coding.zero, at_k, 0.0);
+                        let scale = factor(&coding.scale, at_k, 1.0);
                         let number = number(b[side] + p[side] + k[side]);
                         let other = plain[b[1 - side] + q[1 - side] + k[1 - side]];
                         ((number - zero) * scale).mul_add(other, sum)
@@ -294,11 +358,17 @@ fn check_coded(contraction: &Contraction, code: Code, seed: u64) {
                 }
             }
         }
-        for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512]
-            .into_iter()
-            .filter(|isa| isa.available())
-        {
-            let kernel = PreparedContraction::with_isa(contraction, isa).unwrap();
+        let coded_form = match of_left {
+            true => [Form::Coded, Form::Plain],
+            false => [Form::Plain, Form::Coded],
+        };
+        let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512].into_iter();
+        let isas = isas.filter(|isa| isa.available());
+        let kernels = isas.flat_map(|isa| {
+            [coded_form, [Form::Plain; 2]]
+                .map(|forms| PreparedContraction::with_forms(contraction, isa, forms).unwrap())
+        });
+        for kernel in kernels {
             let packed = match of_left {
                 true => kernel.pack_left_coded(&coded, &coding),
                 false => kernel.pack_right_coded(&coded, &coding),
@@ -383,12 +453,61 @@ fn few_points_of_one_operand() {
         check_all(&matrices(2, 100, 3, 80, across), 3);
     }
     let columns = matrices(1, 100, 3, 80, [false; 3]);
-    let scattered = |packed| {
-        let kernel = PreparedContraction::with_packed(&columns, packed).unwrap();
+    let scattered = |[left, right]: [bool; 2]| {
+        let form = |is_packed| if is_packed { Form::Packed } else { Form::Plain };
+        let packed = [form(left), form(right)];
+        let kernel = PreparedContraction::with_forms(&columns, Isa::best(), packed).unwrap();
         let plan = kernel.plan(Form::Packed, Form::Plain, 1);
         plan.name().contains("scattered")
     };
     assert!(scattered([true, false]) && !scattered([false, true]));
+}
+
+/// Tiles of few rows take several panels of what is packed once.
+#[test]
+fn few_rows_of_many_columns() {
+    for rows in 1..8 {
+        for columns in [64, 131, 260, 300] {
+            check_all(&matrices(1, rows, columns, 46, [false, true, false]), 6);
+            check_all(&matrices(1, rows, columns, 46, [false, false, false]), 7);
+        }
+    }
+}
+
+/// An operand that was packed for one number of rows serves contractions with others.
+#[test]
+fn packed_operands_do_not_depend_on_the_rows() {
+    let forms = [Form::Plain, Form::Packed];
+    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+        if !isa.available() {
+            continue;
+        }
+        let of = |rows| {
+            let contraction = matrices(1, rows, 300, 70, [false, true, false]);
+            PreparedContraction::with_forms(&contraction, isa, forms).unwrap()
+        };
+        let right: Vec<f32> = (0..300 * 70).map(|k| (k % 17) as f32 - 8.0).collect();
+        let packed = of(1).pack_right(bytemuck::cast_slice(&right)).unwrap();
+        let results = [1, 2, 5, 9, 64].map(|rows| {
+            let kernel = of(rows);
+            assert_eq!(kernel.right_layout(), of(1).right_layout());
+            let plan = kernel.plan(Form::Plain, Form::Packed, 1);
+            let left = vec![0.5f32; rows * 70];
+            let mut out = vec![0.0f32; rows * 300];
+            kernel.run(
+                &plan,
+                Operand::Plain(bytemuck::cast_slice(&left)),
+                Operand::Packed(&packed),
+                bytemuck::cast_slice_mut(&mut out),
+                &mut vec![0; plan.shared_bytes() + plan.worker_bytes()],
+            );
+            let sums = (0..300).map(|n| right[n * 70..][..70].iter().sum::<f32>() / 2.0);
+            let sums: Vec<f32> = sums.collect();
+            assert!(out.chunks(300).all(|row| row == sums));
+            out[..300].to_vec()
+        });
+        assert!(results.iter().all(|row| *row == results[0]));
+    }
 }
 
 #[test]

@@ -43,14 +43,14 @@ pub fn f8e8m0(code: u8) -> f32 {
 }
 
 /// Sign, 2 exponent bits, 1 mantissa bit, in the low four bits of the code.
-pub fn f4e2m1(code: u8) -> f32 {
+pub const fn f4e2m1(code: u8) -> f32 {
     const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-    let magnitude = MAGNITUDES[usize::from(code & 7)];
+    let magnitude = MAGNITUDES[(code & 7) as usize];
     if code & 8 == 0 { magnitude } else { -magnitude }
 }
 
 /// "Normal float" (QLoRA, Dettmers et al. 2023, appendix E), in the low four bits of the code.
-pub fn nf4(code: u8) -> f32 {
+pub const fn nf4(code: u8) -> f32 {
     const VALUES: [f32; 16] = [
         -1.0,
         -0.696_192_8,
@@ -69,7 +69,7 @@ pub fn nf4(code: u8) -> f32 {
         0.722_956_84,
         1.0,
     ];
-    VALUES[usize::from(code & 15)]
+    VALUES[(code & 15) as usize]
 }
 
 /// 2 to the power of `exponent`, which must be that of a normal `f32`.

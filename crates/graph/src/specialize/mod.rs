@@ -9,6 +9,7 @@
 mod bounds;
 mod budget;
 mod calls;
+mod decompression;
 mod fold;
 mod sub_graphs;
 mod variables;

@@ -291,18 +291,18 @@ impl<'a> Walk<'a> {
         };
         let label = self.model.node(node).label();
         let layer: LayerId = self.nest.layer(&label.name, &label.op);
-        let sources = inputs
-            .iter()
-            .map(|t| self.input_buffer(*t))
-            .collect::<Result<Vec<_>, _>>()?;
+        let sources = match self.decompression(node, def) {
+            Some(found) => vec![self.lower_decompression(node, &found, layer)?],
+            None => inputs
+                .iter()
+                .map(|t| self.input_buffer(*t))
+                .collect::<Result<Vec<_>, _>>()?,
+        };
         let targets: Vec<BufferId> = outputs
             .iter()
             .map(|t| self.new_buffer(*t, Role::Temporary))
             .collect();
-        let policy = match self.mode {
-            Mode::Run { policy, .. } => policy,
-            _ => IndexPolicy::Spec,
-        };
+        let policy = self.policy();
         let nest = &mut self.nest;
         let lower = Lower::new(nest, def, layer, sources, targets, values, policy);
         op.lower(&mut lower.with_bounds(bounds));
@@ -328,6 +328,14 @@ impl<'a> Walk<'a> {
             self.undo(&before);
         }
         Ok(())
+    }
+
+    /// How operators treat indices that are out of range.
+    pub(super) fn policy(&self) -> IndexPolicy {
+        match self.mode {
+            Mode::Run { policy, .. } => policy,
+            _ => IndexPolicy::Spec,
+        }
     }
 
     fn undo(&mut self, before: &Mark) {

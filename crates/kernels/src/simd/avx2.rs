@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use crate::coded::{self, Codes, Decode};
-use crate::engine::{self, Engine, define_byte_engine, define_engine};
+use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
 use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
@@ -84,6 +84,48 @@ impl Codes for V32 {
     unsafe fn f16(from: *const u8) -> __m256 {
         // SAFETY: as `i8`.
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn bf16(from: *const u8) -> __m256 {
+        // SAFETY: as `i8`.
+        unsafe {
+            let halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(halves))
+        }
+    }
+    #[inline(always)]
+    unsafe fn i4(from: *const u8) -> [__m256; 2] {
+        // SAFETY: as `i8`.
+        unsafe {
+            let bytes = _mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()));
+            let low = _mm256_srai_epi32::<28>(_mm256_slli_epi32::<28>(bytes));
+            let high = _mm256_srai_epi32::<4>(bytes);
+            [_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn u4(from: *const u8) -> [__m256; 2] {
+        // SAFETY: as `i8`.
+        unsafe {
+            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
+            let low = _mm256_and_si256(bytes, _mm256_set1_epi32(15));
+            let high = _mm256_srli_epi32::<4>(bytes);
+            [_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [__m256; 2] {
+        // SAFETY: as `i8`; the table has two vectors. Permutations look at three bits, the fourth chooses the vector.
+        unsafe {
+            let (first, second) = (V32::load(table.as_ptr()), V32::load(table[8..].as_ptr()));
+            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
+            [bytes, _mm256_srli_epi32::<4>(bytes)].map(|codes| {
+                let low = _mm256_permutevar8x32_ps(first, codes);
+                let high = _mm256_permutevar8x32_ps(second, codes);
+                let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(codes));
+                _mm256_blendv_ps(low, high, is_high)
+            })
+        }
     }
     #[inline(always)]
     unsafe fn sub(a: __m256, b: __m256) -> __m256 {
@@ -394,10 +436,11 @@ unsafe fn words(block: &Block<i32>) {
 
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $decode:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr) => {
         define_engine!(
-            $name, $module, $simd, $across, &[], $decode,
+            $name, $module, $simd, $across, $coded, $decode,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
+            spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
             3 [1 2 3]
@@ -410,12 +453,26 @@ macro_rules! engine_of {
     };
 }
 
-engine_of!(F32, f32_tiles, V32, across, Some(decode));
-engine_of!(F64, f64_tiles, V64, pack::across, None);
+engine_of!(
+    F32,
+    f32_tiles,
+    V32,
+    across,
+    Some(coded_tiles::of),
+    Some(decode)
+);
+engine_of!(F64, f64_tiles, V64, pack::across, None, None);
+
+define_coded_tiles!(
+    coded_tiles, V32,
+    target_feature(enable = "avx2,f16c,fma,bmi1,bmi2"),
+    1: 8 2: 4
+);
 
 define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     target_feature(enable = "avx2,fma,bmi1,bmi2"),
+    spread [1: 8 2: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
     2 [1 2 3 4 5 6]
     3 [1 2]

@@ -86,6 +86,44 @@ impl Codes for V32 {
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn bf16(from: *const u8) -> __m512 {
+        // SAFETY: as `i8`.
+        unsafe {
+            let halves = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(halves))
+        }
+    }
+    #[inline(always)]
+    unsafe fn i4(from: *const u8) -> [__m512; 2] {
+        // SAFETY: as `i8`.
+        unsafe {
+            let bytes = _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()));
+            let low = _mm512_srai_epi32::<28>(_mm512_slli_epi32::<28>(bytes));
+            let high = _mm512_srai_epi32::<4>(bytes);
+            [_mm512_cvtepi32_ps(low), _mm512_cvtepi32_ps(high)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn u4(from: *const u8) -> [__m512; 2] {
+        // SAFETY: as `i8`.
+        unsafe {
+            let bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()));
+            let low = _mm512_and_si512(bytes, _mm512_set1_epi32(15));
+            let high = _mm512_srli_epi32::<4>(bytes);
+            [_mm512_cvtepi32_ps(low), _mm512_cvtepi32_ps(high)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [__m512; 2] {
+        // SAFETY: as `i8`; the table is a vector. Permutations look at four bits.
+        unsafe {
+            let numbers = V32::load(table.as_ptr());
+            let bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()));
+            let number = |codes| _mm512_permutexvar_ps(codes, numbers);
+            [number(bytes), number(_mm512_srli_epi32::<4>(bytes))]
+        }
+    }
+    #[inline(always)]
     unsafe fn sub(a: __m512, b: __m512) -> __m512 {
         // SAFETY: as `i8`.
         unsafe { _mm512_sub_ps(a, b) }
@@ -370,8 +408,9 @@ unsafe fn decode(lines: &Decode<f32>) {
 }
 
 define_engine!(
-    F32, f32_tiles, V32, across, &coded_tiles::CODED, Some(decode),
+    F32, f32_tiles, V32, across, Some(coded_tiles::of), Some(decode),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
+    spread [1: 8 2: 8 3: 6 4: 6 5: 4 6: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
     3 [1 2 3 4 5 6 7 8 9]
@@ -383,15 +422,15 @@ define_engine!(
 );
 
 define_coded_tiles!(
-    CODED, coded_tiles, V32,
+    coded_tiles, V32,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
-    1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
-    2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+    1: 8 2: 8
 );
 
 define_engine!(
-    F64, f64_tiles, V64, pack::across, &[], None,
+    F64, f64_tiles, V64, pack::across, None, None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
+    spread [1: 8 2: 8 3: 6 4: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]
     2 [1 2 3 4 5 6 7 8]
     3 [1 2 3 4 5]
@@ -404,6 +443,7 @@ macro_rules! bytes {
         define_byte_engine!(
             $name, $module, $simd, 4, words,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
+            spread [1: 8 2: 8 3: 6 4: 6]
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
             2 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
             3 [1 2 3 4]

@@ -9,7 +9,7 @@ use crate::engine::{self, Engine, define_byte_engine, define_engine};
 use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
-use half::f16;
+use half::{bf16, f16};
 
 macro_rules! portable {
     ($name:ident, $t:ty, $lanes:literal, $fma:expr) => {
@@ -114,6 +114,36 @@ impl Codes for V32 {
         unsafe { from.cast::<[f16; 8]>().read_unaligned() }.map(f32::from)
     }
     #[inline(always)]
+    unsafe fn bf16(from: *const u8) -> [f32; 8] {
+        // SAFETY: as `i8`.
+        unsafe { from.cast::<[bf16; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn i4(from: *const u8) -> [[f32; 8]; 2] {
+        // SAFETY: as `i8`.
+        let bytes = unsafe { from.cast::<[i8; 8]>().read_unaligned() };
+        [
+            bytes.map(|b| f32::from(b << 4 >> 4)),
+            bytes.map(|b| f32::from(b >> 4)),
+        ]
+    }
+    #[inline(always)]
+    unsafe fn u4(from: *const u8) -> [[f32; 8]; 2] {
+        // SAFETY: as `i8`.
+        let bytes = unsafe { from.cast::<[u8; 8]>().read_unaligned() };
+        [
+            bytes.map(|b| f32::from(b & 15)),
+            bytes.map(|b| f32::from(b >> 4)),
+        ]
+    }
+    #[inline(always)]
+    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [[f32; 8]; 2] {
+        // SAFETY: as `i8`.
+        let bytes = unsafe { from.cast::<[u8; 8]>().read_unaligned() };
+        let number = |code: u8| table[usize::from(code)];
+        [bytes.map(|b| number(b & 15)), bytes.map(|b| number(b >> 4))]
+    }
+    #[inline(always)]
     unsafe fn sub(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|lane| a[lane] - b[lane])
     }
@@ -143,6 +173,7 @@ macro_rules! engine_of {
         define_engine!(
             $name, $module, $simd, pack::across, $coded, $decode,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
+            spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
             3 [1 2 3 4]
@@ -156,6 +187,7 @@ macro_rules! engine_of {
         define_engine!(
             $name, $module, $simd, pack::across, $coded, $decode,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
+            spread [1: 4]
             1 [1 2 3 4]
             2 [1 2]
             3 [1]
@@ -164,25 +196,24 @@ macro_rules! engine_of {
 }
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-use fused::CODED;
-
-#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_coded_tiles!(
-    CODED, fused, V32,
+    coded_tiles, V32,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
-    1 [1 2 3 4 5 6 7 8 9 10 11 12]
-    2 [1 2 3 4 5 6]
+    1: 8 2: 4
 );
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+const CODED: Option<fn(coded::Code) -> engine::CodedTiles<f32>> = Some(coded_tiles::of);
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
-const CODED: [&[&[tile::TileFn<f32>]]; 0] = [];
+const CODED: Option<fn(coded::Code) -> engine::CodedTiles<f32>> = None;
 
-engine_of!(F32, f32_tiles, V32, &CODED, Some(decode));
-engine_of!(F64, f64_tiles, V64, &[], None);
+engine_of!(F32, f32_tiles, V32, CODED, Some(decode));
+engine_of!(F64, f64_tiles, V64, None, None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
+    spread [1: 4]
     1 [1 2 3 4]
     2 [1 2 3 4]
 );
@@ -190,5 +221,6 @@ define_byte_engine!(
 define_byte_engine!(
     BYTES, byte_tiles, Halves, 2, words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
+    spread [1: 2]
     1 [1 2]
 );

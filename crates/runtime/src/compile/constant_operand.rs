@@ -25,13 +25,14 @@ impl<'a> Constants<'a> {
         let Some(coding) = &factor.coding else {
             return Some(bytes.map(|bytes| (bytes, None)));
         };
-        let domain = &contraction.axes[..contraction.outer];
+        let group = contraction.group(coding);
         let points = |points: &Option<Points>| match points {
-            Some(points) => self.values(points, domain, is_own).map(Some),
+            Some(points) => self.values(points, contraction, group, is_own).map(Some),
             None => Some(None),
         };
         let coding = Coding {
             code: code(self.tensor(&factor.tensor)?.element_type())?,
+            group,
             zero: points(&coding.zero)?,
             scale: points(&coding.scale)?,
         };
@@ -54,30 +55,50 @@ impl<'a> Constants<'a> {
 
     fn bytes(&self, from: &Strided) -> Option<&'a [u8]> {
         let tensor = self.tensor(from)?;
-        let size = tensor.element_type().byte_len(from.base)?;
-        tensor.bytes().get(size..)
+        let ty = tensor.element_type();
+        // A part that starts in the middle of a byte has no bytes of its own.
+        let is_whole = !ty.is_packed() || (from.base * ty.bits() as usize).is_multiple_of(8);
+        tensor
+            .bytes()
+            .get(ty.byte_len(from.base).filter(|_| is_whole)?..)
     }
 
-    /// The values at all points of the axes of one factor, in row-major order.
+    /// The values at all points of the axes of one factor in row-major order, for each `group` of points of the axes
+    /// summed over.
     fn values(
         &self,
         points: &Points,
-        domain: &[Stride],
+        contraction: &Contraction,
+        group: usize,
         is_own: fn(&Stride) -> bool,
     ) -> Option<Vec<f32>> {
+        let (domain, sums) = contraction.axes.split_at(contraction.outer);
+        let all: usize = sums.iter().map(|axis| axis.extent).product();
         let own = domain.iter().enumerate().filter(|(_, axis)| is_own(axis));
         let (from, steps) = match points {
             Points::Value(bits) => {
-                let count = own.map(|(_, axis)| axis.extent).product();
-                return Some(vec![f32::from_bits(*bits); count]);
+                let count: usize = own.map(|(_, axis)| axis.extent).product();
+                return Some(vec![f32::from_bits(*bits); count * (all / group.max(1))]);
             }
             Points::Tensor { from, steps } => (from, steps),
         };
-        let places = own.fold(vec![from.base], |places, (at, axis)| {
-            let step = steps[at];
-            let along = |place: usize| (0..axis.extent).map(move |n| place + n * step);
-            places.into_iter().flat_map(along).collect()
-        });
+        // The axes of the groups come first, which step together with the first point of each.
+        let mut inside = group;
+        let is_inside = |axis: &&Stride| {
+            let is_inside = inside > 1 || axis.extent == 1;
+            inside /= if is_inside { axis.extent } else { 1 };
+            is_inside
+        };
+        let inner = sums.iter().rev().take_while(is_inside).count();
+        let groups = sums[..sums.len() - inner].iter().enumerate();
+        let groups = groups.map(|(at, axis)| (contraction.outer + at, axis));
+        let places = groups
+            .chain(own)
+            .fold(vec![from.base], |places, (at, axis)| {
+                let step = steps[at];
+                let along = |place: usize| (0..axis.extent).map(move |n| place + n * step);
+                places.into_iter().flat_map(along).collect()
+            });
         // Of a type whose values an `f32` has.
         let values = self.tensor(from)?.to_f64_vec().ok()?;
         let value = |place: usize| Some(*values.get(place)? as f32);
@@ -91,6 +112,13 @@ fn code(ty: ElementType) -> Option<Code> {
         ElementType::I8 => Some(Code::I8),
         ElementType::U8 => Some(Code::U8),
         ElementType::F16 => Some(Code::F16),
+        ElementType::BF16 => Some(Code::BF16),
+        ElementType::I4 => Some(Code::I4),
+        ElementType::U4 => Some(Code::U4),
+        ElementType::NF4 => Some(Code::NF4),
+        ElementType::F4E2M1 => Some(Code::F4E2M1),
+        ElementType::F8E4M3 => Some(Code::F8E4M3),
+        ElementType::F8E5M2 => Some(Code::F8E5M2),
         _ => None,
     }
 }

@@ -80,9 +80,13 @@ impl PackedContraction {
         let constants = Constants { step, slots };
         let left = constants.factor(contraction, &contraction.left, turn.left, is_of_left)?;
         let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
-        // Tiles that decode have vectors along the operand they decode anyway.
-        let packed = [&left, &right].map(|side| matches!(side, Some((_, None))));
-        let kernel = kernels::PreparedContraction::with_packed(&problem, packed).ok()?;
+        let forms = [&left, &right].map(|side| match side {
+            None => Form::Plain,
+            Some((_, None)) => Form::Packed,
+            Some((_, Some(_))) => Form::Coded,
+        });
+        let isa = kernels::Isa::best();
+        let kernel = kernels::PreparedContraction::with_forms(&problem, isa, forms).ok()?;
         let operands = &settings.shared.operands;
         // Constants are packed, the others stay as they are.
         type Bytes<'b> = Option<(&'b [u8], Option<Coding>)>;

@@ -25,6 +25,7 @@ struct Key {
 #[derive(PartialEq, Eq, Hash)]
 struct Codes {
     code: vinelift_kernels::Code,
+    group: usize,
     zero: Option<Vec<u32>>,
     scale: Option<Vec<u32>>,
 }
@@ -60,6 +61,7 @@ impl PackedOperands {
             layout: layout(),
             coding: coding.map(|c| Codes {
                 code: c.code,
+                group: c.group,
                 zero: bits(&c.zero),
                 scale: bits(&c.scale),
             }),

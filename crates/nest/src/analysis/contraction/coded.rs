@@ -2,7 +2,8 @@
 //!
 //! > `(f32(buffer[..]) - zero) · scale`
 //!
-//! So networks store their weights. Where these are constant, a kernel takes them as they are.
+//! So networks store their weights, with a zero point and a scale for each row, or for each group of a row's elements.
+//! Where these are constant, a kernel takes them as they are.
 
 use super::{Form, Strided, factor, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, free_axes};
@@ -18,7 +19,7 @@ pub struct Coding {
     pub scale: Option<Points>,
 }
 
-/// A value for every point of the domain's axes.
+/// A value for every point of a contraction's axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Points {
     /// The same for all: the bits of an `f32`.
@@ -27,7 +28,7 @@ pub enum Points {
     Tensor {
         /// The tensor.
         from: Strided,
-        /// How far it steps with each axis of the domain, in elements.
+        /// How far it steps with each axis, those of the domain first, in elements.
         steps: Vec<usize>,
     },
 }
@@ -67,10 +68,10 @@ impl<'a> CodedLoad<'a> {
         self.zero.into_iter().chain(self.scale)
     }
 
-    /// The coding over a domain with these axes.
-    pub(crate) fn coding(&self, nest: &Nest, outer: &[AxisId]) -> Option<Coding> {
+    /// The coding over these axes.
+    pub(crate) fn coding(&self, nest: &Nest, axes: &[AxisId]) -> Option<Coding> {
         let points = |x: Option<&Scalar>| match x {
-            Some(x) => points(nest, x, outer).map(Some),
+            Some(x) => points(nest, x, axes).map(Some),
             None => Some(None),
         };
         Some(Coding {
@@ -80,21 +81,29 @@ impl<'a> CodedLoad<'a> {
     }
 }
 
-/// Whether `x` is coded, with zero points and scales that belong to axes of the domain that `other` does not
-/// have, so that a kernel can take it as it is.
-pub(crate) fn is_coded(nest: &Nest, x: &Scalar, other: &Scalar, outer: &[Axis]) -> bool {
+/// Whether `x` is coded, with zero points and scales that belong to axes of the domain (`outer`) that `other` does not
+/// have, or to axes summed over (`inner`), so that a kernel can take it as it is.
+pub(crate) fn is_coded(
+    nest: &Nest,
+    x: &Scalar,
+    other: &Scalar,
+    outer: &[Axis],
+    inner: &[Axis],
+) -> bool {
     let Some(coded) = CodedLoad::of(x) else {
         return false;
     };
     let (own, others) = (free_axes(coded.numbers), free_axes(other));
+    let is_one_of = |axes: &[Axis], axis: &AxisId| axes.iter().any(|a| a.id == *axis);
     let belongs = |axis: &AxisId| {
-        own.contains(axis) && !others.contains(axis) && outer.iter().any(|a| a.id == *axis)
+        is_one_of(inner, axis)
+            || own.contains(axis) && !others.contains(axis) && is_one_of(outer, axis)
     };
     strided_load(nest, coded.numbers).is_some()
         && coded
             .points()
             .all(|points| free_axes(points).iter().all(belongs))
-        && factor(nest, x, outer).is_some()
+        && factor(nest, x, &[outer, inner].concat()).is_some()
 }
 
 /// Whether `x` may be a zero point or a scale: a value, or a load.
@@ -105,22 +114,26 @@ fn is_points(x: &Scalar) -> bool {
 
 /// The load that `x` converts, of numbers that are exact as `f32`.
 fn converted(x: &Scalar) -> Option<&Scalar> {
-    use ElementType::{F16, F32, I8, U8};
+    use ElementType::{BF16, F4E2M1, F8E4M3, F8E5M2, F16, F32, I4, I8, NF4, U4, U8};
+    let is_code = |ty| {
+        let bytes = matches!(ty, I8 | U8 | F8E4M3 | F8E5M2);
+        bytes || matches!(ty, I4 | U4 | NF4 | F4E2M1 | F16 | BF16)
+    };
     match x.kind() {
-        Kind::Cast(load) if x.ty() == F32 && matches!(load.ty(), I8 | U8 | F16) => {
+        Kind::Cast(load) if x.ty() == F32 && is_code(load.ty()) => {
             matches!(load.kind(), Kind::Load { .. }).then_some(load)
         }
         _ => None,
     }
 }
 
-fn points(nest: &Nest, x: &Scalar, outer: &[AxisId]) -> Option<Points> {
+fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
     if let Some(bits) = x.as_const() {
         return Some(Points::Value(bits as u32));
     }
     let (from, form): (Strided, Form) = strided_load(nest, converted(x).unwrap_or(x))?;
-    let known = |axis: &AxisId| outer.contains(axis);
-    let steps = outer.iter().map(|axis| form.step(*axis)).collect();
+    let known = |axis: &AxisId| axes.contains(axis);
+    let steps = axes.iter().map(|axis| form.step(*axis)).collect();
     form.axes()
         .all(known)
         .then_some(Points::Tensor { from, steps })

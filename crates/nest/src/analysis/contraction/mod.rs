@@ -88,8 +88,9 @@ impl Contraction {
             (Some(_), Some((turn, domain))) => (Some(turn), domain),
             _ => (None, stage.domain.as_slice()),
         };
-        let (left, left_form) = factor(nest, left, domain)?;
-        let (right, right_form) = factor(nest, right, domain)?;
+        let all: Vec<Axis> = domain.iter().chain(axes).copied().collect();
+        let (left, left_form) = factor(nest, left, &all)?;
+        let (right, right_form) = factor(nest, right, &all)?;
         let out_form = offset(nest, stage.target, &stage.at)?;
         let reads_itself = stage.loads().contains(&stage.target);
         if stage.mode != Mode::Set || reads_itself {
@@ -109,12 +110,27 @@ impl Contraction {
             },
             left,
             right,
-            axes: domain.iter().chain(axes).map(stride).collect(),
+            axes: all.iter().map(stride).collect(),
             outer: domain.len(),
             turn: turn.map(stride),
         };
         let fits = contraction.is_injective() && contraction.codes_fit() && contraction.pays();
         fits.then_some(contraction)
+    }
+
+    /// How many consecutive points of the axes summed over share the zero points and scales of a factor: the product of the
+    /// extents after the last axis that one of them steps with.
+    pub fn group(&self, coding: &Coding) -> usize {
+        let points = coding.zero.iter().chain(&coding.scale);
+        let last = points.map(|points| match points {
+            Points::Value(_) => 0,
+            Points::Tensor { steps, .. } => {
+                let mut inner = steps.iter().skip(self.outer);
+                inner.rposition(|step| *step > 0).map_or(0, |at| at + 1)
+            }
+        });
+        let inner = self.axes[self.outer..].iter().skip(last.max().unwrap_or(0));
+        inner.map(|axis| axis.extent).product()
     }
 
     /// Whether no two points of the domain share an element of the result.
@@ -123,7 +139,7 @@ impl Contraction {
         is_injective(outer.iter().map(|axis| (axis.out, axis.extent)))
     }
 
-    /// Whether zero points and scales belong to axes of one factor alone.
+    /// Whether zero points and scales belong to axes of one factor alone, or to axes summed over.
     fn codes_fit(&self) -> bool {
         let fits = |factor: &Factor, own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
             let coding = factor
@@ -132,9 +148,14 @@ impl Contraction {
                 .flat_map(|c| c.zero.iter().chain(&c.scale));
             coding.into_iter().all(|points| match points {
                 Points::Value(_) => true,
-                Points::Tensor { steps, .. } => steps.iter().zip(&self.axes).all(|(step, axis)| {
-                    *step == 0 || axis.extent == 1 || (own(axis) > 0 && other(axis) == 0)
-                }),
+                Points::Tensor { steps, .. } => {
+                    steps
+                        .iter()
+                        .zip(&self.axes[..self.outer])
+                        .all(|(step, axis)| {
+                            *step == 0 || axis.extent == 1 || (own(axis) > 0 && other(axis) == 0)
+                        })
+                }
             })
         };
         fits(&self.left, |a| a.left, |a| a.right) && fits(&self.right, |a| a.right, |a| a.left)
@@ -214,14 +235,14 @@ pub(crate) fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<For
     })
 }
 
-/// A factor, and how it steps: a load whose offset is affine, or one of coded numbers.
-pub(crate) fn factor(nest: &Nest, x: &Scalar, domain: &[Axis]) -> Option<(Factor, Form)> {
+/// A factor, and how it steps: a load whose offset is affine, or one of coded numbers. `axes` are all of the contraction.
+pub(crate) fn factor(nest: &Nest, x: &Scalar, axes: &[Axis]) -> Option<(Factor, Form)> {
     let x = byte(x).unwrap_or(x);
     let coded = CodedLoad::of(x);
     let (tensor, form) = strided_load(nest, coded.as_ref().map_or(x, |c| c.numbers))?;
-    let outer: Vec<AxisId> = domain.iter().map(|a| a.id).collect();
+    let axes: Vec<AxisId> = axes.iter().map(|a| a.id).collect();
     let coding = match coded {
-        Some(coded) => Some(coded.coding(nest, &outer)?),
+        Some(coded) => Some(coded.coding(nest, &axes)?),
         None => None,
     };
     Some((Factor { tensor, coding }, form))

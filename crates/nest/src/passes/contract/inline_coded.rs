@@ -1,7 +1,10 @@
 //! Constants that are coded, inlined into the sums of products that take them.
 
 use crate::analysis::{CodedLoad, is_coded, sums};
-use crate::ir::{BufferId, Definition, Kind, Nest, Stage, loaded};
+use crate::ir::{
+    Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded, loaded_by, rewrite, rewrite_stage,
+    visit,
+};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 
@@ -38,7 +41,8 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
             let mut into = nest.stages[reader].clone();
             Definition::of(&definition).inline_into(nest, &mut into);
             simplify_stage(&mut into);
-            has_coded_factor(nest, &into).then_some((reader, into))
+            split_sum_axes(nest, &mut into);
+            has_coded_factor(nest, &into, &loaded(&definition)).then_some((reader, into))
         });
         let inlined: Option<Vec<(usize, Stage)>> = inlined.collect();
         for (reader, mut into) in inlined.into_iter().flatten() {
@@ -54,18 +58,99 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
     });
 }
 
-/// Whether a kernel could take coded numbers in each of a stage's sums of products.
-fn has_coded_factor(nest: &Nest, stage: &Stage) -> bool {
+/// Divides the axes of a stage's sums of products into groups and elements in a group, where kernels can then take the codes
+/// of constants.
+pub(super) fn split_coded(
+    nest: &mut Nest,
+    stage: &mut Stage,
+    is_constant: &dyn Fn(BufferId) -> bool,
+) {
+    if !sums(stage).iter().any(|sum| divided_sum_axis(sum).is_some()) {
+        return;
+    }
+    let constants: Vec<BufferId> = loaded(stage).into_iter().filter(|b| is_constant(*b)).collect();
+    let next_axis = nest.next_axis;
+    let mut split = stage.clone();
+    split_sum_axes(nest, &mut split);
+    match has_coded_factor(nest, &split, &constants) {
+        true => *stage = split,
+        false => nest.next_axis = next_axis,
+    }
+}
+
+/// Whether a kernel could take the codes in those of a stage's sums of products that load one of `constants`, and there are
+/// some.
+fn has_coded_factor(nest: &Nest, stage: &Stage, constants: &[BufferId]) -> bool {
     let outer = stage.domain.get(stage.first_inner()..).unwrap_or(&[]);
-    let sums = sums(stage);
-    let mut factors = sums.iter().map(|sum| match sum.kind() {
-        Kind::Reduce { body, .. } => body.as_term(),
-        _ => None,
-    });
-    !sums.is_empty()
-        && factors.all(|factors| {
-            factors.is_some_and(|(left, right)| {
-                is_coded(nest, left, right, outer) || is_coded(nest, right, left, outer)
-            })
+    let loads = |x: &Scalar| loaded_by([x]).iter().any(|b| constants.contains(b));
+    let sums: Vec<Scalar> = sums(stage).into_iter().filter(loads).collect();
+    let is_coded_sum = |sum: &Scalar| {
+        let Kind::Reduce { body, axes, .. } = sum.kind() else {
+            return false;
+        };
+        body.as_term().is_some_and(|(left, right)| {
+            is_coded(nest, left, right, outer, axes) || is_coded(nest, right, left, outer, axes)
         })
+    };
+    !sums.is_empty() && sums.iter().all(is_coded_sum)
+}
+
+/// Divides axes that sums of products only know by quotient and rest, as the groups of a row's elements do which share a
+/// scale: into groups, and elements in a group. The order of the sum stays the same.
+fn split_sum_axes(nest: &mut Nest, stage: &mut Stage) {
+    while let Some((sum, axis, c)) = sums(stage).into_iter().find_map(|sum| {
+        let (axis, c) = divided_sum_axis(&sum)?;
+        Some((sum, axis, c))
+    }) {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = sum.kind()
+        else {
+            return;
+        };
+        let Some(groups) = axis.extent.over(c.into()) else {
+            return;
+        };
+        let (outer, inner) = (nest.axis(groups), nest.axis(c));
+        let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
+        let body = rewrite(body, &mut |x| match x.is_axis(axis.id) {
+            true => whole.clone(),
+            false => x,
+        });
+        let split = |a: &Axis| match a.id == axis.id {
+            true => vec![outer, inner],
+            false => vec![*a],
+        };
+        let axes = axes.iter().flat_map(split).collect();
+        let new = Scalar::reduce(*op, axes, init.clone(), body);
+        rewrite_stage(stage, &mut |x| match x == sum {
+            true => new.clone(),
+            false => x,
+        });
+        simplify_stage(stage);
+    }
+}
+
+/// An axis of a sum that it divides by a number which divides its extent, and the number.
+fn divided_sum_axis(sum: &Scalar) -> Option<(Axis, usize)> {
+    let Kind::Reduce { axes, body, .. } = sum.kind() else {
+        return None;
+    };
+    let mut found = None;
+    visit(body, &mut |x| {
+        let Kind::Binary(Binary::Div | Binary::Rem, a, c) = x.kind() else {
+            return;
+        };
+        let axis = axes.iter().find(|axis| a.is_axis(axis.id));
+        let number = c.as_index().and_then(|c| usize::try_from(c).ok());
+        let divided = axis.zip(number).filter(|(axis, c)| {
+            let groups = axis.extent.number().filter(|n| n.is_multiple_of(*c));
+            *c > 1 && groups.is_some_and(|n| n > *c)
+        });
+        found = found.or(divided.map(|(axis, c)| (*axis, c)));
+    });
+    found
 }

@@ -22,7 +22,7 @@ use crate::ir::{
 };
 use crate::passes::operand::Operand;
 use crate::passes::simplify::simplify_stage;
-use inline_coded::inline_coded;
+use inline_coded::{inline_coded, split_coded};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
 
@@ -36,6 +36,7 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
             group_start = (stage.group, nest.stages.len());
         }
         split_axes(nest, &mut stage);
+        split_coded(nest, &mut stage, is_constant);
         let mut rest = Some(stage);
         while let Some(stage) = rest.take() {
             let extracted = sums(&stage)
@@ -118,7 +119,7 @@ fn try_extract(
         let operand = Operand::of(x, other, &outer, axes);
         // Each element should be used a few times; what is constant is stored before the first run.
         let constant = loaded_by([x]).into_iter().all(is_constant);
-        if constant && is_coded(nest, x, other, &outer) {
+        if constant && is_coded(nest, x, other, &outer, axes) {
             return Some(x.clone());
         }
         let is_much = operand.elements().saturating_mul(2) > products;
