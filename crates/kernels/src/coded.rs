@@ -172,6 +172,9 @@ pub(crate) struct Decode<T> {
 /// of every function: the machine has the instructions, and of `from` as many codes, or bytes of codes, may be read as
 /// there are lanes.
 pub(crate) trait Codes: Simd<T = f32> {
+    /// Has the first cache fetch what is at `from`.
+    #[inline(always)]
+    unsafe fn fetch_codes(_from: *const u8) {}
     unsafe fn i8(from: *const u8) -> Self::V;
     unsafe fn u8(from: *const u8) -> Self::V;
     unsafe fn f16(from: *const u8) -> Self::V;

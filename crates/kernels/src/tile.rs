@@ -11,6 +11,7 @@
 
 use crate::coded::{Codes, Load};
 use crate::lanes::{Number, Simd, Vector};
+use std::marker::PhantomData;
 
 /// The operands of a tile.
 #[derive(Clone, Copy)]
@@ -170,38 +171,94 @@ pub(crate) unsafe fn coded_tile<
         let mut sums = start::<S, H, N>(tile, &parts);
         let mut codes: *const u8 = tile.columns.cast();
         let (mut rows, mut zeros, mut scales) = (tile.rows, tile.zero, tile.scale);
-        let mut left = tile.k;
+        let (mut left, mut left_in_group) = (tile.k, tile.group);
+        let line_bytes = WIDTH * S::LANES * L::BYTES;
         while left > 0 {
-            let group = left.min(tile.group);
-            left -= group;
-            let mut k = 0;
-            while k < group {
-                let depth = L::DEPTH.min(group - k);
-                for j in 0..N {
-                    let panel = codes.wrapping_add(j / WIDTH * tile.panel_step);
-                    let from = panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES);
-                    let loaded = L::load(from);
-                    let zero = S::load(zeros.add(j * S::LANES));
-                    let scale = S::load(scales.add(j * S::LANES));
-                    for d in 0..L::DEPTH {
-                        if d > 0 && d >= depth {
-                            break;
-                        }
-                        let element = S::mul(S::sub(loaded[d], zero), scale);
-                        for i in 0..H {
-                            let row = S::splat(rows.add(d * tile.rows_step + i));
-                            sums[i][j] = S::fma(row, element, sums[i][j]);
-                        }
-                    }
-                }
-                k += depth;
-                rows = rows.wrapping_add(depth * tile.rows_step);
-                codes = codes.wrapping_add(WIDTH * S::LANES * L::BYTES);
+            let count = left.min(left_in_group).min(FETCHED_TOGETHER);
+            // After the last lines come those of the panels that follow.
+            let is_last = left / L::DEPTH * line_bytes <= CODES_AHEAD;
+            let others = if is_last {
+                (N / WIDTH - 1) * tile.panel_step
+            } else {
+                0
+            };
+            let line = CodedLine::<S, L, H, N, WIDTH> {
+                tile,
+                zeros,
+                scales,
+                ahead: CODES_AHEAD + others,
+                load: PhantomData,
+            };
+            for _ in 0..count / L::DEPTH {
+                line.add(codes, rows, L::DEPTH, &mut sums);
+                rows = rows.wrapping_add(L::DEPTH * tile.rows_step);
+                codes = codes.wrapping_add(line_bytes);
             }
-            zeros = zeros.wrapping_add(tile.points_step);
-            scales = scales.wrapping_add(tile.points_step);
+            if count % L::DEPTH > 0 {
+                line.add(codes, rows, 1, &mut sums);
+            }
+            left -= count;
+            left_in_group -= count;
+            if left_in_group == 0 {
+                left_in_group = tile.group;
+                zeros = zeros.wrapping_add(tile.points_step);
+                scales = scales.wrapping_add(tile.points_step);
+            }
         }
         finish::<S, H, N>(tile, &parts, sums);
+    }
+}
+
+/// How many bytes ahead of those that a tile takes codes of a panel are fetched: as far as memory is slow.
+const CODES_AHEAD: usize = 1 << 10;
+
+/// The most `k` between two looks at what is fetched; even.
+const FETCHED_TOGETHER: usize = 64;
+
+/// What lines of a group of `k` have in common.
+struct CodedLine<'a, S, L, const H: usize, const N: usize, const WIDTH: usize> {
+    tile: &'a Tile<f32>,
+    zeros: *const f32,
+    scales: *const f32,
+    /// How far ahead codes are fetched.
+    ahead: usize,
+    load: PhantomData<(S, L)>,
+}
+
+impl<S: Codes, L: Load<S>, const H: usize, const N: usize, const WIDTH: usize>
+    CodedLine<'_, S, L, H, N, WIDTH>
+{
+    /// Adds the products of the first `depth` `k` of a line, whose rows are at `rows`.
+    ///
+    /// # Safety
+    /// as [`TileFn`].
+    #[inline(always)]
+    unsafe fn add(
+        &self,
+        codes: *const u8,
+        rows: *const f32,
+        depth: usize,
+        sums: &mut [[S::V; N]; H],
+    ) {
+        for j in 0..N {
+            // SAFETY: the caller's.
+            unsafe {
+                let panel = codes.wrapping_add(j / WIDTH * self.tile.panel_step);
+                if j % WIDTH == 0 {
+                    S::fetch_codes(panel.wrapping_add(self.ahead));
+                }
+                let loaded = L::load(panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES));
+                let zero = S::load(self.zeros.add(j * S::LANES));
+                let scale = S::load(self.scales.add(j * S::LANES));
+                for d in 0..depth {
+                    let element = S::mul(S::sub(loaded[d], zero), scale);
+                    for i in 0..H {
+                        let row = S::splat(rows.add(d * self.tile.rows_step + i));
+                        sums[i][j] = S::fma(row, element, sums[i][j]);
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -86,6 +86,11 @@ impl Codes for V32 {
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn fetch_codes(from: *const u8) {
+        // SAFETY: as `i8`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+    }
+    #[inline(always)]
     unsafe fn bf16(from: *const u8) -> __m256 {
         // SAFETY: as `i8`.
         unsafe {
@@ -466,7 +471,7 @@ engine_of!(F64, f64_tiles, V64, pack::across, None, None);
 define_coded_tiles!(
     coded_tiles, V32,
     target_feature(enable = "avx2,f16c,fma,bmi1,bmi2"),
-    1: 8 2: 4
+    1: 4 2: 4
 );
 
 define_byte_engine!(

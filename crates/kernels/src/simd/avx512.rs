@@ -86,6 +86,11 @@ impl Codes for V32 {
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn fetch_codes(from: *const u8) {
+        // SAFETY: as `i8`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+    }
+    #[inline(always)]
     unsafe fn bf16(from: *const u8) -> __m512 {
         // SAFETY: as `i8`.
         unsafe {

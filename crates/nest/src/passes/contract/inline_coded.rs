@@ -2,8 +2,8 @@
 
 use crate::analysis::{CodedLoad, is_coded, sums};
 use crate::ir::{
-    Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded, loaded_by, rewrite, rewrite_stage,
-    visit,
+    Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded, loaded_by, rewrite,
+    rewrite_stage, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -65,10 +65,16 @@ pub(super) fn split_coded(
     stage: &mut Stage,
     is_constant: &dyn Fn(BufferId) -> bool,
 ) {
-    if !sums(stage).iter().any(|sum| divided_sum_axis(sum).is_some()) {
+    if !sums(stage)
+        .iter()
+        .any(|sum| divided_sum_axis(sum).is_some())
+    {
         return;
     }
-    let constants: Vec<BufferId> = loaded(stage).into_iter().filter(|b| is_constant(*b)).collect();
+    let constants: Vec<BufferId> = loaded(stage)
+        .into_iter()
+        .filter(|b| is_constant(*b))
+        .collect();
     let next_axis = nest.next_axis;
     let mut split = stage.clone();
     split_sum_axes(nest, &mut split);
