@@ -33,6 +33,10 @@ pub enum Points {
     },
 }
 
+/// The least number of consecutive points of the axes summed over that share a zero point or scale: with fewer there are as
+/// many of these as make up for what short codes save.
+pub(super) const LEAST_GROUP: usize = 16;
+
 /// A factor before its axes are in order.
 pub(crate) struct CodedLoad<'a> {
     pub(crate) numbers: &'a Scalar,
@@ -99,7 +103,16 @@ pub(crate) fn is_coded(
         is_one_of(inner, axis)
             || own.contains(axis) && !others.contains(axis) && is_one_of(outer, axis)
     };
+    let points: Vec<AxisId> = coded.points().flat_map(free_axes).collect();
+    let apart = inner.iter().rposition(|a| points.contains(&a.id));
+    let together = apart.map_or(LEAST_GROUP, |last| {
+        inner[last + 1..]
+            .iter()
+            .map(|a| a.extent.example())
+            .product()
+    });
     strided_load(nest, coded.numbers).is_some()
+        && together >= LEAST_GROUP
         && coded
             .points()
             .all(|points| free_axes(points).iter().all(belongs))

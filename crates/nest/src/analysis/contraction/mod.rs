@@ -2,6 +2,7 @@
 
 mod coded;
 
+use coded::LEAST_GROUP;
 pub(crate) use coded::{CodedLoad, is_coded};
 pub use coded::{Coding, Points};
 
@@ -158,7 +159,14 @@ impl Contraction {
                 }
             })
         };
-        fits(&self.left, |a| a.left, |a| a.right) && fits(&self.right, |a| a.right, |a| a.left)
+        let sums: usize = self.axes[self.outer..].iter().map(|a| a.extent).product();
+        let codings = [&self.left, &self.right]
+            .into_iter()
+            .flat_map(|f| &f.coding);
+        let mut groups = codings.map(|coding| self.group(coding));
+        groups.all(|group| group == sums || group >= LEAST_GROUP)
+            && fits(&self.left, |a| a.left, |a| a.right)
+            && fits(&self.right, |a| a.right, |a| a.left)
     }
 
     /// Whether a kernel has enough to do, and results that share what it loads.

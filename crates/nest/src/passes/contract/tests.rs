@@ -90,10 +90,11 @@ fn a_padded_convolution_stores_its_padded_input() {
     );
 }
 
-/// Constant weights stay as they are coded, where zero points and scales are not summed over.
+/// Constant weights stay as they are coded, where zero points and scales belong to columns, or to groups of what is summed
+/// over that are not too small.
 #[test]
 fn coded_weights_stay_coded() {
-    let right = |scales: &[usize], by_column: bool| {
+    let right = |scales: &[usize], place: fn(&[Scalar], &Scalar) -> Vec<Scalar>| {
         let mut nest = Nest::new();
         let x = nest.buffer("x", F32, &[16, 32], Role::Input);
         let w = nest.buffer("w", I8, &[32, 64], Role::Input);
@@ -102,8 +103,7 @@ fn coded_weights_stay_coded() {
         nest.define(vec![], y, |n, at| {
             product(n, &[32], |n, k| {
                 let w = n.load(w, vec![k[0].clone(), at[1].clone()]);
-                let axis = if by_column { &at[1] } else { &k[0] };
-                let scale = n.load(scale, vec![axis.clone()]);
+                let scale = n.load(scale, place(at, &k[0]));
                 let x = n.load(x, vec![at[0].clone(), k[0].clone()]);
                 term(x, (w.cast(F32) - number(3.0, F32)) * scale)
             })
@@ -114,17 +114,26 @@ fn coded_weights_stay_coded() {
         verify(&nest).unwrap();
         schedule(&mut nest);
         let last = nest.stages.last().unwrap().clone();
-        Contraction::of(&nest, &last).unwrap().right
+        let contraction = Contraction::of(&nest, &last).unwrap();
+        let coding = contraction.right.coding.clone();
+        coding.map(|coding| (contraction.group(&coding), coding))
     };
-    let coded = right(&[64], true).coding.unwrap();
+    let (group, coded) = right(&[64], |at, _| vec![at[1].clone()]).unwrap();
+    assert_eq!(group, 32);
     assert_eq!(coded.zero, Some(Points::Value(3.0f32.to_bits())));
     let from = Strided {
         buffer: BufferId(2),
         base: 0,
     };
-    let steps = vec![0, 1];
+    let steps = vec![0, 1, 0];
     assert_eq!(coded.scale, Some(Points::Tensor { from, steps }));
-    assert_eq!(right(&[32], false).coding, None);
+    // Axes: rows, columns, groups, and elements in a group.
+    let (group, coded) = right(&[64, 2], |at, k| vec![at[1].clone(), k / 16]).unwrap();
+    assert_eq!(group, 16);
+    let steps = vec![0, 2, 1, 0];
+    assert_eq!(coded.scale, Some(Points::Tensor { from, steps }));
+    assert_eq!(right(&[64, 4], |at, k| vec![at[1].clone(), k / 8]), None);
+    assert_eq!(right(&[32], |_, k| vec![k.clone()]), None);
 }
 
 #[test]
