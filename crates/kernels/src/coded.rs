@@ -106,6 +106,8 @@ pub(crate) struct Coded {
     /// For each group and padded point: 0 and 1 if nothing was said.
     pub(crate) zero: Box<[f32]>,
     pub(crate) scale: Box<[f32]>,
+    /// Whether nothing was said of either: elements are the numbers that codes stand for.
+    pub(crate) is_plain: bool,
 }
 
 impl Coded {
@@ -138,6 +140,7 @@ impl Coded {
             zero,
             scale,
             padded: self.padded,
+            is_plain: self.is_plain,
             left: self.group - k % self.group,
             group: self.group,
             to: std::ptr::null_mut(),
@@ -157,6 +160,7 @@ pub(crate) struct Decode<T> {
     pub(crate) zero: *const f32,
     pub(crate) scale: *const f32,
     pub(crate) padded: usize,
+    pub(crate) is_plain: bool,
     /// How many `k` the first group has left, and how many the others have.
     pub(crate) left: usize,
     pub(crate) group: usize,
@@ -268,6 +272,13 @@ pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
 /// as [`decode`].
 #[inline(always)]
 unsafe fn decode_by<S: Codes, L: Load<S>>(lines: &Decode<f32>) {
+    if lines.is_plain {
+        for start in (0..lines.width).step_by(S::LANES) {
+            // SAFETY: by the caller's contract.
+            unsafe { decode_vectors::<S, L>(lines, start, 0..lines.k, |code| code) }
+        }
+        return;
+    }
     let (mut k, mut group, mut until) = (0, 0, lines.left.min(lines.k));
     while k < lines.k {
         for start in (0..lines.width).step_by(S::LANES) {

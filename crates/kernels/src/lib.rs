@@ -28,14 +28,17 @@
 //!   between them are computed and left out when the vector is stored, so that a convolution's vectors
 //!   run on over the padding between two rows of its input, or over every second element.
 //!
-//! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Blocks of `k`
+//! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Of columns that are packed once for
+//! many runs panels suit many rows, so that one copy serves any number of them; tiles of few rows take several of these
+//! panels at once, to have as many sums under way as the machine adds at a time. Blocks of `k`
 //! keep a panel of columns in the first cache. Where a packed operand goes by once, as the weights of a
 //! network do, tiles have the second cache fetch what comes next: with 30 MB of weights in turn, 24×1536 ·
 //! weights 1536×384 runs at 230 GFLOP/s instead of 155, and 18×1024 · weights 1024×8210 at 235 instead of 120.
 //!
 //! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions): operands are
-//! always packed into words. Constant operands of 8 or 16 bits may stay so when they are packed; tiles, or
-//! tasks, make elements of them.
+//! always packed into words. Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for
+//! groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the way, and for more rows tasks do,
+//! a block at a time.
 //!
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (22 November 2026; `cargo bench -p vinelift-kernels`

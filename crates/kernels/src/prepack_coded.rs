@@ -101,6 +101,7 @@ impl PreparedContraction {
             code: coding.code,
             group,
             padded,
+            is_plain: coding.zero.is_none() && coding.scale.is_none(),
             zero: pad(&coding.zero, 0.0),
             scale: pad(&coding.scale, 1.0),
         })
@@ -231,13 +232,57 @@ fn pack_lines<const SIZE: usize>(
             }
             continue;
         }
-        for (lane, &point) in points.iter().enumerate() {
-            for (line, &offset) in offsets.iter().enumerate() {
-                let from_at = (offset as usize + point as usize) * SIZE;
-                let to_at = (line * width + lane) * SIZE;
-                to[to_at..to_at + SIZE].copy_from_slice(&from[from_at..from_at + SIZE]);
+        let is_line = offsets.is_sorted_by(|a, b| a + 1 == *b);
+        let first = offsets.first().map_or(0, |offset| *offset as usize);
+        // Squares are laid across as a whole, and what is left over code by code.
+        let side = size_of::<u64>() / SIZE;
+        for (number, points) in points.chunks(side).enumerate() {
+            let whole = match is_line && points.len() == side {
+                true => offsets.len() / side * side,
+                false => 0,
+            };
+            for line in (0..whole).step_by(side) {
+                let from = std::array::from_fn(|k| match points.get(k) {
+                    Some(&point) => &from[(point as usize + first + line) * SIZE..],
+                    None => &[][..],
+                });
+                let to = &mut to[(line * width + number * side) * SIZE..];
+                lay_square::<SIZE>(from, to, width);
+            }
+            for (lane, &point) in (number * side..).zip(points) {
+                for (line, &offset) in offsets.iter().enumerate().skip(whole) {
+                    let from_at = (offset as usize + point as usize) * SIZE;
+                    let to_at = (line * width + lane) * SIZE;
+                    to[to_at..to_at + SIZE].copy_from_slice(&from[from_at..from_at + SIZE]);
+                }
             }
         }
+    }
+}
+
+/// Lays 8 bytes of codes of `SIZE` bytes from each of as many places across: to lines that are `width` codes apart.
+#[inline(always)]
+fn lay_square<const SIZE: usize>(from: [&[u8]; 8], to: &mut [u8], width: usize) {
+    let side = size_of::<u64>() / SIZE;
+    let mut lines = from.map(|from| {
+        from.first_chunk()
+            .map_or(0, |codes| u64::from_le_bytes(*codes))
+    });
+    // Halves of the square change places, then halves of these, until they are single codes.
+    let mut half = side / 2;
+    while half > 0 {
+        let bits = 8 * SIZE * half;
+        // The low half of every twice as many bits.
+        let mask = u64::MAX / ((1u64 << bits) + 1);
+        for low in (0..side).filter(|line| line & half == 0) {
+            let moved = (lines[low] >> bits ^ lines[low + half]) & mask;
+            lines[low] ^= moved << bits;
+            lines[low + half] ^= moved;
+        }
+        half /= 2;
+    }
+    for (number, line) in lines.into_iter().enumerate().take(side) {
+        to[number * width * SIZE..][..size_of::<u64>()].copy_from_slice(&line.to_le_bytes());
     }
 }
 

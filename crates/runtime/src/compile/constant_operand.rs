@@ -11,6 +11,41 @@ pub(crate) struct Constants<'a> {
     pub(crate) slots: &'a [Slot],
 }
 
+/// Where the coding of a constant comes from. Equal ones give equal zero points and scales as long as the constants live.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CodingSource {
+    code: Code,
+    group: usize,
+    /// Of the axes that belong to the factor alone, and of those summed over.
+    extents: Vec<usize>,
+    zero: Option<PointsSource>,
+    scale: Option<PointsSource>,
+}
+
+/// Where zero points or scales come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum PointsSource {
+    /// The bits of an `f32`.
+    Value(u32),
+    /// Where the bytes of a constant begin, the first element, and how far each of the axes steps.
+    Tensor {
+        constant: usize,
+        base: usize,
+        steps: Vec<usize>,
+    },
+}
+
+impl CodingSource {
+    /// Where the constants begin that zero points and scales are in.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = usize> {
+        let points = self.zero.iter().chain(&self.scale);
+        points.filter_map(|points| match points {
+            PointsSource::Value(_) => None,
+            PointsSource::Tensor { constant, .. } => Some(*constant),
+        })
+    }
+}
+
 impl<'a> Constants<'a> {
     /// The bytes of a factor from its first element on, and how they are coded; `Some(None)` if they are not constant,
     /// `None` if they are coded and not constant, for which there is no kernel.
@@ -20,23 +55,62 @@ impl<'a> Constants<'a> {
         factor: &Factor,
         moves: usize,
         is_own: fn(&Stride) -> bool,
-    ) -> Option<Option<(&'a [u8], Option<Coding>)>> {
+    ) -> Option<Option<(&'a [u8], Option<CodingSource>)>> {
         let bytes = self.bytes(&factor.tensor).filter(|_| moves == 0);
         let Some(coding) = &factor.coding else {
             return Some(bytes.map(|bytes| (bytes, None)));
         };
-        let group = contraction.group(coding);
+        // Those of the other factor's axes do not count: any number of rows takes the same codes.
+        let axes = contraction.axes.iter().enumerate();
+        let axes = axes.filter(|(at, axis)| *at >= contraction.outer || is_own(axis));
+        let axes: Vec<(usize, usize)> = axes.map(|(at, axis)| (at, axis.extent)).collect();
         let points = |points: &Option<Points>| match points {
-            Some(points) => self.values(points, contraction, group, is_own).map(Some),
+            Some(points) => self.points(points, &axes).map(Some),
             None => Some(None),
         };
-        let coding = Coding {
+        let source = CodingSource {
             code: code(self.tensor(&factor.tensor)?.element_type())?,
-            group,
+            group: contraction.group(coding),
+            extents: axes.iter().map(|(_, extent)| *extent).collect(),
             zero: points(&coding.zero)?,
             scale: points(&coding.scale)?,
         };
-        Some(Some((bytes?, Some(coding))))
+        Some(Some((bytes?, Some(source))))
+    }
+
+    /// The zero points and scales of a factor whose coding comes from `source`, with axes of its own that `is_own` tells.
+    pub(crate) fn coding(
+        &self,
+        contraction: &Contraction,
+        factor: &Factor,
+        source: &CodingSource,
+        is_own: fn(&Stride) -> bool,
+    ) -> Option<Coding> {
+        let points = |points: Option<&Points>| match points {
+            Some(points) => self
+                .values(points, contraction, source.group, is_own)
+                .map(Some),
+            None => Some(None),
+        };
+        let coding = factor.coding.as_ref();
+        Some(Coding {
+            code: source.code,
+            group: source.group,
+            zero: points(coding.and_then(|c| c.zero.as_ref()))?,
+            scale: points(coding.and_then(|c| c.scale.as_ref()))?,
+        })
+    }
+
+    /// Where zero points or scales over these axes come from; `None` if that is no constant.
+    fn points(&self, points: &Points, axes: &[(usize, usize)]) -> Option<PointsSource> {
+        Some(match points {
+            Points::Value(bits) => PointsSource::Value(*bits),
+            Points::Tensor { from, steps } => PointsSource::Tensor {
+                constant: self.tensor(from)?.bytes().as_ptr() as usize,
+                base: from.base,
+                steps: axes.iter().map(|(at, _)| steps[*at]).collect(),
+            },
+        })
     }
 
     /// Where the bytes of the constant that a factor reads begin; 0 if it is none.

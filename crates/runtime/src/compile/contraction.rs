@@ -1,7 +1,7 @@
 //! Contractions that a kernel made for them runs, with constant operands packed beforehand.
 
 use crate::compile::Settings;
-use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
+use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::parallelism::workers;
 use crate::compile::slot::Slot;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
-use vinelift_kernels::{Buffers, Coding, Element, Form, Packed};
+use vinelift_kernels::{Buffers, Element, Form, Packed};
 use vinelift_nest::{Contraction, Factor, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
@@ -89,23 +89,27 @@ impl PackedContraction {
         let kernel = kernels::PreparedContraction::with_forms(&problem, isa, forms).ok()?;
         let operands = &settings.shared.operands;
         // Constants are packed, the others stay as they are.
-        type Bytes<'b> = Option<(&'b [u8], Option<Coding>)>;
+        type Bytes<'b> = Option<(&'b [u8], Option<CodingSource>)>;
         let pack = |factor: &Factor, bytes: &Bytes<'_>, is_left: bool| {
-            let Some((bytes, coding)) = bytes else {
+            let Some((bytes, source)) = bytes else {
                 return Some(None);
             };
             let layout = || match is_left {
                 true => kernel.left_layout(),
                 false => kernel.right_layout(),
             };
-            let packed = || match (coding, is_left) {
-                (Some(coding), true) => kernel.pack_left_coded(bytes, coding),
-                (Some(coding), false) => kernel.pack_right_coded(bytes, coding),
-                (None, true) => kernel.pack_left(bytes),
-                (None, false) => kernel.pack_right(bytes),
+            let packed = || {
+                let is_own = if is_left { is_of_left } else { is_of_right };
+                let coding = |source| constants.coding(contraction, factor, source, is_own);
+                match (source, is_left) {
+                    (Some(source), true) => kernel.pack_left_coded(bytes, &coding(source)?),
+                    (Some(source), false) => kernel.pack_right_coded(bytes, &coding(source)?),
+                    (None, true) => kernel.pack_left(bytes),
+                    (None, false) => kernel.pack_right(bytes),
+                }
             };
             let constant = constants.address(factor);
-            let packed = operands.get(constant, (bytes, coding.as_ref()), layout, packed)?;
+            let packed = operands.get(constant, (bytes, source.as_ref()), layout, packed)?;
             Some(Some(packed))
         };
         let left = pack(&contraction.left, &left, true)?;

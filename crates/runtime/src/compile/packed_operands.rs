@@ -1,8 +1,9 @@
 //! Packed constants that all plans of a compiled model share, so that their memory does not multiply with shapes.
 
+use crate::compile::constant_operand::CodingSource;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use vinelift_kernels::{Coding, Layout, Packed};
+use vinelift_kernels::{Layout, Packed};
 
 /// Packed operands by the constants that they were made of. Plans own them: what no plan uses is gone.
 #[derive(Default)]
@@ -18,16 +19,7 @@ struct Key {
     address: usize,
     bytes: usize,
     layout: Layout,
-    coding: Option<Codes>,
-}
-
-/// How elements are coded, by the bits of zero points and scales.
-#[derive(PartialEq, Eq, Hash)]
-struct Codes {
-    code: vinelift_kernels::Code,
-    group: usize,
-    zero: Option<Vec<u32>>,
-    scale: Option<Vec<u32>>,
+    coding: Option<CodingSource>,
 }
 
 impl PackedOperands {
@@ -44,27 +36,20 @@ impl PackedOperands {
     pub(crate) fn get(
         &self,
         constant: usize,
-        (bytes, coding): (&[u8], Option<&Coding>),
+        (bytes, coding): (&[u8], Option<&CodingSource>),
         layout: impl FnOnce() -> Layout,
         pack: impl FnOnce() -> Option<Packed>,
     ) -> Option<Arc<Packed>> {
-        if !self.constants.contains(&constant) {
+        let coding_constants = coding.into_iter().flat_map(CodingSource::constants);
+        let mut constants = coding_constants.chain([constant]);
+        if !constants.all(|address| self.constants.contains(&address)) {
             return pack().map(Arc::new);
         }
-        let bits = |values: &Option<Vec<f32>>| {
-            let values = values.as_ref()?.iter();
-            Some(values.map(|x| x.to_bits()).collect())
-        };
         let key = Key {
             address: bytes.as_ptr() as usize,
             bytes: bytes.len(),
             layout: layout(),
-            coding: coding.map(|c| Codes {
-                code: c.code,
-                group: c.group,
-                zero: bits(&c.zero),
-                scale: bits(&c.scale),
-            }),
+            coding: coding.cloned(),
         };
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(packed) = known().get(&key).and_then(Weak::upgrade) {
