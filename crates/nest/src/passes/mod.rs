@@ -18,6 +18,7 @@
 //! | … padding | `pad_windows` | windows over a guarded operand → windows over a padded copy |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
 //! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
+//! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers that grow → buffers of some capacity; before all others |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
@@ -35,6 +36,7 @@ mod pad_windows;
 mod partial_folds;
 mod peel;
 mod quantized_products;
+mod room;
 mod schedule;
 mod simplify;
 mod trim_folds;
@@ -45,5 +47,6 @@ pub use fuse::{Kept, Reason, fuse};
 pub use journal::{Journal, keep_journals};
 pub use partial_folds::partial_folds;
 pub use quantized_products::quantized_products;
+pub use room::Order;
 pub use schedule::schedule;
 pub use simplify::simplify;
