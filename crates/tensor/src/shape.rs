@@ -86,6 +86,19 @@ impl Dim {
         self.symbolic.or(self.is_known().then(|| self.min.into()))
     }
 
+    /// Whether it is an extent that has symbols.
+    pub fn is_symbolic(self) -> bool {
+        self.symbolic.is_some()
+    }
+
+    /// All extents from 0 to this one. Of one that has symbols nothing is relied on: then they are not bounded.
+    pub fn up_to(self) -> Dim {
+        match self.symbolic {
+            Some(_) => Dim::ANY,
+            None => Dim::between(0, self.max),
+        }
+    }
+
     /// Whether there is only one extent.
     pub fn is_known(self) -> bool {
         self.max == Some(self.min)

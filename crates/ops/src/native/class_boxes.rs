@@ -125,7 +125,7 @@ impl Limits {
             Err(_) => dim,
         };
         let of_image = at_most(self.nms_top_k, boxes).mul(classes);
-        let found = selection::up_to(at_most(self.keep_top_k, of_image).mul(batches));
+        let found = at_most(self.keep_top_k, of_image).mul(batches).up_to();
         let ranked = |ty, dims: &[Dim]| TensorType::new(ty, PartialShape::ranked(dims.to_vec()));
         vec![
             ranked(element, &[found, Dim::fixed(6)]),

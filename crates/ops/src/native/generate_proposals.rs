@@ -90,7 +90,7 @@ impl Native for GenerateProposals {
         let Some(batches) = batches.filter(|_| info[1].contains(3) || info[1].contains(4)) else {
             return Err(mismatch(cx));
         };
-        let found = selection::up_to(batches.mul(Dim::fixed(after)));
+        let found = batches.mul(Dim::fixed(after)).up_to();
         let element = cx.element("scores");
         let output = |ty, dims: &[Dim]| TensorType::new(ty, PartialShape::ranked(dims.to_vec()));
         Ok(vec![

@@ -43,8 +43,7 @@ impl Native for NonZero {
         let most = data.map_or(Dim::ANY, |d| {
             d.iter().copied().fold(Dim::fixed(1), Dim::mul)
         });
-        let found = Dim::between(0, most.max());
-        let shape = PartialShape::ranked(vec![rank, found]);
+        let shape = PartialShape::ranked(vec![rank, most.up_to()]);
         Ok(vec![TensorType::new(self.output_type, shape)])
     }
 

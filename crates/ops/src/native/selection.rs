@@ -76,18 +76,16 @@ pub(super) fn expect_index_type(name: &str, ty: ElementType) -> Result<(), OpErr
     Ok(())
 }
 
-/// The smaller of two extents.
+/// The smaller of two extents. Of those that have symbols nothing is relied on.
 pub(super) fn least(a: Dim, b: Dim) -> Dim {
-    let max = match (a.max(), b.max()) {
+    let max = match (a.up_to().max(), b.up_to().max()) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    Dim::between(a.min().min(b.min()), max)
-}
-
-/// None up to `most`.
-pub(super) fn up_to(most: Dim) -> Dim {
-    Dim::between(0, most.max())
+    match a.is_symbolic() || b.is_symbolic() {
+        true => Dim::between(0, max),
+        false => Dim::between(a.min().min(b.min()), max),
+    }
 }
 
 /// The number that `max_output_boxes_per_class` gives; a negative one counts as 0.
@@ -115,7 +113,7 @@ pub(super) fn number<R: Real>(cx: &Evaluate<'_>, name: &str) -> Result<R, OpErro
 /// The types of the outputs `selected_indices`, `selected_scores` and `valid_outputs`.
 pub(super) fn outputs(dims: Dims, per_class: Dim, index: ElementType) -> Vec<TensorType> {
     let most = least(dims.boxes, per_class);
-    let found = up_to(most.mul(dims.batches).mul(dims.classes));
+    let found = most.mul(dims.batches).mul(dims.classes).up_to();
     let rows = |ty| TensorType::new(ty, PartialShape::ranked(vec![found, Dim::fixed(3)]));
     let count = TensorType::new(index, PartialShape::ranked(vec![Dim::fixed(1)]));
     // The files that there are declare f32 scores, whatever the type of the thresholds is.

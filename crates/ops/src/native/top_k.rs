@@ -17,7 +17,7 @@ use crate::{
 use serde::Deserialize;
 use vinelift_tensor::memory::{filled, room_for};
 use vinelift_tensor::order::{self, Direction, keys};
-use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
 pub(crate) static V3: OpDef = version(&["opset3"], Build::Native(without_stable));
@@ -75,16 +75,11 @@ impl Native for TopK {
             matches!(index, ElementType::I32 | ElementType::I64),
             "`index_element_type` must be i32 or i64, found {index}"
         );
-        let k = cx.integer("k")?;
         let mut shape = PartialShape::DYNAMIC;
         if let Some(dims) = cx.dims("data") {
             let mut dims = dims.to_vec();
             let axis = normalize_axis(self.axis, dims.len())?;
-            let extent = &mut dims[axis];
-            *extent = match k {
-                Some(k) => Dim::fixed(count(k, extent.max())?),
-                None => Dim::between(0, extent.max()),
-            };
+            dims[axis] = chosen(cx, dims[axis])?;
             shape = PartialShape::ranked(dims);
         }
         let outputs = [element, index].map(|ty| TensorType::new(ty, shape.clone()));
@@ -145,6 +140,24 @@ impl Mode {
             Mode::Max => Direction::Descending,
             Mode::Min => Direction::Ascending,
         }
+    }
+}
+
+/// The extent of what is chosen from `extent`.
+fn chosen(cx: &Infer<'_>, extent: Dim) -> Result<Dim, OpError> {
+    if let (Some(extent), Some([k])) = (extent.extent(), cx.formulas("k").as_deref())
+        && let Some(k) = Extent::of(*k)
+        && k.at_most(extent)
+    {
+        return Ok(k.into());
+    }
+    let Some(k) = cx.integer("k")? else {
+        return Ok(extent.up_to());
+    };
+    let fits = |n: Extent| usize::try_from(k).is_ok_and(|k| Extent::from(k).at_most(n));
+    match extent.extent() {
+        Some(extent) if fits(extent) => Ok(Dim::fixed(k as usize)),
+        _ => Ok(Dim::fixed(count(k, extent.max())?)),
     }
 }
 

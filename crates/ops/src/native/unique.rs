@@ -180,7 +180,10 @@ impl Slices {
 
 /// The number of distinct ones among `all`: one at least, if there are any.
 fn distinct(all: Dim) -> Dim {
-    Dim::between(all.min().min(1), all.max())
+    match all.is_symbolic() {
+        true => Dim::between(1, None),
+        false => Dim::between(all.min().min(1), all.max()),
+    }
 }
 
 #[cfg(test)]
