@@ -107,12 +107,13 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
 }
 
 /// Samples of operators that keep the symbols of these dims of their inputs: a plan serves all of their extents.
-const KEPT: [(&str, &[(usize, usize)]); 37] = [
+const KEPT: [(&str, &[(usize, usize)]); 38] = [
     ("avg_pool/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
     ("avg_pool/opset14", &[(0, 0), (0, 2), (0, 3)]),
     ("avg_pool/opset16", &[(0, 0), (0, 2), (0, 3)]),
     ("batch_norm_inference/opset5", &[(0, 0), (0, 2), (0, 3)]),
     ("binary_convolution/pads_of_one", &[(0, 0), (0, 2), (0, 3)]),
+    ("convolution/channels", &[(0, 0), (0, 2), (0, 3)]),
     ("convolution/opset1", &[(0, 0), (0, 2), (0, 3)]),
     ("depth_to_space/blocks_first", &[(0, 0), (0, 2), (0, 3)]),
     ("einsum/opset7", &[(0, 0), (0, 1), (0, 2), (1, 0)]),
