@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use crate::status::{Failure, Result, Status};
 use std::ops::Range;
-use vinelift::{CompiledModel, RunOptions, Tensor};
+use vinelift::{CompiledModel, RunOptions};
 
 /// One of the tensors of a request.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +61,10 @@ impl Engine {
             }
         }
         request.infer_with(options)?;
-        if let Err(failure) = keep_variables(request) {
+        // What is the program's may change after the run.
+        if let Err(failure) = request.own_variables() {
             request.reset();
-            return Err(failure);
+            return Err(failure.into());
         }
         for (position, output) in self.outputs.iter().enumerate() {
             output.store(request.output(position)?)?;
@@ -114,30 +115,6 @@ fn apart(places: &[Place]) -> impl Iterator<Item = &Place> {
         let is_apart = begins_alone && next.is_none_or(|next| next.addresses.start >= end);
         is_apart.then_some(place)
     })
-}
-
-/// Gives variables memory of their own where they are inputs or outputs: those are the program's again
-/// after a run, and may change.
-fn keep_variables(request: &mut vinelift::InferRequest) -> Result<()> {
-    let shared = |value: &Tensor| {
-        let count = request.compiled_model().inputs().len();
-        let inputs = (0..count).filter_map(|k| request.input(k));
-        let mut tensors = inputs.chain(request.outputs());
-        tensors.any(|tensor| {
-            tensor
-                .bytes()
-                .as_ptr_range()
-                .contains(&value.bytes().as_ptr())
-        })
-    };
-    let variables = request.variables().filter(|(_, value)| shared(value));
-    let variables: Vec<(String, Tensor)> =
-        variables.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-    for (name, value) in variables {
-        let own = Tensor::from_bytes(value.element_type(), value.shape(), value.bytes())?;
-        request.set_variable(&name, own)?;
-    }
-    Ok(())
 }
 
 /// The shape of a tensor before a run: 0 where an extent is not known.

@@ -9,25 +9,38 @@ use crate::key::Key;
 use rustc_hash::FxHashMap;
 use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
-use vinelift_tensor::symbols::{Condition, Symbols};
-use vinelift_tensor::{Extent, PartialShape, Symbol};
+use vinelift_tensor::symbols::{self, Condition, Symbols};
+use vinelift_tensor::{Extent, Formula, PartialShape, Symbol};
 
-/// What was made for all shapes of a class.
+/// What was made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
 pub(crate) struct Class<T> {
-    example: Key,
-    /// An entry for each of [`Key::extents`], in order.
-    pattern: Vec<Place>,
-    symbols: Symbols,
+    /// An entry for each of [`Key::numbers`], in order.
+    pub(crate) pattern: Vec<Place>,
+    pub(crate) symbols: Symbols,
+    /// Why numbers that may change have no symbols of their own, in the order in which that was found.
+    pub(crate) pins: Vec<Pin>,
     pub(crate) made: T,
 }
 
-/// What a class knows of an extent.
+/// What a class knows of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Number(usize),
+pub(crate) enum Place {
+    Number(i64),
     /// The symbol of this number among those that are given.
     Symbol(usize),
 }
+
+/// A number of the key that lost its symbol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pin {
+    /// Its position in [`Key::numbers`].
+    pub(crate) position: usize,
+    /// Where that was found: a node, or [`PASSES`].
+    pub(crate) place: usize,
+}
+
+/// The place of what a pass decided, and not a node.
+pub(crate) const PASSES: usize = usize::MAX;
 
 /// Why shapes belong to no class.
 pub(crate) enum Alone {
@@ -52,35 +65,40 @@ impl<T> Class<T> {
         mut lower: impl FnMut(&[Vec<Extent>], &Known) -> Result<L, E>,
         mut finish: impl FnMut(L) -> Result<T, E>,
     ) -> Result<Class<T>, Alone> {
-        let extents: Vec<usize> = example.extents().collect();
+        let numbers: Vec<i64> = example.numbers().collect();
         let is_static = is_static(example, is_input_static, inferred);
-        let places = extents.iter().zip(is_static).enumerate();
+        let is_static = is_static.into_iter().chain(std::iter::repeat(false));
+        let may_be = |n: i64| usize::try_from(n).is_ok_and(Extent::may_be);
+        let places = numbers.iter().zip(is_static).enumerate();
         let mut pattern: Vec<Place> = places
-            .map(
-                |(k, (n, is_static))| match is_static || *n < Extent::LEAST {
-                    true => Place::Number(*n),
-                    false => Place::Symbol(k),
-                },
-            )
+            .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
+                true => Place::Number(*n),
+                false => Place::Symbol(k),
+            })
             .collect();
         if !pattern.iter().any(|p| matches!(p, Place::Symbol(_))) {
             return Err(Alone::Unsuited);
         }
+        share(&mut pattern, &numbers, numbers.len() - example.room.len());
+        let mut pins = Vec::new();
         for _ in 0..MOST_ROUNDS {
-            let (mut symbols, given) = number(&mut pattern, &extents).ok_or(Alone::Pinned)?;
+            let (mut symbols, given) = number(&mut pattern, &numbers).ok_or(Alone::Pinned)?;
             let (inputs, known) = typed(example, &given, known);
             let lowered = symbols.record(|| lower(&inputs, &known));
             let lowered = lowered.map_err(|_| Alone::Unsuited)?;
-            if narrow(&mut pattern, &symbols) {
+            if narrow(&mut pattern, &symbols, &mut pins) {
                 continue;
             }
-            let made = symbols.record(|| finish(lowered));
+            let made = symbols.record(|| {
+                symbols::at(PASSES);
+                finish(lowered)
+            });
             let made = made.map_err(|_| Alone::Unsuited)?;
-            if !narrow(&mut pattern, &symbols) {
+            if !narrow(&mut pattern, &symbols, &mut pins) {
                 return Ok(Class {
-                    example: example.clone(),
                     pattern,
                     symbols,
+                    pins,
                     made,
                 });
             }
@@ -88,26 +106,39 @@ impl<T> Class<T> {
         Err(Alone::Unsuited)
     }
 
-    /// The values of the symbols for the shapes of `key`, if they belong to the class.
+    /// The values of the symbols for `key`, which is of the kind of the example, if it belongs to the class.
     pub(crate) fn values(&self, key: &Key) -> Option<Vec<usize>> {
-        if !key.is_like(&self.example) {
-            return None;
-        }
         let mut given: Vec<usize> = Vec::new();
-        for (place, extent) in self.pattern.iter().zip(key.extents()) {
+        for (place, found) in self.pattern.iter().zip(key.numbers()) {
             match *place {
-                // Symbols are numbered in the order in which they come.
-                Place::Symbol(k) if k == given.len() => given.push(extent),
-                Place::Symbol(k) if given[k] != extent => return None,
-                Place::Number(number) if number != extent => return None,
-                _ => {}
+                Place::Number(number) if number == found => {}
+                Place::Number(_) => return None,
+                Place::Symbol(k) => match (usize::try_from(found).ok()?, given.get(k)) {
+                    // Symbols are numbered in the order in which they come.
+                    (found, None) => given.push(found),
+                    (found, Some(known)) if found == *known => {}
+                    _ => return None,
+                },
             }
         }
         self.symbols.bind(&given)
     }
 }
 
-/// For each extent of a key, whether it is the same for all shapes that the model allows.
+/// Has equal numbers be one symbol: those from `start` on, and all if there are many.
+fn share(pattern: &mut [Place], numbers: &[i64], start: usize) {
+    const MANY: usize = 128;
+    let symbols = pattern.iter().filter(|p| matches!(p, Place::Symbol(_)));
+    let start = if symbols.count() > MANY { 0 } else { start };
+    let mut first: FxHashMap<i64, Place> = FxHashMap::default();
+    for (place, number) in pattern.iter_mut().zip(numbers).skip(start) {
+        if matches!(place, Place::Symbol(_)) {
+            *place = *first.entry(*number).or_insert(*place);
+        }
+    }
+}
+
+/// For each extent of a key, in order, whether it is the same for all shapes that the model allows.
 fn is_static(
     key: &Key,
     is_input_static: impl Fn(usize, usize) -> bool,
@@ -125,79 +156,115 @@ fn is_static(
     all
 }
 
-/// The shapes of the inputs, and what is known, with `extents` for those of a key.
-fn typed(key: &Key, extents: &[Extent], known: &Known) -> (Vec<Vec<Extent>>, Known) {
-    let mut rest = extents;
-    let mut next = |rank: usize| {
-        let (shape, others) = rest.split_at(rank);
+/// The shapes of the inputs, and what is known, with `given` for the numbers of a key.
+fn typed(key: &Key, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Known) {
+    let mut rest = given;
+    let mut next = |count: usize| {
+        let (first, others) = rest.split_at(count);
         rest = others;
-        shape.to_vec()
+        first
     };
-    let inputs = key.shapes.iter().map(|shape| next(shape.len())).collect();
+    let extents = |given: &[Given]| given.iter().map(Given::extent).collect();
+    let shapes = key.shapes.iter();
+    let inputs = shapes.map(|shape| extents(next(shape.len()))).collect();
     let mut known = known.clone();
     for (tensor, shape) in &key.computed {
-        let shape = next(shape.len());
+        let shape: Vec<Extent> = extents(next(shape.len()));
         if let Some(ty) = known.computed.get_mut(tensor) {
             *ty = TensorType::new(ty.element, PartialShape::from(shape.as_slice()));
         }
     }
+    for (tensor, _, value) in &key.values {
+        let elements = next(value.numbers().len());
+        if elements.iter().any(|e| matches!(e, Given::Symbol(_)))
+            && let Some(example) = known.values.remove(tensor)
+        {
+            let formulas = elements.iter().map(Given::formula).collect();
+            known.formulas.insert(*tensor, (formulas, example));
+        }
+    }
+    for ((tensor, _), extent) in key.room.iter().zip(next(key.room.len())) {
+        known.room.insert(*tensor, extent.extent());
+    }
     (inputs, known)
 }
 
-/// Numbers the symbols of a pattern anew, without gaps, and gives the extents that it stands for; `None` if it has no
-/// symbols, or too many.
-fn number(pattern: &mut [Place], extents: &[usize]) -> Option<(Symbols, Vec<Extent>)> {
+/// What a number of a key is while a plan is made.
+#[derive(Clone, Copy)]
+enum Given {
+    Number(i64),
+    Symbol(Extent),
+}
+
+impl Given {
+    fn extent(&self) -> Extent {
+        match self {
+            Given::Number(n) => usize::try_from(*n).unwrap_or_default().into(),
+            Given::Symbol(extent) => *extent,
+        }
+    }
+
+    fn formula(&self) -> Formula {
+        match self {
+            Given::Number(n) => Formula::number(*n),
+            Given::Symbol(extent) => *extent.formula(),
+        }
+    }
+}
+
+/// Numbers the symbols of a pattern anew, without gaps, and gives what it stands for; `None` if it has no symbols, or too
+/// many.
+fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>)> {
     let mut symbols = Symbols::default();
-    let mut numbers: FxHashMap<usize, (usize, Extent)> = FxHashMap::default();
+    let mut known: FxHashMap<usize, (usize, Extent)> = FxHashMap::default();
     let mut given = Vec::with_capacity(pattern.len());
-    for (place, &extent) in pattern.iter_mut().zip(extents) {
+    for (place, &number) in pattern.iter_mut().zip(numbers) {
         given.push(match place {
-            Place::Number(number) => (*number).into(),
+            Place::Number(number) => Given::Number(*number),
             Place::Symbol(k) => {
-                let next = numbers.len();
-                let known = match numbers.get(k) {
+                let next = known.len();
+                let (number, extent) = match known.get(k) {
                     Some(known) => *known,
-                    None => (next, symbols.add(extent)?),
+                    None => (next, symbols.add(usize::try_from(number).ok()?)?),
                 };
-                numbers.insert(*k, known);
-                *k = known.0;
-                known.1
+                known.insert(*k, (number, extent));
+                *k = number;
+                Given::Symbol(extent)
             }
         });
     }
-    (!numbers.is_empty()).then_some((symbols, given))
+    (!known.is_empty()).then_some((symbols, given))
 }
 
 /// Makes one symbol of those that must be equal, and a number of those that must be one. Whether any were.
-fn narrow(pattern: &mut [Place], symbols: &Symbols) -> bool {
-    let mut changed = false;
-    for (condition, _) in &symbols.conditions {
+fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
+    let before = pins.len();
+    for (condition, place) in &symbols.conditions {
         let Condition::Zero(formula) = condition else {
             continue;
         };
         let of = |symbol: Symbol| symbols.symbols.get(symbol.number());
         let mut involved: Vec<Symbol> = formula.symbols().collect();
         involved.dedup();
-        match involved[..] {
+        let change = match involved[..] {
             [a] if formula.is_linear() => {
-                let Some((number, _)) = of(a) else { continue };
-                for place in pattern.iter_mut() {
-                    if *place == Place::Symbol(a.number()) {
-                        *place = Place::Number(*number);
-                        changed = true;
-                    }
-                }
+                let number = of(a).and_then(|(number, _)| i64::try_from(*number).ok());
+                number.map(|number| (a.number(), Place::Number(number)))
             }
             [a, b] if formula.is_difference() => {
-                for place in pattern.iter_mut() {
-                    if *place == Place::Symbol(b.number().max(a.number())) {
-                        *place = Place::Symbol(a.number().min(b.number()));
-                        changed = true;
-                    }
-                }
+                let (a, b) = (a.number(), b.number());
+                Some((a.max(b), Place::Symbol(a.min(b))))
             }
-            _ => {}
+            _ => None,
+        };
+        let Some((symbol, to)) = change else { continue };
+        for (position, entry) in pattern.iter_mut().enumerate() {
+            if *entry == Place::Symbol(symbol) {
+                *entry = to;
+                let place = *place;
+                pins.push(Pin { position, place });
+            }
         }
     }
-    changed
+    pins.len() > before
 }

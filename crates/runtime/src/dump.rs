@@ -1,5 +1,6 @@
 //! Every stage of a model's way to machine code, as text: of the plans that run.
 
+mod class_text;
 mod listing;
 mod plan_text;
 mod segments;
@@ -80,7 +81,8 @@ impl CompiledModel {
     }
 
     /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
-    /// after every pass that changed it.
+    /// after every pass that changed it. Before that, the class of shapes that the plan serves, if it serves several: its
+    /// symbols, and the layers that need some of them to be numbers, or to be in some relation.
     ///
     /// # Errors
     /// As [`CompiledModel::dump`].
@@ -97,6 +99,9 @@ impl CompiledModel {
         shapes: &[Option<Shape>],
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
+        // What a run would make, of which the trace tells.
+        let given = self.given_shapes(shapes)?;
+        self.prepare(&given)?;
         trace_text(self.pieces(shapes)?, options)
     }
 
@@ -222,6 +227,7 @@ fn trace_text(pieces: Vec<Piece<'_>>, options: &DumpOptions<'_>) -> Result<Strin
     let mut text = String::new();
     for piece in pieces {
         text += &piece.heading;
+        text += &piece.class;
         trace_segment(piece.segment, options, &mut text)?;
         text += &piece.waiting;
     }

@@ -1,7 +1,7 @@
 //! What a part of a model is specialised to.
 
 use vinelift_graph::{Known, TensorId};
-use vinelift_tensor::{Shape, Tensor};
+use vinelift_tensor::{ElementType, Shape, Tensor};
 
 /// What a segment is specialised to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +11,59 @@ pub(crate) struct Key {
     /// Of the tensors that earlier segments have computed, in order.
     pub(crate) computed: Vec<(TensorId, Shape)>,
     /// Values that were waited for, in order.
-    values: Vec<(TensorId, Shape, Vec<u8>)>,
+    pub(crate) values: Vec<(TensorId, Shape, Value)>,
+    /// How much the memory takes of tensors that have room for more, in order.
+    pub(crate) room: Vec<(TensorId, usize)>,
+}
+
+/// A value that was waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Value {
+    /// A few integers, as those from which shapes are computed.
+    Numbers(Vec<i64>),
+    /// All else.
+    Bytes(Vec<u8>),
+}
+
+/// What the keys have in common that differ in numbers alone: extents, and integers that were waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    ranks: Vec<usize>,
+    computed: Vec<(TensorId, usize)>,
+    values: Vec<(TensorId, Shape, Option<Vec<u8>>)>,
+    room: Vec<TensorId>,
+}
+
+/// The most integers of a tensor that are looked at one by one.
+const MOST_NUMBERS: usize = 16;
+
+impl Value {
+    pub(crate) fn of(tensor: &Tensor) -> Value {
+        let is_integer = matches!(tensor.element_type(), ElementType::I32 | ElementType::I64);
+        match tensor.strings() {
+            Some(strings) => Value::Bytes(strings.join("\0").into_bytes()),
+            None if is_integer && tensor.element_count() <= MOST_NUMBERS => {
+                let numbers = tensor.to_i64_vec();
+                numbers.map_or_else(|_| Value::Bytes(tensor.bytes().to_vec()), Value::Numbers)
+            }
+            None => Value::Bytes(tensor.bytes().to_vec()),
+        }
+    }
+
+    pub(crate) fn numbers(&self) -> &[i64] {
+        match self {
+            Value::Numbers(numbers) => numbers,
+            Value::Bytes(_) => &[],
+        }
+    }
+}
+
+impl Kind {
+    /// Has these tensors, and no others, have room.
+    pub(crate) fn set_room(&mut self, mut tensors: Vec<TensorId>) {
+        tensors.sort_unstable();
+        self.room = tensors;
+    }
 }
 
 impl Key {
@@ -22,38 +74,50 @@ impl Key {
             .filter_map(|(t, ty)| Some((*t, ty.shape.to_static()?)))
             .collect();
         computed.sort_unstable();
-        let bytes = |t: &Tensor| match t.strings() {
-            Some(strings) => strings.join("\0").into_bytes(),
-            None => t.bytes().to_vec(),
-        };
-        let mut values: Vec<(TensorId, Shape, Vec<u8>)> = known
+        let mut values: Vec<(TensorId, Shape, Value)> = known
             .values
             .iter()
-            .map(|(t, v)| (*t, v.shape().to_vec(), bytes(v)))
+            .map(|(t, v)| (*t, v.shape().to_vec(), Value::of(v)))
             .collect();
         values.sort_unstable();
+        let room = known.room.iter().map(|(t, n)| (*t, n.example()));
+        let mut room: Vec<(TensorId, usize)> = room.collect();
+        room.sort_unstable();
         Key {
             shapes: shapes.to_vec(),
             computed,
             values,
+            room,
         }
     }
 
-    /// All extents: those of the inputs, then those of computed tensors.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = usize> {
+    /// All numbers: the extents of the inputs, those of computed tensors, integers that were waited for, and what the
+    /// memory takes of tensors that have room.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> {
         let computed = self.computed.iter().map(|(_, shape)| shape);
-        self.shapes.iter().chain(computed).flatten().copied()
+        let number = |n: &usize| i64::try_from(*n).unwrap_or(i64::MAX);
+        let extents = self.shapes.iter().chain(computed).flatten().map(number);
+        let values = self.values.iter().flat_map(|(.., value)| value.numbers());
+        let room = self.room.iter().map(move |(_, n)| number(n));
+        extents.chain(values.copied()).chain(room)
     }
 
-    /// Whether the two differ in extents alone: the ranks are the same, and the values.
-    pub(crate) fn is_like(&self, other: &Key) -> bool {
-        let ranks = |key: &Key| -> Vec<usize> { key.shapes.iter().map(Vec::len).collect() };
-        let computed = |key: &Key| -> Vec<(TensorId, usize)> {
-            key.computed.iter().map(|(t, s)| (*t, s.len())).collect()
+    /// What it has in common with others.
+    pub(crate) fn kind(&self) -> Kind {
+        let computed = self.computed.iter();
+        let values = self.values.iter();
+        let bytes = |value: &Value| match value {
+            Value::Numbers(_) => None,
+            Value::Bytes(bytes) => Some(bytes.clone()),
         };
-        self.values == other.values
-            && ranks(self) == ranks(other)
-            && computed(self) == computed(other)
+        Kind {
+            ranks: self.shapes.iter().map(Vec::len).collect(),
+            computed: computed.map(|(t, shape)| (*t, shape.len())).collect(),
+            values: values
+                .map(|(t, shape, value)| (*t, shape.clone(), bytes(value)))
+                .collect(),
+            room: self.room.iter().map(|(tensor, _)| *tensor).collect(),
+        }
     }
 }
 
@@ -75,6 +139,6 @@ mod tests {
             known.values.insert(tensor, value);
             Key::new(&[vec![2, 3]], &known)
         };
-        assert!(key("a").is_like(&key("a")) && !key("a").is_like(&key("b")));
+        assert!(key("a").kind() == key("a").kind() && key("a").kind() != key("b").kind());
     }
 }

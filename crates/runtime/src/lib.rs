@@ -40,6 +40,7 @@
 //! after a fork (`fork`).
 
 mod class;
+mod classes;
 mod compile;
 mod compiled;
 mod config;

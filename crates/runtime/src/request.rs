@@ -186,16 +186,35 @@ impl InferRequest {
         &self.outputs
     }
 
-    /// What the variable called `name` holds; nothing before a run has set it.
+    /// What the variable called `name` holds; nothing before a run has set it, or if there is no memory for a copy of one
+    /// that grows.
     pub fn variable(&self, name: &str) -> Option<&Tensor> {
-        self.variables.get(name)
+        self.variables.get(name)?.tensor()
     }
 
     /// The variables that hold something, in the order of their names.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.variables
             .iter()
-            .map(|(name, value)| (name.as_str(), value))
+            .filter_map(|(name, value)| Some((name.as_str(), value.tensor()?)))
+    }
+
+    /// Gives variables memory of their own that have that of an input or output: for programs whose memory those are.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn own_variables(&mut self) -> Result<(), Error> {
+        let inputs = self.inputs.iter().flatten();
+        let tensors = || inputs.clone().chain(&self.outputs);
+        for held in self.variables.values_mut() {
+            let value = held.memory();
+            let start = value.bytes().as_ptr();
+            if tensors().any(|t| t.bytes().as_ptr_range().contains(&start)) {
+                let (ty, shape) = (value.element_type(), value.shape());
+                *held = Tensor::from_bytes(ty, shape, value.bytes())?.into();
+            }
+        }
+        Ok(())
     }
 
     /// Sets what the variable called `name` holds when the next run starts.
@@ -214,7 +233,7 @@ impl InferRequest {
             let text = format!("variable '{name}' must be {ty}, found {value}");
             return Err(Error::Input(text));
         }
-        self.variables.insert(name.to_owned(), value);
+        self.variables.insert(name.to_owned(), value.into());
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! A model or a sub-graph with the code that was made for it.
 
 use crate::class::{Alone, Class};
+use crate::classes::{Classes, Found};
 use crate::compile::constants::Prologue;
 use crate::compile::draft::Draft;
 use crate::compile::interface::Interface;
@@ -9,7 +10,7 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
-use crate::key::Key;
+use crate::key::{Key, Kind};
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
@@ -18,10 +19,11 @@ use crate::{Config, Error, Level, Model};
 use lru::LruCache;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, Types, specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
+    specialize,
 };
 use vinelift_tensor::{Extent, Shape, extents};
 use vinelift_xml::BodyKind;
@@ -39,6 +41,7 @@ pub(crate) struct Unit {
     classes: Mutex<Classes>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making<Key>,
+    making_classes: Making<Kind>,
     /// How often a segment was compiled, and how often a plan was bound to other numbers of a class.
     compiled: AtomicUsize,
     bound: AtomicUsize,
@@ -133,17 +136,6 @@ impl Taken {
     }
 }
 
-/// The classes of shapes that a unit has met, the oldest first.
-#[derive(Default)]
-struct Classes {
-    all: Vec<Arc<Class<SymbolicPlan>>>,
-    /// Shapes of which each extent that may change was needed as a number, as it then is of others like them.
-    pinned: Vec<Key>,
-}
-
-/// The most classes of shapes that a unit keeps.
-const MOST_CLASSES: usize = 16;
-
 /// The bytes of packed constants that the plans of a unit may hold together, unless one alone holds more.
 const MOST_PACKED: usize = 256 << 20;
 
@@ -179,6 +171,7 @@ impl Unit {
             classes: Mutex::default(),
             plans: Mutex::new(LruCache::new(config.cache_size)),
             making: Making::default(),
+            making_classes: Making::default(),
             compiled: AtomicUsize::new(0),
             bound: AtomicUsize::new(0),
         })
@@ -205,8 +198,7 @@ impl Unit {
     pub(crate) fn statistics(&self, all: &mut Statistics) {
         all.plans += self.compiled.load(Ordering::Relaxed);
         all.bound += self.bound.load(Ordering::Relaxed);
-        all.packed_bytes +=
-            packed_bytes(&self.plans.lock().unwrap_or_else(PoisonError::into_inner));
+        all.packed_bytes += packed_bytes(&self.plans());
         self.bodies.values().for_each(|body| body.statistics(all));
     }
 
@@ -225,11 +217,7 @@ impl Unit {
 
     /// The number of plans that are kept, those of sub-graphs included.
     pub(crate) fn cached_plans(&self) -> usize {
-        let own = self
-            .plans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len();
+        let own = self.plans().len();
         own + self.bodies.values().map(Unit::cached_plans).sum::<usize>()
     }
 
@@ -260,14 +248,13 @@ impl Unit {
         stop: &Arc<AtomicBool>,
     ) -> Result<Arc<Plan>, Error> {
         let key = Key::new(shapes, known);
-        let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = plans().get(&key) {
+        if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
         }
         // One thread makes what several ask for at once, and the others wait for it.
         let making = self.making.of(&key);
         let _only = alone(&making, stop)?;
-        if let Some(plan) = plans().get(&key) {
+        if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
         }
         // Not under the lock of all plans: other requests go on with the plans they have.
@@ -285,7 +272,7 @@ impl Unit {
             })?,
         };
         let plan = Arc::new(plan);
-        let mut plans = plans();
+        let mut plans = self.plans();
         plans.put(key, plan.clone());
         // Plans of a class share what they pack.
         let is_bound = !plan.values.is_empty();
@@ -293,6 +280,55 @@ impl Unit {
             plans.pop_lru();
         }
         Ok(plan)
+    }
+
+    /// The class to which a key belongs, if it was met.
+    pub(crate) fn class_of(&self, key: &Key) -> Option<Arc<Class<SymbolicPlan>>> {
+        let found = self.classes().look(&key.kind(), key);
+        found.map(|(class, _)| class)
+    }
+
+    /// The variables that a plan with room would let grow, once a plan without it was made for shapes like these: the
+    /// tensor that is read, the axis, and the extent afterwards.
+    pub(crate) fn growing(&self, shapes: &[Shape], known: &Known) -> Vec<(TensorId, usize, usize)> {
+        if self.is_body || known.computed.is_empty() {
+            return Vec::new();
+        }
+        let key = Key::new(shapes, known);
+        let mut kind = key.kind();
+        let mut classes = self.classes();
+        let found = classes.look(&kind, &key);
+        let growing = found.map(|(class, values)| class.made.growing(&values));
+        let growing = growing.unwrap_or_default();
+        kind.set_room(growing.iter().map(|(tensor, ..)| *tensor).collect());
+        match classes.is_pinned(&kind) {
+            true => Vec::new(),
+            false => growing,
+        }
+    }
+
+    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes.
+    pub(crate) fn plan_with_room(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Arc<Plan>>, Error> {
+        let key = Key::new(shapes, known);
+        if let Some(plan) = self.plans().get(&key) {
+            return Ok(Some(plan.clone()));
+        }
+        let plan = self.plan_of_class(&key, known, workshop, stop)?;
+        Ok(plan.map(|plan| {
+            let plan = Arc::new(plan);
+            self.plans().put(key, plan.clone());
+            plan
+        }))
+    }
+
+    fn plans(&self) -> MutexGuard<'_, LruCache<Key, Arc<Plan>>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The segment for these shapes alone.
@@ -309,7 +345,7 @@ impl Unit {
         segment.map_err(|e| workshop.model.error(e))
     }
 
-    /// The plan for the shapes of `key`, made from what there is for a class of shapes; `None` if they are in no class.
+    /// The plan for `key`, made from what there is for a class of keys; `None` if it is in no class.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
@@ -320,48 +356,48 @@ impl Unit {
         workshop: &Workshop,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Plan>, Error> {
-        if self.is_body {
-            return Ok(None);
-        }
-        let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |class: &Arc<Class<SymbolicPlan>>| Some((class.clone(), class.values(key)?));
-        let found = {
-            let classes = classes();
-            if classes.pinned.iter().any(|other| key.is_like(other)) {
-                return Ok(None);
-            }
-            classes.all.iter().find_map(fits)
-        };
+        let kind = key.kind();
         let options = workshop.options();
         let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
-        let (class, values) = match found {
-            Some(found) => {
-                self.bound.fetch_add(1, Ordering::Relaxed);
-                found
+        let find = || self.classes().find(&kind, key);
+        let mut found = find();
+        // Many bodies always get the same shapes.
+        if self.is_body && matches!(found, Found::First) {
+            return Ok(None);
+        }
+        if !matches!(found, Found::Class(..) | Found::Pinned) {
+            let making = self.making_classes.of(&kind);
+            let _only = alone(&making, stop)?;
+            found = find();
+            if !matches!(found, Found::Class(..) | Found::Pinned) {
+                let made = || Ok::<_, Error>(self.class(key, known, workshop, &settings));
+                match with_large_stack(made)? {
+                    Ok(class) => {
+                        self.compiled.fetch_add(1, Ordering::Relaxed);
+                        let class = Arc::new(class);
+                        self.classes().add(&kind, class.clone());
+                        let bound = |values: Vec<usize>| class.made.bound_to(&values, &settings);
+                        return class.values(key).map_or(Ok(None), bound);
+                    }
+                    Err(Alone::Pinned) => self.classes().pin(&kind),
+                    Err(Alone::Unsuited) => {
+                        stop::check(stop)?;
+                        if !key.room.is_empty() {
+                            self.classes().pin(&kind);
+                        }
+                    }
+                }
             }
-            None => match with_large_stack(|| {
-                Ok::<_, Error>(self.class(key, known, workshop, &settings))
-            })? {
-                Ok(class) => {
-                    self.compiled.fetch_add(1, Ordering::Relaxed);
-                    let class = Arc::new(class);
-                    push(&mut classes().all, class.clone());
-                    let Some(values) = class.values(key) else {
-                        return Ok(None);
-                    };
-                    (class, values)
-                }
-                Err(Alone::Pinned) => {
-                    push(&mut classes().pinned, key.clone());
-                    return Ok(None);
-                }
-                Err(Alone::Unsuited) => {
-                    stop::check(stop)?;
-                    return Ok(None);
-                }
-            },
+        }
+        let Found::Class(class, values) = found else {
+            return Ok(None);
         };
+        self.bound.fetch_add(1, Ordering::Relaxed);
         class.made.bound_to(&values, &settings)
+    }
+
+    fn classes(&self) -> MutexGuard<'_, Classes> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The class of the shapes of `key`.
@@ -376,7 +412,8 @@ impl Unit {
         let is_input_static = |k: usize, d: usize| {
             let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
             let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
-            dim.is_some_and(|dim| dim.is_known())
+            // A body takes what it gets.
+            dim.and_then(|dim| dim.get()) == Some(key.shapes[k][d])
         };
         let lower = |shapes: &[Vec<Extent>], known: &Known| {
             let given = self.given(shapes, known, &workshop.config, settings.stop);
@@ -447,16 +484,9 @@ impl Unit {
             }
             known.computed.extend(plan.computed());
             known.computed.extend(types.cloned());
+            known.forget(&plan.forgotten);
         }
     }
-}
-
-/// Adds to a list that is as long as a unit keeps at most; the oldest entry goes for it.
-fn push<T>(list: &mut Vec<T>, entry: T) {
-    if list.len() == MOST_CLASSES {
-        list.remove(0);
-    }
-    list.push(entry);
 }
 
 /// Bytes of the packed constants of plans; what several share counts once.

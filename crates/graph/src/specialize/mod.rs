@@ -10,6 +10,7 @@ mod bounds;
 mod budget;
 mod calls;
 mod decompression;
+mod finish;
 mod fold;
 mod sub_graphs;
 mod variables;
@@ -23,7 +24,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
-use vinelift_tensor::{Extent, PartialShape, Tensor};
+use vinelift_tensor::{Extent, Formula, PartialShape, Tensor};
 use walk::{Mode, Walk};
 
 /// Types of tensors.
@@ -59,6 +60,20 @@ pub struct Known {
     pub computed: FxHashMap<TensorId, TensorType>,
     /// Values that were waited for.
     pub values: FxHashMap<TensorId, Tensor>,
+    /// Values that were waited for and have symbols: their elements, and what they are at the example.
+    pub formulas: FxHashMap<TensorId, (Vec<Formula>, Tensor)>,
+    /// Tensors that variables hold in memory which has room for more along an axis: how much it takes there.
+    pub room: FxHashMap<TensorId, Extent>,
+}
+
+impl Known {
+    /// Forgets what no later segment asks for.
+    pub fn forget(&mut self, tensors: &[TensorId]) {
+        for tensor in tensors {
+            self.computed.remove(tensor);
+            self.values.remove(tensor);
+        }
+    }
 }
 
 /// Where the contents of an input buffer come from.
@@ -87,6 +102,10 @@ pub struct Segment {
     pub wanted: Vec<TensorId>,
     /// The nodes to call after the nest: what reads their outputs comes in later segments.
     pub calls: Vec<NodeIndex>,
+    /// As [`Known::room`], in order.
+    pub room: Vec<(TensorId, Extent)>,
+    /// What nobody reads once the calls are done, among what is known then.
+    pub forgotten: Vec<TensorId>,
     /// The types of all tensors that have one by now.
     pub types: Types,
 }
@@ -201,25 +220,38 @@ pub fn specialize(
         .iter()
         .map(|ty| &ty.shape)
         .chain(computed)
-        .any(PartialShape::is_symbolic);
-    let live = live(model, given.known);
-    walk.over(model.order.iter().filter(|n| live.contains(n)))?;
-    walk.finish(&live)
+        .any(PartialShape::is_symbolic)
+        || !given.known.formulas.is_empty();
+    let live = Live::of(model, |tensor| given.known.computed.contains_key(&tensor));
+    walk.over(model.order.iter().filter(|n| live.nodes.contains(n)))?;
+    walk.finish(&live.nodes)
 }
 
-/// The nodes that a result or a variable depends on through tensors that are not computed yet.
-fn live(model: &Model, known: &Known) -> FxHashSet<NodeIndex> {
-    let mut live = FxHashSet::default();
-    let mut open = [model.results.as_slice(), &model.assigns].concat();
-    while let Some(node) = open.pop() {
-        if live.insert(node) {
-            let inputs = model.inputs(node).into_iter();
-            open.extend(
-                inputs
-                    .filter(|t| !known.computed.contains_key(t))
-                    .map(|t| t.node),
-            );
+/// What results and variables depend on.
+struct Live {
+    /// The nodes that they depend on through tensors that are not computed yet.
+    nodes: FxHashSet<NodeIndex>,
+    /// The tensors that are computed and that these read.
+    read: FxHashSet<TensorId>,
+}
+
+impl Live {
+    fn of(model: &Model, is_computed: impl Fn(TensorId) -> bool) -> Live {
+        let (mut nodes, mut read) = (FxHashSet::default(), FxHashSet::default());
+        let mut open = [model.results.as_slice(), &model.assigns].concat();
+        while let Some(node) = open.pop() {
+            if !nodes.insert(node) {
+                continue;
+            }
+            for tensor in model.inputs(node) {
+                match is_computed(tensor) {
+                    true => {
+                        read.insert(tensor);
+                    }
+                    false => open.push(tensor.node),
+                }
+            }
         }
+        Live { nodes, read }
     }
-    live
 }

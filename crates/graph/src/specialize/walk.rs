@@ -1,7 +1,8 @@
 //! The walk: node by node, infer, lower or fold.
 
+use super::bounds::exactly;
 use super::budget::{Budget, Verdict};
-use super::{Known, Segment, Source, Types};
+use super::{Known, Source, Types};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use crate::strings::Strings;
@@ -49,7 +50,7 @@ pub(super) struct Walk<'a> {
     pub(super) nest: Nest,
     pub(super) buffers: FxHashMap<TensorId, BufferId>,
     pub(super) sources: Vec<(BufferId, Source)>,
-    wanted: BTreeSet<TensorId>,
+    pub(super) wanted: BTreeSet<TensorId>,
     pub(super) calls: Vec<NodeIndex>,
     pub(super) errors: Vec<LayerError>,
 }
@@ -63,6 +64,8 @@ impl<'a> Walk<'a> {
         budget: &'a Budget<'a>,
         strings: &'a mut Strings,
     ) -> Walk<'a> {
+        let examples = known.formulas.iter();
+        let examples = examples.map(|(tensor, (_, example))| (*tensor, example.clone()));
         Walk {
             model,
             given,
@@ -77,8 +80,8 @@ impl<'a> Walk<'a> {
             is_symbolic: false,
             inferred: None,
             values: known.values.clone(),
-            bounds: FxHashMap::default(),
-            examples: FxHashMap::default(),
+            bounds: exactly(&known.formulas),
+            examples: examples.collect(),
             available: known.computed.keys().copied().collect(),
             nest: Nest::new(),
             buffers: FxHashMap::default(),
@@ -398,61 +401,6 @@ impl<'a> Walk<'a> {
             .buffer(&name, element, &shape.unwrap_or_default(), role);
         self.buffers.insert(tensor, buffer);
         buffer
-    }
-
-    pub(super) fn finish(mut self, live: &FxHashSet<NodeIndex>) -> Result<Segment, Error> {
-        let sinks = self.model.results.iter().chain(&self.model.assigns);
-        let sinks: Vec<TensorId> = sinks.flat_map(|r| self.model.inputs(*r)).collect();
-        let complete = sinks.iter().all(|t| self.available.contains(t));
-        if complete {
-            self.wanted.clear();
-        } else if self.wanted.is_empty() && self.calls.is_empty() {
-            let stuck: Vec<String> = sinks
-                .iter()
-                .filter(|t| !self.available.contains(t))
-                .map(|t| self.model.node(t.node).label().to_string())
-                .collect();
-            return Err(Error::Internal(format!(
-                "no shape can be found for the output of {}",
-                stuck.join(", ")
-            )));
-        }
-        let is_output = |walk: &Self, tensor: TensorId| {
-            let waits = |node: NodeIndex| {
-                live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
-            };
-            sinks.contains(&tensor)
-                || walk.wanted.contains(&tensor)
-                || walk.model.readers(tensor).any(waits)
-        };
-        let formulas = self.examples.keys().copied();
-        let mut formulas: Vec<TensorId> = formulas.filter(|t| is_output(&self, *t)).collect();
-        formulas.sort_unstable();
-        for tensor in formulas {
-            self.input_buffer(tensor).map_err(|problem| {
-                let layer = self.model.node(tensor.node).label();
-                Error::Layers(vec![LayerError { layer, problem }])
-            })?;
-        }
-        let mut outputs = Vec::new();
-        let mut computed: Vec<(TensorId, BufferId)> =
-            self.buffers.iter().map(|(t, b)| (*t, *b)).collect();
-        computed.sort_unstable();
-        for (tensor, buffer) in computed {
-            if self.nest.buf(buffer).role == Role::Temporary && is_output(&self, tensor) {
-                self.nest.buffers[buffer.0 as usize].role = Role::Output;
-                outputs.push((buffer, tensor));
-            }
-        }
-        Ok(Segment {
-            nest: self.nest,
-            sources: self.sources,
-            outputs,
-            constants: self.values,
-            wanted: self.wanted.into_iter().collect(),
-            calls: self.calls,
-            types: self.types,
-        })
     }
 }
 

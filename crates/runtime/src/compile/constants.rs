@@ -120,6 +120,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
         constants: Arc::default(),
         calls: Vec::new(),
         wanted: Vec::new(),
+        forgotten: Arc::default(),
     };
     let unbound = || Error::internal("constants whose shapes have symbols");
     plan.bound_to(&[], &settings)?.ok_or_else(unbound)

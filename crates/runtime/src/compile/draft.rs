@@ -8,7 +8,7 @@ use crate::compile::passes::optimize;
 use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::compile::variables::{Candidate, update_in_place};
+use crate::compile::variables::{Candidate, find_orders, growing, update_in_place};
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub(crate) struct Draft {
     constants: FxHashMap<TensorId, Tensor>,
     calls: Vec<NodeCall>,
     wanted: Vec<TensorId>,
+    forgotten: Vec<TensorId>,
     level: Level,
 }
 
@@ -45,14 +46,24 @@ impl Draft {
             .collect();
         let mut slots = slots(&segment);
         let level = settings.level;
-        let mut nest = optimize(segment.nest, &slots, level, None, settings.stop)?;
-        slots.resize(nest.buffers.len(), Slot::Absent);
+        let mut nest = segment.nest;
         // A later segment may read what the variable held.
-        let is_last = calls.is_empty() && segment.wanted.is_empty();
-        let candidates = match level == Level::Scheduled && is_last {
-            true => update_in_place(&mut nest, &mut slots, &segment.outputs, interface),
-            false => Vec::new(),
+        let updates = level == Level::Scheduled && calls.is_empty() && segment.wanted.is_empty();
+        let (outputs, room) = (&segment.outputs, &segment.room);
+        let mut candidates = match updates && nest.is_symbolic() {
+            true => growing(&mut nest, &slots, outputs, interface, room)?,
+            false if room.is_empty() => Vec::new(),
+            false => return Err(Error::internal("room for what does not grow")),
         };
+        if !room.is_empty() {
+            nest.adopt_symbols();
+        }
+        let mut nest = optimize(nest, &slots, level, None, settings.stop)?;
+        find_orders(&nest, &mut candidates)?;
+        slots.resize(nest.buffers.len(), Slot::Absent);
+        if updates {
+            candidates.extend(update_in_place(&mut nest, &mut slots, outputs, interface));
+        }
         let outputs = segment.outputs.iter();
         let outputs = outputs.map(|(buffer, tensor)| {
             // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
@@ -68,6 +79,7 @@ impl Draft {
             constants: segment.constants,
             calls,
             wanted: segment.wanted,
+            forgotten: segment.forgotten,
             level,
         })
     }
@@ -113,6 +125,7 @@ impl Draft {
             constants: Arc::new(self.constants),
             calls: self.calls,
             wanted: self.wanted,
+            forgotten: self.forgotten.into(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
 use crate::compile::step::Step;
-use crate::compile::variables::InPlaceUpdate;
+use crate::compile::variables::{Growth, InPlaceUpdate};
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) calls: Vec<NodeCall>,
     /// The tensors whose values the next segment is specialised to.
     pub(crate) wanted: Vec<TensorId>,
+    /// What nobody reads once the calls are done.
+    pub(crate) forgotten: Arc<[TensorId]>,
     /// Bytes of temporaries and scratch memory.
     pub(crate) arena: usize,
 }
@@ -69,7 +71,10 @@ impl Plan {
     pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
         let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);
         let calls = self.calls.iter().map(|call| &call.node);
-        self.computed().all(is_same) && calls.eq(&segment.calls) && self.wanted == segment.wanted
+        self.computed().all(is_same)
+            && calls.eq(&segment.calls)
+            && self.wanted == segment.wanted
+            && *self.forgotten == *segment.forgotten
     }
 
     /// Whether there is more to do for the unit after it.
@@ -83,6 +88,14 @@ impl Plan {
         self.outputs
             .iter()
             .map(move |(t, e, shape)| (*t, ty(*e, shape)))
+    }
+
+    /// How an output grows, if it is what a variable that grows is set to.
+    pub(crate) fn growth(&self, output: TensorId) -> Option<&Growth> {
+        let mut updates = self.updates.iter();
+        updates
+            .find(|update| self.outputs[update.output].0 == output)
+            .and_then(|update| update.growth.as_ref())
     }
 
     /// Packed constants, which it holds beside those of the model.

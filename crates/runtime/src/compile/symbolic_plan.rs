@@ -27,6 +27,7 @@ pub(crate) struct SymbolicPlan {
     pub(super) constants: Arc<FxHashMap<TensorId, Tensor>>,
     pub(super) calls: Vec<NodeCall>,
     pub(super) wanted: Vec<TensorId>,
+    pub(super) forgotten: Arc<[TensorId]>,
 }
 
 impl SymbolicPlan {
@@ -67,7 +68,7 @@ impl SymbolicPlan {
                     let shape = buffer.shape.iter().map(|n| n.at(&values).unwrap_or(0));
                     (buffer.ty, shape.collect::<Shape>())
                 }));
-                updates.extend(candidate.without_copy(&code.steps));
+                updates.extend(candidate.bound_to(&values, &code.steps));
             }
             native = Some(code);
         }
@@ -88,8 +89,22 @@ impl SymbolicPlan {
             constants: self.constants.clone(),
             calls,
             wanted: self.wanted.clone(),
+            forgotten: self.forgotten.clone(),
             arena,
         }))
+    }
+
+    /// Of the variables that could grow in memory with room for it: the tensor that is read, the axis, and the extent
+    /// afterwards where symbols have `values`.
+    pub(crate) fn growing(&self, values: &[usize]) -> Vec<(TensorId, usize, usize)> {
+        let candidates = self.candidates.iter().filter_map(Candidate::may_grow);
+        let known = candidates.filter_map(|(tensor, axis, n)| Some((tensor, axis, n.at(values)?)));
+        known.collect()
+    }
+
+    /// How many stages it has.
+    pub(crate) fn stages(&self) -> usize {
+        self.nest.stages.len()
     }
 
     /// The shapes of the outputs.

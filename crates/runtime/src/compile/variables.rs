@@ -2,13 +2,18 @@
 //!
 //! A run that fails must leave its variables as they were, so it computes what they are set to in other memory than
 //! they hold. Where that is a copy with a few elements changed, the copy can be left out: the nest keeps a journal of what
-//! it overwrites, from which a run that fails restores the variable.
+//! it overwrites, from which a run that fails restores the variable. Where it is a copy with more behind it along an
+//! axis, the copy can be left out, too, if the memory has room: a run that fails leaves nothing to restore.
 
+use crate::Error;
 use crate::compile::interface::Interface;
 use crate::compile::slot::Slot;
 use crate::compile::step::Step;
 use vinelift_graph::TensorId;
-use vinelift_nest::{Aliases, BufferId, Journal, Nest, Stage, SubNest, keep_journals, verify};
+use vinelift_nest::{
+    Aliases, BufferId, Journal, Nest, Order, Stage, SubNest, keep_journals, verify,
+};
+use vinelift_tensor::{Extent, Shape};
 
 /// A variable whose memory can become that of the tensor which it is set to.
 pub(crate) struct InPlaceUpdate {
@@ -18,18 +23,128 @@ pub(crate) struct InPlaceUpdate {
     /// The tensor that it is set to: its position in [`Plan::outputs`](crate::compile::plan::Plan::outputs).
     pub(crate) output: usize,
     pub(crate) journals: Vec<Journal>,
-    /// The step that copies the one to the other, left out when the update is in place.
-    pub(crate) copy: usize,
+    /// The step that copies the one to the other, left out when the update is in place; `None` if it never is.
+    pub(crate) copy: Option<usize>,
+    /// If it grows.
+    pub(crate) growth: Option<Growth>,
 }
 
-/// An update of which the copying step is not known yet.
-pub(crate) struct Candidate {
+/// How a variable grows.
+pub(crate) struct Growth {
+    pub(crate) axis: usize,
+    /// How long it is then.
+    pub(crate) extent: usize,
+    /// The shape of the memory, before and after.
+    pub(crate) memory: Shape,
+    pub(crate) order: Order,
+}
+
+/// A variable that is read and set, and where.
+#[derive(Clone)]
+struct Pair {
     variable: String,
     read: TensorId,
     from: BufferId,
     output: usize,
     to: BufferId,
-    journals: Vec<Journal>,
+}
+
+/// An update of which the copying step is not known yet.
+pub(crate) struct Candidate {
+    pair: Pair,
+    how: How,
+}
+
+enum How {
+    Journals(Vec<Journal>),
+    /// Along this axis up to this extent; the memory of this plan has no room.
+    MayGrow(usize, Extent),
+    /// As long, in memory of this shape.
+    Grows(usize, Extent, Vec<Extent>, Order),
+}
+
+/// The variables that a segment reads and sets, and of which nobody else gets the tensors: others may hold them for
+/// longer than the run.
+fn pairs(slots: &[Slot], outputs: &[(BufferId, TensorId)], interface: &Interface) -> Vec<Pair> {
+    let Interface {
+        reads,
+        results,
+        assigns,
+        ..
+    } = interface;
+    let pair = |(source, variable): &(TensorId, String)| {
+        let is_it = |(_, other): &&(TensorId, String)| other == variable;
+        let mut reads = reads.iter().filter(is_it);
+        let read = reads.next().filter(|_| reads.next().is_none())?.0;
+        let is_alone = assigns.iter().filter(is_it).count() == 1
+            && !results.contains(source)
+            && !results.contains(&read)
+            && !assigns.iter().any(|(other, _)| *other == read);
+        let output = outputs.iter().position(|(_, tensor)| tensor == source)?;
+        let is_read = |slot: &Slot| matches!(slot, Slot::Kept(tensor) if *tensor == read);
+        let from = slots.iter().position(is_read).filter(|_| is_alone)?;
+        Some(Pair {
+            variable: variable.clone(),
+            read,
+            from: BufferId(from as u32),
+            output,
+            to: outputs[output].0,
+        })
+    };
+    assigns.iter().filter_map(pair).collect()
+}
+
+/// The variables that grow in a nest as it was lowered, those in `room` in memory of this capacity.
+///
+/// # Errors
+/// If one of these does not grow.
+pub(crate) fn growing(
+    nest: &mut Nest,
+    slots: &[Slot],
+    outputs: &[(BufferId, TensorId)],
+    interface: &Interface,
+    room: &[(TensorId, Extent)],
+) -> Result<Vec<Candidate>, Error> {
+    let mut found = Vec::new();
+    for pair in pairs(slots, outputs, interface) {
+        let Some(axis) = nest.growth(pair.from, pair.to) else {
+            continue;
+        };
+        let extent = nest.buf(pair.to).shape[axis];
+        let room = room.iter().find(|(tensor, _)| *tensor == pair.read);
+        let how = match room {
+            None => How::MayGrow(axis, extent),
+            Some((_, capacity)) if extent.at_most(*capacity) => {
+                nest.make_room([pair.from, pair.to], axis, *capacity);
+                How::Grows(axis, extent, nest.buf(pair.to).shape.clone(), Order::Same)
+            }
+            Some(_) => continue,
+        };
+        found.push(Candidate { pair, how });
+    }
+    let grown = found.iter().filter(|c| matches!(c.how, How::Grows(..)));
+    match grown.count() == room.len() {
+        true => Ok(found),
+        false => Err(Error::internal("a variable that does not fit its memory")),
+    }
+}
+
+/// Finds out how the variables that grow come to be what they are after the passes.
+///
+/// # Errors
+/// If there is no single stage that copies what one held.
+pub(crate) fn find_orders(nest: &Nest, candidates: &mut [Candidate]) -> Result<(), Error> {
+    for Candidate { pair, how } in candidates {
+        if let How::Grows(.., order) = how {
+            let stages = nest.stages.iter();
+            let mut copies = stages.filter_map(|s| nest.takes_over(s, pair.from, pair.to));
+            *order = match (copies.next(), copies.next()) {
+                (Some(order), None) => order,
+                _ => return Err(Error::internal("a variable that is not copied at once")),
+            };
+        }
+    }
+    Ok(())
 }
 
 /// Finds the variables that a nest can update in place, and has the nest keep journals of them, which are outputs after
@@ -40,40 +155,17 @@ pub(crate) fn update_in_place(
     outputs: &[(BufferId, TensorId)],
     interface: &Interface,
 ) -> Vec<Candidate> {
-    let Interface {
-        reads,
-        results,
-        assigns,
-        ..
-    } = interface;
-    if assigns.is_empty() {
+    if interface.assigns.is_empty() {
         return Vec::new();
     }
     let before = nest.clone();
-    let candidate = |(source, variable): &(TensorId, String)| {
-        let is_it = |(_, other): &&(TensorId, String)| other == variable;
-        let mut reads = reads.iter().filter(is_it);
-        let read = reads.next().filter(|_| reads.next().is_none())?.0;
-        // Others who get one of these tensors may hold it for longer than the run.
-        let is_alone = assigns.iter().filter(is_it).count() == 1
-            && !results.contains(source)
-            && !results.contains(&read)
-            && !assigns.iter().any(|(other, _)| *other == read);
-        let output = outputs.iter().position(|(_, tensor)| tensor == source)?;
-        let is_read = |slot: &Slot| matches!(slot, Slot::Kept(tensor) if *tensor == read);
-        let from = slots.iter().position(is_read).filter(|_| is_alone)?;
-        let (from, to) = (BufferId(from as u32), outputs[output].0);
-        let journals = keep_journals(nest, from, to)?;
-        Some(Candidate {
-            variable: variable.clone(),
-            read,
-            from,
-            output,
-            to,
-            journals,
-        })
+    let candidate = |pair: Pair| {
+        let journals = keep_journals(nest, pair.from, pair.to)?;
+        let how = How::Journals(journals);
+        Some(Candidate { pair, how })
     };
-    let candidates: Vec<Candidate> = assigns.iter().filter_map(candidate).collect();
+    let pairs = pairs(slots, outputs, interface).into_iter();
+    let candidates: Vec<Candidate> = pairs.filter_map(candidate).collect();
     if !candidates.is_empty() && verify(nest).is_err() {
         debug_assert!(false, "a journal is not proven to be safe");
         *nest = before;
@@ -91,36 +183,71 @@ impl Candidate {
     /// Whether a stage is a kernel of its own: the copy, which is left out, or one that writes a journal, which ends
     /// before what it writes down is overwritten.
     pub(crate) fn sets_apart(&self, nest: &Nest, stage: &Stage) -> bool {
-        let is_journal = self.journal_buffers().any(|buffer| buffer == stage.target);
-        is_journal || nest.copies(stage, self.from, self.to)
+        let Pair { from, to, .. } = self.pair;
+        match &self.how {
+            How::Journals(_) => {
+                let is_journal = self.journal_buffers().any(|buffer| buffer == stage.target);
+                is_journal || nest.copies(stage, from, to)
+            }
+            How::MayGrow(..) => false,
+            How::Grows(..) => nest.takes_over(stage, from, to).is_some(),
+        }
     }
 
-    /// Has the buffers of what the variable held and of what it is set to be one memory.
+    /// Has the buffers of what the variable held and of what it is set to be one memory, if they may be.
     pub(crate) fn join(&self, aliases: &mut Aliases) {
-        aliases.join(self.from, self.to);
+        if !matches!(self.how, How::MayGrow(..)) {
+            aliases.join(self.pair.from, self.pair.to);
+        }
     }
 
     /// The buffers of the journals.
     pub(crate) fn journal_buffers(&self) -> impl Iterator<Item = BufferId> + '_ {
-        self.journals.iter().flat_map(|j| [j.old, j.places])
+        let journals = match &self.how {
+            How::Journals(journals) => journals.as_slice(),
+            _ => &[],
+        };
+        journals.iter().flat_map(|j| [j.old, j.places])
     }
 
-    /// The update without the one of `steps` that copies, if there is one.
-    pub(crate) fn without_copy(&self, steps: &[Step]) -> Option<InPlaceUpdate> {
-        let copy = steps
-            .iter()
-            .position(|step| self.is_copy(&step.kernel.stages))?;
-        Some(InPlaceUpdate {
-            variable: self.variable.clone(),
-            read: self.read,
-            output: self.output,
-            journals: self.journals.clone(),
+    /// The tensor that is read, the axis and the extent afterwards, of a variable that could grow if it had room.
+    pub(crate) fn may_grow(&self) -> Option<(TensorId, usize, Extent)> {
+        match self.how {
+            How::MayGrow(axis, extent) => Some((self.pair.read, axis, extent)),
+            _ => None,
+        }
+    }
+
+    /// The update, without the one of `steps` that copies, where symbols have `values`; `None` if there is none.
+    pub(crate) fn bound_to(&self, values: &[usize], steps: &[Step]) -> Option<InPlaceUpdate> {
+        let mut copies = (0..steps.len()).filter(|k| self.is_copy(&steps[*k].kernel.stages));
+        let copy = copies.next().filter(|_| copies.next().is_none());
+        let (journals, growth) = match &self.how {
+            How::Journals(journals) => (journals.clone(), None),
+            How::MayGrow(..) => return None,
+            How::Grows(axis, extent, memory, order) => {
+                let memory = memory.iter().map(|n| n.at(values));
+                let growth = Growth {
+                    axis: *axis,
+                    extent: extent.at(values)?,
+                    memory: memory.collect::<Option<Shape>>()?,
+                    order: *order,
+                };
+                (Vec::new(), Some(growth))
+            }
+        };
+        (copy.is_some() || growth.is_some()).then(|| InPlaceUpdate {
+            variable: self.pair.variable.clone(),
+            read: self.pair.read,
+            output: self.pair.output,
+            journals,
             copy,
+            growth,
         })
     }
 
     fn is_copy(&self, SubNest { nest, buffers }: &SubNest) -> bool {
-        let is_to = |stage: &Stage| buffers[stage.target.0 as usize] == self.to;
-        buffers.contains(&self.from) && nest.stages.iter().all(is_to)
+        let is_to = |stage: &Stage| buffers[stage.target.0 as usize] == self.pair.to;
+        buffers.contains(&self.pair.from) && nest.stages.iter().all(is_to)
     }
 }

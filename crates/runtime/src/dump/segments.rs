@@ -1,6 +1,7 @@
 //! The segments of a model that are known before it runs, with those of its sub-graphs.
 
 use crate::compiled::CompiledModel;
+use crate::dump::class_text::class_text;
 use crate::stop::never;
 use crate::unit::{TakenPlan, Unit};
 use crate::{Error, Shape};
@@ -18,11 +19,21 @@ pub(super) struct Piece<'a> {
     pub(super) segment: Segment,
     /// The values without which the rest cannot be lowered.
     pub(super) waiting: String,
+    /// The class of shapes for which its plan was made.
+    pub(super) class: String,
 }
 
 impl CompiledModel {
     /// The segments of the model and its sub-graphs, as far as shapes do not depend on values that a run computes.
     pub(super) fn pieces(&self, shapes: &[Option<Shape>]) -> Result<Vec<Piece<'_>>, Error> {
+        let fixed = self.given_shapes(shapes)?;
+        let mut pieces = Vec::new();
+        self.pieces_of(&self.0.unit, String::new(), &fixed, &mut pieces)?;
+        Ok(pieces)
+    }
+
+    /// The shapes of the inputs: those that are given, and those of the model.
+    pub(super) fn given_shapes(&self, shapes: &[Option<Shape>]) -> Result<Vec<Shape>, Error> {
         let mut fixed = Vec::with_capacity(self.inputs().len());
         for (k, port) in self.inputs().iter().enumerate() {
             let given = shapes.get(k).cloned().flatten();
@@ -36,9 +47,7 @@ impl CompiledModel {
             };
             fixed.push(shape.ok_or_else(dynamic)?);
         }
-        let mut pieces = Vec::new();
-        self.pieces_of(&self.0.unit, String::new(), &fixed, &mut pieces)?;
-        Ok(pieces)
+        Ok(fixed)
     }
 
     /// The segments of plans that a run has taken.
@@ -77,6 +86,7 @@ impl CompiledModel {
                 unit,
                 segment,
                 waiting: String::new(),
+                class: class_text(unit, &shapes, &known),
             });
         }
         Ok(pieces)
@@ -98,6 +108,7 @@ impl CompiledModel {
             let given = unit.given(&extents, &known, &workshop.config, never());
             let segment = specialize(graph, given, &mut strings);
             let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let before = known.clone();
             let next = next(unit, &segment, &mut known);
             let bodies = bodies(unit, &segment);
             pieces.push(Piece {
@@ -105,6 +116,7 @@ impl CompiledModel {
                 unit,
                 waiting: waiting(unit, &segment),
                 segment,
+                class: class_text(unit, shapes, &before),
             });
             for (body, heading, shapes) in bodies {
                 self.pieces_of(body?, heading, &shapes, pieces)?;
@@ -154,6 +166,7 @@ fn next(unit: &Unit, segment: &Segment, known: &mut Known) -> Option<String> {
         return None;
     }
     known.computed.extend(types);
+    known.forget(&segment.forgotten);
     let calls = segment.calls.iter();
     let calls: Vec<String> = calls.map(|n| graph.node(*n).label().to_string()).collect();
     Some(calls.join(", "))

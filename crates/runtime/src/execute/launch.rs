@@ -26,7 +26,12 @@ pub(super) fn run(
     if native.shared_cost > WORTH_WAKING {
         memory.pool.wake();
     }
-    let is_left_out = |step| memory.in_place.iter().any(|update| update.copy == step);
+    let is_left_out = |step| {
+        memory
+            .in_place
+            .iter()
+            .any(|update| update.copy == Some(step))
+    };
     let mut start = 0;
     while start < native.steps.len() {
         let group = &native.steps[start..native.turns(start)];
@@ -141,7 +146,7 @@ impl Launch {
             // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
             // refuses a stage that writes to an input. Outputs are distinct tensors of which `Memory` is the only
             // owner; one that has the memory of a kept tensor is written only by steps after all that read this
-            // tensor (`keep_journals`). Temporaries of steps that run beside each other do not overlap in the arena
+            // tensor (`keep_journals`), or only where nothing of it lies (`Nest::growth`). Temporaries of steps that run beside each other do not overlap in the arena
             // (`Native::place`), which nothing else uses. Steps run one after the other, but for a consumer that runs
             // with the tasks of a contraction: it writes nothing that the contraction uses, and reads only results of
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart

@@ -1,11 +1,13 @@
 //! Runs a unit: segment by segment, each specialised to what the ones before it found, with the calls between them.
 
 mod calls;
+mod path;
 mod profile;
 mod scratch;
 mod values;
 mod variables;
 
+use crate::compile::interface::Interface;
 use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
 use crate::execute::{Memory, execute, grow};
@@ -13,12 +15,15 @@ use crate::stop;
 use crate::unit::{Taken, Unit, Workshop};
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
+use rustc_hash::FxHashSet;
 pub(crate) use scratch::Scratch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(crate) use values::Texts;
 use values::Values;
-pub(crate) use variables::Variables;
+use variables::InPlace;
+pub(crate) use variables::{Held, Variables};
+use vinelift_nest::Order;
 
 /// A run of a model with its sub-graphs.
 pub(crate) struct Run<'a> {
@@ -42,16 +47,14 @@ impl Run<'_> {
     pub(crate) fn unit(&mut self, unit: &Unit, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, Error> {
         let interface = &unit.interface;
         let mut values = Values::new(interface, inputs, &mut self.texts)?;
-        for (tensor, variable) in &interface.reads {
-            if let Some(value) = self.variables.get(variable) {
-                values.set(*tensor, value.clone(), &mut self.texts)?;
-            }
-        }
+        self.read_variables(&mut values, interface)?;
         // The tensors whose memory the next run can use.
-        let mut own = Vec::new();
+        let mut own = FxHashSet::default();
+        let mut before: Option<Arc<Plan>> = None;
+        self.scratch[unit.number].path.begin();
         let last = loop {
             stop::check(self.stop)?;
-            let plan = self.plan(unit, &values)?;
+            let plan = self.plan(unit, &mut values, before.as_deref())?;
             self.segment(unit, &plan, &mut values)?;
             own.extend(plan.outputs.iter().map(|(tensor, ..)| *tensor));
             if !plan.is_followed() {
@@ -64,6 +67,10 @@ impl Run<'_> {
                 let value = values.get(*tensor, &plan, &self.texts)?;
                 values.known.values.insert(*tensor, value);
             }
+            let spare = &mut self.scratch[unit.number].spare;
+            let forgotten = values.forget(&plan.forgotten);
+            spare.extend(forgotten.filter(|(tensor, _)| own.contains(tensor)));
+            before = Some(plan);
         };
         let results = interface.results.iter();
         let results = results.map(|source| values.get(*source, &last, &self.texts));
@@ -72,8 +79,9 @@ impl Run<'_> {
         let mut replaced = Vec::new();
         for (source, variable) in &interface.assigns {
             let value = values.get(*source, &last, &self.texts)?;
-            let before = self.variables.insert(variable.clone(), value);
-            replaced.push((*source, before));
+            let held = Held::after(value, last.growth(*source));
+            let before = self.variables.insert(variable.clone(), held);
+            replaced.push((*source, before.map(Held::into_memory)));
         }
         let spare = &mut self.scratch[unit.number].spare;
         for tensor in own {
@@ -90,28 +98,104 @@ impl Run<'_> {
         Ok(results)
     }
 
-    /// The plan of the next segment.
-    fn plan(&mut self, unit: &Unit, values: &Values<'_>) -> Result<Arc<Plan>, Error> {
-        let known = &values.known;
-        let is_first = known.computed.is_empty() && known.values.is_empty();
+    /// Has what variables hold be known. What lies in memory with room is kept once there is a plan.
+    fn read_variables(
+        &mut self,
+        values: &mut Values<'_>,
+        interface: &Interface,
+    ) -> Result<(), Error> {
+        for (tensor, variable) in &interface.reads {
+            match self.variables.get(variable) {
+                Some(held) if held.capacity().is_some() => {
+                    values.declare(*tensor, held.memory().element_type(), &held.shape());
+                }
+                Some(held) => values.set(*tensor, held.memory().clone(), &mut self.texts)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan of the next segment, after that of `before`.
+    fn plan(
+        &mut self,
+        unit: &Unit,
+        values: &mut Values<'_>,
+        before: Option<&Plan>,
+    ) -> Result<Arc<Plan>, Error> {
+        let shapes: Vec<Shape> = values.inputs.iter().map(|t| t.shape().to_vec()).collect();
         if let Some(taken) = self.taken.as_deref_mut() {
-            let shapes: Vec<Shape> = values.inputs.iter().map(|t| t.shape().to_vec()).collect();
-            taken.note(unit.number, &shapes, known);
+            taken.note(unit.number, &shapes, &values.known);
         }
-        let first = &mut self.scratch[unit.number].first;
-        let shapes = || values.inputs.iter().map(Tensor::shape);
-        if let Some((of, plan)) = first
-            && is_first
-            && of.iter().map(Vec::as_slice).eq(shapes())
-        {
-            return Ok(plan.clone());
+        if before.is_none() && !unit.interface.assigns.is_empty() {
+            if let Some(plan) = self.plan_with_room(unit, &shapes, values)? {
+                return Ok(plan);
+            }
+            self.keep_variables(values, &unit.interface)?;
         }
-        let shapes: Vec<Shape> = shapes().map(<[usize]>::to_vec).collect();
-        let plan = unit.plan(&shapes, known, self.workshop, self.stop)?;
-        if is_first {
-            *first = Some((shapes, plan.clone()));
+        let path = &mut self.scratch[unit.number].path;
+        if let Some(plan) = path.next(values, before) {
+            return Ok(plan);
+        }
+        let plan = unit.plan(&shapes, &values.known, self.workshop, self.stop)?;
+        path.take(values, before, &plan);
+        Ok(plan)
+    }
+
+    /// The plan by which variables grow in the memory that they hold, which gets room for that; `None` if there is none.
+    fn plan_with_room(
+        &mut self,
+        unit: &Unit,
+        shapes: &[Shape],
+        values: &mut Values<'_>,
+    ) -> Result<Option<Arc<Plan>>, Error> {
+        let growing = unit.growing(shapes, &values.known);
+        for (tensor, axis, extent) in &growing {
+            let mut reads = unit.interface.reads.iter();
+            let variable = reads.find(|(read, _)| read == tensor);
+            let held = variable.and_then(|(_, variable)| self.variables.get_mut(variable));
+            let held = held.ok_or_else(|| Error::internal("a variable that holds nothing"))?;
+            // What was kept of it would be in the way when it is changed where it is.
+            values.kept.remove(tensor);
+            held.make_room(*axis, *extent)?;
+            let capacity = held.capacity().unwrap_or_default();
+            values.known.room.insert(*tensor, capacity.into());
+        }
+        if growing.is_empty() {
+            return Ok(None);
+        }
+        let plan = unit.plan_with_room(shapes, &values.known, self.workshop, self.stop)?;
+        for (tensor, variable) in &unit.interface.reads {
+            if values.known.room.contains_key(tensor)
+                && plan.is_some()
+                && let Some(held) = self.variables.get(variable)
+            {
+                values.kept.insert(*tensor, held.memory().clone());
+            }
+        }
+        values.known.room.clear();
+        if plan.is_some() {
+            self.keep_variables(values, &unit.interface)?;
         }
         Ok(plan)
+    }
+
+    /// Has the tensors be kept that variables hold, and that are not kept yet.
+    fn keep_variables(
+        &mut self,
+        values: &mut Values<'_>,
+        interface: &Interface,
+    ) -> Result<(), Error> {
+        for (tensor, variable) in &interface.reads {
+            if let Some(held) = self.variables.get(variable)
+                && !values.kept.contains_key(tensor)
+            {
+                let value = held.tensor().cloned();
+                let missing = || Error::Fault("out of memory: a variable that grows".to_owned());
+                values.set(*tensor, value.ok_or_else(missing)?, &mut self.texts)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs one segment; its outputs are kept afterwards.
@@ -124,7 +208,8 @@ impl Run<'_> {
         let scratch = &mut self.scratch[unit.number];
         grow(&mut scratch.arena, plan.arena)?;
         scratch.keep_journals(&plan.journals)?;
-        let (mut outputs, in_place) = outputs(plan, values, self.variables, scratch)?;
+        let (mut outputs, taken) = outputs(plan, values, self.variables, scratch)?;
+        let in_place: Vec<&InPlaceUpdate> = taken.iter().map(|taken| taken.update).collect();
         let journals = outputs.len();
         outputs.append(&mut scratch.journals);
         let mut memory = Memory {
@@ -141,8 +226,8 @@ impl Run<'_> {
         let timed = self.times.is_some();
         let end = execute(plan, &mut memory, timed.then_some(&mut durations));
         if end.is_err() {
-            for update in in_place {
-                update.undo(self.variables, &mut outputs, &plan.slots)?;
+            for taken in taken {
+                taken.undo(self.variables, &mut outputs, &plan.slots)?;
             }
         }
         scratch.journals = outputs.split_off(journals);
@@ -159,33 +244,50 @@ impl Run<'_> {
     }
 }
 
-/// Memory for the outputs of a plan, and the updates among them that are in place: their outputs have the memory of the
-/// variable.
+/// Memory for the outputs of a plan, and the variables among them that are updated in place.
 fn outputs<'p>(
     plan: &'p Plan,
     values: &mut Values<'_>,
     variables: &mut Variables,
     scratch: &mut Scratch,
-) -> Result<(Vec<Tensor>, Vec<&'p InPlaceUpdate>), Error> {
-    let held = plan.updates.iter().filter_map(|update| {
+) -> Result<(Vec<Tensor>, Vec<InPlace<'p>>), Error> {
+    let take = |update: &'p InPlaceUpdate| {
         let output = &plan.outputs[update.output];
-        let held = update.take(variables, &mut values.kept, output)?;
-        Some((update, held))
-    });
-    let held: Vec<(&InPlaceUpdate, Tensor)> = held.collect();
-    let memory =
-        |(k, output): (usize, &Output)| match held.iter().find(|(update, _)| update.output == k) {
-            Some((_, held)) => Ok(held.clone()),
-            None => scratch.memory(output),
+        let order = update.growth.as_ref().map(|growth| growth.order);
+        let is_in_order = match order {
+            Some(Order::By(indices)) => values.is_in_order(&plan.slots[indices.0 as usize]),
+            _ => true,
         };
-    let outputs = plan.outputs.iter().enumerate().map(memory);
-    let outputs = outputs.collect::<Result<Vec<Tensor>, Error>>();
-    let mut in_place = Vec::with_capacity(held.len());
-    for (update, held) in held {
-        in_place.push(update);
-        if outputs.is_err() {
-            update.give_back(variables, held);
+        update.take(variables, &mut values.kept, output, is_in_order)
+    };
+    let mut taken: Vec<InPlace<'p>> = plan.updates.iter().filter_map(take).collect();
+    let mut memory = |(k, output): (usize, &Output)| {
+        let own = taken.iter_mut().find(|taken| taken.update.output == k);
+        match own.and_then(|taken| taken.memory.take()) {
+            Some(memory) => Ok(memory),
+            None => {
+                let (tensor, element, _) = *output;
+                let growth = plan.growth(tensor);
+                let shape = growth.map_or(&output.2, |growth| &growth.memory);
+                scratch.memory(tensor, element, shape)
+            }
+        }
+    };
+    let mut outputs = Vec::with_capacity(plan.outputs.len());
+    for output in plan.outputs.iter().enumerate() {
+        match memory(output) {
+            Ok(tensor) => outputs.push(tensor),
+            Err(error) => {
+                for mut taken in taken {
+                    let memory = taken.memory.take();
+                    let memory = memory.or_else(|| outputs.get(taken.update.output).cloned());
+                    if let Some(memory) = memory {
+                        taken.give_back(variables, memory);
+                    }
+                }
+                return Err(error);
+            }
         }
     }
-    Ok((outputs?, in_place))
+    Ok((outputs, taken))
 }

@@ -1,7 +1,7 @@
 //! Memory that the runs of a unit use again.
 
-use crate::compile::plan::{Output, Plan};
 use crate::execute::Launch;
+use crate::run::path::Path;
 use crate::{Error, Shape};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub(crate) struct Scratch {
     pub(super) spare: FxHashMap<TensorId, Tensor>,
     /// Journals of in-place updates.
     pub(super) journals: Vec<Tensor>,
-    /// The plan of the last first segment, with the shapes that it is for.
-    pub(super) first: Option<(Vec<Shape>, Arc<Plan>)>,
+    /// The plans that the last run took.
+    pub(super) path: Path,
 }
 
 impl Scratch {
@@ -29,7 +29,7 @@ impl Scratch {
             launch: None,
             spare: FxHashMap::default(),
             journals: Vec::new(),
-            first: None,
+            path: Path::default(),
         })
     }
 
@@ -44,13 +44,18 @@ impl Scratch {
     }
 
     /// Memory for an output of a plan.
-    pub(super) fn memory(&mut self, (tensor, element, shape): &Output) -> Result<Tensor, Error> {
+    pub(super) fn memory(
+        &mut self,
+        tensor: TensorId,
+        element: ElementType,
+        shape: &[usize],
+    ) -> Result<Tensor, Error> {
         // A nest has a string as its number.
         let element = match element {
             ElementType::String => ElementType::U64,
-            other => *other,
+            other => other,
         };
-        match self.spare.remove(tensor) {
+        match self.spare.remove(&tensor) {
             Some(used) if used.element_type() == element && used.shape() == shape => Ok(used),
             _ => Ok(Tensor::zeros(element, shape)?),
         }

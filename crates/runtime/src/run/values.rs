@@ -6,10 +6,12 @@
 
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
+use crate::compile::slot::Slot;
 use crate::{Error, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_graph::{Known, Strings, TensorId};
 use vinelift_ops::TensorType;
+use vinelift_tensor::ElementType;
 
 /// The table of a run's strings: that of the model, copied only once a run adds its own.
 pub(crate) struct Texts<'a> {
@@ -89,10 +91,43 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
+    /// Has the shape of a tensor be known that is kept later.
+    pub(super) fn declare(&mut self, id: TensorId, element: ElementType, shape: &[usize]) {
+        let ty = TensorType::new(element, shape.into());
+        self.known.computed.insert(id, ty);
+    }
+
+    /// Whether the tensor in a slot is known and holds 0, 1, 2 ….
+    pub(super) fn is_in_order(&self, slot: &Slot) -> bool {
+        let tensor = match slot {
+            Slot::Parameter(k) => self.inputs.get(*k),
+            Slot::Constant(tensor) => Some(tensor),
+            Slot::Kept(id) => self.kept.get(id),
+            Slot::Output(_) | Slot::Arena(_) | Slot::Absent => None,
+        };
+        let indices = tensor.and_then(|tensor| tensor.to_i64_vec().ok());
+        indices.is_some_and(|indices| (0..).zip(indices).all(|(k, index)| k == index))
+    }
+
+    /// The tensors that hold what variables held.
+    pub(super) fn reads(&self) -> impl Iterator<Item = TensorId> + '_ {
+        self.interface.reads.iter().map(|(tensor, _)| *tensor)
+    }
+
+    /// Lets go of tensors that nobody reads any more, and gives those that were kept.
+    pub(super) fn forget(
+        &mut self,
+        tensors: &[TensorId],
+    ) -> impl Iterator<Item = (TensorId, Tensor)> {
+        self.known.forget(tensors);
+        let kept = tensors.iter();
+        kept.filter_map(|tensor| Some((*tensor, self.kept.remove(tensor)?)))
+    }
+
     /// Keeps the outputs of a plan.
     pub(super) fn keep(&mut self, plan: &Plan, outputs: Vec<Tensor>) {
         for ((id, element, _), value) in plan.outputs.iter().zip(outputs) {
-            if *element == vinelift_tensor::ElementType::String {
+            if *element == ElementType::String {
                 self.strings.insert(*id);
             }
             self.kept.insert(*id, value);

@@ -3,50 +3,185 @@
 use crate::Error;
 use crate::compile::plan::Output;
 use crate::compile::slot::Slot;
-use crate::compile::variables::InPlaceUpdate;
+use crate::compile::variables::{Growth, InPlaceUpdate};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use vinelift_graph::TensorId;
 use vinelift_nest::BufferId;
-use vinelift_tensor::Tensor;
+use vinelift_tensor::{Shape, Tensor};
 
 /// What variables hold, by name.
-pub(crate) type Variables = BTreeMap<String, Tensor>;
+pub(crate) type Variables = BTreeMap<String, Held>;
+
+/// What a variable holds.
+pub(crate) struct Held {
+    /// The tensor itself, or memory that has room for more of it.
+    memory: Tensor,
+    room: Option<Room>,
+    /// The tensor, once somebody has asked for it where there is room.
+    dense: OnceLock<Option<Tensor>>,
+}
+
+/// Room along an axis: the tensor is the first part of the memory there.
+#[derive(Clone, Copy)]
+struct Room {
+    axis: usize,
+    extent: usize,
+}
+
+/// The least room that is made, in points along the axis.
+const LEAST_ROOM: usize = 64;
+
+impl From<Tensor> for Held {
+    fn from(memory: Tensor) -> Held {
+        Held {
+            memory,
+            room: None,
+            dense: OnceLock::new(),
+        }
+    }
+}
+
+impl Held {
+    /// What a run has left in `memory`, as `growth` says if the variable grows.
+    pub(super) fn after(memory: Tensor, growth: Option<&Growth>) -> Held {
+        let room = growth.map(|growth| Room {
+            axis: growth.axis,
+            extent: growth.extent,
+        });
+        Held {
+            room,
+            ..Held::from(memory)
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &Tensor {
+        &self.memory
+    }
+
+    pub(super) fn into_memory(self) -> Tensor {
+        self.memory
+    }
+
+    /// How much the memory takes along the axis of which it has room.
+    pub(super) fn capacity(&self) -> Option<usize> {
+        self.room.map(|room| self.memory.shape()[room.axis])
+    }
+
+    /// The shape of the tensor.
+    pub(super) fn shape(&self) -> Shape {
+        let mut shape = self.memory.shape().to_vec();
+        if let Some(Room { axis, extent }) = self.room {
+            shape[axis] = extent;
+        }
+        shape
+    }
+
+    /// The tensor; `None` if there is no memory for it.
+    pub(crate) fn tensor(&self) -> Option<&Tensor> {
+        let Some(Room { axis, extent }) = self.room else {
+            return Some(&self.memory);
+        };
+        let dense = || resized(&self.memory, axis, extent, extent).ok();
+        self.dense.get_or_init(dense).as_ref()
+    }
+
+    /// Has the memory have room for `extent` points along `axis`.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(super) fn make_room(&mut self, axis: usize, extent: usize) -> Result<(), Error> {
+        if self.room.is_some_and(|room| room.axis != axis) {
+            let dense = self.tensor().cloned();
+            *self = Held::from(dense.ok_or_else(|| Error::Fault("out of memory".to_owned()))?);
+        }
+        let held = self.shape()[axis];
+        if self.capacity().is_none_or(|capacity| capacity < extent) {
+            let capacity = extent.saturating_add((extent / 2).max(LEAST_ROOM));
+            self.memory = resized(&self.memory, axis, held, capacity)?;
+        }
+        self.room = Some(Room { axis, extent: held });
+        Ok(())
+    }
+}
+
+/// The first `kept` points of a tensor along `axis`, in memory that takes `capacity` there.
+fn resized(tensor: &Tensor, axis: usize, kept: usize, capacity: usize) -> Result<Tensor, Error> {
+    let mut shape = tensor.shape().to_vec();
+    let before = std::mem::replace(&mut shape[axis], capacity);
+    let mut memory = Tensor::zeros(tensor.element_type(), &shape)?;
+    let inner: usize = shape[axis + 1..].iter().product();
+    let row = inner * tensor.element_type().bits() / 8;
+    if row > 0 && capacity > 0 && before > 0 {
+        let to = memory.make_mut()?.chunks_exact_mut(capacity * row);
+        for (to, from) in to.zip(tensor.bytes().chunks_exact(before * row)) {
+            let bytes = kept * row;
+            to[..bytes].copy_from_slice(&from[..bytes]);
+        }
+    }
+    Ok(memory)
+}
 
 impl InPlaceUpdate {
     /// Takes the memory of the variable, if nobody else holds it and it fits the output; the variable and the tensor
-    /// that was read of it are gone then.
+    /// that was read of it are gone then. `is_in_order` says whether nothing is reordered.
     pub(super) fn take(
         &self,
         variables: &mut Variables,
         kept: &mut FxHashMap<TensorId, Tensor>,
         (_, element, shape): &Output,
-    ) -> Option<Tensor> {
+        is_in_order: bool,
+    ) -> Option<InPlace<'_>> {
+        self.copy?;
+        let shape = match &self.growth {
+            Some(_) if !is_in_order => return None,
+            Some(growth) => &growth.memory,
+            None => shape,
+        };
         let (held, read) = (variables.get(&self.variable)?, kept.get(&self.read)?);
-        let fits = held.element_type() == *element && held.shape() == shape;
+        let fits = held.memory.element_type() == *element && held.memory.shape() == shape;
         // They are one tensor, unless another part of the model has set the variable meanwhile.
-        if !fits || held.bytes().as_ptr() != read.bytes().as_ptr() {
+        if !fits || held.memory.bytes().as_ptr() != read.bytes().as_ptr() {
             return None;
         }
         let held = variables.remove(&self.variable)?;
         kept.remove(&self.read);
-        if held.is_unshared() {
-            return Some(held);
+        if !held.memory.is_unshared() {
+            kept.insert(self.read, held.memory.clone());
+            variables.insert(self.variable.clone(), held);
+            return None;
         }
-        kept.insert(self.read, held.clone());
-        self.give_back(variables, held);
-        None
+        Some(InPlace {
+            update: self,
+            memory: Some(held.memory),
+            room: held.room,
+        })
     }
+}
 
+/// A variable whose memory is that of an output.
+pub(super) struct InPlace<'p> {
+    pub(super) update: &'p InPlaceUpdate,
+    /// The memory, until the output has it.
+    pub(super) memory: Option<Tensor>,
+    room: Option<Room>,
+}
+
+impl InPlace<'_> {
     /// Has the variable hold its memory again.
-    pub(super) fn give_back(&self, variables: &mut Variables, held: Tensor) {
-        variables.insert(self.variable.clone(), held);
+    pub(super) fn give_back(self, variables: &mut Variables, memory: Tensor) {
+        let held = Held {
+            room: self.room,
+            ..Held::from(memory)
+        };
+        variables.insert(self.update.variable.clone(), held);
     }
 
-    /// Takes back what a run that failed has changed, and has the variable hold its memory again. `outputs` are those of
-    /// the plan and its journals.
+    /// Takes back what a run that failed has changed in what the variable held, and has it hold that again. `outputs` are
+    /// those of the plan and its journals.
     pub(super) fn undo(
-        &self,
+        self,
         variables: &mut Variables,
         outputs: &mut [Tensor],
         slots: &[Slot],
@@ -56,10 +191,11 @@ impl InPlaceUpdate {
             Slot::Output(k) => Ok(k),
             _ => Err(Error::internal("a journal is no output")),
         };
-        for journal in self.journals.iter().rev() {
+        let output = self.update.output;
+        for journal in self.update.journals.iter().rev() {
             let (old, places) = (tensor(journal.old)?, tensor(journal.places)?);
             let (old, places) = (outputs[old].clone(), outputs[places].clone());
-            let held = outputs[self.output].make_mut()?;
+            let held = outputs[output].make_mut()?;
             let size = old.element_type().bits() / 8;
             let places = places.bytes().as_chunks().0.iter();
             for (place, old) in places.zip(old.bytes().chunks_exact(size)) {
@@ -71,7 +207,7 @@ impl InPlaceUpdate {
                 element.ok_or_else(outside)?.copy_from_slice(old);
             }
         }
-        self.give_back(variables, outputs[self.output].clone());
+        self.give_back(variables, outputs[output].clone());
         Ok(())
     }
 }

@@ -1,0 +1,102 @@
+//! The end of a walk: what the nest computes for others, and what is left for later segments.
+
+use super::walk::Walk;
+use super::{Live, Segment};
+use crate::error::{Error, LayerError};
+use crate::model::TensorId;
+use petgraph::graph::NodeIndex;
+use rustc_hash::FxHashSet;
+use vinelift_nest::{BufferId, Role};
+use vinelift_tensor::Extent;
+
+impl Walk<'_> {
+    /// The segment, after a walk over the nodes that are `live`.
+    pub(super) fn finish(mut self, live: &FxHashSet<NodeIndex>) -> Result<Segment, Error> {
+        let sinks = self.model.results.iter().chain(&self.model.assigns);
+        let sinks: Vec<TensorId> = sinks.flat_map(|r| self.model.inputs(*r)).collect();
+        let complete = sinks.iter().all(|t| self.available.contains(t));
+        if complete {
+            self.wanted.clear();
+        } else if self.wanted.is_empty() && self.calls.is_empty() {
+            let stuck: Vec<String> = sinks
+                .iter()
+                .filter(|t| !self.available.contains(t))
+                .map(|t| self.model.node(t.node).label().to_string())
+                .collect();
+            return Err(Error::Internal(format!(
+                "no shape can be found for the output of {}",
+                stuck.join(", ")
+            )));
+        }
+        let is_output = |walk: &Self, tensor: TensorId| {
+            let waits = |node: NodeIndex| {
+                live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
+            };
+            sinks.contains(&tensor)
+                || walk.wanted.contains(&tensor)
+                || walk.model.readers(tensor).any(waits)
+        };
+        let formulas = self.examples.keys().copied();
+        let mut formulas: Vec<TensorId> = formulas.filter(|t| is_output(&self, *t)).collect();
+        formulas.sort_unstable();
+        for tensor in formulas {
+            self.input_buffer(tensor).map_err(|problem| {
+                let layer = self.model.node(tensor.node).label();
+                Error::Layers(vec![LayerError { layer, problem }])
+            })?;
+        }
+        let mut outputs = Vec::new();
+        let mut computed: Vec<(TensorId, BufferId)> =
+            self.buffers.iter().map(|(t, b)| (*t, *b)).collect();
+        computed.sort_unstable();
+        for (tensor, buffer) in computed {
+            if self.nest.buf(buffer).role == Role::Temporary && is_output(&self, tensor) {
+                self.nest.buffers[buffer.0 as usize].role = Role::Output;
+                outputs.push((buffer, tensor));
+            }
+        }
+        let forgotten = self.forgotten(&outputs);
+        let room = self.room();
+        Ok(Segment {
+            nest: self.nest,
+            sources: self.sources,
+            outputs,
+            forgotten,
+            room,
+            constants: self.values,
+            wanted: self.wanted.into_iter().collect(),
+            calls: self.calls,
+            types: self.types,
+        })
+    }
+
+    /// What is known of room, in order.
+    fn room(&self) -> Vec<(TensorId, Extent)> {
+        let room = self.known.room.iter();
+        let mut room: Vec<(TensorId, Extent)> = room.map(|(t, n)| (*t, *n)).collect();
+        room.sort_unstable_by_key(|(tensor, _)| *tensor);
+        room
+    }
+
+    /// What nobody reads once these outputs are there and the calls are done, among what is known then.
+    fn forgotten(&self, outputs: &[(BufferId, TensorId)]) -> Vec<TensorId> {
+        let is_over = self.wanted.is_empty() && self.calls.is_empty();
+        if is_over {
+            return Vec::new();
+        }
+        let count = |node: NodeIndex| self.model.node(node).layer.outputs.len();
+        let called = self.calls.iter();
+        let called =
+            called.flat_map(|&node| (0..count(node)).map(move |output| TensorId { node, output }));
+        let mut known: FxHashSet<TensorId> = self.known.computed.keys().copied().collect();
+        known.extend(outputs.iter().map(|(_, tensor)| *tensor));
+        known.extend(called);
+        let next = Live::of(self.model, |tensor| known.contains(&tensor));
+        let values = self.known.values.keys().copied();
+        let unread = values.filter(|t| !next.nodes.contains(&t.node));
+        known.extend(unread);
+        let mut forgotten: Vec<TensorId> = known.difference(&next.read).copied().collect();
+        forgotten.sort_unstable();
+        forgotten
+    }
+}

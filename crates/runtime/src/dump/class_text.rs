@@ -1,0 +1,82 @@
+//! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
+
+use crate::Shape;
+use crate::class::{PASSES, Pin, Place};
+use crate::key::Key;
+use crate::unit::Unit;
+use std::fmt::Write;
+use vinelift_graph::{Known, NodeIndex, TensorId};
+
+/// The class of a plan that was made for these shapes; empty if it was made for them alone.
+///
+/// ```text
+/// == class: ids[s0, s1], mask[s0, s1]
+///    mask[0] is no symbol of its own: layer 'sum' (Add, opset1)
+///    s1 - 3 >= 0: layer 'window' (Slice, opset8)
+/// ```
+pub(super) fn class_text(unit: &Unit, shapes: &[Shape], known: &Known) -> String {
+    let key = Key::new(shapes, known);
+    let Some(class) = unit.class_of(&key) else {
+        return String::new();
+    };
+    let subjects = subjects(unit, &key);
+    let place = |place: &Place| match place {
+        Place::Number(number) => number.to_string(),
+        Place::Symbol(symbol) => format!("s{symbol}"),
+    };
+    let mut rest = class.pattern.as_slice();
+    let shape = |(name, count): &(String, usize)| {
+        let (own, others) = rest.split_at(*count);
+        rest = others;
+        let places: Vec<String> = own.iter().map(place).collect();
+        format!("{name}[{}]", places.join(", "))
+    };
+    let shapes: Vec<String> = subjects.iter().map(shape).collect();
+    let mut text = format!("== class: {}\n", shapes.join(", "));
+    let graph = &unit.interface.graph;
+    let who = |place: usize| match place {
+        PASSES => "a pass".to_owned(),
+        node => graph.node(NodeIndex::new(node)).label().to_string(),
+    };
+    for Pin { position, place } in &class.pins {
+        if let Some(dim) = dim(&subjects, *position) {
+            let _ = writeln!(text, "   {dim} is no symbol of its own: {}", who(*place));
+        }
+    }
+    for (condition, place) in &class.symbols.conditions {
+        let _ = writeln!(text, "   {condition}: {}", who(*place));
+    }
+    text
+}
+
+/// What the numbers of a key are about, and how many each has.
+fn subjects(unit: &Unit, key: &Key) -> Vec<(String, usize)> {
+    let graph = &unit.interface.graph;
+    let name = |tensor: TensorId| graph.tensor_name(tensor);
+    let parameters = graph.parameters.iter().zip(&key.shapes);
+    let inputs = parameters.map(|(&node, shape)| (name(TensorId { node, output: 0 }), shape.len()));
+    let computed = key
+        .computed
+        .iter()
+        .map(|(t, shape)| (name(*t), shape.len()));
+    let values = key.values.iter();
+    let values = values.map(|(t, _, value)| {
+        (
+            format!("the values of {} ", name(*t)),
+            value.numbers().len(),
+        )
+    });
+    let all = inputs.chain(computed).chain(values);
+    all.collect()
+}
+
+/// The dim at a position among the numbers of a key.
+fn dim(subjects: &[(String, usize)], mut position: usize) -> Option<String> {
+    for (name, count) in subjects {
+        if position < *count {
+            return Some(format!("{name}[{position}]"));
+        }
+        position -= count;
+    }
+    None
+}

@@ -1,0 +1,164 @@
+//! Variables that grow with every run: what they hold, and after runs that fail.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use vinelift::{CompiledModel, Config, Core, Error, IndexPolicy, InferRequest, RunOptions, Tensor};
+
+const WIDTH: usize = 3;
+
+/// `held = concat(gather(held, order), new)` along dim 1, and `result = 2 · held`, where `held` is `[?, ?, 3]` and
+/// begins as `start`.
+const MODEL: &str = r#"<net name="g" version="11"><layers>
+<layer id="0" name="start" type="Parameter" version="opset1"><data shape="?,?,3" element_type="f32"/>
+<output><port id="0"/></output></layer>
+<layer id="1" name="new" type="Parameter" version="opset1"><data shape="?,?,3" element_type="f32"/>
+<output><port id="0"/></output></layer>
+<layer id="2" name="order" type="Parameter" version="opset1"><data shape="?" element_type="i32"/>
+<output><port id="0"/></output></layer>
+<layer id="3" name="axis" type="Const" version="opset1"><data element_type="i32" shape="" offset="0" size="4"/>
+<output><port id="0"/></output></layer>
+<layer id="4" name="two" type="Const" version="opset1"><data element_type="f32" shape="1" offset="4" size="4"/>
+<output><port id="0"/></output></layer>
+<layer id="5" name="read" type="ReadValue" version="opset6"><data variable_id="held" variable_type="f32"
+variable_shape="?,?,3"/><input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="6" name="ordered" type="Gather" version="opset8"><data batch_dims="0"/><input><port id="0"/><port id="1"/>
+<port id="2"/></input><output><port id="3"/></output></layer>
+<layer id="7" name="grown" type="Concat" version="opset1"><data axis="1"/><input><port id="0"/><port id="1"/></input>
+<output><port id="2"/></output></layer>
+<layer id="8" name="assign" type="Assign" version="opset6"><data variable_id="held" variable_type="f32"
+variable_shape="?,?,3"/><input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="9" name="doubled" type="Multiply" version="opset1"><data auto_broadcast="numpy"/><input><port id="0"/>
+<port id="1"/></input><output><port id="2"/></output></layer>
+<layer id="10" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="5" to-port="0"/><edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>
+<edge from-layer="2" from-port="0" to-layer="6" to-port="1"/><edge from-layer="3" from-port="0" to-layer="6" to-port="2"/>
+<edge from-layer="6" from-port="3" to-layer="7" to-port="0"/><edge from-layer="1" from-port="0" to-layer="7" to-port="1"/>
+<edge from-layer="7" from-port="2" to-layer="8" to-port="0"/><edge from-layer="7" from-port="2" to-layer="9" to-port="0"/>
+<edge from-layer="4" from-port="0" to-layer="9" to-port="1"/><edge from-layer="9" from-port="2" to-layer="10" to-port="0"/>
+</edges></net>"#;
+
+/// What the variable holds, by batch and point.
+type Held = Vec<Vec<[f32; WIDTH]>>;
+
+fn compiled(index_policy: IndexPolicy) -> CompiledModel {
+    let core = Core::new().unwrap();
+    let weights = [0, 0, 0, 0, 0, 0, 0, 64].to_vec();
+    let model = core.read_model_from_memory(MODEL.as_bytes(), weights);
+    let config = Config {
+        index_policy,
+        ..Config::default()
+    };
+    core.compile_model_with(&model.unwrap(), config).unwrap()
+}
+
+fn tensor(held: &Held) -> Tensor {
+    let values: Vec<f32> = held.iter().flatten().flatten().copied().collect();
+    Tensor::from_slice(&[held.len(), held[0].len(), WIDTH], &values).unwrap()
+}
+
+/// Points that are all different.
+fn points(batches: usize, count: usize, seed: usize) -> Held {
+    let point =
+        |b: usize, k: usize| std::array::from_fn(|i| (seed * 1000 + b * 100 + k * 10 + i) as f32);
+    (0..batches)
+        .map(|b| (0..count).map(|k| point(b, k)).collect())
+        .collect()
+}
+
+fn set(request: &mut InferRequest, new: &Held, order: &[i32]) {
+    request.set_input("new", tensor(new)).unwrap();
+    let order = Tensor::from_slice(&[order.len()], order).unwrap();
+    request.set_input("order", order).unwrap();
+}
+
+/// Reorders `held`, adds `new`, and checks that a run does the same.
+fn step(request: &mut InferRequest, held: &mut Held, new: &Held, order: &[i32]) {
+    set(request, new, order);
+    request.infer().unwrap();
+    let before = std::mem::take(held);
+    held.extend(order.iter().map(|k| before[*k as usize].clone()));
+    held.iter_mut()
+        .zip(new)
+        .for_each(|(held, new)| held.extend(new));
+    let doubled = held.iter().flatten().flatten().map(|x| 2.0 * x);
+    let doubled: Vec<f32> = doubled.collect();
+    assert_eq!(
+        *request.output(0).unwrap().as_slice::<f32>().unwrap(),
+        doubled
+    );
+}
+
+fn begun(compiled: &CompiledModel, batches: usize) -> (InferRequest, Held) {
+    let mut request = compiled.create_request();
+    let held = points(batches, 5, 0);
+    request.set_input("start", tensor(&held)).unwrap();
+    (request, held)
+}
+
+#[test]
+fn what_is_added_stays() {
+    let compiled = compiled(IndexPolicy::Spec);
+    for batches in [1, 2, 3] {
+        let (mut request, mut held) = begun(&compiled, batches);
+        let same: Vec<i32> = (0..batches as i32).collect();
+        let turned: Vec<i32> = (0..batches as i32).rev().collect();
+        for k in 0..400 {
+            let count = if k % 50 == 20 { 70 } else { 1 };
+            let order = if k % 37 == 30 { &turned } else { &same };
+            step(
+                &mut request,
+                &mut held,
+                &points(batches, count, k + 1),
+                order,
+            );
+            if k % 97 == 0 {
+                assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+            }
+        }
+        // What a program sets is as what a run has left.
+        held = points(batches, 9, 77);
+        request.set_variable("held", tensor(&held)).unwrap();
+        for k in 0..5 {
+            step(&mut request, &mut held, &points(batches, 1, k), &same);
+        }
+        let other: Vec<Held> = (0..2).map(|k| points(batches, 1, k)).collect();
+        request.reset();
+        held = points(batches, 5, 0);
+        other
+            .iter()
+            .for_each(|new| step(&mut request, &mut held, new, &same));
+    }
+    let found = compiled.statistics();
+    assert!(found.plans <= 20, "{found:?}");
+}
+
+#[test]
+fn a_run_that_fails_adds_nothing() {
+    let compiled = compiled(IndexPolicy::Error);
+    let (mut request, mut held) = begun(&compiled, 2);
+    for k in 0..20 {
+        step(&mut request, &mut held, &points(2, 1, k), &[0, 1]);
+        set(&mut request, &points(2, 1, 99), &[0, 2]);
+        let message = request.infer().unwrap_err().to_string();
+        assert!(message.contains("[1] is 2, expected -2..=1"), "{message}");
+        assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+    }
+}
+
+#[test]
+fn a_run_that_is_cancelled_adds_nothing() {
+    let compiled = compiled(IndexPolicy::Spec);
+    let (mut request, mut held) = begun(&compiled, 2);
+    for k in 0..20 {
+        step(&mut request, &mut held, &points(2, 1, k), &[0, 1]);
+        set(&mut request, &points(2, 1, 99), &[0, 1]);
+        let stop = Arc::new(AtomicBool::new(true));
+        let options = RunOptions {
+            stop: Some(&stop),
+            ..RunOptions::default()
+        };
+        assert!(matches!(request.infer_with(options), Err(Error::Cancelled)));
+        assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+    }
+}

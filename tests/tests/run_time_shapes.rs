@@ -1,0 +1,135 @@
+//! Where values that a run computes decide about shapes, a plan serves many of them.
+
+use std::fmt::Write;
+use vinelift::{CompiledModel, Core, Dim, PartialShape, Tensor};
+use vinelift_tests::{repository, same};
+
+/// A chain of `count` times `x = convert(squeeze(non_zero(x))) + 1`, from `x` of shape `[?]`.
+fn chain(core: &Core, count: usize) -> CompiledModel {
+    let mut layers = "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"?\" \
+        element_type=\"f32\"/><output><port id=\"0\"/></output></layer>\
+        <layer id=\"1\" name=\"axis\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" shape=\"1\" \
+        offset=\"0\" size=\"8\"/><output><port id=\"0\"/></output></layer>\
+        <layer id=\"2\" name=\"one\" type=\"Const\" version=\"opset1\"><data element_type=\"f32\" shape=\"1\" \
+        offset=\"8\" size=\"4\"/><output><port id=\"0\"/></output></layer>"
+        .to_owned();
+    let mut edges = String::new();
+    let mut add = |id: usize, ty: &str, data: &str, inputs: &[usize]| {
+        let mut text = String::new();
+        for (port, from) in inputs.iter().enumerate() {
+            let out = if *from < 3 { 0 } else { 9 };
+            let _ = write!(text, "<port id=\"{port}\"/>");
+            let _ = write!(
+                edges,
+                "<edge from-layer=\"{from}\" from-port=\"{out}\" to-layer=\"{id}\" to-port=\"{port}\"/>"
+            );
+        }
+        let output = match ty {
+            "Result" => "",
+            _ => "<output><port id=\"9\"/></output>",
+        };
+        let version = if ty == "NonZero" { "opset3" } else { "opset1" };
+        let _ = write!(
+            layers,
+            "<layer id=\"{id}\" name=\"n{id}\" type=\"{ty}\" version=\"{version}\"><data {data}/><input>{text}\
+             </input>{output}</layer>"
+        );
+    };
+    let mut x = 0;
+    for id in (3..).step_by(4).take(count) {
+        add(id, "NonZero", "output_type=\"i64\"", &[x]);
+        add(id + 1, "Squeeze", "", &[id, 1]);
+        add(id + 2, "Convert", "destination_type=\"f32\"", &[id + 1]);
+        x = id + 3;
+        add(x, "Add", "auto_broadcast=\"numpy\"", &[id + 2, 2]);
+    }
+    add(x + 1, "Result", "", &[x]);
+    let text = format!(
+        "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
+    );
+    let weights = [0u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 63].to_vec();
+    let model = core.read_model_from_memory(text.as_bytes(), weights);
+    core.compile_model(&model.unwrap()).unwrap()
+}
+
+#[test]
+fn counts_that_data_decides_are_symbols() {
+    let core = Core::new().unwrap();
+    // More segments than there are places for plans.
+    let segments = 300;
+    let compiled = chain(&core, segments);
+    let mut request = compiled.create_request();
+    for (len, zeros) in [(9, 2), (9, 2), (12, 3), (7, 0), (9, 2)] {
+        let x: Vec<f32> = (0..len)
+            .map(|k| if k < zeros { 0.0 } else { 1.0 })
+            .collect();
+        let x = Tensor::from_slice(&[len], &x).unwrap();
+        request.set_input("x", x).unwrap();
+        request.infer().unwrap();
+        let want: Vec<f32> = (0..len - zeros).map(|k| k as f32 + 1.0).collect();
+        assert_eq!(*request.output(0).unwrap().as_slice::<f32>().unwrap(), want);
+    }
+    let found = compiled.statistics();
+    assert!(found.plans <= segments + 1, "{found:?}");
+}
+
+/// A sample with all dims dynamic, and these bytes at the start of its weights.
+fn dynamic(core: &Core, name: &str, first: &[u8]) -> CompiledModel {
+    let path = repository().join("ir-samples").join(name);
+    let text = std::fs::read(path.with_extension("xml")).unwrap();
+    let mut weights = std::fs::read(path.with_extension("bin")).unwrap();
+    weights[..first.len()].copy_from_slice(first);
+    let model = core.read_model_from_memory(&text, weights).unwrap();
+    let shapes = model.inputs().into_iter().enumerate();
+    let any = shapes.map(|(k, port)| {
+        let rank = port.shape.rank().unwrap();
+        (k, PartialShape::ranked(vec![Dim::ANY; rank]))
+    });
+    let model = model.reshape(&any.collect::<Vec<_>>()).unwrap();
+    core.compile_model(&model).unwrap()
+}
+
+#[test]
+fn bodies_are_not_compiled_for_each_iteration() {
+    let core = Core::new().unwrap();
+    let steps = 40usize;
+    let compiled = dynamic(&core, "loop/a_state_that_grows", &steps.to_le_bytes());
+    let mut request = compiled.create_request();
+    for width in [2, 2, 3, 4] {
+        let x: Vec<f32> = (0..steps * width).map(|k| k as f32).collect();
+        let init = vec![-1.0f32; width];
+        let x = Tensor::from_slice(&[steps, width], &x).unwrap();
+        let init = Tensor::from_slice(&[1, width], &init).unwrap();
+        request.set_input("x", x.clone()).unwrap();
+        request.set_input("init", init.clone()).unwrap();
+        request.infer().unwrap();
+        let want = [init.bytes(), x.bytes()].concat();
+        assert_eq!(request.output(0).unwrap().bytes(), want);
+    }
+    let found = compiled.statistics();
+    // Of 160 iterations at three widths.
+    assert!(found.plans <= 10 && found.bound > 100, "{found:?}");
+}
+
+#[test]
+fn bounds_that_a_run_gives_are_symbols() {
+    let core = Core::new().unwrap();
+    let compiled = dynamic(&core, "slice/run_time_bounds", &[]);
+    let mut request = compiled.create_request();
+    let data: Vec<i32> = (0..100).collect();
+    request
+        .set_input("data", Tensor::from_slice(&[100], &data).unwrap())
+        .unwrap();
+    for start in 2..60 {
+        let stop = start + 5 + start % 7;
+        for (name, value) in [("start", start), ("stop", stop), ("step", 1)] {
+            let value = Tensor::from_slice(&[1], &[value as i64]).unwrap();
+            request.set_input(name, value).unwrap();
+        }
+        request.infer().unwrap();
+        let want = Tensor::from_slice(&[stop - start], &data[start..stop]).unwrap();
+        assert!(same(request.output(0).unwrap(), &want));
+    }
+    let found = compiled.statistics();
+    assert!(found.plans <= 4, "{found:?}");
+}
