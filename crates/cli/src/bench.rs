@@ -34,6 +34,9 @@ pub(crate) struct Args {
     seconds: f64,
     #[command(flatten)]
     compile: CompileArgs,
+    /// Keep what variables hold from one run to the next; without it, they are empty before each run
+    #[arg(long)]
+    state: bool,
     /// Show where the time goes, kernel by kernel
     #[arg(long)]
     profile: bool,
@@ -158,7 +161,7 @@ fn measure(args: &Args) -> Result<Report, Failure> {
     let mut times = repeat(args, &mut request)?;
     times.sort_unstable();
     let kernels = match args.profile {
-        true => Some(profile(&mut request, times.len())?),
+        true => Some(profile(args, &mut request, times.len())?),
         false => None,
     };
     let at = |part| quantile(&times, part);
@@ -193,6 +196,7 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
     let mut times = Vec::new();
     let mut progress = Progress::new();
     loop {
+        args.begin(request);
         let (run, time) = timed(|| request.infer());
         run?;
         times.push(time);
@@ -205,6 +209,13 @@ fn repeat(args: &Args, request: &mut InferRequest) -> Result<Vec<Duration>, Fail
 }
 
 impl Args {
+    /// Has a run begin as it is asked to.
+    fn begin(&self, request: &mut InferRequest) {
+        if !self.state {
+            request.reset();
+        }
+    }
+
     /// How much of the measuring is done after `runs` runs: all, from 1 on.
     fn part(&self, runs: usize, elapsed: Duration) -> f64 {
         match self.iterations {

@@ -61,6 +61,7 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
         for (k, tensor) in met[&shapes].iter().enumerate() {
             request.set_input_at(k, tensor.clone())?;
         }
+        args.begin(&mut request);
         let (run, time) = timed(|| request.infer());
         run?;
         all.push(time);

@@ -1,5 +1,6 @@
 //! Where the time goes, kernel by kernel.
 
+use super::Args;
 use crate::failure::Failure;
 use serde::Serialize;
 use std::time::Duration;
@@ -55,12 +56,14 @@ pub(super) fn kinds(kernels: &[Kernel]) -> Vec<Kind> {
 }
 
 pub(super) fn profile(
+    args: &Args,
     request: &mut InferRequest,
     iterations: usize,
 ) -> Result<Vec<Kernel>, Failure> {
     const MOST: usize = 200;
     let mut runs: Vec<Vec<KernelTime>> = Vec::new();
     for _ in 0..iterations.min(MOST) {
+        args.begin(request);
         runs.push(request.infer_profiled()?);
     }
     let first = runs.first().cloned().unwrap_or_default();
