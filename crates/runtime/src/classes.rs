@@ -37,6 +37,9 @@ pub(crate) enum Found {
 /// The most classes that are kept of a kind.
 const MOST_OF_A_KIND: usize = 16;
 
+/// The most kinds that are kept: values that are no integers make one each.
+const MOST_KINDS: usize = 1 << 10;
+
 /// The most stages of the plans that are kept, unless a single kind has more.
 const MOST_STAGES: usize = 1 << 16;
 
@@ -70,6 +73,7 @@ impl Classes {
             Some(_) => Found::Nothing,
             None => {
                 self.kinds.put(kind.clone(), Met::default());
+                self.let_go();
                 Found::First
             }
         }
@@ -83,7 +87,12 @@ impl Classes {
             self.stages -= stages(&met.classes.remove(0));
         }
         met.classes.push(class);
-        while self.stages > MOST_STAGES && self.kinds.len() > 1 {
+        self.let_go();
+    }
+
+    /// Lets go of what was not met for longest, if there is too much.
+    fn let_go(&mut self) {
+        while (self.stages > MOST_STAGES || self.kinds.len() > MOST_KINDS) && self.kinds.len() > 1 {
             let gone = self.kinds.pop_lru().map(|(_, met)| met.classes);
             let gone = gone.unwrap_or_default();
             self.stages -= gone.iter().map(|class| stages(class)).sum::<usize>();

@@ -42,6 +42,8 @@ pub(crate) struct Unit {
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making<Key>,
     making_classes: Making<Kind>,
+    /// Whether there is a class whose variables could grow in memory with room.
+    may_grow: AtomicBool,
     /// How often a segment was compiled, and how often a plan was bound to other numbers of a class.
     compiled: AtomicUsize,
     bound: AtomicUsize,
@@ -172,6 +174,7 @@ impl Unit {
             plans: Mutex::new(LruCache::new(config.cache_size)),
             making: Making::default(),
             making_classes: Making::default(),
+            may_grow: AtomicBool::new(false),
             compiled: AtomicUsize::new(0),
             bound: AtomicUsize::new(0),
         })
@@ -288,6 +291,11 @@ impl Unit {
         found.map(|(class, _)| class)
     }
 
+    /// Whether [`Unit::growing`] may find any.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.may_grow.load(Ordering::Relaxed)
+    }
+
     /// The variables that a plan with room would let grow, once a plan without it was made for shapes like these: the
     /// tensor that is read, the axis, and the extent afterwards.
     pub(crate) fn growing(&self, shapes: &[Shape], known: &Known) -> Vec<(TensorId, usize, usize)> {
@@ -375,6 +383,8 @@ impl Unit {
                     Ok(class) => {
                         self.compiled.fetch_add(1, Ordering::Relaxed);
                         let class = Arc::new(class);
+                        let may_grow = class.made.may_grow();
+                        self.may_grow.fetch_or(may_grow, Ordering::Relaxed);
                         self.classes().add(&kind, class.clone());
                         let bound = |values: Vec<usize>| class.made.bound_to(&values, &settings);
                         return class.values(key).map_or(Ok(None), bound);

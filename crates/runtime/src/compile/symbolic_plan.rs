@@ -94,6 +94,12 @@ impl SymbolicPlan {
         }))
     }
 
+    /// Whether there are variables that could grow in memory with room for it.
+    pub(crate) fn may_grow(&self) -> bool {
+        let mut candidates = self.candidates.iter();
+        candidates.any(|candidate| candidate.may_grow().is_some())
+    }
+
     /// Of the variables that could grow in memory with room for it: the tensor that is read, the axis, and the extent
     /// afterwards where symbols have `values`.
     pub(crate) fn growing(&self, values: &[usize]) -> Vec<(TensorId, usize, usize)> {

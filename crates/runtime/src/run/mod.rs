@@ -123,12 +123,17 @@ impl Run<'_> {
         values: &mut Values<'_>,
         before: Option<&Plan>,
     ) -> Result<Arc<Plan>, Error> {
-        let shapes: Vec<Shape> = values.inputs.iter().map(|t| t.shape().to_vec()).collect();
+        let shapes = |values: &Values<'_>| {
+            let inputs = values.inputs.iter().map(|t| t.shape().to_vec());
+            inputs.collect::<Vec<Shape>>()
+        };
         if let Some(taken) = self.taken.as_deref_mut() {
-            taken.note(unit.number, &shapes, &values.known);
+            taken.note(unit.number, &shapes(values), &values.known);
         }
-        if before.is_none() && !unit.interface.assigns.is_empty() {
-            if let Some(plan) = self.plan_with_room(unit, &shapes, values)? {
+        if before.is_none() && !unit.interface.reads.is_empty() {
+            if unit.may_grow()
+                && let Some(plan) = self.plan_with_room(unit, &shapes(values), values)?
+            {
                 return Ok(plan);
             }
             self.keep_variables(values, &unit.interface)?;
@@ -137,7 +142,7 @@ impl Run<'_> {
         if let Some(plan) = path.next(values, before) {
             return Ok(plan);
         }
-        let plan = unit.plan(&shapes, &values.known, self.workshop, self.stop)?;
+        let plan = unit.plan(&shapes(values), &values.known, self.workshop, self.stop)?;
         path.take(values, before, &plan);
         Ok(plan)
     }
