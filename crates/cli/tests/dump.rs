@@ -33,7 +33,8 @@ fn stages_are_printed() {
         "--layer",
         "gathered",
     ]);
-    assert!(status == 0 && out.starts_with("== nest: 1"), "{out}");
+    let start = "== class: data[2, 2], indices[s0, 2]\n== nest: 1";
+    assert!(status == 0 && out.starts_with(start), "{out}");
     let (status, _, error) = run(&["dump", &path, "--stage", "nest", "--layer", "x"]);
     assert_eq!(
         (status, error.as_str()),
