@@ -63,11 +63,21 @@ impl Core {
         xml: &[u8],
         weights: impl Into<Bytes>,
     ) -> Result<Model, Error> {
+        self.read_model_from_parts(xml, [weights.into()])
+    }
+
+    /// Reads a model from the bytes of its `.xml` file, and from parts of its weights that lie apart: they are as
+    /// one file, in which no constant may lie in two parts. Constants stay where they are.
+    pub fn read_model_from_parts(
+        &self,
+        xml: &[u8],
+        weights: impl IntoIterator<Item = Bytes>,
+    ) -> Result<Model, Error> {
         let document = vinelift_xml::read(xml).map_err(|source| vinelift_xml::Error::File {
             path: "model".into(),
             source: Box::new(source),
         })?;
-        Model::build("model", document, &Weights::new(weights.into()))
+        Model::build("model", document, &Weights::of_parts(weights))
     }
 
     /// Compiles a model as [`Config::default`] says.

@@ -237,6 +237,12 @@ impl InferRequest {
         Ok(())
     }
 
+    /// Has the variable called `name` hold nothing, so that the next run starts from its initial value. Returns what it
+    /// held.
+    pub fn reset_variable(&mut self, name: &str) -> Option<Tensor> {
+        self.variables.remove(name)
+    }
+
     /// Has every variable hold nothing, so that the next run starts from their initial values.
     pub fn reset(&mut self) {
         self.variables.clear();

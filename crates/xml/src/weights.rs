@@ -7,38 +7,60 @@ use bytes::Bytes;
 
 use crate::Error;
 
-/// A view on the bytes of a `.bin` file, which may be a mapping of it. Nothing is copied.
+/// A view on the bytes of a `.bin` file, which may be a mapping of it, or parts of it that lie apart. Nothing is
+/// copied.
 #[derive(Clone, Debug, Default)]
-pub struct Weights(Bytes);
+pub struct Weights {
+    /// Each part with the offset of its first byte, in order.
+    parts: Vec<(u64, Bytes)>,
+    len: u64,
+}
 
 impl Weights {
     /// A view on these bytes.
     pub fn new(bytes: Bytes) -> Weights {
-        Weights(bytes)
+        Weights::of_parts([bytes])
+    }
+
+    /// A view on parts, one after the other, as if they were one file. A constant lies in one of them.
+    pub fn of_parts(parts: impl IntoIterator<Item = Bytes>) -> Weights {
+        let mut weights = Weights::default();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let len = part.len() as u64;
+            weights.parts.push((weights.len, part));
+            weights.len += len;
+        }
+        weights
     }
 
     /// The length in bytes.
     pub fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.len
     }
 
     /// Whether there are no bytes, as in a model without constants.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len == 0
     }
 
     /// The `size` bytes from `offset` on, at any alignment.
     pub fn slice(&self, offset: u64, size: u64) -> Result<Bytes, Error> {
-        let range = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
-        let range = range.and_then(|(start, size)| Some(start..start.checked_add(size)?));
-        match range.filter(|range| range.end <= self.0.len()) {
-            Some(range) => Ok(self.0.slice(range)),
-            None => Err(Error::Weights {
-                offset,
-                size,
-                len: self.len(),
-            }),
+        self.find(offset, size).ok_or(Error::Weights {
+            offset,
+            size,
+            len: self.len,
+        })
+    }
+
+    fn find(&self, offset: u64, size: u64) -> Option<Bytes> {
+        if size == 0 {
+            return (offset <= self.len).then(Bytes::new);
         }
+        let next = self.parts.partition_point(|(start, _)| *start <= offset);
+        let (first, part) = self.parts.get(next.checked_sub(1)?)?;
+        let start = usize::try_from(offset - first).ok()?;
+        let end = start.checked_add(usize::try_from(size).ok()?)?;
+        (end <= part.len()).then(|| part.slice(start..end))
     }
 }
 
@@ -112,6 +134,20 @@ mod tests {
         );
         for (offset, size) in [(11, 0), (u64::MAX, 2), (1, u64::MAX), (u64::MAX, u64::MAX)] {
             assert!(weights.slice(offset, size).is_err());
+        }
+    }
+
+    #[test]
+    fn parts_are_as_one_file() {
+        let parts = ["0123", "", "45", "6789"].map(|part| Bytes::from_static(part.as_bytes()));
+        let weights = Weights::of_parts(parts);
+        assert_eq!(weights.len(), 10);
+        for (offset, size, expected) in [(0, 4, "0123"), (4, 2, "45"), (5, 1, "5"), (7, 3, "789")] {
+            assert_eq!(weights.slice(offset, size).unwrap(), expected.as_bytes());
+        }
+        assert_eq!(weights.slice(10, 0).unwrap(), &b""[..]);
+        for (offset, size) in [(3, 2), (5, 2), (10, 1), (11, 0), (u64::MAX, u64::MAX)] {
+            assert!(weights.slice(offset, size).is_err(), "{offset} {size}");
         }
     }
 
