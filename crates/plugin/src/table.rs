@@ -1,0 +1,54 @@
+//! The functions that the C++ side calls: `Engine` of `cpp/engine.hpp`, in the same order.
+
+use crate::ffi::{Keeper, Outcome, Slice, Text, View, free, free_message};
+use crate::model::Settings;
+use crate::request::{Each, Request, Sink, TimeOfKernel};
+use crate::{machine, model, request};
+use std::ffi::{c_char, c_void};
+use vinelift::{CompiledModel, Model};
+
+type EachText = unsafe extern "C" fn(*mut c_void, Text);
+
+/// The table. What each function asks of its caller is said where it is defined.
+#[repr(C)]
+pub(crate) struct Engine {
+    version: extern "C" fn() -> Text,
+    target: extern "C" fn() -> Text,
+    full_name: extern "C" fn() -> Text,
+    threads: extern "C" fn() -> usize,
+    free_message: unsafe extern "C" fn(*mut c_char),
+    read: unsafe extern "C" fn(Text, Slice<Slice<u8>>, Keeper, *mut *mut Model) -> Outcome,
+    free_model: unsafe extern "C" fn(*mut Model),
+    unsupported: unsafe extern "C" fn(&Model, *mut c_void, EachText) -> Outcome,
+    compile: unsafe extern "C" fn(&Model, &Settings, *mut *mut CompiledModel) -> Outcome,
+    free_compiled: unsafe extern "C" fn(*mut CompiledModel),
+    create_request: unsafe extern "C" fn(&CompiledModel, bool, *mut *mut Request) -> Outcome,
+    free_request: unsafe extern "C" fn(*mut Request),
+    infer: unsafe extern "C" fn(&Request, Slice<View>, Slice<View>, Sink) -> Outcome,
+    set_cancelled: extern "C" fn(&Request, bool),
+    times: unsafe extern "C" fn(&Request, Each<TimeOfKernel>) -> Outcome,
+    get_variable: unsafe extern "C" fn(&Request, Text, Each<View>) -> Outcome,
+    set_variable: unsafe extern "C" fn(&Request, Text, Text, &View) -> Outcome,
+    reset_variable: unsafe extern "C" fn(&Request, Text) -> Outcome,
+}
+
+pub(crate) static ENGINE: Engine = Engine {
+    version: machine::version,
+    target: machine::target,
+    full_name: machine::full_name,
+    threads: machine::threads,
+    free_message,
+    read: model::read,
+    free_model: free::<Model>,
+    unsupported: model::unsupported,
+    compile: model::compile,
+    free_compiled: free::<CompiledModel>,
+    create_request: request::create,
+    free_request: free::<Request>,
+    infer: request::infer,
+    set_cancelled: request::set_cancelled,
+    times: request::times,
+    get_variable: request::get_variable,
+    set_variable: request::set_variable,
+    reset_variable: request::reset_variable,
+};
