@@ -30,8 +30,8 @@ pub(super) struct Activations {
 }
 
 impl Activations {
-    /// `defaults` say how many there are. A `clip` of 0 is none, as in the files that OpenVINO
-    /// writes. `alpha` and `beta` belong to the functions in the same places, and mean something to
+    /// `defaults` say how many there are. A `clip` of 0 is none, and so is an empty list of functions, as in
+    /// the files that OpenVINO writes. `alpha` and `beta` belong to the functions in the same places, and mean something to
     /// the hard sigmoid alone.
     pub(super) fn new(
         functions: Option<Vec<Function>>,
@@ -40,6 +40,7 @@ impl Activations {
         beta: Vec<f64>,
         clip: Option<f64>,
     ) -> Result<Activations, OpError> {
+        let functions = functions.filter(|functions| !functions.is_empty());
         let functions = functions.unwrap_or_else(|| defaults.to_vec());
         ensure!(
             functions.len() == defaults.len(),

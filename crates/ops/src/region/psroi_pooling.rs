@@ -37,13 +37,12 @@ pub(crate) static DEF: OpDef = OpDef {
     family: Family::Region,
     build: Build::Op(|attributes| {
         let op: PsRoiPooling = attributes.parse()?;
-        for (name, value) in [
-            ("output_dim", op.output_dim),
-            ("group_size", op.group_size),
-            ("spatial_bins_x", op.spatial_bins_x),
-            ("spatial_bins_y", op.spatial_bins_y),
-        ] {
-            regions::check_positive(name, value)?;
+        regions::check_positive("output_dim", op.output_dim)?;
+        regions::check_positive("group_size", op.group_size)?;
+        // Without bins, OpenVINO writes that there are 0.
+        if op.mode == Mode::Bilinear {
+            regions::check_positive("spatial_bins_x", op.spatial_bins_x)?;
+            regions::check_positive("spatial_bins_y", op.spatial_bins_y)?;
         }
         regions::check_scale(op.spatial_scale)?;
         Ok(Box::new(op))

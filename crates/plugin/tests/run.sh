@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the device, makes a wheel of it, and runs its Python tests with that in a virtual environment below the target
+# folder. Needs PyPI. Arguments are pytest's.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+target=${CARGO_TARGET_DIR:-target}
+tests=crates/plugin/tests/python
+
+python3 -m venv "$target/plugin/venv"
+python=$PWD/$target/plugin/venv/bin/python
+[ "${target#/}" = "$target" ] || python=$target/plugin/venv/bin/python
+"$python" -m pip install --quiet --disable-pip-version-check -r "$tests/requirements.txt"
+
+OPENVINO_DIR=$("$python" -c "import openvino, os; print(os.path.dirname(openvino.__file__))")
+export OPENVINO_DIR
+cargo build --release --locked -p vinelift-plugin -p vinelift-plugin-loader
+rm -rf "$target/plugin/wheel"
+"$python" crates/plugin/wheel/build.py "$target/release" "$target/plugin/wheel"
+"$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/plugin/wheel/*.whl
+
+export VINELIFT_DEVICE=$("$python" -c "import vinelift; print(vinelift.LIBRARY)")
+PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -p no:cacheprovider "$tests" "$@"
