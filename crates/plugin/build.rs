@@ -7,13 +7,14 @@ use std::process::Command;
 
 /// The folder of an installed OpenVINO, which has `include` in it: that of the Python package `openvino`.
 const FOLDER: &str = "OPENVINO_DIR";
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "attributes",
     "blob",
     "compiled",
     "executor",
     "ir",
     "plugin",
+    "profiling",
     "request",
     "settings",
     "state",

@@ -1,6 +1,7 @@
 #include "request.hpp"
 
 #include "compiled.hpp"
+#include "profiling.hpp"
 #include "state.hpp"
 #include "tensors.hpp"
 
@@ -177,19 +178,14 @@ void Request::set_cancelled(bool is_cancelled) { engine().set_cancelled(request_
 
 std::vector<ov::ProfilingInfo> Request::get_profiling_info() const {
     struct Times {
-        std::vector<ov::ProfilingInfo> infos;
+        std::vector<KernelTime> all;
         std::exception_ptr failure;
     } times;
     auto take = [](void* context, const TimeOfKernel& kernel) {
         auto& times = *static_cast<Times*>(context);
         try {
-            ov::ProfilingInfo info;
-            info.status = ov::ProfilingInfo::Status::EXECUTED;
-            info.real_time = info.cpu_time = std::chrono::microseconds((kernel.nanoseconds + 500) / 1000);
-            info.node_name = string(kernel.name);
-            info.exec_type = string(kernel.how);
-            info.node_type = "Kernel";
-            times.infos.push_back(std::move(info));
+            auto rounded = std::chrono::microseconds((kernel.nanoseconds + 500) / 1000);
+            times.all.push_back({string(kernel.name), string(kernel.how), rounded});
             return true;
         } catch (...) {
             times.failure = std::current_exception();
@@ -199,7 +195,7 @@ std::vector<ov::ProfilingInfo> Request::get_profiling_info() const {
     auto outcome = engine().times(request_.get(), {&times, take});
     if (times.failure) std::rethrow_exception(times.failure);
     check(outcome);
-    return std::move(times.infos);
+    return profiling_infos(times.all);
 }
 
 std::vector<ov::SoPtr<ov::IVariableState>> Request::query_state() const {
