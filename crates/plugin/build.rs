@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The folder of an installed OpenVINO, which has `include` in it: that of the Python package `openvino`.
 const FOLDER: &str = "OPENVINO_DIR";
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "attributes",
     "blob",
     "compiled",
@@ -19,6 +19,7 @@ const SOURCES: [&str; 11] = [
     "settings",
     "state",
     "tensors",
+    "weights",
 ];
 
 fn main() {

@@ -3,7 +3,7 @@
 //!
 //! The device calls functions of OpenVINO, whose file has another name in each version; so it names none among the
 //! libraries that it needs, and this loader makes the functions of the one that is there visible to it. What both take
-//! from it has not changed between [`FIRST`] and [`LAST`]; other versions are refused.
+//! from it has not changed between 2026.1 and 2026.4; other versions are refused.
 
 // Without a way to throw, there is nothing in it.
 #![cfg(can_throw)]

@@ -1,9 +1,8 @@
 #include "ir.hpp"
 
 #include "attributes.hpp"
+#include "weights.hpp"
 
-#include <cstring>
-#include <openvino/op/constant.hpp>
 #include <openvino/op/if.hpp>
 #include <openvino/op/loop.hpp>
 #include <openvino/op/parameter.hpp>
@@ -16,12 +15,6 @@ namespace vinelift {
 namespace {
 
 using SubGraph = ov::op::util::MultiSubGraphOp;
-
-// The nodes whose constants are used, and copies of those that have another layout in memory.
-struct Owner {
-    std::vector<std::shared_ptr<const ov::Node>> nodes;
-    std::vector<std::unique_ptr<std::string>> copies;
-};
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -59,62 +52,6 @@ std::string type_in_ir(const std::string& name) {
     if (name == "Softmax") return "SoftMax";
     return name;
 }
-
-// Strings one after the other, with where each ends before them.
-std::string packed(const std::vector<std::string>& strings) {
-    std::string head, body;
-    auto add = [&](size_t number) {
-        auto narrow = static_cast<int32_t>(number);
-        OPENVINO_ASSERT(narrow >= 0 && static_cast<size_t>(narrow) == number, "a constant of strings of more than 2 GiB");
-        head.append(reinterpret_cast<const char*>(&narrow), sizeof narrow);
-    };
-    add(strings.size());
-    add(0);
-    for (const auto& one : strings) {
-        body += one;
-        add(body.size());
-    }
-    return head + body;
-}
-
-// Where the constants of a model are.
-class Weights {
-public:
-    std::vector<Bytes> parts;
-    std::shared_ptr<Owner> owner = std::make_shared<Owner>();
-
-    // The attributes of the layer that say where they are in the file.
-    std::string place(const ov::op::v0::Constant& constant) {
-        Bytes bytes{static_cast<const uint8_t*>(constant.get_data_ptr()), constant.get_byte_size()};
-        if (constant.get_element_type() == ov::element::string) {
-            owner->copies.push_back(std::make_unique<std::string>(packed(constant.get_value_strings())));
-            const auto& copy = *owner->copies.back();
-            bytes = {reinterpret_cast<const uint8_t*>(copy.data()), copy.size()};
-        } else if (bytes.len) {
-            auto [known, is_new] = known_.emplace(std::make_pair(bytes.start, bytes.len), end_);
-            if (!is_new) return where(known->second, bytes.len);
-            owner->nodes.push_back(constant.shared_from_this());
-        }
-        auto start = end_;
-        if (bytes.len) parts.push_back(bytes);
-        end_ += bytes.len;
-        return where(start, bytes.len);
-    }
-
-private:
-    struct Hash {
-        size_t operator()(const std::pair<const uint8_t*, size_t>& key) const {
-            return std::hash<const void*>()(key.first) ^ key.second;
-        }
-    };
-
-    static std::string where(uint64_t offset, uint64_t size) {
-        return attribute("offset", offset) + attribute("size", size);
-    }
-
-    uint64_t end_ = 0;
-    std::unordered_map<std::pair<const uint8_t*, size_t>, uint64_t, Hash> known_;
-};
 
 class Writer {
 public:
@@ -161,7 +98,7 @@ private:
             std::string shape;
             for (auto dim : constant->get_shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(dim);
             text += "<data" + attribute("element_type", constant->get_element_type().get_type_name()) +
-                    attribute("shape", shape) + weights_.place(*constant) + "/>\n";
+                    attribute("shape", shape) + place(*constant) + "/>\n";
             return;
         }
         auto attributes = attributes_of(node);
@@ -169,6 +106,11 @@ private:
         text += "<data";
         for (const auto& [name, value] : attributes) text += attribute(name.c_str(), value);
         text += "/>\n";
+    }
+
+    std::string place(const ov::op::v0::Constant& constant) {
+        auto place = weights_.add(constant);
+        return attribute("offset", place.offset) + attribute("size", place.size);
     }
 
     void ports(const ov::Node& node) {
@@ -289,7 +231,7 @@ Ir to_ir(const std::shared_ptr<const ov::Model>& model) {
     writer.text = "<?xml version=\"1.0\"?>\n<net" + attribute("name", model->get_friendly_name()) + " version=\"11\">\n";
     writer.model(*model);
     writer.text += "</net>\n";
-    return {std::move(writer.text), std::move(weights.parts), std::move(weights.owner)};
+    return {std::move(writer.text), std::move(weights.parts), weights.owner()};
 }
 
 std::string name_in_ir(const std::string& name) {

@@ -123,29 +123,47 @@ void Request::put_batch_together(size_t position) {
     }
 }
 
+namespace {
+
+// Where tensors are, for the time of a run.
+class Views {
+public:
+    explicit Views(size_t most) {
+        used_.reserve(most);
+        owners_.reserve(most);
+    }
+
+    View add(const ov::Tensor& tensor) {
+        used_.push_back(tensor);
+        owners_.emplace_back(used_.back());
+        return owners_.back().view;
+    }
+
+private:
+    std::vector<ov::Tensor> used_;
+    std::vector<TensorView> owners_;
+};
+
+void store_anywhere(const View& from, ov::Tensor& tensor) {
+    if (tensor.is_continuous()) return store(from, tensor);
+    auto whole = zeros(tensor.get_element_type(), tensor.get_shape());
+    store(from, whole);
+    whole.copy_to(tensor);
+}
+
+}  // namespace
+
 void Request::infer() {
-    std::vector<ov::Tensor> used;
-    std::vector<TensorView> views;
+    Views views(inputs_.size() + outputs_.size());
     std::vector<View> inputs, outputs;
-    auto add = [&](const ov::Tensor& tensor, std::vector<View>& to) {
-        used.push_back(dense(tensor));
-        views.emplace_back(used.back());
-        to.push_back(views.back().view);
-    };
-    used.reserve(inputs_.size() + outputs_.size());
-    views.reserve(used.capacity());
     for (size_t k = 0; k < inputs_.size(); k++) {
         if (!inputs_[k].batch.empty()) put_batch_together(k);
-        add(tensor_at({true, k}), inputs);
+        inputs.push_back(views.add(dense(tensor_at({true, k}))));
     }
     for (size_t k = 0; k < outputs_.size(); k++) {
         // Only dense memory is written in place; the rest is copied from where the engine has it.
-        auto& tensor = tensor_at({false, k});
-        if (tensor.is_continuous()) {
-            add(tensor, outputs);
-        } else {
-            outputs.emplace_back();
-        }
+        const auto& tensor = tensor_at({false, k});
+        outputs.push_back(tensor.is_continuous() ? views.add(tensor) : View());
     }
     struct Target {
         Request& request;
@@ -154,14 +172,7 @@ void Request::infer() {
     auto take = [](void* context, size_t position, const View& view) {
         auto& target = *static_cast<Target*>(context);
         try {
-            auto& tensor = target.request.tensor_at({false, position});
-            if (tensor.is_continuous()) {
-                store(view, tensor);
-            } else {
-                auto whole = zeros(tensor.get_element_type(), tensor.get_shape());
-                store(view, whole);
-                whole.copy_to(tensor);
-            }
+            store_anywhere(view, target.request.tensor_at({false, position}));
             return true;
         } catch (...) {
             target.failure = std::current_exception();
@@ -170,7 +181,10 @@ void Request::infer() {
     };
     auto outcome = engine().infer(request_.get(), {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()},
                                   {&target, take});
-    if (target.failure) std::rethrow_exception(target.failure);
+    if (target.failure) {
+        engine().free_message(outcome.message);
+        std::rethrow_exception(target.failure);
+    }
     check(outcome);
 }
 
@@ -193,7 +207,10 @@ std::vector<ov::ProfilingInfo> Request::get_profiling_info() const {
         }
     };
     auto outcome = engine().times(request_.get(), {&times, take});
-    if (times.failure) std::rethrow_exception(times.failure);
+    if (times.failure) {
+        engine().free_message(outcome.message);
+        std::rethrow_exception(times.failure);
+    }
     check(outcome);
     return profiling_infos(times.all);
 }

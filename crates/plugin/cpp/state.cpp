@@ -32,7 +32,10 @@ ov::SoPtr<ov::ITensor> State::get_state() const {
         }
     };
     auto outcome = engine().get_variable(request_.get(), text(variable_.name), {&copy, take});
-    if (copy.failure) std::rethrow_exception(copy.failure);
+    if (copy.failure) {
+        engine().free_message(outcome.message);
+        std::rethrow_exception(copy.failure);
+    }
     check(outcome);
     return ov::get_tensor_impl(copy.tensor);
 }

@@ -8,7 +8,8 @@
 //! * `ffi`: what goes between the two languages, and the errors;
 //! * `model`: models are read from the text of IR that the C++ side writes of OpenVINO's graph, and from the constants
 //!   where they are in memory, and are compiled;
-//! * `request`: runs on tensors of the program, in place, and the variables that are kept from run to run;
+//! * `request`: runs on tensors of the program, which `view` makes tensors of the engine, in place;
+//! * `variables`: what is kept from run to run;
 //! * `machine`: what is told of the processor.
 //!
 //! Invariants:
@@ -27,6 +28,8 @@ mod machine;
 mod model;
 mod request;
 mod table;
+mod variables;
+mod view;
 
 /// Gives OpenVINO the device.
 ///

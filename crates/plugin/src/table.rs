@@ -3,7 +3,7 @@
 use crate::ffi::{Keeper, Outcome, Slice, Text, View, free, free_message};
 use crate::model::Settings;
 use crate::request::{Each, Request, Sink, TimeOfKernel};
-use crate::{machine, model, request};
+use crate::{machine, model, request, variables};
 use std::ffi::{c_char, c_void};
 use vinelift::{CompiledModel, Model};
 
@@ -48,7 +48,7 @@ pub(crate) static ENGINE: Engine = Engine {
     infer: request::infer,
     set_cancelled: request::set_cancelled,
     times: request::times,
-    get_variable: request::get_variable,
-    set_variable: request::set_variable,
-    reset_variable: request::reset_variable,
+    get_variable: variables::get_variable,
+    set_variable: variables::set_variable,
+    reset_variable: variables::reset_variable,
 };
