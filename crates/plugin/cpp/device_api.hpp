@@ -89,6 +89,8 @@ private:
     std::weak_ptr<ICore> core_;
     std::shared_ptr<threading::ExecutorManager> executors_;
     Version version_;
+    // For members that another version has.
+    alignas(16) char more_[256];
 };
 
 class VINELIFT_IMPORTED IVariableState : public std::enable_shared_from_this<IVariableState> {

@@ -3,8 +3,10 @@
 #include "attributes.hpp"
 #include "weights.hpp"
 
+#include <algorithm>
 #include <openvino/op/if.hpp>
 #include <openvino/op/loop.hpp>
+#include <openvino/op/lstm_cell.hpp>
 #include <openvino/op/parameter.hpp>
 #include <openvino/op/result.hpp>
 #include <openvino/op/util/framework_node.hpp>
@@ -51,6 +53,17 @@ std::string type_in_ir(const std::string& name) {
     if (name == "Relu") return "ReLU";
     if (name == "Softmax") return "SoftMax";
     return name;
+}
+
+// How many inputs a node has in IR: the peepholes that OpenVINO gives to the first version of LSTMCell, zeros, are none.
+size_t inputs_of(const ov::Node& node) {
+    auto count = node.get_input_size();
+    if (!ov::is_type<ov::op::v0::LSTMCell>(&node) || count != 7) return count;
+    auto peepholes = ov::as_type_ptr<ov::op::v0::Constant>(node.get_input_node_shared_ptr(6));
+    if (!peepholes) return count;
+    auto* bytes = static_cast<const char*>(peepholes->get_data_ptr());
+    auto is_zero = std::all_of(bytes, bytes + peepholes->get_byte_size(), [](char byte) { return byte == 0; });
+    return is_zero ? 6 : count;
 }
 
 class Writer {
@@ -114,7 +127,7 @@ private:
     }
 
     void ports(const ov::Node& node) {
-        auto inputs = node.get_input_size();
+        auto inputs = inputs_of(node);
         text += "<input>";
         for (size_t k = 0; k < inputs; k++) text += "<port" + attribute("id", k) + "/>";
         text += "</input>\n<output>";
@@ -134,11 +147,11 @@ private:
     }
 
     void edges(const ov::Node& node, const Ids& ids) {
-        for (size_t k = 0; k < node.get_input_size(); k++) {
+        for (size_t k = 0; k < inputs_of(node); k++) {
             auto source = node.get_input_source_output(k);
             const auto* from = source.get_node();
             text += "<edge" + attribute("from-layer", ids.at(from)) +
-                    attribute("from-port", from->get_input_size() + source.get_index()) +
+                    attribute("from-port", inputs_of(*from) + source.get_index()) +
                     attribute("to-layer", ids.at(&node)) + attribute("to-port", k) + "/>\n";
         }
     }

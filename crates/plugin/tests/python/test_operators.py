@@ -15,8 +15,6 @@ OTHERWISE = {
     "experimental_detectron_prior_grid_generator/double": "OpenVINO keeps its attributes in single precision",
     "psroi_pooling/double": "OpenVINO keeps its attributes in single precision",
     "roi_align_rotated/double": "OpenVINO keeps its attributes in single precision",
-    "lstm_cell/opset1_input_forget": "OpenVINO adds an input that the specification has not",
-    "lstm_cell/opset1_weights_format": "OpenVINO adds an input that the specification has not",
 }
 
 
