@@ -15,6 +15,7 @@
 //! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
 //! | … loop peeling | `peel` | a domain → its interior without guards, and its borders |
 //! | … trimming | `trim_folds` | a fold → the points at which its guard holds |
+//! | … filling | `fill` | a guarded copy over axes with symbols → a fill of all its points, and a copy of those inside |
 //! | … padding | `pad_windows` | windows over a guarded operand → windows over a padded copy |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
 //! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
@@ -26,6 +27,7 @@
 mod collapse;
 mod constant_indices;
 mod contract;
+mod fill;
 mod flatten;
 mod fuse;
 mod guard_to_index;

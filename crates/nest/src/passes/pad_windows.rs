@@ -8,7 +8,7 @@
 //! sums of products always do.
 
 use crate::build::zero;
-use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, rewrite_stage, visit_folds};
+use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, free_axes, rewrite_stage, visit_folds};
 use crate::passes::operand::Operand;
 use rustc_hash::FxHashSet;
 
@@ -20,8 +20,11 @@ pub(super) type Part = Option<(i64, i64)>;
 pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<(Stage, Stage)> {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let columns = stage.domain[innermost];
-    let (low, high) = (*inside.get(innermost)?)?;
-    let borders = columns.extent.number()? - usize::try_from((high - low).max(0)).ok()?;
+    let borders = match (*inside.get(innermost)?, columns.extent.number()) {
+        (Some((low, high)), Some(extent)) => extent - usize::try_from((high - low).max(0)).ok()?,
+        // Without a copy every column has guards.
+        _ => columns.extent.example(),
+    };
     let mut folds = Vec::new();
     visit_folds(stage, &mut |x| {
         if matches!(x.kind(), Kind::Reduce { .. }) {
@@ -40,7 +43,8 @@ pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<
         _ if is_guarded(body) => (body, None),
         _ => return None,
     };
-    if computes_with(stage, columns.id, body) {
+    let is_open = inside[innermost].is_none();
+    if computes_with(stage, columns.id, body) || is_open && !guards(body, columns.id) {
         return None;
     }
     let others = stage.domain.iter().filter(|a| a.id != columns.id);
@@ -61,6 +65,14 @@ pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<
         false => x,
     });
     Some((stored, whole))
+}
+
+/// Whether the guard of `body` asks where an axis is.
+fn guards(body: &Scalar, axis: AxisId) -> bool {
+    match body.kind() {
+        Kind::Select(condition, ..) => free_axes(condition).contains(&axis),
+        _ => false,
+    }
 }
 
 /// Whether an axis is part of a stage's value outside of `body` and of indices.

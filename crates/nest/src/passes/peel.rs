@@ -11,6 +11,7 @@ use crate::ir::{
     Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage,
     visit_folds, visit_stage,
 };
+use crate::passes::fill::filled;
 use crate::passes::pad_windows::{Part, padded};
 use crate::passes::simplify::simplify_stage;
 use crate::passes::trim_folds::trim_folds;
@@ -36,15 +37,22 @@ pub(crate) fn peel_borders(nest: &mut Nest) {
 /// Appends a stage, its borders apart.
 fn append(nest: &mut Nest, mut stage: Stage) {
     trim_folds(nest, &mut stage);
-    let Some(inside) = interior(nest, &stage) else {
-        nest.stages.push(stage);
+    if let Some(parts) = filled(nest, &stage) {
+        nest.stages.extend(parts);
         return;
-    };
-    if let Some((copy, whole)) = padded(nest, &stage, &inside) {
+    }
+    let known = interior(nest, &stage);
+    let inside = known.clone().or_else(|| open(&stage));
+    let padded = inside.and_then(|inside| padded(nest, &stage, &inside));
+    if let Some((copy, whole)) = padded {
         append(nest, copy);
         append(nest, whole);
         return;
     }
+    let Some(inside) = known else {
+        nest.stages.push(stage);
+        return;
+    };
     // A border is worth a stage of its own if it is small or, around whole rows, a fill.
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
     let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
@@ -68,6 +76,20 @@ fn append(nest: &mut Nest, mut stage: Stage) {
         append(nest, border);
     }
     append(nest, middle);
+}
+
+/// All of a domain whose innermost axis has an extent with symbols: nobody knows from where to where guards hold. `None` if
+/// the stage has to run in its order.
+fn open(stage: &Stage) -> Option<Vec<Part>> {
+    let innermost = stage.domain.iter().rfind(|a| a.extent > 1)?;
+    let is_free = stage.mode == Mode::Set && stage.group.is_none();
+    let is_free = is_free && !loaded(stage).contains(&stage.target);
+    let mut may_fault = false;
+    visit_stage(stage, &mut |x| {
+        may_fault |= matches!(x.kind(), Kind::Wrap(_))
+    });
+    let is_open = innermost.extent.number().is_none();
+    (is_free && is_open && !may_fault).then(|| vec![None; stage.domain.len()])
 }
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that

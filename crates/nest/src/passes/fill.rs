@@ -1,0 +1,174 @@
+//! Filling: a guarded copy over axes whose extents have symbols is a fill of all its points, and a copy of those inside.
+//!
+//! > `t[i] = select(0 <= i - 2 < n, x[i - 2], 0)` over `i < n + 4` is `t[i] = 0` over `i < n + 4`, and then
+//! > `t[i + 2] = x[i]` over `i < n`
+//!
+//! Where extents are numbers, borders are peeled instead: so no point is written twice.
+
+use crate::analysis::{Linear, is_proven};
+use crate::ir::{
+    Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, loaded_by, rewrite_stage,
+    visit_stage,
+};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::{Extent, Formula};
+
+/// From where to where an axis runs: a number, and a formula.
+struct Inside {
+    low: i64,
+    high: Formula,
+}
+
+/// The stage that fills, and the one that copies, if `stage` is such a copy.
+pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
+    let Kind::Select(condition, body, fill) = stage.value.kind() else {
+        return None;
+    };
+    let is_open = stage.domain.iter().any(|axis| axis.extent.is_symbolic());
+    let is_free = stage.mode == Mode::Set
+        && stage.group.is_none()
+        && !loaded(stage).contains(&stage.target)
+        && !may_fault(stage);
+    if !is_open || !is_free || stage.value.folds() || fill.as_const().is_none() {
+        return None;
+    }
+    let inside = insides(condition, &stage.domain)?;
+    let next_axis = nest.next_axis;
+    let copy = copied(nest, stage, body, &inside).filter(|copy| is_proven(nest, copy));
+    if copy.is_none() {
+        nest.next_axis = next_axis;
+    }
+    let mut filled = stage.clone();
+    filled.value = fill.clone();
+    Some([filled, copy?])
+}
+
+fn may_fault(stage: &Stage) -> bool {
+    let mut found = false;
+    visit_stage(stage, &mut |x| found |= matches!(x.kind(), Kind::Wrap(_)));
+    found
+}
+
+/// For each axis from where to where `condition` holds; `None` if it is not of bounds of single axes.
+fn insides(condition: &Scalar, domain: &[Axis]) -> Option<Vec<Inside>> {
+    let whole = |axis: &Axis| Inside {
+        low: 0,
+        high: *axis.extent.formula(),
+    };
+    let mut inside: Vec<Inside> = domain.iter().map(whole).collect();
+    let mut is_bounded = vec![false; domain.len()];
+    let mut open = vec![condition.clone()];
+    while let Some(condition) = open.pop() {
+        let Kind::Binary(op, a, b) = condition.kind() else {
+            return None;
+        };
+        if *op == Binary::And {
+            open.extend([a.clone(), b.clone()]);
+            continue;
+        }
+        let form = Linear::of_comparison(*op, a, b)?;
+        let (at, sign, rest) = bound(&form, domain)?;
+        match sign {
+            1 => inside[at].low = inside[at].low.max(rest.as_number()?.checked_neg()?),
+            _ => {
+                let high = rest.plus(&Formula::number(1))?;
+                if is_bounded[at] && inside[at].high != high {
+                    return None;
+                }
+                inside[at].high = high;
+                is_bounded[at] = true;
+            }
+        }
+    }
+    Some(inside)
+}
+
+/// The axis of `± axis + rest`, its sign, and the rest.
+fn bound(form: &Linear, domain: &[Axis]) -> Option<(usize, i64, Formula)> {
+    let mut found = None;
+    let mut rest = Formula::number(form.constant);
+    for (atom, k) in &form.terms {
+        match atom.kind() {
+            Kind::Axis(id) if found.is_none() && (*k == 1 || *k == -1) => {
+                found = Some((domain.iter().position(|axis| axis.id == *id)?, *k));
+            }
+            Kind::Extent(extent) => {
+                rest = rest.plus(&extent.formula().times(&Formula::number(*k))?)?;
+            }
+            _ => return None,
+        }
+    }
+    let (at, sign) = found?;
+    Some((at, sign, rest))
+}
+
+/// The stage that sets the points inside to `body`.
+fn copied(nest: &mut Nest, stage: &Stage, body: &Scalar, inside: &[Inside]) -> Option<Stage> {
+    let mut domain = Vec::new();
+    let mut values: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    for (axis, Inside { low, high }) in stage.domain.iter().zip(inside) {
+        let count = high.minus(&Formula::number(*low))?;
+        let new = nest.axis(extent(nest, axis, &count, body)?);
+        values.insert(axis.id, Scalar::axis(new.id) + *low);
+        domain.push(new);
+    }
+    let mut copy = Stage {
+        domain,
+        value: body.clone(),
+        ..stage.clone()
+    };
+    rewrite_stage(&mut copy, &mut |x| match x.kind() {
+        Kind::Axis(id) => values.get(id).cloned().unwrap_or(x),
+        _ => x,
+    });
+    Some(copy)
+}
+
+/// A number of points as an extent: as it is a dim of what is copied, it is none of less than no points.
+fn extent(nest: &Nest, axis: &Axis, count: &Formula, body: &Scalar) -> Option<Extent> {
+    if let Some(number) = count.as_number() {
+        return usize::try_from(number).ok().map(Extent::from);
+    }
+    let buffers = loaded_by([body]).into_iter();
+    let mut dims = buffers.flat_map(|b| nest.buf(b).shape.clone());
+    let is_count = |extent: &Extent| extent.formula() == count;
+    Some(axis.extent)
+        .filter(is_count)
+        .or_else(|| dims.find(is_count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::*;
+    use crate::ir::Role;
+    use crate::passes::schedule::schedule;
+    use vinelift_tensor::ElementType::F32;
+    use vinelift_tensor::Symbol;
+
+    /// `t[i, j] = select(0 <= i - 2 < n, x[i - 2, j], 0)`, where `n` is a symbol.
+    #[test]
+    fn a_copy_with_borders_is_a_fill_and_a_copy() {
+        let mut nest = Nest::new();
+        let n = Extent::new(Formula::symbol(Symbol::new(0).unwrap()), 5);
+        let more = n.plus(4.into()).unwrap();
+        let x = nest.buffer("x", F32, &[n, 3.into()], Role::Input);
+        let t = nest.buffer("t", F32, &[more, 3.into()], Role::Output);
+        nest.define(vec![], t, |nest, at| {
+            let i = &at[0] - 2;
+            let guard = i.ge(index(0)) & i.lt(Scalar::extent(n));
+            select(guard, nest.load(x, vec![i, at[1].clone()]), zero(F32))
+        });
+        nest.adopt_symbols();
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        assert_eq!(
+            nest.stage_texts(),
+            [
+                "for i<3*s0 + 12: t[i] = 0.0",
+                "for i<3*s0: t[(i + 6)] = x[i]",
+            ]
+        );
+    }
+}
