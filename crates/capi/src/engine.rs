@@ -62,10 +62,7 @@ impl Engine {
         }
         request.infer_with(options)?;
         // What is the program's may change after the run.
-        if let Err(failure) = request.own_variables() {
-            request.reset();
-            return Err(failure.into());
-        }
+        request.own_variables()?;
         for (position, output) in self.outputs.iter().enumerate() {
             output.store(request.output(position)?)?;
         }

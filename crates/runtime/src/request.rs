@@ -202,19 +202,29 @@ impl InferRequest {
     /// Gives variables memory of their own that have that of an input or output: for programs whose memory those are.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is no memory; then no variable holds anything.
     pub fn own_variables(&mut self) -> Result<(), Error> {
         let inputs = self.inputs.iter().flatten();
         let tensors = || inputs.clone().chain(&self.outputs);
+        let mut failed = None;
         for held in self.variables.values_mut() {
             let value = held.memory();
             let start = value.bytes().as_ptr();
             if tensors().any(|t| t.bytes().as_ptr_range().contains(&start)) {
                 let (ty, shape) = (value.element_type(), value.shape());
-                *held = Tensor::from_bytes(ty, shape, value.bytes())?.into();
+                match Tensor::from_bytes(ty, shape, value.bytes()) {
+                    Ok(own) => *held = own.into(),
+                    Err(error) => failed = Some(error),
+                }
             }
         }
-        Ok(())
+        match failed {
+            Some(error) => {
+                self.reset();
+                Err(error.into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sets what the variable called `name` holds when the next run starts.
@@ -237,10 +247,9 @@ impl InferRequest {
         Ok(())
     }
 
-    /// Has the variable called `name` hold nothing, so that the next run starts from its initial value. Returns what it
-    /// held.
-    pub fn reset_variable(&mut self, name: &str) -> Option<Tensor> {
-        self.variables.remove(name)
+    /// Has the variable called `name` hold nothing, so that the next run starts from its initial value.
+    pub fn reset_variable(&mut self, name: &str) {
+        self.variables.remove(name);
     }
 
     /// Has every variable hold nothing, so that the next run starts from their initial values.
