@@ -89,7 +89,7 @@ fn number(ty: ElementType, code: u8) -> f32 {
 
 /// Random codes of finite numbers, one to a byte, and as bytes of a file.
 fn codes(random: &mut fastrand::Rng, ty: ElementType, count: usize) -> (Vec<u8>, Vec<u8>) {
-    let bits = ty.bits() as usize;
+    let bits = ty.bits();
     let code = |_| loop {
         let code = random.u8(..) & (255 >> (8 - bits));
         if number(ty, code).is_finite() {

@@ -131,7 +131,7 @@ impl<'a> Constants<'a> {
         let tensor = self.tensor(from)?;
         let ty = tensor.element_type();
         // A part that starts in the middle of a byte has no bytes of its own.
-        let is_whole = !ty.is_packed() || (from.base * ty.bits() as usize).is_multiple_of(8);
+        let is_whole = !ty.is_packed() || (from.base * ty.bits()).is_multiple_of(8);
         tensor
             .bytes()
             .get(ty.byte_len(from.base).filter(|_| is_whole)?..)
