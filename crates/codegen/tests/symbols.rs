@@ -319,3 +319,41 @@ fn dumps_say_how_stages_run() {
         assert_eq!(how(text), [want], "{text}");
     }
 }
+
+/// Folds over two dims as one: the offset of a quotient and a rest by the same extent is that of the whole.
+#[test]
+fn quotients_and_rests_of_one_number() {
+    for extents in ["s0, s1", "3, s1", "s0, s1 + 2"] {
+        let (_, inner) = extents.split_once(", ").unwrap();
+        let count = match extents {
+            "s0, s1" => "s0*s1",
+            "3, s1" => "3*s1",
+            _ => "s0*s1 + 2*s0",
+        };
+        for (axes, at) in [
+            ("i<5, j<N", "i, (j / (D)), (j % (D))"),
+            ("j<N, i<5", "i, (j / (D)), (j % (D))"),
+        ] {
+            let out = if axes.starts_with('i') {
+                "5, N"
+            } else {
+                "N, 5"
+            };
+            let own = if axes.starts_with('i') {
+                "i, j"
+            } else {
+                "j, i"
+            };
+            let text = format!(
+                "{TWO}input x: f32[5, {extents}]\noutput y: f32[{out}]\noutput z: f32[5]\n\
+                 for {axes}: y[{own}] = (x[{at}] + 1.0)\n\
+                 for i<5: z[i] = add[j<N; 0.0](x[{at}])\n"
+            );
+            check_text(
+                &text
+                    .replace("(D)", &format!("extent({inner})"))
+                    .replace('N', count),
+            );
+        }
+    }
+}

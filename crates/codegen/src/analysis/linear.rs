@@ -1,7 +1,7 @@
 //! Flat offsets: the indices of all dims as one sum.
 
 use super::coefficient::Coefficient;
-use vinelift_nest::{AxisId, BufferId, Kind, Scalar};
+use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar};
 
 /// `constant + Σ symbolic + Σ leaf · coefficient`, a flat element offset. Index arithmetic wraps, so it may be
 /// taken apart and put together again freely.
@@ -81,6 +81,31 @@ impl<'n> Linear<'n> {
             }
         }
         self.terms.push((leaf, coefficient));
+    }
+
+    /// Takes out a quotient and a rest by the same extent that are one number, `x / n · (k·n) + x % n · k = x · k`, and gives
+    /// that number and `k`: so the dims of a folded axis are one where they lie one behind the other.
+    pub(super) fn take_quotient_and_rest(&mut self) -> Option<(&'n Scalar, Coefficient)> {
+        let divided = |x: &'n Scalar, wanted: Binary| match x.kind() {
+            Kind::Binary(op, whole, by) if *op == wanted => match by.kind() {
+                Kind::Extent(extent) => Some((whole, *extent)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let pairs = self.terms().enumerate().find_map(|(at, (rest, k))| {
+            let (whole, extent) = divided(rest, Binary::Rem)?;
+            let other = self.terms().position(|(quotient, times)| {
+                let is_of = divided(quotient, Binary::Div) == Some((whole, extent));
+                is_of && k.by(extent) == Some(times)
+            });
+            Some(([at, other?], whole, k))
+        });
+        let (mut places, whole, k) = pairs?;
+        places.sort_unstable();
+        self.terms.remove(places[1]);
+        self.terms.remove(places[0]);
+        Some((whole, k))
     }
 
     pub(super) fn add_constant(&mut self, constant: Coefficient) {

@@ -21,32 +21,10 @@ impl<'n> Analysis<'n> {
             return linear;
         }
         for (index, stride) in at.iter().zip(&self.strides[buffer.0 as usize]) {
-            let mut open = vec![(index, *stride)];
-            let mut steps = 0;
-            while let Some((x, factor)) = open.pop() {
-                steps += 1;
-                match x.kind() {
-                    Kind::Const(bits) => linear.add_constant(factor.times(bits.0 as i64)),
-                    Kind::Extent(extent) => match factor.by(*extent) {
-                        Some(constant) => linear.add_constant(constant),
-                        None => linear.add(x, factor),
-                    },
-                    Kind::Binary(Binary::Add, a, b) if steps < MOST_STEPS => {
-                        open.extend([(b, factor), (a, factor)]);
-                    }
-                    Kind::Binary(Binary::Sub, a, b) if steps < MOST_STEPS => {
-                        open.extend([(b, factor.times(-1)), (a, factor)]);
-                    }
-                    Kind::Binary(Binary::Mul, a, b) => {
-                        match (times_scalar(factor, b), times_scalar(factor, a)) {
-                            (Some(factor), _) => open.push((a, factor)),
-                            (_, Some(factor)) => open.push((b, factor)),
-                            _ => linear.add(x, factor),
-                        }
-                    }
-                    _ => linear.add(x, factor),
-                }
-            }
+            take_apart(&mut linear, index, *stride);
+        }
+        while let Some((whole, factor)) = linear.take_quotient_and_rest() {
+            take_apart(&mut linear, whole, factor);
         }
         linear
     }
@@ -142,5 +120,35 @@ fn times_scalar(factor: Coefficient, x: &Scalar) -> Option<Coefficient> {
     match x.kind() {
         Kind::Extent(extent) => factor.by(*extent),
         _ => x.as_index().map(|k| factor.times(k)),
+    }
+}
+
+/// Adds `index · factor`.
+fn take_apart<'n>(linear: &mut Linear<'n>, index: &'n Scalar, factor: Coefficient) {
+    let mut open = vec![(index, factor)];
+    let mut steps = 0;
+    while let Some((x, factor)) = open.pop() {
+        steps += 1;
+        match x.kind() {
+            Kind::Const(bits) => linear.add_constant(factor.times(bits.0 as i64)),
+            Kind::Extent(extent) => match factor.by(*extent) {
+                Some(constant) => linear.add_constant(constant),
+                None => linear.add(x, factor),
+            },
+            Kind::Binary(Binary::Add, a, b) if steps < MOST_STEPS => {
+                open.extend([(b, factor), (a, factor)]);
+            }
+            Kind::Binary(Binary::Sub, a, b) if steps < MOST_STEPS => {
+                open.extend([(b, factor.times(-1)), (a, factor)]);
+            }
+            Kind::Binary(Binary::Mul, a, b) => {
+                match (times_scalar(factor, b), times_scalar(factor, a)) {
+                    (Some(factor), _) => open.push((a, factor)),
+                    (_, Some(factor)) => open.push((b, factor)),
+                    _ => linear.add(x, factor),
+                }
+            }
+            _ => linear.add(x, factor),
+        }
     }
 }
