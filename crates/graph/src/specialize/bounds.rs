@@ -153,17 +153,6 @@ impl Walk<'_> {
     }
 }
 
-/// The elements of tensors that have symbols, as bounds.
-pub(super) fn exactly(
-    known: &FxHashMap<TensorId, (Vec<Formula>, Tensor)>,
-) -> FxHashMap<TensorId, Vec<ValueRange>> {
-    let ranges = |formulas: &[Formula]| formulas.iter().map(|f| ValueRange::Formula(*f)).collect();
-    let known = known.iter();
-    known
-        .map(|(tensor, (formulas, _))| (*tensor, ranges(formulas)))
-        .collect()
-}
-
 /// The elements of a small tensor.
 fn exact(tensor: &Tensor) -> Option<Vec<ValueRange>> {
     if tensor.element_count() > LIMIT {

@@ -22,7 +22,7 @@ use crate::strings::Strings;
 pub(crate) use budget::Budget;
 use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
-use vinelift_nest::{BufferId, Nest};
+use vinelift_nest::{BufferId, Nest, ValueRange};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
 use vinelift_tensor::{Extent, Formula, PartialShape, Tensor};
 use walk::{Mode, Walk};
@@ -73,6 +73,18 @@ impl Known {
             self.computed.remove(tensor);
             self.values.remove(tensor);
         }
+    }
+}
+
+impl Known {
+    /// The elements of tensors that have symbols, as bounds.
+    fn formula_bounds(&self) -> FxHashMap<TensorId, Vec<ValueRange>> {
+        let ranges =
+            |formulas: &[Formula]| formulas.iter().map(|f| ValueRange::Formula(*f)).collect();
+        let known = self.formulas.iter();
+        known
+            .map(|(tensor, (formulas, _))| (*tensor, ranges(formulas)))
+            .collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The walk: node by node, infer, lower or fold.
 
-use super::bounds::exactly;
 use super::budget::{Budget, Verdict};
 use super::{Known, Source, Types};
 use crate::error::{Error, LayerError, Problem};
@@ -80,7 +79,7 @@ impl<'a> Walk<'a> {
             is_symbolic: false,
             inferred: None,
             values: known.values.clone(),
-            bounds: exactly(&known.formulas),
+            bounds: known.formula_bounds(),
             examples: examples.collect(),
             available: known.computed.keys().copied().collect(),
             nest: Nest::new(),
