@@ -85,6 +85,18 @@ impl Coefficient {
         }
     }
 
+    /// How often `other` it is, if both are positive for all symbols and that is the same number for all.
+    pub(crate) fn in_multiples_of(self, other: Coefficient) -> Option<usize> {
+        let (own, other) = match self.factor == other.factor {
+            true => (self.number, other.number),
+            false => return None,
+        };
+        let is_multiple = own > 0 && other > 0 && own % other == 0;
+        usize::try_from(own / other.max(1))
+            .ok()
+            .filter(|_| is_multiple)
+    }
+
     /// Its value where the symbol of number `k` has `values[k]`; `None` if it does not fit.
     pub(crate) fn at(self, values: &[usize]) -> Option<i64> {
         self.number.checked_mul(self.factor.evaluate(values)?)

@@ -108,7 +108,7 @@ impl<'n> Linear<'n> {
         Some((whole, k))
     }
 
-    pub(super) fn add_constant(&mut self, constant: Coefficient) {
+    pub(crate) fn add_constant(&mut self, constant: Coefficient) {
         if let Some(number) = constant.number() {
             self.constant = self.constant.wrapping_add(number);
             return;

@@ -239,11 +239,16 @@ impl<'n> Emitter<'n, '_> {
                     how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
                 format!("{checks}, {}", columns.columns)
             }
-            Way::VectorLoop(Some(ready)) => match ready.least {
-                Some((_, points)) if ready.how.is_empty() => format!("from {points} points on"),
-                Some((_, points)) => format!("from {points} points on, {}", ready.how),
-                None => ready.how.clone(),
-            },
+            Way::VectorLoop(Some(ready)) => {
+                let rows = ready
+                    .rows
+                    .map(|(_, each)| format!("{each} rows side by side"));
+                let least = ready.least;
+                let least = least.map(|(_, points)| format!("from {points} points on"));
+                let how = Some(ready.how.clone()).filter(|how| !how.is_empty());
+                let notes: Vec<String> = rows.into_iter().chain(least).chain(how).collect();
+                notes.join(", ")
+            }
             Way::VectorLoop(None) | Way::Collected(None) => String::new(),
         }
     }

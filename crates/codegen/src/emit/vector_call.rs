@@ -28,7 +28,9 @@ impl<'n> Emitter<'n, '_> {
         let functions = (number..).step_by(self.analysis.nest.stages.len());
         let loops = std::iter::once(ready).chain(narrower);
         let loops: Vec<(usize, VectorLoop<'n>)> = functions.zip(loops).collect();
-        let may_be_few = loops.iter().any(|(_, ready)| ready.least.is_some());
+        let may_be_few = loops
+            .iter()
+            .any(|(_, ready)| ready.needs().next().is_some());
         let mut exact = may_be_few.then(|| self.builder.create_block());
         let done = (loops.len() > 1).then(|| self.builder.create_block());
         let mut rest = loops.into_iter().peekable();
@@ -40,8 +42,16 @@ impl<'n> Emitter<'n, '_> {
                 self.open_scope();
             }
             let may_fault = ready.may_fault;
+            let rows = ready.rows;
+            if let Some((axis, each)) = rows {
+                let turns = self.turns(stage, axis);
+                self.open_loop(axis, turns, each as i64, &[]);
+                self.stay_before(axis, turns, each);
+            }
             let status = self.call_vector_loop((number, function), stage, ready)?;
-            if may_fault {
+            if rows.is_some() {
+                self.close_loop(&[]);
+            } else if may_fault {
                 let block = exact.unwrap_or_else(|| self.builder.create_block());
                 exact = Some(block);
                 self.leave_if(status, block);
@@ -67,8 +77,9 @@ impl<'n> Emitter<'n, '_> {
 
     /// Goes on elsewhere where a vector loop has too few points.
     fn enough_points(&mut self, stage: &Stage, ready: &VectorLoop<'n>, elsewhere: Option<Block>) {
-        if let (Some((lane, points)), Some(elsewhere)) = (ready.least, elsewhere) {
-            let turns = self.turns(stage, lane);
+        let Some(elsewhere) = elsewhere else { return };
+        for (axis, points) in ready.needs() {
+            let turns = self.turns(stage, axis);
             let few = self.fewer_than(turns, points);
             self.leave_if(few, elsewhere);
         }

@@ -15,12 +15,28 @@ use vinelift_tensor::ElementType::{Boolean, U8};
 struct Strides {
     /// From lane to lane.
     step: i64,
-    /// By axes that have one value for now.
+    /// By axes that have one value for now: numbers, and what has symbols.
     offset: i64,
+    symbolic: Vec<Coefficient>,
     /// Loops that move the pointer, and by how many bytes.
     moves: Vec<(usize, i64)>,
     /// Bytes by which a point of the axis that is cut moves it.
     cut_step: i64,
+}
+
+impl Strides {
+    /// Takes in an axis that has one value.
+    fn add_value(&mut self, value: i64, coefficient: Coefficient) -> Option<()> {
+        match coefficient.number() {
+            Some(number) => {
+                let more = value.checked_mul(number)?;
+                self.offset = self.offset.checked_add(more)?;
+            }
+            None if value == 0 => {}
+            None => self.symbolic.push(coefficient.times(value)),
+        }
+        Some(())
+    }
 }
 
 impl<'n> Builder<'_, 'n> {
@@ -97,15 +113,18 @@ impl<'n> Builder<'_, 'n> {
         let Strides {
             step,
             offset,
+            symbolic,
             moves,
             cut_step,
         } = self.strides(&linear, width)?;
         let cut_bytes = cut_step.checked_mul(pace.points)?;
         pace.bytes = pace.bytes.checked_add(cut_bytes)?;
         // The kernel adds where an axis of a block begins.
-        let blocked = &self.blocked;
-        let begins = |x: &Scalar| matches!(x.kind(), Kind::Axis(id) if blocked.contains(id));
-        let invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
+        let rows = self.rows.map(|(axis, _)| axis.id);
+        let blocked = self.blocked.iter().chain(&rows);
+        let begins = |x: &Scalar| blocked.clone().any(|id| x.is_axis(*id));
+        let mut invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
+        symbolic.into_iter().for_each(|c| invariant.add_constant(c));
         let offset = invariant
             .constant()
             .checked_add(offset)?
@@ -134,27 +153,26 @@ impl<'n> Builder<'_, 'n> {
                 }
                 continue;
             }
-            // Pointers move by numbers.
-            let (Kind::Axis(id), Some(coefficient)) = (leaf.kind(), coefficient.number()) else {
+            let Kind::Axis(id) = leaf.kind() else {
                 return None;
             };
+            // Pointers move by numbers.
+            let bytes = || coefficient.number()?.checked_mul(width);
             if self.cut == Some(*id) {
-                let more = coefficient.checked_mul(width)?;
-                strides.cut_step = strides.cut_step.checked_add(more)?;
+                strides.cut_step = strides.cut_step.checked_add(bytes()?)?;
             }
             if let Some((block, each, row)) = self.jammed_axis(*id) {
-                let by = coefficient.checked_mul(width)?;
-                strides.moves.push((block, by.checked_mul(each)?));
-                let more = row.checked_mul(coefficient)?;
-                strides.offset = strides.offset.checked_add(more)?;
+                if self.blocks[block].trips.is_some() {
+                    strides.moves.push((block, bytes()?.checked_mul(each)?));
+                }
+                strides.add_value(row, coefficient)?;
             } else if let Some(value) = self.fixed.get(id) {
-                let more = value.checked_mul(coefficient)?;
-                strides.offset = strides.offset.checked_add(more)?;
+                strides.add_value(*value, coefficient)?;
             } else if self.lane == Some(*id) {
-                strides.step = coefficient;
+                strides.step = coefficient.number()?;
             } else {
                 let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
-                strides.moves.push((block, coefficient.checked_mul(width)?));
+                strides.moves.push((block, bytes()?));
             }
         }
         strides.moves.sort_unstable();

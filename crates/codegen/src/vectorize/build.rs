@@ -36,11 +36,10 @@ pub(super) struct Run {
 
 /// An axis of which several points are done side by side.
 pub(super) struct Jam<'n> {
-    pub(super) axis: AxisId,
-    pub(super) extent: usize,
+    pub(super) axis: Axis,
     /// How many of them in each turn.
     pub(super) each: usize,
-    /// The loop of these turns, by its number.
+    /// The loop of these turns, by its number; if it is outside of the program, a block without a loop.
     pub(super) block: usize,
     /// The rows that are being built: the first `each`, which stand for each turn of the loop, or the rows left after
     /// its last turn.
@@ -108,6 +107,8 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) may_fault: bool,
     /// The axis over lanes and how many of its points there must be, if there may be fewer.
     least: Option<(Axis, usize)>,
+    /// The innermost axis that is not part of the program, if that does several points of it at once, or one.
+    pub(super) rows: Option<(Axis, usize)>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(super) how: String,
 }
@@ -155,6 +156,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             scalars: FxHashMap::default(),
             may_fault: false,
             least: None,
+            rows: None,
             how: String::new(),
         }
     }
@@ -169,6 +171,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             arguments: self.arguments,
             may_fault: self.may_fault,
             least: self.least,
+            rows: self.rows,
             narrower: Vec::new(),
             how: self.how,
             outer,
@@ -278,11 +281,16 @@ impl<'b, 'n> Builder<'b, 'n> {
     }
 
     pub(super) fn push(&mut self, axis: Axis, trips: TripCount) {
+        self.push_block(axis, Some(trips));
+    }
+
+    /// Opens what is done for a point of an axis, or for several at once, over which the loop is elsewhere.
+    pub(super) fn push_block(&mut self, axis: Axis, trips: Option<TripCount>) {
         self.blocks.push(Block {
             axis: Some(axis.id),
             steps: Vec::new(),
             moves: Vec::new(),
-            trips: Some(trips),
+            trips,
             length: axis.extent,
         });
         self.at = self.blocks.len() - 1;
@@ -396,7 +404,7 @@ impl<'b, 'n> Builder<'b, 'n> {
 
     /// Forgets what is known since `mark` and depends on one of the axes, or on the row.
     pub(super) fn forget(&mut self, mark: usize, axes: &[Axis]) {
-        let row = self.jam.as_ref().map(|jam| jam.axis);
+        let row = self.jam.as_ref().map(|jam| jam.axis.id);
         let axes = axes.iter().map(|axis| axis.id).chain(row);
         for address in self.order.split_off(mark) {
             let varies = |axis| self.analysis.facts.depends(address, axis);

@@ -21,6 +21,9 @@ const MOST_PARTS: usize = 8;
 /// Bytes of the narrowest registers.
 const LEAST_BYTES: usize = 16;
 
+/// The most vector loops for fewer points that a stage has.
+const MOST_NARROWER: usize = 2;
+
 /// How many rows of a fold to try side by side: more load hardly less.
 const ROWS: [usize; 3] = [8, 4, 2];
 
@@ -41,8 +44,7 @@ impl<'n> Analysis<'n> {
         let certain = self.certain_loads(stage);
         let widest = self.widest_lane(stage, lane);
         let (nodes, folds) = self.size_of(&stage.value);
-        let rows = |most| self.jammed_loop(stage, &axes, widest, most, &certain);
-        if let Some(ready) = ROWS.into_iter().filter(|_| folds).find_map(rows) {
+        if folds && let Some(ready) = self.jammed_loop_of(stage, &axes, widest, &certain) {
             return Some(ready);
         }
         let mut ready = self.widest_loop(stage, &axes, widest, folds || nodes >= LONG, &certain)?;
@@ -170,12 +172,102 @@ impl<'n> Analysis<'n> {
         builder.ready(outer, bytes)
     }
 
+    /// The vector loop that unrolls a fold by rows and jams them, with as many rows side by side as there are registers
+    /// for; and narrower ones of one row, if there may be too few rows or columns for it.
+    fn jammed_loop_of(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        widest: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let (target, lane) = (self.target?, *axes.last()?);
+        // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
+        let points = lane.extent.example();
+        let may_be_few = target.has_masks() && lane.extent.number().is_some();
+        let mut bytes = target.bytes();
+        while match may_be_few {
+            true => bytes > 32 && bytes / 2 / widest >= points,
+            false => bytes / widest > points,
+        } {
+            bytes /= 2;
+        }
+        if bytes < LEAST_BYTES || bytes / widest < 2 {
+            return None;
+        }
+        let shape = [bytes, bytes / widest];
+        let inside = |most| self.jammed_loop(stage, axes, shape, most, certain);
+        let outside = |most| self.jammed_loop_in_rows(stage, axes, shape, most, certain);
+        let is_symbolic = self.nest.is_symbolic();
+        let either = |most| inside(most).or_else(|| outside(most).filter(|_| is_symbolic));
+        let mut ready = ROWS.into_iter().find_map(either)?;
+        let mut least = usize::MAX;
+        for bytes in [bytes, 32, LEAST_BYTES] {
+            let lanes = bytes / widest;
+            let is_needed = ready.needs().next().is_some() && ready.narrower.len() < MOST_NARROWER;
+            if is_needed && (2..least).contains(&lanes) && lanes <= shape[1] {
+                let narrower = self.loop_in_rows(stage, axes, [bytes, lanes], certain);
+                ready.narrower.extend(narrower);
+                least = lanes;
+            }
+        }
+        Some(ready)
+    }
+
+    /// The vector loop over one row, with the loop over the rows outside.
+    fn loop_in_rows(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        [bytes, lanes]: [usize; 2],
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let &[.., rows, lane] = axes else {
+            return None;
+        };
+        let count = (lanes, 1);
+        let mut builder = Builder::new(self, self.target?, stage, count, certain.clone());
+        builder.rows = Some((rows, 1));
+        builder.stage(&[], lane, None)?;
+        let is_safe = !builder.may_fault;
+        builder.ready(axes.len() - 2, bytes).filter(|_| is_safe)
+    }
+
+    /// As [`Self::jammed_loop`], of as many rows as are done side by side, with the loop over the rows outside.
+    fn jammed_loop_in_rows(
+        &self,
+        stage: &'n Stage,
+        axes: &[Axis],
+        [bytes, lanes]: [usize; 2],
+        most: usize,
+        certain: &FxHashSet<usize>,
+    ) -> Option<VectorLoop<'n>> {
+        let &[.., rows, lane] = axes else {
+            return None;
+        };
+        let target = self.target?;
+        let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+        let jam = Jam::of(&builder, rows, most, true)?;
+        let each = Axis {
+            extent: jam.each.into(),
+            ..rows
+        };
+        if self.cut_axis(stage) == Some(rows.id) || !self.may_be_call(stage, &[each, lane]) {
+            return None;
+        }
+        builder.rows = Some((rows, jam.each));
+        builder.jam = Some(jam);
+        builder.stage_in_rows(&[rows], lane, None)?;
+        let is_safe = !builder.may_fault;
+        builder.ready(axes.len() - 2, bytes).filter(|_| is_safe)
+    }
+
     /// The vector loop that unrolls a fold by rows and jams them, at most `most` of them.
     fn jammed_loop(
         &self,
         stage: &'n Stage,
         axes: &[Axis],
-        widest: usize,
+        [bytes, lanes]: [usize; 2],
         most: usize,
         certain: &FxHashSet<usize>,
     ) -> Option<VectorLoop<'n>> {
@@ -184,26 +276,14 @@ impl<'n> Analysis<'n> {
             return None;
         };
         let cut = self.cut_axis(stage);
+        // Where a loop around it may end early, it must not do rows that are not its own.
         if cut == Some(rows.id) {
             return None;
         }
-        // Where lanes may be left out, the least registers that hold a row; else the largest that it fills.
         let points = lane.extent.number()?;
-        let may_be_few = target.has_masks();
-        let mut bytes = target.bytes();
-        while match may_be_few {
-            true => bytes > 32 && bytes / 2 / widest >= points,
-            false => bytes / widest > points,
-        } {
-            bytes /= 2;
-        }
-        let lanes = bytes / widest;
-        if bytes < 16 || lanes < 2 {
-            return None;
-        }
         for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
             let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
-            builder.jam = Some(Jam::of(&builder, rows, most)?);
+            builder.jam = Some(Jam::of(&builder, rows, most, false)?);
             builder.few = Some(points).filter(|few| *few < lanes);
             let cut = cut.filter(|_| outer == 0);
             let built = builder.stage_in_rows(&axes[outer..axes.len() - 1], lane, cut);

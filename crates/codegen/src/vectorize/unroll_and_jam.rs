@@ -5,10 +5,12 @@
 //!
 //! Rows that are left after all turns of the loop are done behind it. So windows over images
 //! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
+//!
+//! Where rows lie an extent apart that has symbols, or are of such a number, the loop over their turns is outside of the
+//! program, which does one turn; the last turn does some rows of the one before again.
 
 use super::build::{Builder, Jam, Load};
 use super::reduce::points_of;
-use crate::analysis::coefficient::Coefficient;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
@@ -20,8 +22,13 @@ const OTHERS: usize = 3;
 
 impl<'n> Jam<'n> {
     /// Of the axis `rows`, `most` of them at most, if rows of the only fold in the value of the builder's stage
-    /// read the same elements.
-    pub(super) fn of(builder: &Builder<'_, 'n>, rows: Axis, most: usize) -> Option<Jam<'n>> {
+    /// read the same elements; the loop over them is `outside` of the program or part of it.
+    pub(super) fn of(
+        builder: &Builder<'_, 'n>,
+        rows: Axis,
+        most: usize,
+        outside: bool,
+    ) -> Option<Jam<'n>> {
         let fold = only_fold(&builder.stage.value)?;
         let Kind::Reduce {
             axes, init, body, ..
@@ -31,11 +38,15 @@ impl<'n> Jam<'n> {
         };
         init.as_const()?;
         // Rows and points are done one by one in code.
-        let (extent, points) = (rows.extent.number()?, points_of(axes)?);
+        let extent = match outside {
+            true => rows.extent.example(),
+            false => rows.extent.number()?,
+        };
+        let points = points_of(axes)?;
         if points == 0 || !builder.is_unrolled(points, body) {
             return None;
         }
-        let divides = |count: &usize| rows.extent.is_multiple_of(*count);
+        let divides = |count: &usize| extent.is_multiple_of(*count);
         let each = match (most / 2 + 1..=most).rev().find(divides) {
             Some(each) => each,
             // Turns that are about as long, and what is left.
@@ -45,8 +56,7 @@ impl<'n> Jam<'n> {
             return None;
         }
         Some(Jam {
-            axis: rows.id,
-            extent,
+            axis: rows,
             each,
             block: 0,
             rows: 0..each,
@@ -86,13 +96,13 @@ fn behind<'n>(
             continue;
         };
         let linear = builder.analysis.linear(*buffer, at);
-        let along = |id: AxisId| linear.of_axis(id).and_then(Coefficient::number);
-        let step = along(rows)?;
+        let step = linear.of_axis(rows)?;
         let mut inner = 1;
         for axis in axes.iter().rev() {
-            let (each, extent) = (along(axis.id)?, axis.extent.number()?);
-            if step > 0 && each > 0 && step % each == 0 && step / each < extent as i64 {
-                return Some((step / each) as usize * inner);
+            let (each, extent) = (linear.of_axis(axis.id)?, axis.extent.number()?);
+            let points = step.in_multiples_of(each);
+            if let Some(points) = points.filter(|points| *points < extent) {
+                return Some(points * inner);
             }
             inner *= extent;
         }
@@ -101,22 +111,28 @@ fn behind<'n>(
 }
 
 impl<'n> Builder<'_, 'n> {
-    /// Opens the loop over the turns of rows, and builds it and what is left; `lane` is the axis inside.
+    /// Opens the loop over the turns of rows, unless that is outside, and builds it and what is left; `lane` is the axis
+    /// inside.
     pub(super) fn jammed_loops(&mut self, lane: Axis) -> Option<()> {
         let block = self.blocks.len();
+        let is_outside = self.rows.is_some();
         let jam = self.jam.as_mut()?;
         jam.block = block;
-        let (axis, extent, each) = (jam.axis, jam.extent, jam.each);
-        let trips = TripCount::Fixed(i32::try_from(extent / each).ok()?);
-        let rows = Axis {
-            id: axis,
-            extent: extent.into(),
-        };
-        self.push(rows, trips);
+        let (rows, each) = (jam.axis, jam.each);
+        if is_outside {
+            self.push_block(rows, None);
+        } else {
+            let turns = rows.extent.number()? / each;
+            self.push(rows, TripCount::Fixed(i32::try_from(turns).ok()?));
+        }
         self.open_lanes(lane)?;
         self.all_rows()?;
         self.close();
         self.close();
+        if is_outside {
+            return Some(());
+        }
+        let (axis, extent) = (rows.id, rows.extent.number()?);
         let left = extent - extent % each..extent;
         if left.is_empty() {
             return Some(());
@@ -137,7 +153,7 @@ impl<'n> Builder<'_, 'n> {
 
     /// How the rows move: the loop that moves them, by how many points, and which point this one is.
     pub(super) fn jammed_axis(&self, axis: AxisId) -> Option<(usize, i64, i64)> {
-        let jam = self.jam.as_ref().filter(|jam| jam.axis == axis)?;
+        let jam = self.jam.as_ref().filter(|jam| jam.axis.id == axis)?;
         Some((jam.block, jam.each as i64, jam.row as i64))
     }
 

@@ -14,17 +14,26 @@ pub(crate) struct VectorLoop<'n> {
     pub(crate) may_fault: bool,
     /// The axis over lanes and how many of its points there must be, if there may be fewer.
     pub(crate) least: Option<(Axis, usize)>,
+    /// The innermost axis that is not part of it, if a call does as many points of it as this; the last call may do some
+    /// again that the one before did.
+    pub(crate) rows: Option<(Axis, usize)>,
     /// Where there are fewer: others, in narrower vectors, the widest first, inside as many loops.
     pub(crate) narrower: Vec<VectorLoop<'n>>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(crate) how: String,
-    /// How many loops of the stage are not part of it.
+    /// How many loops of the stage are around it, and around the one over [`Self::rows`].
     pub(crate) outer: usize,
     pub(crate) lanes: usize,
     pub(crate) bits: usize,
 }
 
 impl VectorLoop<'_> {
+    /// Axes that may have fewer points than it needs, and how many it needs.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = (Axis, usize)> {
+        let may_be_few = |(axis, each): &(Axis, usize)| axis.extent.least() < *each;
+        self.least.into_iter().chain(self.rows.filter(may_be_few))
+    }
+
     pub(crate) fn runs(&self) -> Runs {
         Runs {
             lanes: self.lanes,
