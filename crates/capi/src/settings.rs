@@ -4,7 +4,7 @@ use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use vinelift::{Config, IndexPolicy, Level};
+use vinelift::{Config, IndexPolicy, Level, Specialization};
 
 /// The values of the properties that were set; the others have their initial values.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,7 @@ pub(crate) const PROFILING: &str = "PERF_COUNT";
 pub(crate) const MMAP: &str = "ENABLE_MMAP";
 const INDEX_POLICY: &str = "VINELIFT_INDEX_POLICY";
 const LEVEL: &str = "VINELIFT_LEVEL";
+const SPECIALIZATION: &str = "VINELIFT_SPECIALIZATION";
 const THREADS: &str = "INFERENCE_NUM_THREADS";
 const PRECISION: &str = "INFERENCE_PRECISION_HINT";
 
@@ -86,6 +87,7 @@ static PROPERTIES: &[Property] = &[
     auto(MMAP, "YES", Bool, ""),
     property(INDEX_POLICY, "spec", OneOf(&["spec", "error", "zero"]), ""),
     property(LEVEL, "scheduled", OneOf(&["interpreted", "fused", "compiled", "scheduled"]), ""),
+    property(SPECIALIZATION, "hot", OneOf(&["generic", "hot", "always"]), ""),
     property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
     auto("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
     property(STREAMS, "1", Streams, ""),
@@ -213,7 +215,10 @@ impl Settings {
             } else {
                 IndexPolicy::Spec
             },
-            vectors: initial.vectors,
+            specialization: Specialization::ALL
+                .into_iter()
+                .find(|which| self.is(SPECIALIZATION, which.name()))
+                .unwrap_or(initial.specialization),
             threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }

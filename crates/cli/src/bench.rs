@@ -73,6 +73,8 @@ struct Report {
 struct Made {
     /// How many plans were compiled, each for a class of shapes or for one.
     plans: usize,
+    /// How many of these for shapes that had taken much of the time.
+    specialized: usize,
     /// How often one of these was bound to other shapes.
     bound: usize,
     /// How many kernels were compiled to machine code.
@@ -85,6 +87,7 @@ impl From<Statistics> for Made {
     fn from(all: Statistics) -> Made {
         Made {
             plans: all.plans,
+            specialized: all.specialized,
             bound: all.bound,
             kernels_compiled: all.kernels,
             code_bytes: all.code_bytes,

@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
-use crate::options::{ModelArgs, ShapeArgs, VectorArgs, named};
+use crate::options::{CodeArgs, ModelArgs, ShapeArgs, named};
 use crate::suggest::unknown;
 use std::io::Write;
-use vinelift::{Config, Core, DumpOptions, InferRequest, Model, Stage};
+use vinelift::{Core, DumpOptions, InferRequest, Model, Stage};
 
 /// Print a stage of a model's way to machine code
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     shapes: ShapeArgs,
     #[command(flatten)]
-    vectors: VectorArgs,
+    code: CodeArgs,
     /// Print what each pass did first: stages, time, what was not fused and why
     #[arg(long)]
     trace: bool,
@@ -59,11 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let text = model.graph().to_dot(&*model.infer()?);
         return Ok(out.write_all(text.as_bytes())?);
     }
-    let config = Config {
-        vectors: args.vectors.vectors,
-        ..Config::default()
-    };
-    let compiled = core.compile_model_with(&model, config)?;
+    let compiled = core.compile_model_with(&model, args.code.config())?;
     let mut request = compiled.create_request();
     let shapes = args.shapes.by_position(compiled.inputs())?;
     args.inputs.set(&mut request, &shapes)?;

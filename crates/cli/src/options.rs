@@ -8,7 +8,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Vectors};
+use vinelift::{
+    Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Specialization, Vectors,
+};
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
@@ -57,7 +59,7 @@ impl CompileArgs {
 #[derive(Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    vectors: VectorArgs,
+    code: CodeArgs,
     /// What becomes of indices in tensors that are out of range: what the operator's specification
     /// says, an error, or zero
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = "spec")]
@@ -75,19 +77,37 @@ impl RunArgs {
 
     pub(crate) fn config(&self) -> Config {
         Config {
-            vectors: self.vectors.vectors,
             index_policy: self.index_policy,
             threads: self.threads.and_then(|n| NonZeroUsize::new(n.into())),
+            ..self.code.config()
+        }
+    }
+}
+
+/// What code is made.
+#[derive(Args)]
+pub(crate) struct CodeArgs {
+    /// The most bits of the vectors in the code; the results are the same
+    #[arg(long, value_name = "BITS", value_parser = vectors_parser(), default_value = "widest")]
+    vectors: Vectors,
+    /// Which shapes of inputs whose shape is dynamic get code of their own: none (`generic`), those
+    /// that take much of the time (`hot`), or all (`always`); the results are the same
+    #[arg(long, value_name = "WHICH", value_parser = specialization_parser(), default_value = "hot")]
+    specialize: Specialization,
+}
+
+impl CodeArgs {
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            vectors: self.vectors,
+            specialization: self.specialize,
             ..Config::default()
         }
     }
 }
 
-#[derive(Args)]
-pub(crate) struct VectorArgs {
-    /// The most bits of the vectors in the code; the results are the same
-    #[arg(long, value_name = "BITS", value_parser = vectors_parser(), default_value = "widest")]
-    pub(crate) vectors: Vectors,
+fn specialization_parser() -> impl TypedValueParser<Value = Specialization> {
+    named(Specialization::ALL, Specialization::name)
 }
 
 fn vectors_parser() -> impl TypedValueParser<Value = Vectors> {

@@ -7,6 +7,7 @@
 
 use crate::key::Key;
 use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
 use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
 use vinelift_tensor::symbols::{self, Condition, Symbols};
@@ -20,6 +21,8 @@ pub(crate) struct Class<T> {
     /// Why numbers that may change have no symbols of their own, in the order in which that was found.
     pub(crate) pins: Vec<Pin>,
     pub(crate) made: T,
+    /// How long it took to make.
+    pub(crate) time: Duration,
 }
 
 /// What a class knows of a number.
@@ -65,6 +68,7 @@ impl<T> Class<T> {
         mut lower: impl FnMut(&[Vec<Extent>], &Known) -> Result<L, E>,
         mut finish: impl FnMut(L) -> Result<T, E>,
     ) -> Result<Class<T>, Alone> {
+        let start = Instant::now();
         let numbers: Vec<i64> = example.numbers().collect();
         let is_static = is_static(example, is_input_static, inferred);
         let is_static = is_static.into_iter().chain(std::iter::repeat(false));
@@ -100,6 +104,7 @@ impl<T> Class<T> {
                     symbols,
                     pins,
                     made,
+                    time: start.elapsed(),
                 });
             }
         }

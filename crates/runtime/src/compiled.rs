@@ -1,10 +1,11 @@
 //! A model that can run.
 
+use crate::background::Background;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::execute::pool::Pool;
 use crate::statistics::Statistics;
-use crate::unit::{Unit, Workshop};
+use crate::unit::{TakenPlan, Unit, Workshop};
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use vinelift_tensor::Shape;
 /// # Ok::<(), vinelift::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct CompiledModel(pub(crate) Arc<Inner>);
+pub struct CompiledModel(pub(crate) Arc<Inner>, Arc<Background>);
 
 pub(crate) struct Inner {
     pub(crate) workshop: Workshop,
@@ -75,14 +76,15 @@ impl CompiledModel {
             config,
             strings,
         };
-        let compiled = CompiledModel(Arc::new(Inner {
+        let inner = Inner {
             workshop,
             unit,
             units,
             inputs,
             outputs,
             is_first_of_its_tensor,
-        }));
+        };
+        let compiled = CompiledModel(Arc::new(inner), Arc::default());
         let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
         if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {
             compiled.prepare(&shapes)?;
@@ -121,6 +123,17 @@ impl CompiledModel {
             )));
         }
         self.0.unit.prepare(shapes, &self.0.workshop)
+    }
+
+    /// Has the shapes of a plan of a class get one of their own in the background.
+    pub(crate) fn specialize(&self, plan: TakenPlan) {
+        let inner = self.0.clone();
+        self.1.submit(move |stop| {
+            if let Some((unit, _)) = inner.unit.find(plan.unit) {
+                // Without it, runs go on with the plan of the class.
+                drop(unit.specialize(&plan.shapes, &plan.known, &inner.workshop, stop));
+            }
+        });
     }
 
     /// What has been made so far for the shapes that were met.

@@ -46,6 +46,36 @@ impl Level {
     }
 }
 
+/// Whether shapes that a model leaves open get code of their own. The results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Specialization {
+    /// None do: one code serves all shapes of a class.
+    Generic,
+    /// Those that take much of the time do: a thread compiles their code while runs go on with what there is.
+    #[default]
+    Hot,
+    /// All do, before they run for the first time.
+    Always,
+}
+
+impl Specialization {
+    /// All of them, from the least code on.
+    pub const ALL: [Specialization; 3] = [
+        Specialization::Generic,
+        Specialization::Hot,
+        Specialization::Always,
+    ];
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Specialization::Generic => "generic",
+            Specialization::Hot => "hot",
+            Specialization::Always => "always",
+        }
+    }
+}
+
 /// How a model is compiled and run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -53,6 +83,8 @@ pub struct Config {
     pub level: Level,
     /// How wide vectors may be: what a machine without wider ones does can be looked at and timed.
     pub vectors: Vectors,
+    /// Whether shapes that the model leaves open get code of their own.
+    pub specialization: Specialization,
     /// What happens to data-dependent indices that are out of range.
     pub index_policy: IndexPolicy,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
@@ -69,6 +101,7 @@ impl Default for Config {
         Config {
             level: Level::default(),
             vectors: Vectors::default(),
+            specialization: Specialization::default(),
             index_policy: IndexPolicy::default(),
             cache_size: CACHE_SIZE,
             threads: None,

@@ -9,11 +9,13 @@ mod stage;
 use crate::compile::passes::{Pass, optimize};
 use crate::compile::slot::slots;
 use crate::compiled::CompiledModel;
+use crate::key::Key;
 use crate::request::InferRequest;
 use crate::stack::with_large_stack;
 use crate::stop::never;
 use crate::unit::Made;
-use crate::{Error, Level, Shape};
+use crate::{Error, Level, Shape, Specialization};
+use class_text::class_text;
 pub use listing::{
     BufferListing, CodeListing, KernelListing, LayerListing, Listing, PassListing, PlanListing,
     StageListing,
@@ -45,7 +47,8 @@ impl CompiledModel {
     /// The text of a stage. `shapes` are those of the inputs, `None` where the model's own is static;
     /// with `layer`, only what that layer is part of.
     ///
-    /// From [`Stage::Scheduled`] on, it is that of the plans which run with these shapes, each after the stages that
+    /// From [`Stage::Scheduled`] on, it is that of the plans which run with these shapes, those of their own unless
+    /// [`Specialization::Generic`] says that they get none, each after the stages that
     /// depend on constants alone, which ran once before it was finished. Where later shapes depend on values that only a
     /// run can give, the text ends with a line that says which. That of code begins with how wide its vectors may be.
     ///
@@ -102,7 +105,7 @@ impl CompiledModel {
         // What a run would make, of which the trace tells.
         let given = self.given_shapes(shapes)?;
         self.prepare(&given)?;
-        trace_text(self.pieces(shapes)?, options)
+        self.trace_text(self.pieces(shapes)?, options)
     }
 
     /// The text of a stage of layers.
@@ -171,8 +174,66 @@ impl CompiledModel {
             vectors: self.config().vectors,
         };
         let workshop = &self.0.workshop;
-        let Piece { unit, segment, .. } = piece;
-        with_large_stack(|| unit.make(segment, workshop, level, &options, never()))
+        let Piece {
+            unit,
+            segment,
+            shapes,
+            known,
+            ..
+        } = piece;
+        with_large_stack(|| {
+            if self.shows_classes()
+                && let Some(made) =
+                    unit.make_of_class((&shapes, &known), workshop, level, &options, never())?
+            {
+                return Ok(made);
+            }
+            unit.make(segment, workshop, level, &options, never())
+        })
+    }
+
+    /// Whether plans are those of classes of shapes, which then run for all of them.
+    fn shows_classes(&self) -> bool {
+        self.config().specialization == Specialization::Generic
+    }
+
+    fn trace_text(
+        &self,
+        pieces: Vec<Piece<'_>>,
+        options: &DumpOptions<'_>,
+    ) -> Result<String, Error> {
+        let mut text = String::new();
+        for piece in pieces {
+            let key = Key::new(&piece.shapes, &piece.known);
+            text += &piece.heading;
+            if let Some(class) = piece.unit.class_of(&key) {
+                text += &class_text(piece.unit, &key, &class);
+            }
+            text += &self.trace_piece(&piece, &key, options)?;
+            text += &piece.waiting;
+        }
+        Ok(text)
+    }
+
+    /// What the passes do to the segment of a class, if it is in one that is to be shown; else to that of a piece.
+    fn trace_piece(
+        &self,
+        piece: &Piece<'_>,
+        key: &Key,
+        options: &DumpOptions<'_>,
+    ) -> Result<String, Error> {
+        let workshop = &self.0.workshop;
+        with_large_stack(|| {
+            if self.shows_classes() {
+                let trace = |segment| trace_segment(segment, options);
+                let (unit, known) = (piece.unit, &piece.known);
+                let class = unit.class_of_segments(key, known, workshop, never(), trace);
+                if let Ok(class) = class {
+                    return Ok(class.made);
+                }
+            }
+            trace_segment(piece.segment.clone(), options)
+        })
     }
 }
 
@@ -198,7 +259,7 @@ impl InferRequest {
     pub fn trace_with(&mut self, options: &DumpOptions<'_>) -> Result<String, Error> {
         let compiled = self.compiled_model().clone();
         let taken = self.infer_recorded()?;
-        trace_text(compiled.taken_pieces(taken)?, options)
+        compiled.trace_text(compiled.taken_pieces(taken)?, options)
     }
 }
 
@@ -223,22 +284,8 @@ fn no_kernel(kernel: usize, count: usize) -> Error {
     Error::Input(format!("there is no kernel {kernel}, there are {count}"))
 }
 
-fn trace_text(pieces: Vec<Piece<'_>>, options: &DumpOptions<'_>) -> Result<String, Error> {
+fn trace_segment(segment: Segment, options: &DumpOptions<'_>) -> Result<String, Error> {
     let mut text = String::new();
-    for piece in pieces {
-        text += &piece.heading;
-        text += &piece.class;
-        trace_segment(piece.segment, options, &mut text)?;
-        text += &piece.waiting;
-    }
-    Ok(text)
-}
-
-fn trace_segment(
-    segment: Segment,
-    options: &DumpOptions<'_>,
-    text: &mut String,
-) -> Result<(), Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
     optimize(
@@ -268,9 +315,9 @@ fn trace_segment(
             let _ = writeln!(text, "   kept {}: {}", kept.buffer, kept.reason);
         }
         if !unchanged {
-            *text += &nest;
+            text += &nest;
         }
         before = Some((pass.nest.stages.len(), nest));
     }
-    Ok(())
+    Ok(text)
 }

@@ -22,7 +22,8 @@
 //! [`InferRequest`]s of many threads; a request holds the tensors of one run. Code is made for
 //! concrete shapes when they are first seen, and kept in a bounded cache. A segment of a model is lowered once for a
 //! class of shapes (`class`) and bound to the numbers of each; equal kernels and packed constants are shared
-//! ([`Statistics`] counts all of that).
+//! ([`Statistics`] counts all of that), and shapes that take much of the time get a plan of their own in the background
+//! ([`Specialization`]).
 //!
 //! Invariants:
 //! * for any file and any tensors, a call gives the right answer or an [`Error`]; nothing is written
@@ -39,6 +40,7 @@
 //! (`compile/contraction`), the mapping of weights into memory (`weights`), and what a child has of its parent's
 //! after a fork (`fork`).
 
+mod background;
 mod class;
 mod classes;
 mod compile;
@@ -53,6 +55,7 @@ mod error;
 mod execute;
 #[doc(hidden)]
 pub mod fork;
+mod heat;
 mod key;
 mod making;
 mod model;
@@ -68,7 +71,7 @@ mod unit;
 mod weights;
 
 pub use compiled::CompiledModel;
-pub use config::{Config, Level};
+pub use config::{Config, Level, Specialization};
 pub use core::Core;
 pub use dump::{
     BufferListing, CodeListing, DumpOptions, KernelListing, LayerListing, Listing, PassListing,

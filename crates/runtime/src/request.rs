@@ -287,6 +287,7 @@ impl InferRequest {
             lending.scratch.push(Scratch::new()?);
         }
         lending.lend(&compiled);
+        let mut hot = Vec::new();
         let mut run = Run {
             workshop,
             texts: Texts::new(&workshop.strings),
@@ -294,9 +295,12 @@ impl InferRequest {
             variables: &mut self.variables,
             times: options.times,
             taken,
+            hot: &mut hot,
             stop: options.stop.unwrap_or(never()),
         };
-        self.outputs = run.unit(unit, inputs)?;
+        let outputs = run.unit(unit, inputs);
+        hot.into_iter().for_each(|plan| compiled.specialize(plan));
+        self.outputs = outputs?;
         Ok(())
     }
 }

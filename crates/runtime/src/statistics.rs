@@ -6,6 +6,8 @@
 pub struct Statistics {
     /// How many plans were compiled: a plan is a part of the model, for a class of shapes or for one.
     pub plans: usize,
+    /// Of these, for shapes of a class that took much of the time and got code of their own in the background.
+    pub specialized: usize,
     /// How often a plan that was there was bound to the numbers of other shapes of its class.
     pub bound: usize,
     /// Kernels compiled to machine code; plans share equal ones.

@@ -10,16 +10,18 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
+use crate::heat::Heat;
 use crate::key::{Key, Kind};
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
 use crate::stop::{self, never};
-use crate::{Config, Error, Level, Model};
+use crate::{Config, Error, Level, Model, Specialization};
 use lru::LruCache;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
     self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
@@ -44,9 +46,13 @@ pub(crate) struct Unit {
     making_classes: Making<Kind>,
     /// Whether there is a class whose variables could grow in memory with room.
     may_grow: AtomicBool,
-    /// How often a segment was compiled, and how often a plan was bound to other numbers of a class.
+    /// How often a segment was compiled, how often for shapes of a class that are hot, and how often a plan was bound to
+    /// other numbers of a class.
     compiled: AtomicUsize,
+    specialized: AtomicUsize,
     bound: AtomicUsize,
+    /// How long plans of classes have run, in nanoseconds.
+    generic_time: AtomicU64,
 }
 
 /// A plan, and the constants' plan that was run before it was finished.
@@ -176,7 +182,9 @@ impl Unit {
             making_classes: Making::default(),
             may_grow: AtomicBool::new(false),
             compiled: AtomicUsize::new(0),
+            specialized: AtomicUsize::new(0),
             bound: AtomicUsize::new(0),
+            generic_time: AtomicU64::new(0),
         })
     }
 
@@ -200,6 +208,7 @@ impl Unit {
     /// What has been made so far, by the unit and those of its sub-graphs.
     pub(crate) fn statistics(&self, all: &mut Statistics) {
         all.plans += self.compiled.load(Ordering::Relaxed);
+        all.specialized += self.specialized.load(Ordering::Relaxed);
         all.bound += self.bound.load(Ordering::Relaxed);
         all.packed_bytes += packed_bytes(&self.plans());
         self.bodies.values().for_each(|body| body.statistics(all));
@@ -267,12 +276,7 @@ impl Unit {
                 debug_assert!(plan.agrees_with(&alone()?));
                 plan
             }
-            None => with_large_stack(|| {
-                self.compiled.fetch_add(1, Ordering::Relaxed);
-                let segment = self.segment(shapes, known, workshop, stop)?;
-                let (options, level) = (workshop.options(), workshop.config.level);
-                Ok::<_, Error>(self.make(segment, workshop, level, &options, stop)?.plan)
-            })?,
+            None => self.plan_alone(shapes, known, workshop, stop)?,
         };
         let plan = Arc::new(plan);
         let mut plans = self.plans();
@@ -283,6 +287,51 @@ impl Unit {
             plans.pop_lru();
         }
         Ok(plan)
+    }
+
+    /// Has shapes run a plan of their own from now on, instead of that of their class.
+    ///
+    /// # Errors
+    /// As [`Self::plan`]; the plan stays what it was.
+    pub(crate) fn specialize(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), Error> {
+        let plan = self.plan_alone(shapes, known, workshop, stop)?;
+        self.plans().put(Key::new(shapes, known), Arc::new(plan));
+        // Whoever sees the number asks for its plans again.
+        self.specialized.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// A number that is another one after plans were replaced.
+    pub(crate) fn generation(&self) -> usize {
+        self.specialized.load(Ordering::Acquire)
+    }
+
+    /// Adds a run of a plan; whether its shapes are to be [specialised](Self::specialize) now.
+    pub(crate) fn warm(&self, plan: &Plan, run: Duration) -> bool {
+        let heat = plan.heat.as_ref();
+        heat.is_some_and(|heat| heat.add(run, &self.generic_time))
+    }
+
+    /// The plan for these shapes and no others.
+    fn plan_alone(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Plan, Error> {
+        with_large_stack(|| {
+            self.compiled.fetch_add(1, Ordering::Relaxed);
+            let segment = self.segment(shapes, known, workshop, stop)?;
+            let (options, level) = (workshop.options(), workshop.config.level);
+            Ok(self.make(segment, workshop, level, &options, stop)?.plan)
+        })
     }
 
     /// The class to which a key belongs, if it was met.
@@ -364,6 +413,9 @@ impl Unit {
         workshop: &Workshop,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Plan>, Error> {
+        if workshop.config.specialization == Specialization::Always {
+            return Ok(None);
+        }
         let kind = key.kind();
         let options = workshop.options();
         let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
@@ -386,8 +438,10 @@ impl Unit {
                         let may_grow = class.made.may_grow();
                         self.may_grow.fetch_or(may_grow, Ordering::Relaxed);
                         self.classes().add(&kind, class.clone());
-                        let bound = |values: Vec<usize>| class.made.bound_to(&values, &settings);
-                        return class.values(key).map_or(Ok(None), bound);
+                        return match class.values(key) {
+                            Some(values) => bind(&class, &values, key, &settings, workshop),
+                            None => Ok(None),
+                        };
                     }
                     Err(Alone::Pinned) => self.classes().pin(&kind),
                     Err(Alone::Unsuited) => {
@@ -403,14 +457,14 @@ impl Unit {
             return Ok(None);
         };
         self.bound.fetch_add(1, Ordering::Relaxed);
-        class.made.bound_to(&values, &settings)
+        bind(&class, &values, key, &settings, workshop)
     }
 
     fn classes(&self) -> MutexGuard<'_, Classes> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The class of the shapes of `key`.
+    /// The class of the shapes of `key`, with its plan.
     fn class(
         &self,
         key: &Key,
@@ -418,6 +472,21 @@ impl Unit {
         workshop: &Workshop,
         settings: &Settings<'_>,
     ) -> Result<Class<SymbolicPlan>, Alone> {
+        self.class_of_segments(key, known, workshop, settings.stop, |segment| {
+            let (draft, _) = self.draft(segment, workshop, settings)?;
+            draft.finish(settings)
+        })
+    }
+
+    /// The class of the shapes of `key`, with what `finish` makes of its segment.
+    pub(crate) fn class_of_segments<T>(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+        mut finish: impl FnMut(Segment) -> Result<T, Error>,
+    ) -> Result<Class<T>, Alone> {
         let graph = &self.interface.graph;
         let is_input_static = |k: usize, d: usize| {
             let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
@@ -426,14 +495,13 @@ impl Unit {
             dim.and_then(|dim| dim.get()) == Some(key.shapes[k][d])
         };
         let lower = |shapes: &[Vec<Extent>], known: &Known| {
-            let given = self.given(shapes, known, &workshop.config, settings.stop);
+            let given = self.given(shapes, known, &workshop.config, stop);
             let segment = specialize(graph, given, &mut workshop.strings.clone());
             segment.map_err(|e| workshop.model.error(e))
         };
         let finish = |mut segment: Segment| {
             segment.nest.adopt_symbols();
-            let (draft, _) = self.draft(segment, workshop, settings)?;
-            draft.finish(settings)
+            finish(segment)
         };
         let inferred = self.inferred.as_deref();
         Class::of(key, known, is_input_static, inferred, lower, finish)
@@ -482,6 +550,33 @@ impl Unit {
         Ok(Made { prologue, plan })
     }
 
+    /// As [`Self::make`], the plan of the class of these shapes, with the class; `None` if they are in none.
+    ///
+    /// # Errors
+    /// As [`Self::make`].
+    pub(crate) fn make_of_class(
+        &self,
+        (shapes, known): (&[Shape], &Known),
+        workshop: &Workshop,
+        level: Level,
+        options: &Options,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Made>, Error> {
+        let key = Key::new(shapes, known);
+        let own = Shared::default();
+        let settings = workshop.settings(&own, level, options, stop);
+        let class = self.class_of_segments(&key, known, workshop, stop, |segment| {
+            let (draft, prologue) = self.draft(segment, workshop, &settings)?;
+            Ok((prologue, draft.finish(&settings)?))
+        });
+        let Ok(class) = class else { return Ok(None) };
+        let values = class.values(&key);
+        let bound = |values: Vec<usize>| class.made.1.bound_to(&values, &settings);
+        let plan = values.map_or(Ok(None), bound)?;
+        let prologue = class.made.0;
+        Ok(plan.map(|plan| Made { prologue, plan }))
+    }
+
     /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.
     pub(crate) fn prepare(&self, shapes: &[Shape], workshop: &Workshop) -> Result<(), Error> {
         let mut known = Known::default();
@@ -497,6 +592,21 @@ impl Unit {
             known.forget(&plan.forgotten);
         }
     }
+}
+
+/// The plan of a class for `key`, whose symbols have `values`.
+fn bind(
+    class: &Class<SymbolicPlan>,
+    values: &[usize],
+    key: &Key,
+    settings: &Settings<'_>,
+    workshop: &Workshop,
+) -> Result<Option<Plan>, Error> {
+    let plan = class.made.bound_to(values, settings)?;
+    // Variables that grow come by other shapes in each run.
+    let may_be_hot = workshop.config.specialization == Specialization::Hot && key.room.is_empty();
+    let heat = may_be_hot.then(|| Heat::new(class.time));
+    Ok(plan.map(|plan| Plan { heat, ..plan }))
 }
 
 /// Bytes of the packed constants of plans; what several share counts once.

@@ -133,8 +133,13 @@ impl Report {
         let made = &self.made;
         writeln!(
             out,
-            "compiled    {} plans, bound {} times to other shapes, {} kernels of {} bytes, {} bytes of packed constants",
-            made.plans, made.bound, made.kernels_compiled, made.code_bytes, made.packed_bytes
+            "compiled    {} plans, {} of them for hot shapes, bound {} times to other shapes, {} kernels of {} bytes, {} bytes of packed constants",
+            made.plans,
+            made.specialized,
+            made.bound,
+            made.kernels_compiled,
+            made.code_bytes,
+            made.packed_bytes
         )
     }
 }

@@ -4,6 +4,7 @@ use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
 use crate::compile::step::Step;
 use crate::compile::variables::{Growth, InPlaceUpdate};
+use crate::heat::Heat;
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -42,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) forgotten: Arc<[TensorId]>,
     /// Bytes of temporaries and scratch memory.
     pub(crate) arena: usize,
+    /// How long it has run, if its shapes may get a plan of their own.
+    pub(crate) heat: Option<Heat>,
 }
 
 /// A tensor that is computed for others, with its type.

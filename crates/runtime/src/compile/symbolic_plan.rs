@@ -91,6 +91,7 @@ impl SymbolicPlan {
             wanted: self.wanted.clone(),
             forgotten: self.forgotten.clone(),
             arena,
+            heat: None,
         }))
     }
 

@@ -1,25 +1,20 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
-use crate::Shape;
-use crate::class::{PASSES, Pin, Place};
+use crate::class::{Class, PASSES, Pin, Place};
 use crate::key::Key;
 use crate::unit::Unit;
 use std::fmt::Write;
-use vinelift_graph::{Known, NodeIndex, TensorId};
+use vinelift_graph::{NodeIndex, TensorId};
 
-/// The class of a plan that was made for these shapes; empty if it was made for them alone.
+/// A class to which shapes belong that the unit has met.
 ///
 /// ```text
 /// == class: ids[s0, s1], mask[s0, s1]
 ///    mask[0] is no symbol of its own: layer 'sum' (Add, opset1)
 ///    s1 - 3 >= 0: layer 'window' (Slice, opset8)
 /// ```
-pub(super) fn class_text(unit: &Unit, shapes: &[Shape], known: &Known) -> String {
-    let key = Key::new(shapes, known);
-    let Some(class) = unit.class_of(&key) else {
-        return String::new();
-    };
-    let subjects = subjects(unit, &key);
+pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String {
+    let subjects = subjects(unit, key);
     let place = |place: &Place| match place {
         Place::Number(number) => number.to_string(),
         Place::Symbol(symbol) => format!("s{symbol}"),

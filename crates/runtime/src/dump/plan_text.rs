@@ -102,13 +102,13 @@ impl<'a> Texts<'a> {
             Some(native) if self.options.kernel.is_some() && self.stage == Stage::Scheduled => {
                 let steps = native.steps.iter().zip(first..);
                 let step = steps.filter(|(_, number)| self.options.kernel == Some(*number));
-                step.map(|(step, _)| style.nest(&step.nest(), &|_| true))
+                step.map(|(step, _)| style.nest(&step.kernel.stages.nest, &|_| true))
                     .collect()
             }
-            _ if self.layers.is_empty() && !is_prologue => style.nest(&plan.nest(), &|_| true),
+            _ if self.layers.is_empty() && !is_prologue => style.nest(&plan.nest, &|_| true),
             _ => {
                 let wanted = |layer: &str| self.wants(layer);
-                style.stages(&plan.nest(), &wanted, "")
+                style.stages(&plan.nest, &wanted, "")
             }
         }
     }
@@ -137,7 +137,7 @@ impl<'a> Texts<'a> {
                 }
                 Engine::Contraction(_) => writeln!(text, "; kernel {number} {name} = {how}"),
             };
-            text += &style.stages(&step.nest(), &|_| true, ";   ");
+            text += &style.stages(&step.kernel.stages.nest, &|_| true, ";   ");
             let body = native.text(step).map_or("", |code| match self.stage {
                 Stage::Clif => &code.clif,
                 Stage::Vcode => &code.vcode,

@@ -1,7 +1,6 @@
 //! The segments of a model that are known before it runs, with those of its sub-graphs.
 
 use crate::compiled::CompiledModel;
-use crate::dump::class_text::class_text;
 use crate::stop::never;
 use crate::unit::{TakenPlan, Unit};
 use crate::{Error, Shape};
@@ -17,10 +16,11 @@ pub(super) struct Piece<'a> {
     pub(super) heading: String,
     pub(super) unit: &'a Unit,
     pub(super) segment: Segment,
+    /// What it is specialised to.
+    pub(super) shapes: Vec<Shape>,
+    pub(super) known: Known,
     /// The values without which the rest cannot be lowered.
     pub(super) waiting: String,
-    /// The class of shapes for which its plan was made.
-    pub(super) class: String,
 }
 
 impl CompiledModel {
@@ -85,8 +85,9 @@ impl CompiledModel {
                 heading,
                 unit,
                 segment,
+                shapes,
+                known,
                 waiting: String::new(),
-                class: class_text(unit, &shapes, &known),
             });
         }
         Ok(pieces)
@@ -116,7 +117,8 @@ impl CompiledModel {
                 unit,
                 waiting: waiting(unit, &segment),
                 segment,
-                class: class_text(unit, shapes, &before),
+                shapes: shapes.to_vec(),
+                known: before,
             });
             for (body, heading, shapes) in bodies {
                 self.pieces_of(body?, heading, &shapes, pieces)?;

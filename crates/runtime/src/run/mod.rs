@@ -12,13 +12,14 @@ use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
 use crate::execute::{Memory, execute, grow};
 use crate::stop;
-use crate::unit::{Taken, Unit, Workshop};
+use crate::unit::{Taken, TakenPlan, Unit, Workshop};
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
 use rustc_hash::FxHashSet;
 pub(crate) use scratch::Scratch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 pub(crate) use values::Texts;
 use values::Values;
 use variables::InPlace;
@@ -35,6 +36,8 @@ pub(crate) struct Run<'a> {
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
     /// Gets the plans that it takes.
     pub(crate) taken: Option<&'a mut Taken>,
+    /// Gets the shapes that have become hot.
+    pub(crate) hot: &'a mut Vec<TakenPlan>,
     /// Once true, the run ends soon.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -51,7 +54,7 @@ impl Run<'_> {
         // The tensors whose memory the next run can use.
         let mut own = FxHashSet::default();
         let mut before: Option<Arc<Plan>> = None;
-        self.scratch[unit.number].path.begin();
+        self.scratch[unit.number].path.begin(unit.generation());
         let last = loop {
             stop::check(self.stop)?;
             let plan = self.plan(unit, &mut values, before.as_deref())?;
@@ -229,7 +232,17 @@ impl Run<'_> {
         };
         let mut durations = Vec::new();
         let timed = self.times.is_some();
+        let start = plan.heat.is_some().then(Instant::now);
         let end = execute(plan, &mut memory, timed.then_some(&mut durations));
+        if let Some(start) = start
+            && unit.warm(plan, start.elapsed())
+        {
+            self.hot.push(TakenPlan {
+                unit: unit.number,
+                shapes: values.inputs.iter().map(|t| t.shape().to_vec()).collect(),
+                known: values.known.clone(),
+            });
+        }
         if end.is_err() {
             for taken in taken {
                 taken.undo(self.variables, &mut outputs, &plan.slots)?;

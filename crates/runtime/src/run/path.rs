@@ -10,6 +10,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct Path {
     steps: Vec<(Arrival, Arc<Plan>)>,
+    /// [`Unit::generation`](crate::unit::Unit::generation) when they were taken.
+    generation: usize,
     /// How many of them this run has taken.
     taken: usize,
 }
@@ -24,9 +26,13 @@ struct Arrival {
 }
 
 impl Path {
-    /// A run begins.
-    pub(super) fn begin(&mut self) {
+    /// A run begins; there may be other plans if `generation` is not that of the last.
+    pub(super) fn begin(&mut self, generation: usize) {
         self.taken = 0;
+        if self.generation != generation {
+            self.generation = generation;
+            self.steps.clear();
+        }
     }
 
     /// The plan that the last run took here, if this one has come the same way; `before` is the plan of the segment

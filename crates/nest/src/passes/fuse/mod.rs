@@ -19,7 +19,7 @@ use crate::ir::{BufferId, Definition, Nest, Stage, loaded};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sites::{evaluated_axes, sites_of};
+use sites::{Site, evaluated_axes, sites_of};
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -267,7 +267,8 @@ impl<'a> Fuse<'a> {
         {
             return Err(Reason::ReduceInside);
         }
-        if cost.contracts && !sites.iter().all(|site| site.is_strided(&buffer.shape)) {
+        let is_strided = |site: &Site| site.is_strided(&buffer.shape) && site.keeps_divided(stage);
+        if cost.contracts && !sites.iter().all(is_strided) {
             return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {

@@ -1,7 +1,7 @@
 //! Where a stage loads a buffer, and how often.
 
 use crate::analysis::{Linear, Ranges, flat_offset};
-use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Scalar, Stage, row_major};
+use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Scalar, Stage, free_axes, row_major, visit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::{Extent, element_count, numbers};
 
@@ -37,6 +37,22 @@ impl Site {
         ranges.bind(&self.axes);
         let mut inside = |(i, n): (&Scalar, &Extent)| ranges.is_index(i, *n);
         self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
+    }
+
+    /// Whether the dims of a stage that its value divides, or takes rests of, are read by an axis each: where one is read by
+    /// a sum, quotients of that are not linear any more.
+    pub(super) fn keeps_divided(&self, stage: &Stage) -> bool {
+        let mut divided = FxHashSet::default();
+        visit(&stage.value, &mut |x| {
+            if let Kind::Binary(Binary::Div | Binary::Rem, x, _) = x.kind() {
+                divided.extend(free_axes(x));
+            }
+        });
+        let mut dims = stage.domain.iter().zip(&self.at);
+        dims.all(|(axis, index)| {
+            let is_plain = matches!(index.kind(), Kind::Axis(_) | Kind::Const(_));
+            is_plain || !divided.contains(&axis.id)
+        })
     }
 
     /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix

@@ -245,3 +245,21 @@ fn a_check_stays_where_its_index_is_not_needed() {
     };
     assert_eq!(fuse(&mut nest), [kept]);
 }
+
+/// A product whose rows are cut in a way other than that in which it is read is no product of matrices any more.
+#[test]
+fn a_product_in_parts_is_read_by_its_dims() {
+    let text = "\
+input a: f32[50, 48, 64]
+input b: f32[64, 64]
+temporary t: f32[50, 3072]
+temporary r: f32[50, 32, 96]
+output y: f32[50, 32, 96]
+for i<50, j<3072: t[i, j] = add[k<64; 0.0](term(a[i, (j / 64), k], b[(j % 64), k]))
+for i<50, j<32, k<96: y[i, j, k] = max(0.0, t[i, ((j * 96) + k)])
+";
+    let mut nest = crate::parse(text).unwrap();
+    let kept = fuse(&mut nest);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].reason.to_string(), Reason::Scattered.to_string());
+}

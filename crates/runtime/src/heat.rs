@@ -1,0 +1,68 @@
+//! How long the plans of classes run: whether a shape is worth code of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long a plan of a class has run for some shapes.
+#[derive(Default)]
+pub(crate) struct Heat {
+    nanoseconds: AtomicU64,
+    /// What it takes to compile the class, and about as much to compile a plan for these shapes alone.
+    cost: u64,
+    is_hot: AtomicBool,
+}
+
+/// Shapes that take less than this part of the time that a unit's plans of classes run have no code of their own: where
+/// they are many, it would be compiled all the time.
+const LEAST_PART: u64 = 16;
+
+/// The least time that a run takes which is worth a thread, in nanoseconds.
+const LEAST_COST: u64 = 5_000_000;
+
+impl Heat {
+    /// Nothing has run yet; `cost` is what it took to compile the class.
+    pub(crate) fn new(cost: Duration) -> Heat {
+        Heat {
+            cost: nanoseconds(cost).max(LEAST_COST),
+            ..Heat::default()
+        }
+    }
+
+    /// Adds a run to it, and to the runs of `all` plans of classes. Whether the shapes have become hot by this run: runs of
+    /// them have taken as long as compiling does, and not too small a part of all.
+    pub(crate) fn add(&self, run: Duration, all: &AtomicU64) -> bool {
+        let run = nanoseconds(run);
+        let own = self.nanoseconds.fetch_add(run, Ordering::Relaxed) + run;
+        let all = all.fetch_add(run, Ordering::Relaxed) + run;
+        let is_hot = own >= self.cost && own.saturating_mul(LEAST_PART) >= all;
+        is_hot && !self.is_hot.swap(true, Ordering::Relaxed)
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_long_enough_is_hot_once() {
+        let (heat, all) = (Heat::new(Duration::from_millis(30)), AtomicU64::new(0));
+        let mut add = || heat.add(Duration::from_millis(10), &all);
+        assert_eq!([add(), add(), add(), add()], [false, false, true, false]);
+    }
+
+    #[test]
+    fn of_many_shapes_none_is_hot() {
+        let all = AtomicU64::new(0);
+        let shapes: Vec<Heat> = (0..40).map(|_| Heat::new(Duration::ZERO)).collect();
+        let mut hot = 0;
+        for _ in 0..100 {
+            let run = |heat: &Heat| heat.add(Duration::from_millis(1), &all);
+            hot += shapes.iter().filter(|heat| run(heat)).count();
+        }
+        assert_eq!(hot, 0);
+    }
+}
