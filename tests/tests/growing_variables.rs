@@ -136,13 +136,19 @@ fn what_is_added_stays() {
 #[test]
 fn a_run_that_fails_adds_nothing() {
     let compiled = compiled(IndexPolicy::Error);
-    let (mut request, mut held) = begun(&compiled, 2);
-    for k in 0..20 {
-        step(&mut request, &mut held, &points(2, 1, k), &[0, 1]);
-        set(&mut request, &points(2, 1, 99), &[0, 2]);
-        let message = request.infer().unwrap_err().to_string();
-        assert!(message.contains("[1] is 2, expected -2..=1"), "{message}");
-        assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+    for batches in [1, 2] {
+        let (mut request, mut held) = begun(&compiled, batches);
+        let same: Vec<i32> = (0..batches as i32).collect();
+        let last = batches - 1;
+        let wrong: Vec<i32> = (0..last as i32).chain([batches as i32]).collect();
+        for k in 0..20 {
+            step(&mut request, &mut held, &points(batches, 1, k), &same);
+            set(&mut request, &points(batches, 1, 99), &wrong);
+            let message = request.infer().unwrap_err().to_string();
+            let expected = format!("[{last}] is {batches}, expected -{batches}..={last}");
+            assert!(message.contains(&expected), "{message}");
+            assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+        }
     }
 }
 

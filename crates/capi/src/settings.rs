@@ -4,7 +4,7 @@ use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use vinelift::{Config, IndexPolicy, Level, Specialization};
+use vinelift::{Config, IndexPolicy, Level, Specialization, Vectors};
 
 /// The values of the properties that were set; the others have their initial values.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +68,7 @@ pub(crate) const MMAP: &str = "ENABLE_MMAP";
 const INDEX_POLICY: &str = "VINELIFT_INDEX_POLICY";
 const LEVEL: &str = "VINELIFT_LEVEL";
 const SPECIALIZATION: &str = "VINELIFT_SPECIALIZATION";
+const VECTORS: &str = "VINELIFT_VECTORS";
 const THREADS: &str = "INFERENCE_NUM_THREADS";
 const PRECISION: &str = "INFERENCE_PRECISION_HINT";
 
@@ -88,6 +89,7 @@ static PROPERTIES: &[Property] = &[
     property(INDEX_POLICY, "spec", OneOf(&["spec", "error", "zero"]), ""),
     property(LEVEL, "scheduled", OneOf(&["interpreted", "fused", "compiled", "scheduled"]), ""),
     property(SPECIALIZATION, "hot", OneOf(&["generic", "hot", "always"]), ""),
+    property(VECTORS, "widest", OneOf(&["widest", "256", "128"]), ""),
     property("DEVICE_ID", "", OneOf(&["", "0"]), ""),
     auto("MULTI_DEVICE_PRIORITIES", "", Devices, ""),
     property(STREAMS, "1", Streams, ""),
@@ -219,6 +221,10 @@ impl Settings {
                 .into_iter()
                 .find(|which| self.is(SPECIALIZATION, which.name()))
                 .unwrap_or(initial.specialization),
+            vectors: Vectors::ALL
+                .into_iter()
+                .find(|vectors| self.is(VECTORS, vectors.name()))
+                .unwrap_or(initial.vectors),
             threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
-use vinelift_tensor::symbols::{self, Condition, Symbols};
+use vinelift_tensor::symbols::{self, Condition, Origin, Symbols};
 use vinelift_tensor::{Extent, Formula, PartialShape, Symbol};
 
 /// What was made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
@@ -29,8 +29,8 @@ pub(crate) struct Class<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Number(i64),
-    /// The symbol of this number among those that are given.
-    Symbol(usize),
+    /// The symbol of this number among those that are given, plus a number.
+    Symbol(usize, i64),
 }
 
 /// A number of the key that lost its symbol.
@@ -77,10 +77,10 @@ impl<T> Class<T> {
         let mut pattern: Vec<Place> = places
             .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
                 true => Place::Number(*n),
-                false => Place::Symbol(k),
+                false => Place::Symbol(k, 0),
             })
             .collect();
-        if !pattern.iter().any(|p| matches!(p, Place::Symbol(_))) {
+        if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {
             return Err(Alone::Unsuited);
         }
         share(&mut pattern, &numbers, numbers.len() - example.room.len());
@@ -118,7 +118,7 @@ impl<T> Class<T> {
             match *place {
                 Place::Number(number) if number == found => {}
                 Place::Number(_) => return None,
-                Place::Symbol(k) => match (usize::try_from(found).ok()?, given.get(k)) {
+                Place::Symbol(k, more) => match (symbol_of(found, more)?, given.get(k)) {
                     // Symbols are numbered in the order in which they come.
                     (found, None) => given.push(found),
                     (found, Some(known)) if found == *known => {}
@@ -130,14 +130,19 @@ impl<T> Class<T> {
     }
 }
 
+/// What a symbol is that is `number` together with `more`.
+fn symbol_of(number: i64, more: i64) -> Option<usize> {
+    usize::try_from(number.checked_sub(more)?).ok()
+}
+
 /// Has equal numbers be one symbol: those from `start` on, and all if there are many.
 fn share(pattern: &mut [Place], numbers: &[i64], start: usize) {
     const MANY: usize = 128;
-    let symbols = pattern.iter().filter(|p| matches!(p, Place::Symbol(_)));
+    let symbols = pattern.iter().filter(|p| matches!(p, Place::Symbol(..)));
     let start = if symbols.count() > MANY { 0 } else { start };
     let mut first: FxHashMap<i64, Place> = FxHashMap::default();
     for (place, number) in pattern.iter_mut().zip(numbers).skip(start) {
-        if matches!(place, Place::Symbol(_)) {
+        if matches!(place, Place::Symbol(..)) {
             *place = *first.entry(*number).or_insert(*place);
         }
     }
@@ -226,50 +231,111 @@ fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>
     for (place, &number) in pattern.iter_mut().zip(numbers) {
         given.push(match place {
             Place::Number(number) => Given::Number(*number),
-            Place::Symbol(k) => {
+            Place::Symbol(k, more) => {
                 let next = known.len();
-                let (number, extent) = match known.get(k) {
+                let (position, extent) = match known.get(k) {
                     Some(known) => *known,
-                    None => (next, symbols.add(usize::try_from(number).ok()?)?),
+                    None => (next, symbols.add(symbol_of(number, *more)?)?),
                 };
-                known.insert(*k, (number, extent));
-                *k = number;
-                Given::Symbol(extent)
+                known.insert(*k, (position, extent));
+                *k = position;
+                let sum = extent.formula().plus(&Formula::number(*more))?;
+                Given::Symbol(Extent::new(sum, usize::try_from(number).ok()?))
             }
         });
     }
     (!known.is_empty()).then_some((symbols, given))
 }
 
-/// Makes one symbol of those that must be equal, and a number of those that must be one. Whether any were.
+/// Makes one symbol of those that must be equal but for a number, and a number of those that must be one. Whether any
+/// were.
 fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
     let before = pins.len();
+    let mut merged = Merged::of(symbols);
     for (condition, place) in &symbols.conditions {
-        let Condition::Zero(formula) = condition else {
+        if let Condition::Zero(formula) = condition {
+            merged.add(formula, *place);
+        }
+    }
+    for (position, entry) in pattern.iter_mut().enumerate() {
+        let Place::Symbol(symbol, more) = *entry else {
             continue;
         };
-        let of = |symbol: Symbol| symbols.symbols.get(symbol.number());
-        let mut involved: Vec<Symbol> = formula.symbols().collect();
-        involved.dedup();
-        let change = match involved[..] {
-            [a] if formula.is_linear() => {
-                let number = of(a).and_then(|(number, _)| i64::try_from(*number).ok());
-                number.map(|number| (a.number(), Place::Number(number)))
-            }
-            [a, b] if formula.is_difference() => {
-                let (a, b) = (a.number(), b.number());
-                Some((a.max(b), Place::Symbol(a.min(b))))
-            }
-            _ => None,
-        };
-        let Some((symbol, to)) = change else { continue };
-        for (position, entry) in pattern.iter_mut().enumerate() {
-            if *entry == Place::Symbol(symbol) {
-                *entry = to;
-                let place = *place;
-                pins.push(Pin { position, place });
-            }
+        if let Some(place) = merged.why[symbol] {
+            *entry = match merged.find(symbol) {
+                Place::Number(number) => Place::Number(number + more),
+                Place::Symbol(symbol, number) => Place::Symbol(symbol, number + more),
+            };
+            pins.push(Pin { position, place });
         }
     }
     pins.len() > before
+}
+
+/// The symbols that are given, some of which are others plus a number, or numbers.
+struct Merged {
+    /// At the example.
+    numbers: Vec<i64>,
+    /// What each symbol is: itself if nothing else is known of it.
+    is: Vec<Place>,
+    /// Where that was found.
+    why: Vec<Option<usize>>,
+}
+
+impl Merged {
+    fn of(symbols: &Symbols) -> Merged {
+        let given = symbols.symbols.iter();
+        let given = given.filter(|(_, origin)| *origin == Origin::Given);
+        let numbers: Vec<i64> = given.map(|(number, _)| *number as i64).collect();
+        Merged {
+            is: (0..numbers.len()).map(|k| Place::Symbol(k, 0)).collect(),
+            why: vec![None; numbers.len()],
+            numbers,
+        }
+    }
+
+    /// Takes in that a formula is 0, as was found at a place.
+    fn add(&mut self, formula: &Formula, place: usize) {
+        let mut involved: Vec<usize> = formula.symbols().map(Symbol::number).collect();
+        involved.dedup();
+        if involved.iter().any(|symbol| *symbol >= self.is.len()) {
+            return;
+        }
+        let (symbol, is) = match involved[..] {
+            [a] if formula.is_linear() => match self.find(a) {
+                Place::Symbol(a, _) => (a, Place::Number(self.numbers[a])),
+                Place::Number(_) => return,
+            },
+            [a, b] if formula.is_difference() => match (self.find(a), self.find(b)) {
+                (Place::Symbol(a, _), Place::Symbol(b, _)) if a != b => {
+                    // The smaller one stays: the other is more than it.
+                    let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
+                    let (from, to) = if is_larger { (a, b) } else { (b, a) };
+                    let more = self.numbers[from] - self.numbers[to];
+                    (from, Place::Symbol(to, more))
+                }
+                (Place::Symbol(a, _), Place::Number(_))
+                | (Place::Number(_), Place::Symbol(a, _)) => (a, Place::Number(self.numbers[a])),
+                _ => return,
+            },
+            _ => return,
+        };
+        self.is[symbol] = is;
+        self.why[symbol] = Some(place);
+    }
+
+    /// What a symbol is, of a symbol that is itself.
+    fn find(&self, mut symbol: usize) -> Place {
+        let mut sum = 0;
+        loop {
+            match self.is[symbol] {
+                Place::Number(number) => return Place::Number(number + sum),
+                Place::Symbol(same, _) if same == symbol => return Place::Symbol(symbol, sum),
+                Place::Symbol(other, more) => {
+                    sum += more;
+                    symbol = other;
+                }
+            }
+        }
+    }
 }

@@ -5,13 +5,13 @@ use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::execute::pool::Pool;
 use crate::statistics::Statistics;
-use crate::unit::{TakenPlan, Unit, Workshop};
+use crate::unit::{Later, TakenPlan, Unit, Workshop};
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_codegen::Compiler;
 use vinelift_graph::Strings;
-use vinelift_tensor::Shape;
+use vinelift_tensor::{Dim, Shape};
 
 /// A model that can run, shared by any number of requests and threads. Cheap to clone.
 ///
@@ -88,6 +88,12 @@ impl CompiledModel {
         let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
         if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {
             compiled.prepare(&shapes)?;
+        } else if let Some(shapes) = usual_shapes(compiled.inputs())
+            && compiled.0.unit.may_grow()
+        {
+            // Large weights are packed now and not while somebody waits for the first word. Should there be no plan for
+            // such shapes, a run makes the one for its own.
+            drop(compiled.prepare(&shapes));
         }
         Ok(compiled)
     }
@@ -125,13 +131,14 @@ impl CompiledModel {
         self.0.unit.prepare(shapes, &self.0.workshop)
     }
 
-    /// Has the shapes of a plan of a class get one of their own in the background.
-    pub(crate) fn specialize(&self, plan: TakenPlan) {
+    /// Has something be compiled in the background.
+    pub(crate) fn compile(&self, later: Later) {
         let inner = self.0.clone();
         self.1.submit(move |stop| {
-            if let Some((unit, _)) = inner.unit.find(plan.unit) {
-                // Without it, runs go on with the plan of the class.
-                drop(unit.specialize(&plan.shapes, &plan.known, &inner.workshop, stop));
+            let (Later::Plan(TakenPlan { unit, .. }) | Later::Class { unit, .. }) = later;
+            if let Some((unit, _)) = inner.unit.find(unit) {
+                // Without it, runs go on with what there is.
+                drop(unit.compile(&later, &inner.workshop, stop));
             }
         });
     }
@@ -159,6 +166,24 @@ impl CompiledModel {
     pub fn output_index(&self, name: &str) -> Result<usize, Error> {
         find(self.outputs(), "output", name)
     }
+}
+
+/// The shapes of a text, for a model that takes numbers of words; `None` if it takes anything else.
+fn usual_shapes(inputs: &[Port]) -> Option<Vec<Shape>> {
+    const WORDS: usize = 32;
+    let shape = |port: &Port| {
+        if let Some(shape) = port.shape.to_static() {
+            return Some(shape);
+        }
+        let dims = port.shape.dims()?;
+        let is_text = port.element_type.is_integer() && dims.len() <= 2;
+        let usual = |(d, dim): (usize, &Dim)| {
+            let words = if d == 0 { 1 } else { WORDS };
+            words.clamp(dim.min(), dim.max().unwrap_or(usize::MAX))
+        };
+        is_text.then(|| dims.iter().enumerate().map(usual).collect())
+    };
+    inputs.iter().map(shape).collect()
 }
 
 fn find(ports: &[Port], kind: &str, name: &str) -> Result<usize, Error> {

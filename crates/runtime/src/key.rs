@@ -102,6 +102,30 @@ impl Key {
         extents.chain(values.copied()).chain(room)
     }
 
+    /// The key after so many steps as the one from `before` to this one, with room for that; `None` if there is no such
+    /// step, or a long one.
+    pub(crate) fn after(&self, before: &Key, steps: usize) -> Option<Key> {
+        const LONGEST: usize = 8;
+        if self.kind() != before.kind() {
+            return None;
+        }
+        let on = |n: &mut usize, before: usize| {
+            let step = n.checked_sub(before).filter(|step| *step <= LONGEST)?;
+            *n = n.checked_add(steps * step)?;
+            Some(())
+        };
+        let mut key = self.clone();
+        let own = key.computed.iter_mut().map(|(_, shape)| shape);
+        let own = key.shapes.iter_mut().chain(own).flatten();
+        let other = before.computed.iter().map(|(_, shape)| shape);
+        let other = before.shapes.iter().chain(other).flatten();
+        own.zip(other).try_for_each(|(n, before)| on(n, *before))?;
+        for (_, room) in &mut key.room {
+            *room = room.checked_add(steps * LONGEST)?;
+        }
+        Some(key)
+    }
+
     /// What it has in common with others.
     pub(crate) fn kind(&self) -> Kind {
         let computed = self.computed.iter();

@@ -55,6 +55,7 @@ mod error;
 mod execute;
 #[doc(hidden)]
 pub mod fork;
+mod growths;
 mod heat;
 mod key;
 mod making;

@@ -287,7 +287,7 @@ impl InferRequest {
             lending.scratch.push(Scratch::new()?);
         }
         lending.lend(&compiled);
-        let mut hot = Vec::new();
+        let mut later = Vec::new();
         let mut run = Run {
             workshop,
             texts: Texts::new(&workshop.strings),
@@ -295,11 +295,11 @@ impl InferRequest {
             variables: &mut self.variables,
             times: options.times,
             taken,
-            hot: &mut hot,
+            later: &mut later,
             stop: options.stop.unwrap_or(never()),
         };
         let outputs = run.unit(unit, inputs);
-        hot.into_iter().for_each(|plan| compiled.specialize(plan));
+        later.into_iter().for_each(|job| compiled.compile(job));
         self.outputs = outputs?;
         Ok(())
     }

@@ -3,13 +3,14 @@
 use crate::class::{Alone, Class};
 use crate::classes::{Classes, Found};
 use crate::compile::constants::Prologue;
-use crate::compile::draft::Draft;
+use crate::compile::draft::{Draft, growing_in};
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::compile::{Settings, Shared};
 use crate::execute::constants;
 use crate::execute::pool::Pool;
+use crate::growths::Growths;
 use crate::heat::Heat;
 use crate::key::{Key, Kind};
 use crate::making::{Making, alone};
@@ -44,8 +45,9 @@ pub(crate) struct Unit {
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
     making: Making<Key>,
     making_classes: Making<Kind>,
-    /// Whether there is a class whose variables could grow in memory with room.
-    may_grow: AtomicBool,
+    growths: Mutex<Growths>,
+    /// Whether there are variables of changing shapes that may grow in memory with room.
+    may_grow: bool,
     /// How often a segment was compiled, how often for shapes of a class that are hot, and how often a plan was bound to
     /// other numbers of a class.
     compiled: AtomicUsize,
@@ -126,6 +128,14 @@ pub(crate) struct TakenPlan {
     pub(crate) known: Known,
 }
 
+/// What is compiled in the background after a run.
+pub(crate) enum Later {
+    /// A plan for shapes that have become hot.
+    Plan(TakenPlan),
+    /// The class of shapes that are to come if variables go on growing.
+    Class { unit: usize, key: Key, known: Known },
+}
+
 impl Taken {
     /// Loops may take any number of plans; nobody looks at more.
     const MOST: usize = 1000;
@@ -170,9 +180,18 @@ impl Unit {
                 bodies.insert((index, *kind), unit);
             }
         }
+        let interface = Interface::of(graph);
+        let is_dynamic = |id: &str| {
+            let ty = graph.variable(id);
+            ty.is_none_or(|ty| !ty.shape.is_static())
+        };
+        let may_grow = inferred.is_some()
+            && config.level == Level::Scheduled
+            && config.specialization != Specialization::Always
+            && interface.reads.iter().any(|(_, id)| is_dynamic(id));
         Ok(Unit {
             number,
-            interface: Interface::of(graph),
+            interface,
             is_body: inferred.is_none(),
             inferred,
             bodies,
@@ -180,7 +199,8 @@ impl Unit {
             plans: Mutex::new(LruCache::new(config.cache_size)),
             making: Making::default(),
             making_classes: Making::default(),
-            may_grow: AtomicBool::new(false),
+            growths: Mutex::default(),
+            may_grow,
             compiled: AtomicUsize::new(0),
             specialized: AtomicUsize::new(0),
             bound: AtomicUsize::new(0),
@@ -293,7 +313,7 @@ impl Unit {
     ///
     /// # Errors
     /// As [`Self::plan`]; the plan stays what it was.
-    pub(crate) fn specialize(
+    fn specialize(
         &self,
         shapes: &[Shape],
         known: &Known,
@@ -342,39 +362,69 @@ impl Unit {
 
     /// Whether [`Unit::growing`] may find any.
     pub(crate) fn may_grow(&self) -> bool {
-        self.may_grow.load(Ordering::Relaxed)
+        self.may_grow
     }
 
-    /// The variables that a plan with room would let grow, once a plan without it was made for shapes like these: the
-    /// tensor that is read, the axis, and the extent afterwards.
-    pub(crate) fn growing(&self, shapes: &[Shape], known: &Known) -> Vec<(TensorId, usize, usize)> {
-        if self.is_body || known.computed.is_empty() {
-            return Vec::new();
+    /// The variables that a plan with room lets grow where shapes are these: the tensor that is read, the axis, and the
+    /// extent afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub(crate) fn growing(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+    ) -> Result<Vec<(TensorId, usize, usize)>, Error> {
+        if known.computed.is_empty() {
+            return Ok(Vec::new());
         }
         let key = Key::new(shapes, known);
         let mut kind = key.kind();
-        let mut classes = self.classes();
-        let found = classes.look(&kind, &key);
-        let growing = found.map(|(class, values)| class.made.growing(&values));
+        let mut growing = self.growths().of(&kind, &key);
+        if growing.is_none() {
+            let level = workshop.config.level;
+            let found = |segment: Segment| Ok(growing_in(&segment, &self.interface, level));
+            let class =
+                || Ok::<_, Error>(self.class_of_segments(&key, known, workshop, stop, found));
+            let class = with_large_stack(class)?;
+            stop::check(stop)?;
+            let mut growths = self.growths();
+            growths.add(&kind, class);
+            growing = growths.of(&kind, &key);
+        }
         let growing = growing.unwrap_or_default();
         kind.set_room(growing.iter().map(|(tensor, ..)| *tensor).collect());
-        match classes.is_pinned(&kind) {
+        Ok(match self.classes().is_pinned(&kind) {
             true => Vec::new(),
             false => growing,
-        }
+        })
     }
 
-    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes.
+    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes. `later` gets
+    /// what the runs to come will need.
     pub(crate) fn plan_with_room(
         &self,
         shapes: &[Shape],
         known: &Known,
         workshop: &Workshop,
         stop: &Arc<AtomicBool>,
+        later: &mut Vec<Later>,
     ) -> Result<Option<Arc<Plan>>, Error> {
         let key = Key::new(shapes, known);
         if let Some(plan) = self.plans().get(&key) {
             return Ok(Some(plan.clone()));
+        }
+        let ahead = self.growths().ahead(&key);
+        if let Some(ahead) = ahead
+            && self.class_of(&ahead).is_none()
+        {
+            later.push(Later::Class {
+                unit: self.number,
+                key: ahead,
+                known: known.clone(),
+            });
         }
         let plan = self.plan_of_class(&key, known, workshop, stop)?;
         Ok(plan.map(|plan| {
@@ -382,6 +432,28 @@ impl Unit {
             self.plans().put(key, plan.clone());
             plan
         }))
+    }
+
+    /// Compiles what runs to come will need.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory; runs then compile what they need.
+    pub(crate) fn compile(
+        &self,
+        later: &Later,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), Error> {
+        match later {
+            Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, workshop, stop),
+            Later::Class { key, known, .. } => {
+                self.plan_of_class(key, known, workshop, stop).map(drop)
+            }
+        }
+    }
+
+    fn growths(&self) -> MutexGuard<'_, Growths> {
+        self.growths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn plans(&self) -> MutexGuard<'_, LruCache<Key, Arc<Plan>>> {
@@ -435,8 +507,6 @@ impl Unit {
                     Ok(class) => {
                         self.compiled.fetch_add(1, Ordering::Relaxed);
                         let class = Arc::new(class);
-                        let may_grow = class.made.may_grow();
-                        self.may_grow.fetch_or(may_grow, Ordering::Relaxed);
                         self.classes().add(&kind, class.clone());
                         return match class.values(key) {
                             Some(values) => bind(&class, &values, key, &settings, workshop),

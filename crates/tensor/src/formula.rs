@@ -136,14 +136,14 @@ impl Formula {
         first.symbols().count() == 1 && second.coefficient == 0
     }
 
-    /// Whether it is the difference of two symbols.
+    /// Whether it is the difference of two symbols, plus a number.
     pub fn is_difference(&self) -> bool {
         let [first, second, third, ..] = &self.terms;
         let is_one =
             |term: &Term, sign: i32| term.symbols().count() == 1 && term.coefficient == sign;
         let opposite =
             (is_one(first, 1) && is_one(second, -1)) || (is_one(first, -1) && is_one(second, 1));
-        opposite && third.coefficient == 0 && self.constant == 0
+        opposite && third.coefficient == 0
     }
 
     /// The symbols in it, some of them more than once.

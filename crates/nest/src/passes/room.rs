@@ -6,6 +6,7 @@
 //! before, and nothing else is written there: `to` may be the memory of `from`, and the copy be left out.
 
 use crate::analysis::Linear;
+use crate::build;
 use crate::ir::{BufferId, Kind, Mode, Nest, Role, Scalar, Stage};
 use vinelift_tensor::Extent;
 
@@ -53,14 +54,24 @@ impl Nest {
     /// does anything else.
     pub fn takes_over(&self, stage: &Stage, from: BufferId, to: BufferId) -> Option<Order> {
         let is_set = stage.target == to && stage.mode == Mode::Set && stage.group.is_none();
-        let same_shape = self.buf(from).shape == self.buf(to).shape;
+        let (held, grown) = (&self.buf(from).shape, &self.buf(to).shape);
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;
         };
-        if *buffer != from || !is_set || !same_shape {
+        if *buffer != from || !is_set {
             return None;
         }
-        order(at, &stage.at)
+        if held == grown {
+            return order(at, &stage.at);
+        }
+        // Flattening has left out the first dim of `to`, in which there is one place.
+        match held.split_first() {
+            Some((first, rest)) if *first == 1 && rest == grown => {
+                let place = [build::index(0)];
+                order(at, &[&place, stage.at.as_slice()].concat())
+            }
+            _ => None,
+        }
     }
 
     /// Whether a stage copies all of `from` to the same places, or to places that differ along the first dim.

@@ -8,7 +8,8 @@ use crate::compile::passes::optimize;
 use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::compile::variables::{Candidate, find_orders, growing, update_in_place};
+use crate::compile::variables::{Candidate, find_orders, grow, growing, update_in_place};
+use crate::growths::Growing;
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -46,14 +47,13 @@ impl Draft {
             .collect();
         let mut slots = slots(&segment);
         let level = settings.level;
+        let updates = may_update(&segment, level);
         let mut nest = segment.nest;
-        // A later segment may read what the variable held.
-        let updates = level == Level::Scheduled && calls.is_empty() && segment.wanted.is_empty();
         let (outputs, room) = (&segment.outputs, &segment.room);
-        let mut candidates = match updates && nest.is_symbolic() {
-            true => growing(&mut nest, &slots, outputs, interface, room)?,
-            false if room.is_empty() => Vec::new(),
-            false => return Err(Error::internal("room for what does not grow")),
+        let mut candidates = match (room.is_empty(), updates) {
+            (true, _) => Vec::new(),
+            (false, true) => grow(&mut nest, &slots, outputs, interface, room)?,
+            (false, false) => return Err(Error::internal("room for what does not grow")),
         };
         if !room.is_empty() {
             nest.adopt_symbols();
@@ -127,6 +127,19 @@ impl Draft {
             wanted: self.wanted,
             forgotten: self.forgotten.into(),
         })
+    }
+}
+
+/// Whether the plan of a segment may update variables in place: a later segment may read what one held.
+fn may_update(segment: &Segment, level: Level) -> bool {
+    level == Level::Scheduled && segment.calls.is_empty() && segment.wanted.is_empty()
+}
+
+/// The variables that grow in a segment that has symbols.
+pub(crate) fn growing_in(segment: &Segment, interface: &Interface, level: Level) -> Growing {
+    match may_update(segment, level) && segment.nest.is_symbolic() {
+        true => growing(&segment.nest, &slots(segment), &segment.outputs, interface),
+        false => Vec::new(),
     }
 }
 

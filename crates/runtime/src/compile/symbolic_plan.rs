@@ -95,20 +95,6 @@ impl SymbolicPlan {
         }))
     }
 
-    /// Whether there are variables that could grow in memory with room for it.
-    pub(crate) fn may_grow(&self) -> bool {
-        let mut candidates = self.candidates.iter();
-        candidates.any(|candidate| candidate.may_grow().is_some())
-    }
-
-    /// Of the variables that could grow in memory with room for it: the tensor that is read, the axis, and the extent
-    /// afterwards where symbols have `values`.
-    pub(crate) fn growing(&self, values: &[usize]) -> Vec<(TensorId, usize, usize)> {
-        let candidates = self.candidates.iter().filter_map(Candidate::may_grow);
-        let known = candidates.filter_map(|(tensor, axis, n)| Some((tensor, axis, n.at(values)?)));
-        known.collect()
-    }
-
     /// How many stages it has.
     pub(crate) fn stages(&self) -> usize {
         self.nest.stages.len()

@@ -57,9 +57,7 @@ pub(crate) struct Candidate {
 
 enum How {
     Journals(Vec<Journal>),
-    /// Along this axis up to this extent; the memory of this plan has no room.
-    MayGrow(usize, Extent),
-    /// As long, in memory of this shape.
+    /// Along this axis up to this extent, in memory of this shape.
     Grows(usize, Extent, Vec<Extent>, Order),
 }
 
@@ -94,11 +92,26 @@ fn pairs(slots: &[Slot], outputs: &[(BufferId, TensorId)], interface: &Interface
     assigns.iter().filter_map(pair).collect()
 }
 
-/// The variables that grow in a nest as it was lowered, those in `room` in memory of this capacity.
+/// The variables that grow in a nest as it was lowered: the tensor that is read, the axis, and the extent afterwards.
+pub(crate) fn growing(
+    nest: &Nest,
+    slots: &[Slot],
+    outputs: &[(BufferId, TensorId)],
+    interface: &Interface,
+) -> Vec<(TensorId, usize, Extent)> {
+    let pairs = pairs(slots, outputs, interface).into_iter();
+    let grows = |pair: Pair| {
+        let axis = nest.growth(pair.from, pair.to)?;
+        Some((pair.read, axis, nest.buf(pair.to).shape[axis]))
+    };
+    pairs.filter_map(grows).collect()
+}
+
+/// Has variables in a nest as it was lowered grow in memory of the capacities in `room`.
 ///
 /// # Errors
 /// If one of these does not grow.
-pub(crate) fn growing(
+pub(crate) fn grow(
     nest: &mut Nest,
     slots: &[Slot],
     outputs: &[(BufferId, TensorId)],
@@ -111,19 +124,14 @@ pub(crate) fn growing(
             continue;
         };
         let extent = nest.buf(pair.to).shape[axis];
-        let room = room.iter().find(|(tensor, _)| *tensor == pair.read);
-        let how = match room {
-            None => How::MayGrow(axis, extent),
-            Some((_, capacity)) if extent.at_most(*capacity) => {
-                nest.make_room([pair.from, pair.to], axis, *capacity);
-                How::Grows(axis, extent, nest.buf(pair.to).shape.clone(), Order::Same)
-            }
-            Some(_) => continue,
-        };
-        found.push(Candidate { pair, how });
+        let mut room = room.iter().filter(|(tensor, _)| *tensor == pair.read);
+        if let Some((_, capacity)) = room.find(|(_, capacity)| extent.at_most(*capacity)) {
+            nest.make_room([pair.from, pair.to], axis, *capacity);
+            let how = How::Grows(axis, extent, nest.buf(pair.to).shape.clone(), Order::Same);
+            found.push(Candidate { pair, how });
+        }
     }
-    let grown = found.iter().filter(|c| matches!(c.how, How::Grows(..)));
-    match grown.count() == room.len() {
+    match found.len() == room.len() {
         true => Ok(found),
         false => Err(Error::internal("a variable that does not fit its memory")),
     }
@@ -189,16 +197,13 @@ impl Candidate {
                 let is_journal = self.journal_buffers().any(|buffer| buffer == stage.target);
                 is_journal || nest.copies(stage, from, to)
             }
-            How::MayGrow(..) => false,
             How::Grows(..) => nest.takes_over(stage, from, to).is_some(),
         }
     }
 
     /// Has the buffers of what the variable held and of what it is set to be one memory, if they may be.
     pub(crate) fn join(&self, aliases: &mut Aliases) {
-        if !matches!(self.how, How::MayGrow(..)) {
-            aliases.join(self.pair.from, self.pair.to);
-        }
+        aliases.join(self.pair.from, self.pair.to);
     }
 
     /// The buffers of the journals.
@@ -210,21 +215,12 @@ impl Candidate {
         journals.iter().flat_map(|j| [j.old, j.places])
     }
 
-    /// The tensor that is read, the axis and the extent afterwards, of a variable that could grow if it had room.
-    pub(crate) fn may_grow(&self) -> Option<(TensorId, usize, Extent)> {
-        match self.how {
-            How::MayGrow(axis, extent) => Some((self.pair.read, axis, extent)),
-            _ => None,
-        }
-    }
-
     /// The update, without the one of `steps` that copies, where symbols have `values`; `None` if there is none.
     pub(crate) fn bound_to(&self, values: &[usize], steps: &[Step]) -> Option<InPlaceUpdate> {
         let mut copies = (0..steps.len()).filter(|k| self.is_copy(&steps[*k].kernel.stages));
         let copy = copies.next().filter(|_| copies.next().is_none());
         let (journals, growth) = match &self.how {
             How::Journals(journals) => (journals.clone(), None),
-            How::MayGrow(..) => return None,
             How::Grows(axis, extent, memory, order) => {
                 let memory = memory.iter().map(|n| n.at(values));
                 let growth = Growth {

@@ -17,7 +17,8 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
     let subjects = subjects(unit, key);
     let place = |place: &Place| match place {
         Place::Number(number) => number.to_string(),
-        Place::Symbol(symbol) => format!("s{symbol}"),
+        Place::Symbol(symbol, 0) => format!("s{symbol}"),
+        Place::Symbol(symbol, more) => format!("s{symbol} + {more}"),
     };
     let mut rest = class.pattern.as_slice();
     let shape = |(name, count): &(String, usize)| {

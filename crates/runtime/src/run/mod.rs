@@ -12,7 +12,7 @@ use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
 use crate::execute::{Memory, execute, grow};
 use crate::stop;
-use crate::unit::{Taken, TakenPlan, Unit, Workshop};
+use crate::unit::{Later, Taken, TakenPlan, Unit, Workshop};
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
 use rustc_hash::FxHashSet;
@@ -36,8 +36,8 @@ pub(crate) struct Run<'a> {
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
     /// Gets the plans that it takes.
     pub(crate) taken: Option<&'a mut Taken>,
-    /// Gets the shapes that have become hot.
-    pub(crate) hot: &'a mut Vec<TakenPlan>,
+    /// Gets what is to be compiled for runs to come.
+    pub(crate) later: &'a mut Vec<Later>,
     /// Once true, the run ends soon.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -157,7 +157,7 @@ impl Run<'_> {
         shapes: &[Shape],
         values: &mut Values<'_>,
     ) -> Result<Option<Arc<Plan>>, Error> {
-        let growing = unit.growing(shapes, &values.known);
+        let growing = unit.growing(shapes, &values.known, self.workshop, self.stop)?;
         for (tensor, axis, extent) in &growing {
             let mut reads = unit.interface.reads.iter();
             let variable = reads.find(|(read, _)| read == tensor);
@@ -172,7 +172,8 @@ impl Run<'_> {
         if growing.is_empty() {
             return Ok(None);
         }
-        let plan = unit.plan_with_room(shapes, &values.known, self.workshop, self.stop)?;
+        let (workshop, later) = (self.workshop, &mut *self.later);
+        let plan = unit.plan_with_room(shapes, &values.known, workshop, self.stop, later)?;
         for (tensor, variable) in &unit.interface.reads {
             if values.known.room.contains_key(tensor)
                 && plan.is_some()
@@ -237,11 +238,11 @@ impl Run<'_> {
         if let Some(start) = start
             && unit.warm(plan, start.elapsed())
         {
-            self.hot.push(TakenPlan {
+            self.later.push(Later::Plan(TakenPlan {
                 unit: unit.number,
                 shapes: values.inputs.iter().map(|t| t.shape().to_vec()).collect(),
                 known: values.known.clone(),
-            });
+            }));
         }
         if end.is_err() {
             for taken in taken {

@@ -1,0 +1,79 @@
+//! Which variables grow, by the shapes of a run.
+
+use crate::class::{Alone, Class};
+use crate::key::{Key, Kind};
+use lru::LruCache;
+use std::num::NonZeroUsize;
+use vinelift_graph::TensorId;
+use vinelift_tensor::Extent;
+
+/// The variables that could grow in memory with room for it: the tensor that is read, the axis, and the extent
+/// afterwards.
+pub(crate) type Growing = Vec<(TensorId, usize, Extent)>;
+
+/// What is known of the variables that grow, for classes of shapes.
+pub(crate) struct Growths {
+    kinds: LruCache<Kind, Met>,
+    /// The last shapes at which variables have grown, and how many there were.
+    last: Option<Key>,
+    count: usize,
+}
+
+#[derive(Default)]
+struct Met {
+    classes: Vec<Class<Growing>>,
+    /// Whether no variable grows for shapes in none of these.
+    is_settled: bool,
+}
+
+/// The most kinds that are kept, and the most classes of each.
+const MOST_KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const MOST_OF_A_KIND: usize = 16;
+
+/// How many runs ahead a class is made if there is none for their shapes, and after how many runs that is looked at.
+const RUNS_AHEAD: usize = 32;
+const EVERY: usize = 8;
+
+impl Default for Growths {
+    fn default() -> Growths {
+        Growths {
+            kinds: LruCache::new(MOST_KINDS),
+            last: None,
+            count: 0,
+        }
+    }
+}
+
+impl Growths {
+    /// The variables that grow where shapes are those of `key`: the tensor that is read, the axis, and the extent afterwards;
+    /// `None` if it is not known.
+    pub(crate) fn of(&mut self, kind: &Kind, key: &Key) -> Option<Vec<(TensorId, usize, usize)>> {
+        let met = self.kinds.get(kind)?;
+        let mut found = met.classes.iter();
+        let found = found.find_map(|class| Some((class, class.values(key)?)));
+        let Some((class, values)) = found else {
+            return met.is_settled.then(Vec::new);
+        };
+        let at = |(tensor, axis, extent): &(TensorId, usize, Extent)| {
+            Some((*tensor, *axis, extent.at(&values)?))
+        };
+        class.made.iter().map(at).collect()
+    }
+
+    /// Takes down shapes at which variables grow. Gives, now and then, those of a run to come if they go on as before.
+    pub(crate) fn ahead(&mut self, key: &Key) -> Option<Key> {
+        let last = self.last.replace(key.clone());
+        self.count += 1;
+        match self.count.is_multiple_of(EVERY) && key.values.is_empty() {
+            true => key.after(&last?, RUNS_AHEAD),
+            false => None,
+        }
+    }
+
+    /// Takes down what was found out about shapes of a kind.
+    pub(crate) fn add(&mut self, kind: &Kind, found: Result<Class<Growing>, Alone>) {
+        let met = self.kinds.get_or_insert_mut_ref(kind, Met::default);
+        met.is_settled = found.is_err() || met.classes.len() + 1 >= MOST_OF_A_KIND;
+        met.classes.extend(found);
+    }
+}
