@@ -18,6 +18,8 @@
 #[cfg(target_endian = "big")]
 compile_error!("tensors are kept as the little-endian bytes of the files they come from");
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod cast;
 mod element;
 mod error;
@@ -25,6 +27,8 @@ mod extent;
 mod file;
 pub mod float8;
 mod formula;
+#[cfg(feature = "image")]
+mod images;
 mod json;
 pub mod memory;
 mod npy;
@@ -36,6 +40,13 @@ mod strings;
 pub mod symbols;
 mod tensor;
 mod view;
+
+/// What the elements of 16 bits are in Rust.
+pub use half;
+#[cfg(feature = "image")]
+pub use image;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 
 pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
