@@ -3,7 +3,6 @@
 use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use vinelift::{Config, IndexPolicy, Level, Specialization};
 
 /// The values of the properties that were set; the others have their initial values.
@@ -219,9 +218,10 @@ impl Settings {
                 .into_iter()
                 .find(|which| self.is(SPECIALIZATION, which.name()))
                 .unwrap_or(initial.specialization),
-            threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }
+        .threads(self.threads())
+        .streams(self.streams())
     }
 
     /// The property `key` of a device.
@@ -332,6 +332,7 @@ impl std::fmt::Display for Values {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroUsize;
 
     #[test]
     fn every_property_starts_as_a_value_that_it_may_have() {
@@ -368,7 +369,10 @@ mod tests {
             for (key, value) in properties {
                 settings.set(key, value).unwrap();
             }
-            let threads = settings.config().threads.map_or(0, NonZeroUsize::get);
+            let threads = settings
+                .config()
+                .threads_of_a_run()
+                .map_or(0, NonZeroUsize::get);
             let streams = settings.of_model(STREAMS, "m").unwrap();
             let requests = settings.of_model(REQUESTS_OF_MODEL, "m");
             assert_eq!(requests.unwrap(), streams);
