@@ -14,7 +14,8 @@ use libc::c_char;
 use std::collections::HashMap;
 use std::sync::Arc;
 use vinelift::Core;
-use vinelift::stack::{Depth, with_large_stack};
+use vinelift::depth::Depth;
+use vinelift::stack::with_large_stack;
 
 /// `ov_compiled_model_t`.
 #[derive(Clone)]
@@ -42,7 +43,7 @@ impl CompiledModel {
         let names = [compiled.inputs(), compiled.outputs()].map(positions);
         Ok(CompiledModel {
             settings,
-            depth: Depth::of(&compiled),
+            depth: compiled.depth(),
             model: compiled,
             names: Arc::new(names),
         })

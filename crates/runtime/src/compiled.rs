@@ -3,8 +3,8 @@
 use crate::background::Background;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
+use crate::depth::Depth;
 use crate::execute::pool::Pool;
-use crate::stack::Depth;
 use crate::statistics::Statistics;
 use crate::streams::Streams;
 use crate::unit::{TakenPlan, Unit, Workshop};
@@ -42,7 +42,7 @@ pub(crate) struct Inner {
     pub(crate) units: usize,
     /// The runs that are started and not waited for at once.
     pub(crate) streams: Streams,
-    pub(crate) depth: Depth,
+    depth: Depth,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     /// For each output, whether none before it is the same tensor.
@@ -163,6 +163,12 @@ impl CompiledModel {
         let shared = &self.0.workshop.shared;
         (all.kernels, all.code_bytes) = shared.functions.compiled();
         all
+    }
+
+    /// How much stack its runs need.
+    #[doc(hidden)]
+    pub fn depth(&self) -> Depth {
+        self.0.depth
     }
 
     /// The number of specialisations that are kept.

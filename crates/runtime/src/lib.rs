@@ -48,6 +48,8 @@ mod compiled;
 mod config;
 mod core;
 #[doc(hidden)]
+pub mod depth;
+#[doc(hidden)]
 pub mod doc;
 mod dump;
 mod edit;

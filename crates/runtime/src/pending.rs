@@ -1,6 +1,5 @@
 //! Runs that go on while their caller does something else.
 
-use crate::stack::Depth;
 use crate::ticket::Ticket;
 use crate::{CompiledModel, Error, InferRequest, RunOptions};
 use std::any::Any;
@@ -102,7 +101,7 @@ impl InferRequest {
     }
 
     fn run_deep(&mut self, stop: &Arc<AtomicBool>) -> Result<(), Error> {
-        let depth = Depth::of(self.compiled_model());
+        let depth = self.compiled_model().depth();
         depth.run(|| {
             self.infer_with(RunOptions {
                 stop: Some(stop),

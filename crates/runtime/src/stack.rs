@@ -1,66 +1,13 @@
 //! Room for work that recurses as deep as a model is.
 
-use crate::{CompiledModel, Error, Level, Model};
+use crate::Error;
 use memmap2::MmapOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use vinelift_graph::{NodeKind, TensorId};
 
 /// Enough for the deepest model. It is only asked for: the system gives what is touched.
 const STACK: usize = 64 << 20;
 /// Enough for a run whose plans are there: sub-graphs nest, but not deep, and native code is flat.
 const ENOUGH: usize = 512 << 10;
-
-/// How deep a run may go.
-#[derive(Clone, Copy, Debug)]
-pub enum Depth {
-    /// It is native code.
-    Flat,
-    /// It may run sub-graphs. The code that it makes is made elsewhere.
-    Nested,
-    /// It may go as deep as the model.
-    Deep,
-}
-
-impl Depth {
-    /// How deep runs of `model` may go.
-    pub fn of(model: &CompiledModel) -> Depth {
-        model.0.depth
-    }
-
-    /// How deep runs of `model` may go that is compiled at this level.
-    pub(crate) fn at(level: Level, model: &Model) -> Result<Depth, Error> {
-        Ok(match level {
-            Level::Interpreted | Level::Fused => Depth::Deep,
-            _ if is_static(model)? => Depth::Flat,
-            _ => Depth::Nested,
-        })
-    }
-
-    /// Runs `work` with as much room as it needs.
-    ///
-    /// # Errors
-    /// As [`with_large_stack`].
-    pub fn run<T, E: From<Error>>(self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        match self {
-            Depth::Flat => work(),
-            Depth::Nested => with_room(work),
-            Depth::Deep => with_large_stack(work),
-        }
-    }
-}
-
-/// Whether the shapes of all tensors are known before a run.
-fn is_static(model: &Model) -> Result<bool, Error> {
-    let (graph, types) = (model.graph(), model.infer()?);
-    let is_known = |node| {
-        let of_node = graph.node(node);
-        let outputs = 0..of_node.layer.outputs.len();
-        let mut tensors = outputs.map(|output| TensorId { node, output });
-        !matches!(of_node.kind, NodeKind::Control(_))
-            && tensors.all(|t| types.get(t).is_none_or(|ty| ty.shape.is_static()))
-    };
-    Ok(graph.order.iter().all(|node| is_known(*node)))
-}
 
 /// Runs `work` on this thread and a stack of its own: nobody knows how large that of a program's thread or
 /// coroutine is.

@@ -104,11 +104,10 @@ impl TryFrom<Tensor> for DynamicImage {
     }
 }
 
-fn buffer<P>(
-    tensor: &Tensor,
-    width: u32,
-    height: u32,
-) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>, TensorError>
+/// A picture that has its elements itself.
+type Owned<P> = ImageBuffer<P, Vec<<P as Pixel>::Subpixel>>;
+
+fn buffer<P>(tensor: &Tensor, width: u32, height: u32) -> Result<Option<Owned<P>>, TensorError>
 where
     P: Pixel,
     P::Subpixel: Element,
