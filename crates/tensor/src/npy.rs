@@ -9,7 +9,7 @@
 //! | `bf16` | `<u2` | its bits |
 //! | `f8e4m3`, `f8e5m2`, `f8e8m0` | `\|u1` | their bits |
 //! | types below a byte | `\|u1` | the packed bytes, as a 1-D array; the file does not say the shape |
-//! | `string` | – | see [`read_json`](crate::read_json) |
+//! | `string` | – | see `read_json` |
 
 mod header;
 
