@@ -113,6 +113,8 @@ pub use vinelift_tensor::ndarray;
 pub use bytes;
 /// The graph of layers, which [`Model::graph`] shows and [`Model::edit`] changes.
 pub use vinelift_graph as graph;
+/// The operators, and the types of tensors that are inferred.
+pub use vinelift_ops as ops;
 /// What the file of a model holds; here for its errors.
 pub use vinelift_xml as xml;
 
