@@ -1,22 +1,14 @@
-//! The examples run, and print what they should.
+//! The examples run, and print what they should. `cargo test -p vinelift` builds them, as does `cargo build --examples`.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 /// What the example `name` prints.
 fn printed(name: &str) -> String {
     let own = std::env::current_exe().unwrap();
-    let target: PathBuf = own.ancestors().nth(3).unwrap().into();
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["run", "--quiet", "--package", "vinelift", "--example", name]);
-    cargo.arg("--target-dir").arg(target);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    let output = cargo
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("examples").join(name);
+    let program = program.with_extension(std::env::consts::EXE_EXTENSION);
+    let output = Command::new(&program).output();
+    let output = output.unwrap_or_else(|e| panic!("{}: {e}", program.display()));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {error}");
     String::from_utf8(output.stdout).unwrap()
