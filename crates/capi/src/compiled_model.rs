@@ -13,9 +13,9 @@ use crate::variadic::variadic;
 use libc::c_char;
 use std::collections::HashMap;
 use std::sync::Arc;
+use vinelift::Core;
+use vinelift::depth::Depth;
 use vinelift::stack::with_large_stack;
-use vinelift::{Core, Level};
-use vinelift_graph::{NodeKind, TensorId};
 
 /// `ov_compiled_model_t`.
 #[derive(Clone)]
@@ -23,21 +23,10 @@ pub(crate) struct CompiledModel {
     pub(crate) model: vinelift::CompiledModel,
     /// The properties that it was compiled with.
     pub(crate) settings: Settings,
-    /// The stack that a run needs.
-    pub(crate) stack: Stack,
+    /// How deep its runs may go.
+    pub(crate) depth: Depth,
     /// The positions of the inputs and of the outputs, by name.
     pub(crate) names: Arc<[HashMap<String, usize>; 2]>,
-}
-
-/// How deep a run may go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stack {
-    /// It is native code.
-    Flat,
-    /// It may run sub-graphs. The code that it makes is made elsewhere.
-    Nested,
-    /// It may go as deep as the model.
-    Deep,
 }
 
 /// The first bytes of an exported model; the last of them is the version of the format.
@@ -50,20 +39,12 @@ impl CompiledModel {
         settings: Settings,
     ) -> Result<CompiledModel> {
         let config = settings.config();
-        let is_interpreted = matches!(config.level, Level::Interpreted | Level::Fused);
-        let (compiled, is_static) = with_large_stack(|| -> Result<_> {
-            let compiled = core.compile_model_with(model, config)?;
-            Ok((compiled, is_static(model)?))
-        })?;
+        let compiled = with_large_stack(|| core.compile_model_with(model, config))?;
         let names = [compiled.inputs(), compiled.outputs()].map(positions);
         Ok(CompiledModel {
-            model: compiled,
             settings,
-            stack: match is_static {
-                _ if is_interpreted => Stack::Deep,
-                true => Stack::Flat,
-                false => Stack::Nested,
-            },
+            depth: compiled.depth(),
+            model: compiled,
             names: Arc::new(names),
         })
     }
@@ -102,19 +83,6 @@ fn positions(ports: &[vinelift::Port]) -> HashMap<String, usize> {
     let all = ports.iter().enumerate().rev();
     all.flat_map(|(k, port)| port.names.iter().map(move |name| (name.clone(), k)))
         .collect()
-}
-
-/// Whether the shapes of all tensors are known before a run.
-fn is_static(model: &vinelift::Model) -> Result<bool> {
-    let (graph, types) = (model.graph(), model.infer()?);
-    let is_known = |node| {
-        let of_node = graph.node(node);
-        let outputs = 0..of_node.layer.outputs.len();
-        let mut tensors = outputs.map(|output| TensorId { node, output });
-        !matches!(of_node.kind, NodeKind::Control(_))
-            && tensors.all(|t| types.get(t).is_none_or(|ty| ty.shape.is_static()))
-    };
-    Ok(graph.order.iter().all(|node| is_known(*node)))
 }
 
 /// Gives the caller a port of a compiled model.

@@ -1,18 +1,16 @@
 //! Runs of a request, one at a time: on the caller's thread, or on another.
 
 use crate::buffer::Buffer;
-use crate::compiled_model::{CompiledModel, Stack};
+use crate::compiled_model::CompiledModel;
 use crate::engine::{Engine, Slot};
 use crate::settings::PROFILING;
 use crate::status::{Failure, Result, Status, caught};
-use crate::ticket::{Thread, Ticket, not_ready, this_thread};
-use crate::workers;
 use libc::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use vinelift::stack::{with_large_stack, with_room};
-use vinelift::{KernelTime, RunOptions, fork};
+use vinelift::ticket::{NoResult, Thread, Ticket, this_thread};
+use vinelift::{KernelTime, RunOptions, fork, workers};
 
 /// A request, which its handle and a run share.
 pub(crate) struct Job {
@@ -38,7 +36,7 @@ struct State {
     /// The threads that are in a callback.
     in_callback: Vec<Thread>,
     /// The last run.
-    last: Option<Arc<Ticket>>,
+    last: Option<Arc<Ticket<Result<()>>>>,
     times: Vec<KernelTime>,
 }
 
@@ -200,13 +198,13 @@ impl Job {
     /// Waits for the last run, if there was one.
     pub(crate) fn wait(&self) -> Result<()> {
         let last = self.living()?.last.clone();
-        last.map_or(Ok(()), |ticket| ticket.wait(None))
+        last.map_or(Ok(()), |ticket| wait(&ticket, None))
     }
 
     /// Waits for the last run until `deadline`. No run is as one that does not end in time.
     pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
         let last = self.living()?.last.clone();
-        last.map_or_else(|| Err(not_ready()), |ticket| ticket.wait(deadline))
+        last.map_or_else(|| Err(not_ready()), |ticket| wait(&ticket, deadline))
     }
 
     /// Has no run and no callback begin any more, and waits until all are over: but for callbacks that this
@@ -228,7 +226,7 @@ impl Job {
         }
     }
 
-    fn begin(&self) -> Result<Arc<Ticket>> {
+    fn begin(&self) -> Result<Arc<Ticket<Result<()>>>> {
         let ticket = Arc::new(Ticket::default());
         let mut state = self.idle()?;
         if state.is_closed {
@@ -264,11 +262,7 @@ impl Job {
     }
 
     fn run(&self) -> Result<()> {
-        caught(|| match self.compiled.stack {
-            Stack::Flat => self.run_here(),
-            Stack::Nested => with_room(|| self.run_here()),
-            Stack::Deep => with_large_stack(|| self.run_here()),
-        })
+        caught(|| self.compiled.depth.run(|| self.run_here()))
     }
 
     fn run_here(&self) -> Result<()> {
@@ -284,6 +278,22 @@ impl Job {
         }
         done
     }
+}
+
+/// Waits for the result of a run until `deadline`, if there is one.
+fn wait(ticket: &Ticket<Result<()>>, deadline: Option<Instant>) -> Result<()> {
+    match ticket.wait(deadline, |result| result.clone()) {
+        Ok(result) => result.unwrap_or(Ok(())),
+        Err(NoResult::NotReady) => Err(not_ready()),
+        Err(NoResult::OwnRun) => {
+            let text = "a callback cannot wait for the run that it is called for";
+            Err(Failure::new(Status::RequestBusy, text))
+        }
+    }
+}
+
+fn not_ready() -> Failure {
+    Failure::new(Status::ResultNotReady, "the result is not there yet")
 }
 
 /// As [`Job::busy_in`] has it.

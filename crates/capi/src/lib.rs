@@ -9,7 +9,7 @@
 //! * `variadic`: what a function takes whose arguments vary in number;
 //! * `memory`: what a caller gets and later frees;
 //! * `buffer`: the memory of tensors, which several handles share; `job`: the runs of a request, on the
-//!   caller's thread or one of the `workers`, each with a `ticket` and the tensors of the `engine`;
+//!   caller's thread or one of the library's, each with the tensors of the `engine`;
 //! * `settings`: properties; `device`: which devices there are.
 //!
 //! Invariants:
@@ -62,7 +62,5 @@ mod settings;
 mod shape;
 mod status;
 mod tensor;
-mod ticket;
 mod util;
 mod variadic;
-mod workers;

@@ -3,7 +3,6 @@
 use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use vinelift::{Config, IndexPolicy, Level, Specialization, Vectors};
 
 /// The values of the properties that were set; the others have their initial values.
@@ -225,9 +224,10 @@ impl Settings {
                 .into_iter()
                 .find(|vectors| self.is(VECTORS, vectors.name()))
                 .unwrap_or(initial.vectors),
-            threads: NonZeroUsize::new((self.threads() / self.streams()).max(1)),
             ..initial
         }
+        .threads(self.threads())
+        .streams(self.streams())
     }
 
     /// The property `key` of a device.
@@ -338,6 +338,7 @@ impl std::fmt::Display for Values {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroUsize;
 
     #[test]
     fn every_property_starts_as_a_value_that_it_may_have() {
@@ -374,7 +375,10 @@ mod tests {
             for (key, value) in properties {
                 settings.set(key, value).unwrap();
             }
-            let threads = settings.config().threads.map_or(0, NonZeroUsize::get);
+            let threads = settings
+                .config()
+                .threads_of_a_run()
+                .map_or(0, NonZeroUsize::get);
             let streams = settings.of_model(STREAMS, "m").unwrap();
             let requests = settings.of_model(REQUESTS_OF_MODEL, "m");
             assert_eq!(requests.unwrap(), streams);

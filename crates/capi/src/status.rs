@@ -62,6 +62,7 @@ impl From<vinelift::Error> for Failure {
         let status = match &error {
             vinelift::Error::Input(_) => Status::ParameterMismatch,
             vinelift::Error::Cancelled => Status::InferCancelled,
+            vinelift::Error::Unsupported(_) => Status::NotImplemented,
             _ => Status::GeneralError,
         };
         Failure::new(status, error)

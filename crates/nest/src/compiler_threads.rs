@@ -3,8 +3,8 @@
 //! Each process starts its own when it first compiles. Where it has none, because the system gives none or
 //! because there is one processor, the thread that compiles does all of the work. The results are the same.
 
-use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
@@ -25,8 +25,8 @@ static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 ///
 /// # Errors
 /// If the system gives no threads.
-pub fn start(count: Option<NonZeroUsize>) -> Result<(), ThreadPoolBuildError> {
-    let threads = Threads::start(count)?;
+pub fn start(count: Option<NonZeroUsize>) -> io::Result<()> {
+    let threads = Threads::start(count).map_err(io::Error::other)?;
     *THREADS.lock().unwrap_or_else(PoisonError::into_inner) = Some(threads);
     Ok(())
 }
@@ -38,37 +38,36 @@ pub fn count() -> usize {
 
 /// The results of `f` for the items, in their order.
 pub fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
-    match pool_for(items.len()) {
-        Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
-        None => items.into_iter().map(f).collect(),
-    }
+    map_apart(items, || (), |(), item| f(item))
 }
 
-/// As [`map`], for items that differ much in how long they take: the first are begun first, each by itself.
-/// A thread calls `init` once and hands the result to `f` for one item after the other.
+/// As [`map`]; the first items are begun first, each by itself, since they may differ much in how long they take. A thread calls `init` once and hands the result to `f` for one item after the other.
 pub fn map_apart<T: Send, S, R: Send>(
     items: Vec<T>,
     init: impl Fn() -> S + Send + Sync,
     f: impl Fn(&mut S, T) -> R + Send + Sync,
 ) -> Vec<R> {
-    match pool_for(items.len()) {
-        Some(pool) => pool.install(|| {
-            let each = items.into_par_iter().with_max_len(1);
-            each.map_init(init, f).collect()
-        }),
-        None => {
-            let mut state = init();
-            items.into_iter().map(|item| f(&mut state, item)).collect()
+    let Some(pool) = pool_for(items.len()) else {
+        let mut state = init();
+        return items.into_iter().map(|item| f(&mut state, item)).collect();
+    };
+    let count = pool.current_num_threads().min(items.len());
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    let left = Mutex::new(items.into_iter().zip(&mut results));
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut state = init();
+        while let Some((item, place)) = next() {
+            *place = Some(f(&mut state, item));
         }
-    }
+    };
+    pool.scope(|scope| (0..count).for_each(|_| scope.spawn(|_| work())));
+    results.into_iter().flatten().collect()
 }
 
 /// Calls `f` with each of the items.
 pub fn for_each<T: Send>(items: &mut [T], f: impl Fn(&mut T) + Send + Sync) {
-    match pool_for(items.len()) {
-        Some(pool) => pool.install(|| items.par_iter_mut().for_each(f)),
-        None => items.iter_mut().for_each(f),
-    }
+    map(items.iter_mut().collect(), f);
 }
 
 fn pool_for(items: usize) -> Option<&'static ThreadPool> {

@@ -115,7 +115,9 @@ mod tests {
         });
         wait.recv().unwrap();
         let later = count.clone();
-        background.submit(move |_| drop(later.fetch_add(1, Ordering::Relaxed)));
+        background.submit(move |_| {
+            later.fetch_add(1, Ordering::Relaxed);
+        });
         drop(background);
         assert_eq!(
             count.load(Ordering::Relaxed),

@@ -3,8 +3,10 @@
 use crate::background::Background;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
+use crate::depth::Depth;
 use crate::execute::pool::Pool;
 use crate::statistics::Statistics;
+use crate::streams::Streams;
 use crate::unit::{Later, TakenPlan, Unit, Workshop};
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
@@ -38,10 +40,24 @@ pub(crate) struct Inner {
     pub(crate) unit: Unit,
     /// How many units there are, sub-graphs included.
     pub(crate) units: usize,
+    /// The runs that are started and not waited for at once.
+    pub(crate) streams: Streams,
+    depth: Depth,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     /// For each output, whether none before it is the same tensor.
     pub(crate) is_first_of_its_tensor: Vec<bool>,
+}
+
+impl std::fmt::Debug for CompiledModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompiledModel")
+            .field("model", &self.model().name())
+            .field("inputs", &self.inputs())
+            .field("outputs", &self.outputs())
+            .field("config", self.config())
+            .finish_non_exhaustive()
+    }
 }
 
 impl CompiledModel {
@@ -68,11 +84,13 @@ impl CompiledModel {
             operands: PackedOperands::of(constants),
             ..Shared::default()
         };
+        let streams = Streams::new(config.streams);
+        let depth = Depth::at(config.level, &model)?;
         let workshop = Workshop {
             model,
             compiler,
             shared,
-            pool: Pool::new(config.threads),
+            pool: Pool::new(config.threads_of_a_run()),
             config,
             strings,
         };
@@ -80,6 +98,8 @@ impl CompiledModel {
             workshop,
             unit,
             units,
+            streams,
+            depth,
             inputs,
             outputs,
             is_first_of_its_tensor,
@@ -152,6 +172,12 @@ impl CompiledModel {
         all
     }
 
+    /// How much stack its runs need.
+    #[doc(hidden)]
+    pub fn depth(&self) -> Depth {
+        self.0.depth
+    }
+
     /// The number of specialisations that are kept.
     pub fn cached_plans(&self) -> usize {
         self.0.unit.cached_plans()
@@ -186,7 +212,7 @@ fn usual_shapes(inputs: &[Port]) -> Option<Vec<Shape>> {
     inputs.iter().map(shape).collect()
 }
 
-fn find(ports: &[Port], kind: &str, name: &str) -> Result<usize, Error> {
+pub(crate) fn find(ports: &[Port], kind: &str, name: &str) -> Result<usize, Error> {
     ports
         .iter()
         .position(|p| p.answers_to(name))

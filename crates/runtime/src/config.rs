@@ -91,8 +91,100 @@ pub struct Config {
     /// model and for each of its sub-graphs; the least recently used goes first. Fewer are kept if they
     /// would hold more than 256 MiB of packed constants.
     pub cache_size: NonZeroUsize,
-    /// The most threads that one run uses, its caller's among them; `None`: as many as there are processors.
+    /// The most threads that the runs at a time use together, their callers' among them; `None`: as many as there are
+    /// processors. They are divided among the streams.
     pub threads: Option<NonZeroUsize>,
+    /// How many runs that were started by [`InferRequest::start_async`](crate::InferRequest::start_async) go on at a
+    /// time; others wait for one of these to end. One has all threads for each run, which ends soonest; as many as
+    /// there are threads do the most in a given time.
+    pub streams: NonZeroUsize,
+}
+
+/// Each function gives the same configuration with one thing changed.
+///
+/// ```
+/// use vinelift::{Config, IndexPolicy, Level};
+///
+/// let config = Config::new()
+///     .level(Level::Fused)
+///     .index_policy(IndexPolicy::Error)
+///     .threads(4)
+///     .streams(2);
+/// assert_eq!(config.threads_of_a_run().unwrap().get(), 2);
+/// ```
+impl Config {
+    /// As [`Config::default`].
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// With this much optimised.
+    #[must_use]
+    pub fn level(self, level: Level) -> Config {
+        Config { level, ..self }
+    }
+
+    /// With vectors of up to this width.
+    #[must_use]
+    pub fn vectors(self, vectors: Vectors) -> Config {
+        Config { vectors, ..self }
+    }
+
+    /// With code of their own for these of the shapes that the model leaves open.
+    #[must_use]
+    pub fn specialization(self, specialization: Specialization) -> Config {
+        Config {
+            specialization,
+            ..self
+        }
+    }
+
+    /// With this done about indices that are out of range.
+    #[must_use]
+    pub fn index_policy(self, index_policy: IndexPolicy) -> Config {
+        Config {
+            index_policy,
+            ..self
+        }
+    }
+
+    /// With up to this many specialisations kept, one at least.
+    #[must_use]
+    pub fn cache_size(self, cache_size: usize) -> Config {
+        Config {
+            cache_size: NonZeroUsize::new(cache_size).unwrap_or(NonZeroUsize::MIN),
+            ..self
+        }
+    }
+
+    /// With this many threads; 0: as many as there are processors.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Config {
+        Config {
+            threads: NonZeroUsize::new(threads),
+            ..self
+        }
+    }
+
+    /// With this many streams, one at least.
+    #[must_use]
+    pub fn streams(self, streams: usize) -> Config {
+        Config {
+            streams: NonZeroUsize::new(streams).unwrap_or(NonZeroUsize::MIN),
+            ..self
+        }
+    }
+
+    /// The most threads that one run uses; `None`: as many as there are processors.
+    pub fn threads_of_a_run(&self) -> Option<NonZeroUsize> {
+        let streams = self.streams.get();
+        if streams == 1 {
+            return self.threads;
+        }
+        let of_machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = self.threads.unwrap_or_else(of_machine);
+        NonZeroUsize::new((threads.get() / streams).max(1))
+    }
 }
 
 impl Default for Config {
@@ -105,6 +197,7 @@ impl Default for Config {
             index_policy: IndexPolicy::default(),
             cache_size: CACHE_SIZE,
             threads: None,
+            streams: NonZeroUsize::MIN,
         }
     }
 }

@@ -14,6 +14,12 @@ pub struct Core {
     compiler: Arc<Compiler>,
 }
 
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").finish_non_exhaustive()
+    }
+}
+
 impl Core {
     /// A core for the machine that this runs on.
     ///

@@ -41,10 +41,17 @@ impl Model {
         &self,
         change: impl FnOnce(&mut graph::Model) -> Result<(), graph::Error>,
     ) -> Result<Model, Error> {
+        self.edit_or(|graph| change(graph).map_err(|e| self.error(e)))
+    }
+
+    /// As [`Model::edit`], where `change` has errors of its own.
+    pub(crate) fn edit_or(
+        &self,
+        change: impl FnOnce(&mut graph::Model) -> Result<(), Error>,
+    ) -> Result<Model, Error> {
         let mut graph = graph::Model::clone(&self.graph);
-        change(&mut graph)
-            .and_then(|()| graph.finish())
-            .map_err(|e| self.error(e))?;
+        change(&mut graph)?;
+        graph.finish().map_err(|e| self.error(e))?;
         let model = Model {
             graph: Arc::new(graph),
             types: Arc::default(),

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use vinelift_codegen::CodegenError;
+use vinelift_graph as graph;
 use vinelift_tensor::TensorError;
 
 /// Why a model could not be read, compiled or run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The environment's fault: a file cannot be read or written.
     #[error("{path}: {source}")]
@@ -15,21 +17,24 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The file's fault: the text is no IR, or cannot be read. Says where.
+    /// The file's fault: the text is no IR. Says where.
     #[error(transparent)]
-    Xml(#[from] vinelift_xml::Error),
+    Xml(vinelift_xml::Error),
     /// The file's fault, or something that is not built: the layers do not make a model that runs.
     #[error("{file}: {source}")]
     Model {
         /// The file, or what it was read from.
         file: String,
         /// Which layers and why.
-        source: vinelift_graph::Error,
+        source: graph::Error,
     },
     /// The caller's fault: an input is missing, unknown, or does not fit.
     #[error("{0}")]
     Input(String),
-    /// The data's fault: an index in a tensor is out of range.
+    /// What is not built: there is no code for this machine, or a kernel, a step or a conversion is not there.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The data's fault, or that of a machine that has no memory: an index in a tensor is out of range.
     #[error("{0}")]
     Fault(String),
     /// Nobody's fault: whoever started the run has stopped it.
@@ -38,16 +43,31 @@ pub enum Error {
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A bug of ours, or a host for which no code can be made.
-    #[error(transparent)]
-    Codegen(CodegenError),
+    /// A bug of ours.
+    #[error("internal error: {0}")]
+    Internal(String),
 }
 
 impl From<CodegenError> for Error {
     fn from(error: CodegenError) -> Error {
         match error {
             CodegenError::Stopped => Error::Cancelled,
-            other => Error::Codegen(other),
+            CodegenError::Memory { .. } => Error::Fault(error.to_string()),
+            CodegenError::Host(_) | CodegenError::TooLarge { .. } => {
+                Error::Unsupported(error.to_string())
+            }
+            CodegenError::NotVerified { .. }
+            | CodegenError::NoPrimitive { .. }
+            | CodegenError::Cranelift { .. } => Error::internal(error),
+        }
+    }
+}
+
+impl From<vinelift_xml::Error> for Error {
+    fn from(error: vinelift_xml::Error) -> Error {
+        match error {
+            vinelift_xml::Error::Io { path, source } => Error::Io { path, source },
+            other => Error::Xml(other),
         }
     }
 }
@@ -55,6 +75,6 @@ impl From<CodegenError> for Error {
 impl Error {
     /// A condition that should not be possible.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Error {
-        Error::Fault(format!("internal error: {message}"))
+        Error::Internal(message.to_string())
     }
 }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn what_runs_long_enough_is_hot_once() {
         let (heat, all) = (Heat::new(Duration::from_millis(30)), AtomicU64::new(0));
-        let mut add = || heat.add(Duration::from_millis(10), &all);
+        let add = || heat.add(Duration::from_millis(10), &all);
         assert_eq!([add(), add(), add(), add()], [false, false, true, false]);
     }
 

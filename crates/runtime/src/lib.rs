@@ -48,6 +48,8 @@ mod compiled;
 mod config;
 mod core;
 #[doc(hidden)]
+pub mod depth;
+#[doc(hidden)]
 pub mod doc;
 mod dump;
 mod edit;
@@ -60,6 +62,9 @@ mod heat;
 mod key;
 mod making;
 mod model;
+mod outputs;
+mod pending;
+mod preprocess;
 mod random;
 mod request;
 mod run;
@@ -67,9 +72,14 @@ mod run;
 pub mod stack;
 mod statistics;
 mod stop;
+mod streams;
 mod summary;
+#[doc(hidden)]
+pub mod ticket;
 mod unit;
 mod weights;
+#[doc(hidden)]
+pub mod workers;
 
 pub use compiled::CompiledModel;
 pub use config::{Config, Level, Specialization};
@@ -80,6 +90,9 @@ pub use dump::{
 };
 pub use error::Error;
 pub use model::{Model, Port};
+pub use outputs::Outputs;
+pub use pending::{Done, Pending};
+pub use preprocess::{Color, InputSteps, Layout, Padding, Preprocessor, Resize};
 pub use request::{InferRequest, RunOptions};
 pub use run::KernelTime;
 pub use statistics::Statistics;
@@ -89,5 +102,35 @@ pub use vinelift_kernels::{Peak, peak};
 pub use vinelift_nest::compiler_threads;
 pub use vinelift_ops::{IndexPolicy, OpDef, all as operators};
 pub use vinelift_tensor::{
-    Dim, Element, ElementType, FileError, PartialShape, Shape, Tensor, TensorError,
+    Dim, Element, ElementType, FileError, PartialShape, Shape, Tensor, TensorError, half,
+};
+
+#[cfg(feature = "image")]
+pub use vinelift_tensor::image;
+#[cfg(feature = "ndarray")]
+pub use vinelift_tensor::ndarray;
+
+/// What stands in public signatures of another crate.
+pub use bytes;
+/// The graph of layers, which [`Model::graph`] shows and [`Model::edit`] changes.
+pub use vinelift_graph as graph;
+/// The operators, and the types of tensors that are inferred.
+pub use vinelift_ops as ops;
+/// What the file of a model holds; here for its errors.
+pub use vinelift_xml as xml;
+
+/// Threads share models, and hand on requests and errors.
+const _: () = {
+    const fn is_send<T: Send + 'static>() {}
+    const fn is_shared<T: Send + Sync + 'static>() {}
+    is_shared::<Core>();
+    is_shared::<Model>();
+    is_shared::<CompiledModel>();
+    is_shared::<Tensor>();
+    is_shared::<Config>();
+    is_shared::<Outputs>();
+    is_shared::<Preprocessor>();
+    is_shared::<Error>();
+    is_send::<InferRequest>();
+    is_send::<Pending>();
 };

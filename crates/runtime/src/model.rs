@@ -148,6 +148,7 @@ impl Model {
     pub(crate) fn error(&self, source: graph::Error) -> Error {
         match source {
             graph::Error::Cancelled => Error::Cancelled,
+            graph::Error::Internal(text) => Error::internal(format!("{}: {text}", self.file)),
             source => Error::Model {
                 file: self.file.to_string(),
                 source,

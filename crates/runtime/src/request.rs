@@ -1,10 +1,10 @@
 //! One run of a model at a time.
 
-use crate::Error;
 use crate::compiled::CompiledModel;
 use crate::run::{KernelTime, Run, Scratch, Texts, Variables};
 use crate::stop::never;
 use crate::unit::{Taken, TakenPlan};
+use crate::{Error, Outputs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_graph::TensorId;
@@ -50,10 +50,54 @@ pub struct RunOptions<'a> {
     pub times: Option<&'a mut Vec<KernelTime>>,
 }
 
+impl std::fmt::Debug for InferRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InferRequest")
+            .field("model", &self.compiled.model().name())
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .finish_non_exhaustive()
+    }
+}
+
 impl CompiledModel {
     /// A request of its own inputs and outputs.
     pub fn create_request(&self) -> InferRequest {
         InferRequest::new(self.clone())
+    }
+
+    /// Runs the model once, on tensors for the inputs of these names, and gives the outputs by theirs. A
+    /// [`InferRequest`] that is used again spares the memory that a first run asks for, and keeps variables.
+    ///
+    /// ```
+    /// use vinelift::{Core, Tensor};
+    ///
+    /// let core = Core::new()?;
+    /// let model = core.read_model_from_memory(vinelift::doc::GATHER.as_bytes(), Vec::new())?;
+    /// let compiled = core.compile_model(&model)?;
+    /// let outputs = compiled.run([
+    ///     ("data", Tensor::from_slice(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?),
+    ///     ("indices", Tensor::from_slice(&[1, 2], &[1i32, 0])?),
+    /// ])?;
+    /// assert_eq!(*outputs["gathered"].as_slice::<f32>()?, [3.0, 2.0]);
+    /// # Ok::<(), vinelift::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no input of a name, and those of [`InferRequest::infer`].
+    pub fn run<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, Tensor)>,
+    ) -> Result<Outputs, Error> {
+        let mut request = self.create_request();
+        for (name, tensor) in inputs {
+            request.set_input(name, tensor)?;
+        }
+        request.infer()?;
+        Ok(Outputs::new(
+            self.clone(),
+            std::mem::take(&mut request.outputs),
+        ))
     }
 }
 

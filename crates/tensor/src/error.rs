@@ -64,6 +64,16 @@ pub enum TensorError {
         /// The type that it was to have.
         to: ElementType,
     },
+    /// Type and shape are not those of something else.
+    #[error("{element_type}{shape:?} is not {to}")]
+    Conversion {
+        /// The tensor's type.
+        element_type: ElementType,
+        /// The tensor's shape.
+        shape: Shape,
+        /// What it was to become.
+        to: &'static str,
+    },
     /// The serialised form of a string tensor is broken.
     #[error("encoded strings: {0}")]
     EncodedStrings(String),

@@ -5,15 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{
-    ElementType, FileError, PartialShape, Tensor, read_json, read_npy, read_npy_cast, write_json,
-    write_npy,
-};
+use crate::{ElementType, FileError, PartialShape, Tensor, read_npy, read_npy_cast, write_npy};
+#[cfg(feature = "json")]
+use crate::{read_json, write_json};
 
 impl Tensor {
     /// Reads a file that holds a tensor of this type and shape: `.json` for strings, else `.npy`.
     ///
-    /// See [`read_npy`] and [`read_json`].
+    /// See [`read_npy`], and `read_json`, which needs the feature `json`.
     pub fn read_file(
         path: impl AsRef<Path>,
         element_type: ElementType,
@@ -98,7 +97,21 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-#[cfg(test)]
+/// What stands for the functions of `json` where that is not there.
+#[cfg(not(feature = "json"))]
+fn read_json(_: &[u8], _: &PartialShape) -> Result<Tensor, FileError> {
+    Err(FileError::Format(NO_JSON.to_owned()))
+}
+
+#[cfg(not(feature = "json"))]
+fn write_json(_: &Tensor, _: impl Write) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, NO_JSON))
+}
+
+#[cfg(not(feature = "json"))]
+const NO_JSON: &str = "files of strings need the feature `json`";
+
+#[cfg(all(test, feature = "json"))]
 mod tests {
     use super::*;
     use ElementType::*;

@@ -12,12 +12,14 @@
 //! * the bytes of a `boolean` tensor are 0 or 1, whatever bytes it was made from;
 //! * size arithmetic is checked: an element count or byte length that does not fit is an error,
 //!   never a wrapped number, and so is memory that cannot be had;
-//! * any bytes given as a file ([`read_npy`], [`read_json`]) make a tensor or an error, never a
+//! * any bytes given as a file ([`read_npy`], `read_json`) make a tensor or an error, never a
 //!   panic, and never an allocation larger than the file itself calls for.
 
 #[cfg(target_endian = "big")]
 compile_error!("tensors are kept as the little-endian bytes of the files they come from");
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod cast;
 mod element;
 mod error;
@@ -25,6 +27,9 @@ mod extent;
 mod file;
 pub mod float8;
 mod formula;
+#[cfg(feature = "image")]
+mod images;
+#[cfg(feature = "json")]
 mod json;
 pub mod memory;
 mod npy;
@@ -37,10 +42,18 @@ pub mod symbols;
 mod tensor;
 mod view;
 
+/// What the elements of 16 bits are in Rust.
+pub use half;
+#[cfg(feature = "image")]
+pub use image;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+
 pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
 pub use extent::{Extent, example, extents, numbers};
 pub use formula::{Formula, Symbol};
+#[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, read_npy_cast, write_npy};
 pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};

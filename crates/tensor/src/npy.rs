@@ -9,16 +9,14 @@
 //! | `bf16` | `<u2` | its bits |
 //! | `f8e4m3`, `f8e5m2`, `f8e8m0` | `\|u1` | their bits |
 //! | types below a byte | `\|u1` | the packed bytes, as a 1-D array; the file does not say the shape |
-//! | `string` | – | see [`read_json`](crate::read_json) |
+//! | `string` | – | see `read_json` |
 
 mod header;
 
 use std::io::{self, Write};
 
-use npyz::{DType, Endianness, TypeStr, WriteOptions, WriterBuilder};
-
 use crate::{ElementType, FileError, PartialShape, Tensor, TensorError, element_count};
-use header::Header;
+use header::{Header, TypeString};
 
 /// Reads a tensor of type `element_type` and of a shape that `shape` allows.
 ///
@@ -131,16 +129,12 @@ pub fn write_npy(tensor: &Tensor, mut writer: impl Write) -> io::Result<()> {
             .into(),
         )
     })?;
-    let storage: TypeStr = storage.parse().map_err(|e| invalid(Box::new(e)))?;
-    let shape: Vec<u64> = match element_type.is_packed() {
-        true => vec![tensor.bytes().len() as u64],
-        false => tensor.shape().iter().map(|&d| d as u64).collect(),
+    let packed = [tensor.bytes().len()];
+    let shape = match element_type.is_packed() {
+        true => &packed[..],
+        false => tensor.shape(),
     };
-    WriteOptions::new_header_only()
-        .dtype(DType::new_scalar(storage))
-        .shape(&shape)
-        .writer(&mut writer)
-        .write_header_only()?;
+    writer.write_all(&header::write(storage, shape))?;
     writer.write_all(tensor.bytes())
 }
 
@@ -165,8 +159,7 @@ fn dtype(element_type: ElementType) -> Option<&'static str> {
 }
 
 fn is_big_endian(descr: &str) -> bool {
-    let parsed = descr.parse::<TypeStr>();
-    parsed.is_ok_and(|ty| ty.size_field() > 1 && ty.endianness() == Endianness::Big)
+    TypeString::parse(descr).is_some_and(|ty| ty.size > 1 && ty.is_big_endian)
 }
 
 /// The elements, of `size` bytes, of an array whose outermost axis is the one that varies fastest.
@@ -198,10 +191,11 @@ fn in_c_order(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
 
 /// Whether two type strings mean the same, whatever the order of bytes.
 fn is_stored_as(found: &str, expected: &str) -> bool {
-    let (Ok(found), Ok(expected)) = (found.parse::<TypeStr>(), expected.parse::<TypeStr>()) else {
+    let (found, expected) = (TypeString::parse(found), TypeString::parse(expected));
+    let (Some(found), Some(expected)) = (found, expected) else {
         return false;
     };
-    found.type_char() == expected.type_char() && found.size_field() == expected.size_field()
+    found.kind == expected.kind && found.size == expected.size
 }
 
 #[cfg(test)]
@@ -384,10 +378,20 @@ mod tests {
         .unwrap();
         let text = std::string::String::from_utf8_lossy(&bytes[10..]).into_owned();
         assert!(
-            text.starts_with("{'descr': '<u2', 'fortran_order': False, 'shape': (1, 2, ), }"),
+            text.starts_with("{'descr': '<u2', 'fortran_order': False, 'shape': (1, 2), }"),
             "{text}"
         );
         assert_eq!(&bytes[bytes.len() - 5..], b"\n\x01\0\x02\0");
+        for shape in [&[][..], &[2], &[1; 300], &[1; 40_000]] {
+            let mut bytes = Vec::new();
+            let tensor = Tensor::zeros(U8, shape).unwrap();
+            write_npy(&tensor, &mut bytes).unwrap();
+            assert_eq!((bytes.len() - tensor.bytes().len()) % 64, 0);
+            // NumPy reads no longer ones, either.
+            if shape.len() < 1000 {
+                assert_eq!(read(&bytes, U8, shape).unwrap(), tensor);
+            }
+        }
         let strings = Tensor::zeros(String, &[1]).unwrap();
         assert_eq!(
             write_npy(&strings, Vec::new()).unwrap_err().to_string(),

@@ -3,72 +3,20 @@
 //! A processor keeps what it is told, for each input and output, and makes layers of it when it
 //! builds; the model that it was made from stays as it is. Handles to its parts share it.
 
-mod color;
-mod convert_color;
-mod layers;
 mod steps;
 mod tensor_info;
 
 use crate::common::{ElementCode, element_type};
 use crate::ffi::{In, Out, Required, Text, free, handle};
-use crate::layout::Layout;
 use crate::model::Model;
 use crate::port_choice::{Side, Which, find};
 use crate::status::{Failure, Result, Status, guard};
-use color::Color;
-use layers::{Expected, convert_output, insert};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vinelift::{ElementType, PartialShape, Shape};
-use vinelift_graph::TensorId;
+use vinelift::{Color, InputSteps, Preprocessor};
 
 /// `ov_preprocess_prepostprocessor_t`. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Processor(Arc<Mutex<Plan>>);
-
-/// All that the program has said about a model's inputs and outputs.
-struct Plan {
-    model: vinelift::Model,
-    inputs: Vec<Input>,
-    /// The element types of the outputs, where they are to be others.
-    outputs: Vec<Option<ElementType>>,
-}
-
-/// All that the program has said about an input.
-#[derive(Clone, Debug, Default)]
-struct Input {
-    element_type: Option<ElementType>,
-    layout: Option<Layout>,
-    model_layout: Option<Layout>,
-    shape: Option<Shape>,
-    /// Height and width.
-    spatial: Option<(usize, usize)>,
-    color: Option<Color>,
-    /// The endings of the names of planes.
-    sub_names: Vec<String>,
-    steps: Vec<Step>,
-}
-
-/// One thing that is done to an input; they are done in the order in which the program adds them.
-#[derive(Clone, Debug)]
-enum Step {
-    ElementType(ElementType),
-    Layout(Layout),
-    Mean(Vec<f32>),
-    Scale(Vec<f32>),
-    Resize(&'static str),
-    Crop {
-        begin: Vec<i64>,
-        end: Vec<i64>,
-    },
-    Pad {
-        begin: Vec<i64>,
-        end: Vec<i64>,
-        value: f32,
-        mode: &'static str,
-    },
-    ReverseChannels,
-    Color(Color),
-}
+pub(crate) struct Processor(Arc<Mutex<Preprocessor>>);
 
 /// `ov_preprocess_input_info_t`, and the handles to its parts: an input of a processor.
 #[derive(Clone)]
@@ -85,84 +33,33 @@ pub(crate) struct OutputPart {
 }
 
 impl Processor {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, Preprocessor> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The position of an input or output.
     fn find(&self, side: Side, which: Which<'_>) -> Result<usize> {
-        let model = Model::new(self.plan().model.clone());
+        let model = Model::new(self.plan().model().clone());
         model.look(side, |ports| find(ports, side, which))
     }
 }
 
 impl InputPart {
-    fn change(&self, change: impl FnOnce(&mut Input)) -> Result<()> {
+    fn change(&self, change: impl FnOnce(&mut InputSteps)) -> Result<()> {
         let mut plan = self.processor.plan();
-        let missing = || Failure::new(Status::OutOfBounds, "the input is there no more");
-        change(plan.inputs.get_mut(self.index).ok_or_else(missing)?);
+        change(plan.input_at(self.index)?);
         Ok(())
     }
 }
 
-impl Plan {
-    /// The model with layers for what was told.
-    fn build(&self) -> Result<vinelift::Model> {
-        let mut failure = None;
-        let mut expected = Vec::new();
-        let built = self.model.edit(|graph| {
-            let done = self.edit(graph, &mut expected);
-            done.map_err(|error| {
-                let text = error.message.clone();
-                failure = Some(error);
-                vinelift_graph::Error::Input(text)
-            })
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        let built = built?;
-        for expected in &expected {
-            check(&built, expected)?;
-        }
-        Ok(built)
-    }
-
-    fn edit(&self, graph: &mut vinelift_graph::Model, expected: &mut Vec<Expected>) -> Result<()> {
-        // From the last, since planes move the inputs after them.
-        for (position, input) in self.inputs.iter().enumerate().rev() {
-            expected.push(insert(graph, position, input)?);
-        }
-        for (position, element_type) in self.outputs.iter().enumerate() {
-            if let Some(element_type) = element_type {
-                convert_output(graph, position, *element_type)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Checks that the steps end with a shape that the model takes.
-fn check(model: &vinelift::Model, expected: &Expected) -> Result<()> {
-    let (graph, types) = (model.graph(), model.infer()?);
-    let has_name =
-        |node: &&vinelift_graph::NodeIndex| graph.node(**node).layer.name == expected.layer;
-    let found = graph.order.iter().find(has_name);
-    let found = found.and_then(|node| {
-        types.get(TensorId {
-            node: *node,
-            output: 0,
-        })
-    });
-    let fits = |shape: &PartialShape| shape.intersect(&expected.shape).is_some();
-    match found {
-        Some(ty) if !fits(&ty.shape) => {
-            let (layer, found, shape) = (&expected.layer, &ty.shape, &expected.shape);
-            let text = format!("'{layer}' has the shape {found}, and the model takes {shape}");
-            Err(Failure::new(Status::ParameterMismatch, text))
-        }
-        _ => Ok(()),
-    }
+/// The colour format with this number of `ov_color_format_e`; `None` is none.
+fn color(number: u32) -> Result<Option<Color>> {
+    let Some(position) = (number as usize).checked_sub(1) else {
+        return Ok(None);
+    };
+    let found = Color::ALL.get(position).copied();
+    let fail = || Failure::argument(format!("there is no colour format {number}"));
+    found.map(Some).ok_or_else(fail)
 }
 
 /// Makes a processor for a model.
@@ -174,11 +71,7 @@ extern "C" fn ov_preprocess_prepostprocessor_create(
     guard(|| {
         let out = preprocess.required("preprocess")?;
         let model = model.required("model")?.current();
-        let plan = Plan {
-            inputs: vec![Input::default(); model.graph().parameters.len()],
-            outputs: vec![None; model.graph().results.len()],
-            model,
-        };
+        let plan = Preprocessor::new(&model);
         out.write(handle(Processor(Arc::new(Mutex::new(plan)))));
         Ok(())
     })
@@ -198,7 +91,11 @@ extern "C" fn ov_preprocess_prepostprocessor_build(
 ) -> Status {
     guard(|| {
         let out = model.required("model")?;
-        let built = preprocess.required("preprocess")?.plan().build()?;
+        let plan = preprocess.required("preprocess")?.plan();
+        let built = plan.build().map_err(|error| match plan.lacks_color() {
+            true => Failure::argument(error),
+            false => error.into(),
+        })?;
         out.write(handle(Model::new(built)));
         Ok(())
     })
@@ -396,8 +293,7 @@ extern "C" fn ov_preprocess_output_set_element_type(
         let info = preprocess_output_tensor_info.required("preprocess_output_tensor_info")?;
         let element_type = self::element_type(element_type)?;
         let mut plan = info.processor.plan();
-        let missing = || Failure::new(Status::OutOfBounds, "the output is there no more");
-        *plan.outputs.get_mut(info.index).ok_or_else(missing)? = Some(element_type);
+        plan.convert_output(info.index, element_type)?;
         Ok(())
     })
 }

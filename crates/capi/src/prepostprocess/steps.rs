@@ -1,11 +1,10 @@
 //! The steps that a program adds.
 
-use super::color::Color;
-use super::{InputPart, Step};
+use super::{InputPart, color};
 use crate::common::ElementCode;
 use crate::ffi::{Array, In, Required};
-use crate::layout::Layout;
 use crate::status::{Failure, Result, Status, guard};
+use vinelift::{InputSteps, Layout, Padding, Resize};
 
 /// A step: resizes images to the height and width that the model takes.
 #[unsafe(no_mangle)]
@@ -13,17 +12,21 @@ extern "C" fn ov_preprocess_preprocess_steps_resize(
     preprocess_input_process_steps: In<'_, InputPart>,
     resize_algorithm: u32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Resize(match resize_algorithm {
-            0 => "linear",
-            1 => "cubic",
-            2 => "nearest",
-            _ => {
-                let text = format!("there is no resize algorithm {resize_algorithm}");
-                return Err(Failure::argument(text));
-            }
-        }))
-    })
+    add(
+        preprocess_input_process_steps,
+        || {
+            Ok(match resize_algorithm {
+                0 => Resize::Linear,
+                1 => Resize::Cubic,
+                2 => Resize::Nearest,
+                _ => {
+                    let text = format!("there is no resize algorithm {resize_algorithm}");
+                    return Err(Failure::argument(text));
+                }
+            })
+        },
+        |input, how| input.resize(how),
+    )
 }
 
 /// A step: divides by a number.
@@ -32,9 +35,11 @@ extern "C" fn ov_preprocess_preprocess_steps_scale(
     preprocess_input_process_steps: In<'_, InputPart>,
     value: f32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Scale(vec![value]))
-    })
+    add(
+        preprocess_input_process_steps,
+        || Ok([value]),
+        |input, values| input.scale(values),
+    )
 }
 
 /// A step: divides by a number for each channel.
@@ -44,9 +49,11 @@ extern "C" fn ov_preprocess_preprocess_steps_scale_multi_channels(
     values: Array<'_, f32>,
     value_size: i32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Scale(numbers(values, value_size)?))
-    })
+    add(
+        preprocess_input_process_steps,
+        || numbers(values, value_size),
+        |input, values| input.scale(values),
+    )
 }
 
 /// A step: subtracts a number.
@@ -55,9 +62,11 @@ extern "C" fn ov_preprocess_preprocess_steps_mean(
     preprocess_input_process_steps: In<'_, InputPart>,
     value: f32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Mean(vec![value]))
-    })
+    add(
+        preprocess_input_process_steps,
+        || Ok([value]),
+        |input, values| input.mean(values),
+    )
 }
 
 /// A step: subtracts a number for each channel.
@@ -67,9 +76,11 @@ extern "C" fn ov_preprocess_preprocess_steps_mean_multi_channels(
     values: Array<'_, f32>,
     value_size: i32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Mean(numbers(values, value_size)?))
-    })
+    add(
+        preprocess_input_process_steps,
+        || numbers(values, value_size),
+        |input, values| input.mean(values),
+    )
 }
 
 /// A step: cuts out what lies from `begin` up to `end`, in each dimension.
@@ -81,12 +92,14 @@ extern "C" fn ov_preprocess_preprocess_steps_crop(
     end: Array<'_, i32>,
     end_size: i32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Crop {
-            begin: positions(begin, begin_size.into(), "begin")?,
-            end: positions(end, end_size.into(), "end")?,
-        })
-    })
+    add(
+        preprocess_input_process_steps,
+        || {
+            let begin = positions(begin, begin_size.into(), "begin")?;
+            Ok((begin, positions(end, end_size.into(), "end")?))
+        },
+        |input, (begin, end)| input.crop(begin, end),
+    )
 }
 
 /// A step: to another layout.
@@ -95,9 +108,11 @@ extern "C" fn ov_preprocess_preprocess_steps_convert_layout(
     preprocess_input_process_steps: In<'_, InputPart>,
     layout: In<'_, Layout>,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::Layout(layout.required("layout")?.clone()))
-    })
+    add(
+        preprocess_input_process_steps,
+        || Ok(layout.required("layout")?.clone()),
+        |input, layout| input.convert_layout(layout),
+    )
 }
 
 /// A step: puts the channels in reverse order.
@@ -105,7 +120,11 @@ extern "C" fn ov_preprocess_preprocess_steps_convert_layout(
 extern "C" fn ov_preprocess_preprocess_steps_reverse_channels(
     preprocess_input_process_steps: In<'_, InputPart>,
 ) -> Status {
-    add(preprocess_input_process_steps, || Ok(Step::ReverseChannels))
+    add(
+        preprocess_input_process_steps,
+        || Ok(()),
+        |input, ()| input.reverse_channels(),
+    )
 }
 
 /// A step: to another element type.
@@ -114,11 +133,11 @@ extern "C" fn ov_preprocess_preprocess_steps_convert_element_type(
     preprocess_input_process_steps: In<'_, InputPart>,
     element_type: ElementCode,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        Ok(Step::ElementType(crate::common::element_type(
-            element_type,
-        )?))
-    })
+    add(
+        preprocess_input_process_steps,
+        || crate::common::element_type(element_type),
+        |input, ty| input.convert_element_type(ty),
+    )
 }
 
 /// A step: to another format of colours.
@@ -127,12 +146,14 @@ extern "C" fn ov_preprocess_preprocess_steps_convert_color(
     preprocess_input_process_steps: In<'_, InputPart>,
     color_format: u32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        let none = || Failure::argument("there is no colour format 0 to convert to");
-        Ok(Step::Color(
-            Color::of_number(color_format)?.ok_or_else(none)?,
-        ))
-    })
+    add(
+        preprocess_input_process_steps,
+        || {
+            let none = || Failure::argument("there is no colour format 0 to convert to");
+            color(color_format)?.ok_or_else(none)
+        },
+        |input, color| input.convert_color(color),
+    )
 }
 
 /// A step: puts something around, in each dimension.
@@ -146,33 +167,40 @@ extern "C" fn ov_preprocess_preprocess_steps_pad(
     value: f32,
     mode: u32,
 ) -> Status {
-    add(preprocess_input_process_steps, || {
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        Ok(Step::Pad {
-            begin: positions(pads_begin, count(pads_begin_size), "pads_begin")?,
-            end: positions(pads_end, count(pads_end_size), "pads_end")?,
-            value,
-            mode: match mode {
-                0 => "constant",
-                1 => "edge",
-                2 => "reflect",
-                3 => "symmetric",
+    add(
+        preprocess_input_process_steps,
+        || {
+            let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+            let begin = positions(pads_begin, count(pads_begin_size), "pads_begin")?;
+            let end = positions(pads_end, count(pads_end_size), "pads_end")?;
+            let mode = match mode {
+                0 => Padding::Constant,
+                1 => Padding::Edge,
+                2 => Padding::Reflect,
+                3 => Padding::Symmetric,
                 _ => {
-                    return Err(Failure::argument(format!(
-                        "there is no padding mode {mode}"
-                    )));
+                    let text = format!("there is no padding mode {mode}");
+                    return Err(Failure::argument(text));
                 }
-            },
-        })
-    })
+            };
+            Ok((begin, end, mode))
+        },
+        |input, (begin, end, mode)| input.pad(begin, end, value, mode),
+    )
 }
 
 /// Adds a step, once its arguments have been read.
-fn add(steps: In<'_, InputPart>, step: impl FnOnce() -> Result<Step>) -> Status {
+fn add<T>(
+    steps: In<'_, InputPart>,
+    arguments: impl FnOnce() -> Result<T>,
+    step: impl FnOnce(&mut InputSteps, T) -> &mut InputSteps,
+) -> Status {
     guard(|| {
         let steps = steps.required("preprocess_input_process_steps")?;
-        let step = step()?;
-        steps.change(|input| input.steps.push(step))
+        let arguments = arguments()?;
+        steps.change(|input| {
+            step(input, arguments);
+        })
     })
 }
 

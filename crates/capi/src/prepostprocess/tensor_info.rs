@@ -1,13 +1,12 @@
 //! How a program describes the tensors that it will give, and those that the model takes.
 
-use super::color::Color;
-use super::{Input, InputPart};
+use super::{InputPart, color};
 use crate::common::{ElementCode, element_type};
 use crate::ffi::{Array, In, Required, Text};
-use crate::layout::Layout;
 use crate::status::{Failure, Result, Status, guard};
 use crate::tensor::Tensor;
 use crate::variadic::variadic;
+use vinelift::{InputSteps, Layout};
 
 /// The element type of the tensors that the program will give.
 #[unsafe(no_mangle)]
@@ -18,7 +17,7 @@ extern "C" fn ov_preprocess_input_tensor_info_set_element_type(
     tell(
         preprocess_input_tensor_info,
         || self::element_type(element_type),
-        |input, element_type| input.element_type = Some(element_type),
+        |input, element_type| input.element_type(element_type),
     )
 }
 
@@ -68,7 +67,7 @@ extern "C" fn ov_preprocess_input_tensor_info_set_spatial_static_shape(
     tell(
         preprocess_input_tensor_info,
         || Ok((input_height, input_width)),
-        |input, spatial| input.spatial = Some(spatial),
+        |input, (height, width)| input.spatial(height, width),
     )
 }
 
@@ -101,10 +100,7 @@ extern "C" fn ov_preprocess_input_tensor_info_set_from(
             let tensor = &tensor.required("tensor")?.0;
             Ok((tensor.element_type(), tensor.shape()))
         },
-        |input, (element_type, shape)| {
-            input.element_type = Some(element_type);
-            input.shape = Some(shape);
-        },
+        |input, (element_type, shape)| input.element_type(element_type).shape(shape),
     )
 }
 
@@ -117,7 +113,7 @@ extern "C" fn ov_preprocess_input_tensor_info_set_layout(
     tell(
         preprocess_input_tensor_info,
         || Ok(layout.required("layout")?.clone()),
-        |input, layout| input.layout = Some(layout),
+        |input, layout| input.layout(layout),
     )
 }
 
@@ -130,7 +126,7 @@ extern "C" fn ov_preprocess_input_model_info_set_layout(
     tell(
         preprocess_input_model_info,
         || Ok(layout.required("layout")?.clone()),
-        |input, layout| input.model_layout = Some(layout),
+        |input, layout| input.model_layout(layout),
     )
 }
 
@@ -138,12 +134,14 @@ extern "C" fn ov_preprocess_input_model_info_set_layout(
 fn tell<T>(
     info: In<'_, InputPart>,
     value: impl FnOnce() -> Result<T>,
-    change: impl FnOnce(&mut Input, T),
+    change: impl FnOnce(&mut InputSteps, T) -> &mut InputSteps,
 ) -> Status {
     guard(|| {
         let info = info.required("preprocess_info")?;
         let value = value()?;
-        info.change(|input| change(input, value))
+        info.change(|input| {
+            change(input, value);
+        })
     })
 }
 
@@ -151,9 +149,8 @@ fn set_color(info: In<'_, InputPart>, format: u32, names: &[Text<'_>]) -> Result
     let info = info.required("preprocess_input_tensor_info")?;
     let name = |text: &Text<'_>| Ok(text.required("sub_names[…]")?.to_owned());
     let names = names.iter().map(name).collect::<Result<Vec<String>>>()?;
-    let color = Color::of_number(format)?;
+    let color = color(format)?;
     info.change(|input| {
-        input.color = color;
-        input.sub_names = names;
+        input.color(color, names);
     })
 }

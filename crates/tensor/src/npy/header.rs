@@ -1,7 +1,7 @@
 //! The header of a `.npy` file: a magic number and a Python dictionary.
 //!
-//! `npyz`'s own reader is not used: it parses any Python literal, in time exponential in the
-//! brackets' depth, allocates what the length field says, and multiplies extents unchecked.
+//! The crate `npyz` is not used: its reader parses any Python literal, in time exponential in the
+//! brackets' depth, allocates what the length field says, and multiplies extents unchecked; and it needs ten crates.
 
 /// The header as NumPy's `write_array_header` writes it.
 #[derive(Debug, PartialEq)]
@@ -43,6 +43,57 @@ impl Header {
         let text = std::str::from_utf8(text).map_err(|e| format!("npy: header: {e}"))?;
         Ok((parse(text)?, data))
     }
+}
+
+/// NumPy's type string, such as `<f4`.
+#[derive(Debug, PartialEq)]
+pub(super) struct TypeString {
+    pub(super) is_big_endian: bool,
+    /// Such as `f` for floats.
+    pub(super) kind: u8,
+    /// Of an element, in bytes.
+    pub(super) size: u32,
+}
+
+impl TypeString {
+    pub(super) fn parse(text: &str) -> Option<TypeString> {
+        let [order @ (b'<' | b'>' | b'|'), kind, ..] = *text.as_bytes() else {
+            return None;
+        };
+        Some(TypeString {
+            is_big_endian: order == b'>',
+            kind,
+            size: text.get(2..)?.parse().ok()?,
+        })
+    }
+}
+
+/// A whole header as NumPy writes it, up to the data, padded to a multiple of 64 bytes.
+pub(super) fn write(descr: &str, shape: &[usize]) -> Vec<u8> {
+    let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let extents = extents.join(", ");
+    let text =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}{comma}), }}");
+    // Magic number, version and length take ten bytes, or twelve where the length needs more than two.
+    let padded = |start: usize| (start + text.len() + 1).next_multiple_of(64) - start;
+    let mut file = b"\x93NUMPY".to_vec();
+    let len = match u16::try_from(padded(10)) {
+        Ok(len) => {
+            file.extend([1, 0]);
+            file.extend(len.to_le_bytes());
+            usize::from(len)
+        }
+        Err(_) => {
+            file.extend([2, 0]);
+            file.extend((padded(12) as u32).to_le_bytes());
+            padded(12)
+        }
+    };
+    file.extend(text.bytes());
+    file.resize(file.len() + len - text.len() - 1, b' ');
+    file.push(b'\n');
+    file
 }
 
 /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order.

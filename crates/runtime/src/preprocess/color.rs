@@ -1,24 +1,34 @@
 //! Colours: how they lie in tensors.
 
-use crate::status::{Failure, Result};
-use vinelift::Dim;
+use vinelift_tensor::Dim;
 
-/// `ov_color_format_e`, but for the one that is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Color {
+/// How the colours of pictures lie in tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Color {
+    /// Brightness for each pixel, then two colours for each four, in turn, in one tensor of one and a half times the height.
     Nv12,
+    /// As `Nv12`, in two tensors.
     Nv12Planes,
+    /// Brightness for each pixel, then one colour for each four, then the other, in one tensor of one and a half times the height.
     I420,
+    /// As `I420`, in three tensors.
     I420Planes,
+    /// Red, green, blue.
     Rgb,
+    /// Blue, green, red.
     Bgr,
+    /// Brightness alone.
     Gray,
+    /// Red, green, blue, and a fourth that does not count.
     Rgbx,
+    /// Blue, green, red, and a fourth that does not count.
     Bgrx,
 }
 
 impl Color {
-    const ALL: [Color; 9] = [
+    /// All of them, in the order of OpenVINO's numbers, from 1 on.
+    pub const ALL: [Color; 9] = [
         Color::Nv12,
         Color::Nv12Planes,
         Color::I420,
@@ -30,18 +40,8 @@ impl Color {
         Color::Bgrx,
     ];
 
-    /// The format with this number; `None` is none.
-    pub(crate) fn of_number(number: u32) -> Result<Option<Color>> {
-        let Some(position) = (number as usize).checked_sub(1) else {
-            return Ok(None);
-        };
-        let found = Color::ALL.get(position).copied();
-        let fail = || Failure::argument(format!("there is no colour format {number}"));
-        found.map(Some).ok_or_else(fail)
-    }
-
     /// Whether brightness and colour are apart, in tensors that are always `[N,H,W,C]`.
-    pub(crate) fn is_yuv(self) -> bool {
+    pub(super) fn is_yuv(self) -> bool {
         matches!(
             self,
             Color::Nv12 | Color::Nv12Planes | Color::I420 | Color::I420Planes
@@ -58,7 +58,7 @@ impl Color {
 
     /// The last extents, from height on, of each tensor in this format for images of `height` and
     /// `width`, in the layout of images; only for those that are apart.
-    pub(crate) fn planes(self, height: Dim, width: Dim) -> Vec<[Dim; 3]> {
+    pub(super) fn planes(self, height: Dim, width: Dim) -> Vec<[Dim; 3]> {
         let scaled = |dim: Dim, by: usize, over: usize| match dim.get() {
             Some(n) => Dim::fixed(n.saturating_mul(by) / over),
             None => Dim::ANY,
@@ -81,7 +81,7 @@ impl Color {
     }
 
     /// The extent of the dimension of channels in a tensor of this format.
-    pub(crate) fn channel_dim(self) -> Dim {
+    pub(super) fn channel_dim(self) -> Dim {
         Dim::fixed(self.channels())
     }
 }

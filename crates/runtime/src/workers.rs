@@ -6,13 +6,13 @@
 //! Where the system gives no thread, the one that asks for it does the work, before it goes on. If it is just
 //! doing other work, it does so after that; whoever waits for something meanwhile helps.
 
+use crate::fork::PerProcess;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use vinelift::fork::PerProcess;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -56,7 +56,7 @@ const STACK: usize = 8 << 20;
 
 /// Does `work`, which does not panic, on a thread that does nothing else meanwhile: one of its own, or this
 /// one if there is none.
-pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
+pub fn start(work: impl FnOnce() + Send + 'static) {
     let workers = WORKERS.get(Workers::default);
     let number = {
         let mut state = workers.state();
@@ -85,7 +85,7 @@ pub(crate) fn start(work: impl FnOnce() + Send + 'static) {
 }
 
 /// Does some of the work that no thread could be started for; false if there is none.
-pub(crate) fn help() -> bool {
+pub fn help() -> bool {
     let workers = WORKERS.get(Workers::default);
     let was_at_work = IS_AT_WORK.get();
     let mut has_helped = false;

@@ -1,21 +1,22 @@
 //! Conversions of colours, as layers.
 
+use super::Result;
 use super::color::Color;
 use super::layers::Layers;
-use crate::status::{Failure, Result};
-use vinelift::{ElementType, Tensor};
+use crate::Error;
+use vinelift_tensor::{ElementType, Tensor};
 
 impl Layers<'_> {
     /// Converts the colours of `self` to the format `to`.
     pub(super) fn convert_color(&mut self, to: Color) -> Result<()> {
         let fail = |from: &dyn std::fmt::Debug| {
-            Failure::unsupported(format!(
+            Error::Unsupported(format!(
                 "colours cannot be converted from {from:?} to {to:?}"
             ))
         };
         let Some(from) = self.color else {
             let text = "colours can be converted once the tensor's colour format is set";
-            return Err(Failure::argument(text));
+            return Err(Error::Input(text.to_owned()));
         };
         if from == to {
             return Ok(());

@@ -1,11 +1,12 @@
 //! The layers that the steps become.
 
+use super::Result;
 use super::color::Color;
-use super::{Input, Step};
-use crate::layout::Layout;
-use crate::status::{Failure, Result, Status};
-use vinelift::{Dim, ElementType, PartialShape, Shape, Tensor};
+use super::input::{InputSteps, Step};
+use super::layout::Layout;
+use crate::Error;
 use vinelift_graph::{Model, TensorId};
+use vinelift_tensor::{Dim, ElementType, PartialShape, Shape, Tensor};
 
 /// An input on its way to the model: the layers that were inserted until now, and its type after them.
 pub(super) struct Layers<'a> {
@@ -33,7 +34,7 @@ pub(super) struct Expected {
 }
 
 /// Puts the steps of the input at `position` between it and the model.
-pub(super) fn insert(graph: &mut Model, position: usize, input: &Input) -> Result<Expected> {
+pub(super) fn insert(graph: &mut Model, position: usize, input: &InputSteps) -> Result<Expected> {
     let parameter = graph.parameter(position).map_err(graph_error)?;
     let declared = graph.declared_type(parameter);
     let shapes = input.shapes(&declared.shape)?;
@@ -75,7 +76,7 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &Input) -> Resul
         let text = format!(
             "input '{layer_name}': the planes of its colours must be converted to one tensor"
         );
-        return Err(Failure::new(Status::ParameterMismatch, text));
+        return Err(Error::Input(text));
     };
     graph.redirect(&uses, last);
     Ok(Expected {
@@ -89,7 +90,7 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &Input) -> Resul
 fn set_parameters(
     graph: &mut Model,
     position: usize,
-    input: &Input,
+    input: &InputSteps,
     element_type: ElementType,
     shapes: &[PartialShape],
 ) -> Result<Vec<TensorId>> {
@@ -136,7 +137,7 @@ pub(super) fn convert_output(
     let source = result.and_then(|r| Some((r, *graph.inputs(r).first()?)));
     let Some((result, source)) = source else {
         let text = format!("the model has no output {position}");
-        return Err(Failure::new(Status::OutOfBounds, text));
+        return Err(Error::Input(text));
     };
     let name = format!("{}/element_type", graph.node(result).layer.name);
     let attributes = [("destination_type", element_type.name())];
@@ -147,8 +148,11 @@ pub(super) fn convert_output(
     Ok(())
 }
 
-pub(super) fn graph_error(error: vinelift_graph::Error) -> Failure {
-    Failure::new(Status::GeneralError, error)
+fn graph_error(source: vinelift_graph::Error) -> Error {
+    Error::Model {
+        file: "pre-processing".to_owned(),
+        source,
+    }
 }
 
 impl Layers<'_> {
@@ -158,14 +162,14 @@ impl Layers<'_> {
             Step::Layout(layout) => self.convert_layout(layout.clone()),
             Step::Mean(values) => self.by_channel("Subtract", values),
             Step::Scale(values) => self.by_channel("Divide", values),
-            Step::Resize(mode) => self.resize(mode),
+            Step::Resize(mode) => self.resize(mode.name()),
             Step::Crop { begin, end } => self.crop(begin, end),
             Step::Pad {
                 begin,
                 end,
                 value,
                 mode,
-            } => self.pad(begin, end, *value, mode),
+            } => self.pad(begin, end, *value, mode.name()),
             Step::ReverseChannels => self.reverse_channels(),
             Step::Color(to) => self.convert_color(*to),
         }
@@ -200,7 +204,7 @@ impl Layers<'_> {
                 "{}: the planes of its colours must be converted to one tensor first",
                 operator.0
             );
-            return Err(Failure::new(Status::ParameterMismatch, text));
+            return Err(Error::Input(text));
         };
         let inputs: Vec<TensorId> = [tensor].into_iter().chain(more.iter().copied()).collect();
         self.tensors = vec![self.operator(operator, attributes, &inputs)?];
@@ -230,7 +234,7 @@ impl Layers<'_> {
     pub(super) fn rank(&self) -> Result<usize> {
         self.rank.ok_or_else(|| {
             let text = format!("input '{}': its rank is not known", self.name);
-            Failure::new(Status::ParameterMismatch, text)
+            Error::Input(text)
         })
     }
 
@@ -242,7 +246,7 @@ impl Layers<'_> {
                 "input '{}': its layout is not known, of which {name} is needed",
                 self.name
             );
-            return Err(Failure::new(Status::ParameterMismatch, text));
+            return Err(Error::Input(text));
         };
         Ok(layout.index(name, rank)? as i64)
     }
@@ -291,7 +295,7 @@ impl Layers<'_> {
                 "input '{}': mean and scale are of floats, found {}; convert the element type first",
                 self.name, self.element_type
             );
-            return Err(Failure::new(Status::ParameterMismatch, text));
+            return Err(Error::Input(text));
         }
         let mut shape = Shape::new();
         if values.len() != 1 {
@@ -318,7 +322,7 @@ impl Layers<'_> {
                 "input '{}': the model's height and width are not known, from its layout and shape",
                 self.name
             );
-            return Err(Failure::new(Status::ParameterMismatch, text));
+            return Err(Error::Input(text));
         };
         let axes = [self.axis("H")?, self.axis("W")?];
         let sizes = self.integers(&[height as i64, width as i64])?;
@@ -370,7 +374,7 @@ impl Layers<'_> {
         let (begin, end, name) = (begin.len(), end.len(), &self.name);
         let text =
             format!("input '{name}': {step} with {begin} and {end} numbers, expected {rank} each");
-        Err(Failure::new(Status::ParameterMismatch, text))
+        Err(Error::Input(text))
     }
 
     pub(super) fn reverse_channels(&mut self) -> Result<()> {
@@ -380,7 +384,7 @@ impl Layers<'_> {
     }
 }
 
-impl Input {
+impl InputSteps {
     /// The layout of the tensor, as far as it is known.
     fn tensor_layout(&self) -> Option<Layout> {
         let of_images = || {
@@ -398,12 +402,12 @@ impl Input {
             && *layout != Layout::of_images()
         {
             let text = format!("colours in {color:?} lie as [N,H,W,C]");
-            return Err(Failure::new(Status::ParameterMismatch, text));
+            return Err(Error::Input(text));
         }
         if let Some(shape) = &self.shape {
             if matches!(self.color, Some(Color::Nv12Planes | Color::I420Planes)) {
                 let text = "the shape of one tensor, for colours in planes";
-                return Err(Failure::new(Status::ParameterMismatch, text));
+                return Err(Error::Input(text.to_owned()));
             }
             return Ok(vec![shape.as_slice().into()]);
         }
@@ -427,10 +431,9 @@ impl Input {
         let rank = dims.len();
         let index = |name: &str| match &layout {
             Some(layout) => layout.index(name, rank),
-            None => Err(Failure::new(
-                Status::ParameterMismatch,
-                format!("the layout of the tensor is not known, of which {name} is needed"),
-            )),
+            None => Err(Error::Input(format!(
+                "the layout of the tensor is not known, of which {name} is needed"
+            ))),
         };
         if let Some((height, width)) = self.spatial {
             dims[index("H")?] = Dim::fixed(height);
@@ -457,6 +460,6 @@ impl Input {
             return Ok(vec![model_shape.clone()]);
         }
         let text = "the rank of the model's input is not known";
-        Err(Failure::new(Status::ParameterMismatch, text))
+        Err(Error::Input(text.to_owned()))
     }
 }
