@@ -74,12 +74,14 @@ mod statistics;
 mod stop;
 mod streams;
 mod summary;
+mod taken;
 #[doc(hidden)]
 pub mod ticket;
 mod unit;
 mod weights;
 #[doc(hidden)]
 pub mod workers;
+mod workshop;
 
 pub use compiled::CompiledModel;
 pub use config::{Config, Level, Specialization};

@@ -3,7 +3,7 @@
 use crate::compiled::CompiledModel;
 use crate::run::{KernelTime, Run, Scratch, Texts, Variables};
 use crate::stop::never;
-use crate::unit::{Taken, TakenPlan};
+use crate::taken::{Taken, TakenPlan};
 use crate::{Error, Outputs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

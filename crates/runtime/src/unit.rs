@@ -1,32 +1,30 @@
 //! A model or a sub-graph with the code that was made for it.
 
-use crate::class::{Alone, Class};
-use crate::classes::{Classes, Found};
-use crate::compile::constants::Prologue;
-use crate::compile::draft::{Draft, growing_in};
+mod make;
+mod of_class;
+
+use crate::class::Class;
+use crate::classes::Classes;
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::compile::{Settings, Shared};
-use crate::execute::constants;
-use crate::execute::pool::Pool;
 use crate::growths::Growths;
-use crate::heat::Heat;
 use crate::key::{Key, Kind};
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
-use crate::stop::{self, never};
-use crate::{Config, Error, Level, Model, Specialization};
+use crate::stop::never;
+use crate::taken::Later;
+use crate::workshop::Workshop;
+use crate::{Config, Error, Level, Specialization};
 use lru::LruCache;
+pub(crate) use make::Made;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, TensorId, Types,
-    specialize,
+    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, Types, specialize,
 };
 use vinelift_tensor::{Extent, Shape, extents};
 use vinelift_xml::BodyKind;
@@ -55,103 +53,6 @@ pub(crate) struct Unit {
     bound: AtomicUsize,
     /// How long plans of classes have run, in nanoseconds.
     generic_time: AtomicU64,
-}
-
-/// A plan, and the constants' plan that was run before it was finished.
-pub(crate) struct Made {
-    pub(crate) prologue: Option<Prologue>,
-    pub(crate) plan: Plan,
-}
-
-impl Made {
-    /// The constants' plan, if there is one, and the plan.
-    pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
-        let prologue = self.prologue.as_ref().map(|p| &*p.plan);
-        prologue.into_iter().chain([&self.plan])
-    }
-}
-
-/// What all units of a compiled model share.
-pub(crate) struct Workshop {
-    /// For its name in messages.
-    pub(crate) model: Model,
-    pub(crate) compiler: Arc<Compiler>,
-    /// What plans share.
-    pub(crate) shared: Shared,
-    pub(crate) config: Config,
-    /// The threads of runs.
-    pub(crate) pool: Pool,
-    /// The texts of all string constants. Runs add their own to a copy.
-    pub(crate) strings: Strings,
-}
-
-impl Workshop {
-    /// How code is compiled.
-    fn options(&self) -> Options {
-        Options {
-            vectors: self.config.vectors,
-            ..Options::default()
-        }
-    }
-
-    fn settings<'a>(
-        &'a self,
-        shared: &'a Shared,
-        level: Level,
-        options: &'a Options,
-        stop: &'a Arc<AtomicBool>,
-    ) -> Settings<'a> {
-        Settings {
-            compiler: &self.compiler,
-            shared,
-            options,
-            level,
-            threads: self.pool.threads(),
-            stop,
-        }
-    }
-}
-
-/// The plans that a run takes, each once, in order.
-#[derive(Default)]
-pub(crate) struct Taken {
-    seen: FxHashSet<(usize, Key)>,
-    pub(crate) plans: Vec<TakenPlan>,
-}
-
-/// A plan that a run has taken.
-pub(crate) struct TakenPlan {
-    /// The number of its unit.
-    pub(crate) unit: usize,
-    /// Of the inputs.
-    pub(crate) shapes: Vec<Shape>,
-    pub(crate) known: Known,
-}
-
-/// What is compiled in the background after a run.
-pub(crate) enum Later {
-    /// A plan for shapes that have become hot.
-    Plan(TakenPlan),
-    /// The class of shapes that are to come if variables go on growing.
-    Class { unit: usize, key: Key, known: Known },
-}
-
-impl Taken {
-    /// Loops may take any number of plans; nobody looks at more.
-    const MOST: usize = 1000;
-
-    /// Notes that a run takes a plan of a unit.
-    pub(crate) fn note(&mut self, unit: usize, shapes: &[Shape], known: &Known) {
-        let is_new =
-            self.plans.len() < Taken::MOST && self.seen.insert((unit, Key::new(shapes, known)));
-        if is_new {
-            self.plans.push(TakenPlan {
-                unit,
-                shapes: shapes.to_vec(),
-                known: known.clone(),
-            });
-        }
-    }
 }
 
 /// The bytes of packed constants that the plans of a unit may hold together, unless one alone holds more.
@@ -365,75 +266,6 @@ impl Unit {
         self.may_grow
     }
 
-    /// The variables that a plan with room lets grow where shapes are these: the tensor that is read, the axis, and the
-    /// extent afterwards.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub(crate) fn growing(
-        &self,
-        shapes: &[Shape],
-        known: &Known,
-        workshop: &Workshop,
-        stop: &AtomicBool,
-    ) -> Result<Vec<(TensorId, usize, usize)>, Error> {
-        if known.computed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let key = Key::new(shapes, known);
-        let mut kind = key.kind();
-        let mut growing = self.growths().of(&kind, &key);
-        if growing.is_none() {
-            let level = workshop.config.level;
-            let found = |segment: Segment| Ok(growing_in(&segment, &self.interface, level));
-            let class =
-                || Ok::<_, Error>(self.class_of_segments(&key, known, workshop, stop, found));
-            let class = with_large_stack(class)?;
-            stop::check(stop)?;
-            let mut growths = self.growths();
-            growths.add(&kind, class);
-            growing = growths.of(&kind, &key);
-        }
-        let growing = growing.unwrap_or_default();
-        kind.set_room(growing.iter().map(|(tensor, ..)| *tensor).collect());
-        Ok(match self.classes().is_pinned(&kind) {
-            true => Vec::new(),
-            false => growing,
-        })
-    }
-
-    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes. `later` gets
-    /// what the runs to come will need.
-    pub(crate) fn plan_with_room(
-        &self,
-        shapes: &[Shape],
-        known: &Known,
-        workshop: &Workshop,
-        stop: &Arc<AtomicBool>,
-        later: &mut Vec<Later>,
-    ) -> Result<Option<Arc<Plan>>, Error> {
-        let key = Key::new(shapes, known);
-        if let Some(plan) = self.plans().get(&key) {
-            return Ok(Some(plan.clone()));
-        }
-        let ahead = self.growths().ahead(&key);
-        if let Some(ahead) = ahead
-            && self.class_of(&ahead).is_none()
-        {
-            later.push(Later::Class {
-                unit: self.number,
-                key: ahead,
-                known: known.clone(),
-            });
-        }
-        let plan = self.plan_of_class(&key, known, workshop, stop)?;
-        Ok(plan.map(|plan| {
-            let plan = Arc::new(plan);
-            self.plans().put(key, plan.clone());
-            plan
-        }))
-    }
-
     /// Compiles what runs to come will need.
     ///
     /// # Errors
@@ -474,177 +306,8 @@ impl Unit {
         segment.map_err(|e| workshop.model.error(e))
     }
 
-    /// The plan for `key`, made from what there is for a class of keys; `None` if it is in no class.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], and those of memory.
-    fn plan_of_class(
-        &self,
-        key: &Key,
-        known: &Known,
-        workshop: &Workshop,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Option<Plan>, Error> {
-        if workshop.config.specialization == Specialization::Always {
-            return Ok(None);
-        }
-        let kind = key.kind();
-        let options = workshop.options();
-        let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
-        let find = || self.classes().find(&kind, key);
-        let mut found = find();
-        // Many bodies always get the same shapes.
-        if self.is_body && matches!(found, Found::First) {
-            return Ok(None);
-        }
-        if !matches!(found, Found::Class(..) | Found::Pinned) {
-            let making = self.making_classes.of(&kind);
-            let _only = alone(&making, stop)?;
-            found = find();
-            if !matches!(found, Found::Class(..) | Found::Pinned) {
-                let made = || Ok::<_, Error>(self.class(key, known, workshop, &settings));
-                match with_large_stack(made)? {
-                    Ok(class) => {
-                        self.compiled.fetch_add(1, Ordering::Relaxed);
-                        let class = Arc::new(class);
-                        self.classes().add(&kind, class.clone());
-                        return match class.values(key) {
-                            Some(values) => bind(&class, &values, key, &settings, workshop),
-                            None => Ok(None),
-                        };
-                    }
-                    Err(Alone::Pinned) => self.classes().pin(&kind),
-                    Err(Alone::Unsuited) => {
-                        stop::check(stop)?;
-                        if !key.room.is_empty() {
-                            self.classes().pin(&kind);
-                        }
-                    }
-                }
-            }
-        }
-        let Found::Class(class, values) = found else {
-            return Ok(None);
-        };
-        self.bound.fetch_add(1, Ordering::Relaxed);
-        bind(&class, &values, key, &settings, workshop)
-    }
-
     fn classes(&self) -> MutexGuard<'_, Classes> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The class of the shapes of `key`, with its plan.
-    fn class(
-        &self,
-        key: &Key,
-        known: &Known,
-        workshop: &Workshop,
-        settings: &Settings<'_>,
-    ) -> Result<Class<SymbolicPlan>, Alone> {
-        self.class_of_segments(key, known, workshop, settings.stop, |segment| {
-            let (draft, _) = self.draft(segment, workshop, settings)?;
-            draft.finish(settings)
-        })
-    }
-
-    /// The class of the shapes of `key`, with what `finish` makes of its segment.
-    pub(crate) fn class_of_segments<T>(
-        &self,
-        key: &Key,
-        known: &Known,
-        workshop: &Workshop,
-        stop: &AtomicBool,
-        mut finish: impl FnMut(Segment) -> Result<T, Error>,
-    ) -> Result<Class<T>, Alone> {
-        let graph = &self.interface.graph;
-        let is_input_static = |k: usize, d: usize| {
-            let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
-            let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
-            // A body takes what it gets.
-            dim.and_then(|dim| dim.get()) == Some(key.shapes[k][d])
-        };
-        let lower = |shapes: &[Vec<Extent>], known: &Known| {
-            let given = self.given(shapes, known, &workshop.config, stop);
-            let segment = specialize(graph, given, &mut workshop.strings.clone());
-            segment.map_err(|e| workshop.model.error(e))
-        };
-        let finish = |mut segment: Segment| {
-            segment.nest.adopt_symbols();
-            finish(segment)
-        };
-        let inferred = self.inferred.as_deref();
-        Class::of(key, known, is_input_static, inferred, lower, finish)
-    }
-
-    /// The draft of a segment, after what depends on constants alone has been run, and the plan of that.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], and those of memory.
-    fn draft(
-        &self,
-        segment: Segment,
-        workshop: &Workshop,
-        settings: &Settings<'_>,
-    ) -> Result<(Draft, Option<Prologue>), Error> {
-        let mut draft = Draft::new(&self.interface, segment, settings)?;
-        let prologue = draft.prologue(settings)?;
-        if let Some(prologue) = &prologue {
-            draft.set_constants(constants(prologue, &workshop.pool, settings.stop)?);
-        }
-        Ok((draft, prologue))
-    }
-
-    /// The plan of a segment at a level, after what depends on constants alone has been run.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`], and those of memory.
-    pub(crate) fn make(
-        &self,
-        segment: Segment,
-        workshop: &Workshop,
-        level: Level,
-        options: &Options,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Made, Error> {
-        // Code that plans share has no text.
-        let own = Shared::default();
-        let shared = match options.capture_text {
-            true => &own,
-            false => &workshop.shared,
-        };
-        let settings = workshop.settings(shared, level, options, stop);
-        let (draft, prologue) = self.draft(segment, workshop, &settings)?;
-        let plan = draft.finish(&settings)?.bound_to(&[], &settings)?;
-        let plan = plan.ok_or_else(|| Error::internal("shapes that have symbols"))?;
-        Ok(Made { prologue, plan })
-    }
-
-    /// As [`Self::make`], the plan of the class of these shapes, with the class; `None` if they are in none.
-    ///
-    /// # Errors
-    /// As [`Self::make`].
-    pub(crate) fn make_of_class(
-        &self,
-        (shapes, known): (&[Shape], &Known),
-        workshop: &Workshop,
-        level: Level,
-        options: &Options,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Option<Made>, Error> {
-        let key = Key::new(shapes, known);
-        let own = Shared::default();
-        let settings = workshop.settings(&own, level, options, stop);
-        let class = self.class_of_segments(&key, known, workshop, stop, |segment| {
-            let (draft, prologue) = self.draft(segment, workshop, &settings)?;
-            Ok((prologue, draft.finish(&settings)?))
-        });
-        let Ok(class) = class else { return Ok(None) };
-        let values = class.values(&key);
-        let bound = |values: Vec<usize>| class.made.1.bound_to(&values, &settings);
-        let plan = values.map_or(Ok(None), bound)?;
-        let prologue = class.made.0;
-        Ok(plan.map(|plan| Made { prologue, plan }))
     }
 
     /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.
@@ -662,21 +325,6 @@ impl Unit {
             known.forget(&plan.forgotten);
         }
     }
-}
-
-/// The plan of a class for `key`, whose symbols have `values`.
-fn bind(
-    class: &Class<SymbolicPlan>,
-    values: &[usize],
-    key: &Key,
-    settings: &Settings<'_>,
-    workshop: &Workshop,
-) -> Result<Option<Plan>, Error> {
-    let plan = class.made.bound_to(values, settings)?;
-    // Variables that grow come by other shapes in each run.
-    let may_be_hot = workshop.config.specialization == Specialization::Hot && key.room.is_empty();
-    let heat = may_be_hot.then(|| Heat::new(class.time));
-    Ok(plan.map(|plan| Plan { heat, ..plan }))
 }
 
 /// Bytes of the packed constants of plans; what several share counts once.

@@ -2,7 +2,8 @@
 
 use crate::compiled::CompiledModel;
 use crate::stop::never;
-use crate::unit::{TakenPlan, Unit};
+use crate::taken::TakenPlan;
+use crate::unit::Unit;
 use crate::{Error, Shape};
 use rustc_hash::FxHashMap;
 use vinelift_graph::{Known, Segment, TensorId, specialize};

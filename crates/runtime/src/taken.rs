@@ -1,0 +1,48 @@
+//! The plans that a run takes, and those that are made for runs to come.
+
+use crate::Shape;
+use crate::key::Key;
+use rustc_hash::FxHashSet;
+use vinelift_graph::Known;
+
+/// The plans that a run takes, each once, in order.
+#[derive(Default)]
+pub(crate) struct Taken {
+    seen: FxHashSet<(usize, Key)>,
+    pub(crate) plans: Vec<TakenPlan>,
+}
+
+/// A plan that a run has taken.
+pub(crate) struct TakenPlan {
+    /// The number of its unit.
+    pub(crate) unit: usize,
+    /// Of the inputs.
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) known: Known,
+}
+
+/// What is compiled in the background after a run.
+pub(crate) enum Later {
+    /// A plan for shapes that have become hot.
+    Plan(TakenPlan),
+    /// The class of shapes that are to come if variables go on growing.
+    Class { unit: usize, key: Key, known: Known },
+}
+
+impl Taken {
+    /// Loops may take any number of plans; nobody looks at more.
+    const MOST: usize = 1000;
+
+    /// Notes that a run takes a plan of a unit.
+    pub(crate) fn note(&mut self, unit: usize, shapes: &[Shape], known: &Known) {
+        let is_new =
+            self.plans.len() < Taken::MOST && self.seen.insert((unit, Key::new(shapes, known)));
+        if is_new {
+            self.plans.push(TakenPlan {
+                unit,
+                shapes: shapes.to_vec(),
+                known: known.clone(),
+            });
+        }
+    }
+}

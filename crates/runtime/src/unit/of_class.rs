@@ -1,0 +1,206 @@
+//! Plans for classes of shapes: found or made, and bound to the shapes of a run.
+
+use super::Unit;
+use crate::class::{Alone, Class};
+use crate::classes::Found;
+use crate::compile::Settings;
+use crate::compile::draft::growing_in;
+use crate::compile::plan::Plan;
+use crate::compile::symbolic_plan::SymbolicPlan;
+use crate::heat::Heat;
+use crate::key::Key;
+use crate::making::alone;
+use crate::stack::with_large_stack;
+use crate::stop;
+use crate::taken::Later;
+use crate::workshop::Workshop;
+use crate::{Error, Specialization};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vinelift_graph::{Known, Segment, TensorId, specialize};
+use vinelift_tensor::{Extent, Shape};
+
+impl Unit {
+    /// The variables that a plan with room lets grow where shapes are these: the tensor that is read, the axis, and the
+    /// extent afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub(crate) fn growing(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+    ) -> Result<Vec<(TensorId, usize, usize)>, Error> {
+        if known.computed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = Key::new(shapes, known);
+        let mut kind = key.kind();
+        let mut growing = self.growths().of(&kind, &key);
+        if growing.is_none() {
+            let level = workshop.config.level;
+            let found = |segment: Segment| Ok(growing_in(&segment, &self.interface, level));
+            let class =
+                || Ok::<_, Error>(self.class_of_segments(&key, known, workshop, stop, found));
+            let class = with_large_stack(class)?;
+            stop::check(stop)?;
+            let mut growths = self.growths();
+            growths.add(&kind, class);
+            growing = growths.of(&kind, &key);
+        }
+        let growing = growing.unwrap_or_default();
+        kind.set_room(growing.iter().map(|(tensor, ..)| *tensor).collect());
+        Ok(match self.classes().is_pinned(&kind) {
+            true => Vec::new(),
+            false => growing,
+        })
+    }
+
+    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes. `later` gets
+    /// what the runs to come will need.
+    pub(crate) fn plan_with_room(
+        &self,
+        shapes: &[Shape],
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+        later: &mut Vec<Later>,
+    ) -> Result<Option<Arc<Plan>>, Error> {
+        let key = Key::new(shapes, known);
+        if let Some(plan) = self.plans().get(&key) {
+            return Ok(Some(plan.clone()));
+        }
+        let ahead = self.growths().ahead(&key);
+        if let Some(ahead) = ahead
+            && self.class_of(&ahead).is_none()
+        {
+            later.push(Later::Class {
+                unit: self.number,
+                key: ahead,
+                known: known.clone(),
+            });
+        }
+        let plan = self.plan_of_class(&key, known, workshop, stop)?;
+        Ok(plan.map(|plan| {
+            let plan = Arc::new(plan);
+            self.plans().put(key, plan.clone());
+            plan
+        }))
+    }
+
+    /// The plan for `key`, made from what there is for a class of keys; `None` if it is in no class.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(super) fn plan_of_class(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Plan>, Error> {
+        if workshop.config.specialization == Specialization::Always {
+            return Ok(None);
+        }
+        let kind = key.kind();
+        let options = workshop.options();
+        let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
+        let find = || self.classes().find(&kind, key);
+        let mut found = find();
+        // Many bodies always get the same shapes.
+        if self.is_body && matches!(found, Found::First) {
+            return Ok(None);
+        }
+        if !matches!(found, Found::Class(..) | Found::Pinned) {
+            let making = self.making_classes.of(&kind);
+            let _only = alone(&making, stop)?;
+            found = find();
+            if !matches!(found, Found::Class(..) | Found::Pinned) {
+                let made = || Ok::<_, Error>(self.class(key, known, workshop, &settings));
+                match with_large_stack(made)? {
+                    Ok(class) => {
+                        self.compiled.fetch_add(1, Ordering::Relaxed);
+                        let class = Arc::new(class);
+                        self.classes().add(&kind, class.clone());
+                        return match class.values(key) {
+                            Some(values) => bind(&class, &values, key, &settings, workshop),
+                            None => Ok(None),
+                        };
+                    }
+                    Err(Alone::Pinned) => self.classes().pin(&kind),
+                    Err(Alone::Unsuited) => {
+                        stop::check(stop)?;
+                        if !key.room.is_empty() {
+                            self.classes().pin(&kind);
+                        }
+                    }
+                }
+            }
+        }
+        let Found::Class(class, values) = found else {
+            return Ok(None);
+        };
+        self.bound.fetch_add(1, Ordering::Relaxed);
+        bind(&class, &values, key, &settings, workshop)
+    }
+
+    /// The class of the shapes of `key`, with its plan.
+    fn class(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        settings: &Settings<'_>,
+    ) -> Result<Class<SymbolicPlan>, Alone> {
+        self.class_of_segments(key, known, workshop, settings.stop, |segment| {
+            let (draft, _) = self.draft(segment, workshop, settings)?;
+            draft.finish(settings)
+        })
+    }
+
+    /// The class of the shapes of `key`, with what `finish` makes of its segment.
+    pub(crate) fn class_of_segments<T>(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        stop: &AtomicBool,
+        mut finish: impl FnMut(Segment) -> Result<T, Error>,
+    ) -> Result<Class<T>, Alone> {
+        let graph = &self.interface.graph;
+        let is_input_static = |k: usize, d: usize| {
+            let ty = graph.parameters.get(k).map(|p| graph.declared_type(*p));
+            let dim = ty.and_then(|ty| ty.shape.dims()?.get(d).copied());
+            // A body takes what it gets.
+            dim.and_then(|dim| dim.get()) == Some(key.shapes[k][d])
+        };
+        let lower = |shapes: &[Vec<Extent>], known: &Known| {
+            let given = self.given(shapes, known, &workshop.config, stop);
+            let segment = specialize(graph, given, &mut workshop.strings.clone());
+            segment.map_err(|e| workshop.model.error(e))
+        };
+        let finish = |mut segment: Segment| {
+            segment.nest.adopt_symbols();
+            finish(segment)
+        };
+        let inferred = self.inferred.as_deref();
+        Class::of(key, known, is_input_static, inferred, lower, finish)
+    }
+}
+
+/// The plan of a class for `key`, whose symbols have `values`.
+fn bind(
+    class: &Class<SymbolicPlan>,
+    values: &[usize],
+    key: &Key,
+    settings: &Settings<'_>,
+    workshop: &Workshop,
+) -> Result<Option<Plan>, Error> {
+    let plan = class.made.bound_to(values, settings)?;
+    // Variables that grow come by other shapes in each run.
+    let may_be_hot = workshop.config.specialization == Specialization::Hot && key.room.is_empty();
+    let heat = may_be_hot.then(|| Heat::new(class.time));
+    Ok(plan.map(|plan| Plan { heat, ..plan }))
+}

@@ -1,0 +1,50 @@
+//! What all units of a compiled model share.
+
+use crate::compile::{Settings, Shared};
+use crate::execute::pool::Pool;
+use crate::{Config, Level, Model};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use vinelift_codegen::{Compiler, Options};
+use vinelift_graph::Strings;
+
+/// What all units of a compiled model share.
+pub(crate) struct Workshop {
+    /// For its name in messages.
+    pub(crate) model: Model,
+    pub(crate) compiler: Arc<Compiler>,
+    /// What plans share.
+    pub(crate) shared: Shared,
+    pub(crate) config: Config,
+    /// The threads of runs.
+    pub(crate) pool: Pool,
+    /// The texts of all string constants. Runs add their own to a copy.
+    pub(crate) strings: Strings,
+}
+
+impl Workshop {
+    /// How code is compiled.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            vectors: self.config.vectors,
+            ..Options::default()
+        }
+    }
+
+    pub(crate) fn settings<'a>(
+        &'a self,
+        shared: &'a Shared,
+        level: Level,
+        options: &'a Options,
+        stop: &'a Arc<AtomicBool>,
+    ) -> Settings<'a> {
+        Settings {
+            compiler: &self.compiler,
+            shared,
+            options,
+            level,
+            threads: self.pool.threads(),
+            stop,
+        }
+    }
+}
