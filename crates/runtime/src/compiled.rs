@@ -83,7 +83,7 @@ impl CompiledModel {
         let mut constants = FxHashSet::default();
         unit.constants(&mut constants);
         let shared = Shared {
-            operands: PackedOperands::of(constants),
+            operands: PackedOperands::of(constants, model.mapped.clone()),
             ..Shared::default()
         };
         let streams = Streams::new(config.streams);

@@ -37,7 +37,7 @@ impl Core {
         let path = path.as_ref();
         let bin = path.with_extension("bin");
         if bin.exists() {
-            return read(path, &weights::map(&bin)?);
+            return read_mapped(path, &bin);
         }
         read(path, &Weights::default()).map_err(|error| match lacks_weights(&error) {
             false => error,
@@ -60,7 +60,7 @@ impl Core {
         path: impl AsRef<Path>,
         weights: impl AsRef<Path>,
     ) -> Result<Model, Error> {
-        read(path.as_ref(), &weights::map(weights.as_ref())?)
+        read_mapped(path.as_ref(), weights.as_ref())
     }
 
     /// Reads a model from the bytes of its two files.
@@ -115,6 +115,12 @@ fn lacks_weights(error: &Error) -> bool {
     };
     let mut problems = layers.iter().map(|layer| &layer.problem);
     problems.any(|p| matches!(p, vinelift_graph::Problem::Weights(_)))
+}
+
+fn read_mapped(path: &Path, weights: &Path) -> Result<Model, Error> {
+    let (weights, mapped) = weights::map(weights)?;
+    let model = read(path, &weights)?;
+    Ok(Model { mapped, ..model })
 }
 
 fn read(path: &Path, weights: &Weights) -> Result<Model, Error> {

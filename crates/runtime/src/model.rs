@@ -1,6 +1,7 @@
 //! A model as the file has it.
 
 use crate::Error;
+use crate::weights::MappedFile;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use vinelift_graph as graph;
@@ -15,6 +16,8 @@ pub struct Model {
     pub(crate) graph: Arc<graph::Model>,
     /// What [`Model::infer`] has found.
     pub(crate) types: Arc<OnceLock<Arc<graph::Types>>>,
+    /// The file in memory that the constants are in, if they are.
+    pub(crate) mapped: Option<MappedFile>,
 }
 
 /// An input or output of a model.
@@ -55,6 +58,7 @@ impl Model {
             file: file.into(),
             graph: Arc::new(graph),
             types: Arc::default(),
+            mapped: None,
         })
     }
 

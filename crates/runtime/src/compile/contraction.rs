@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use vinelift_codegen::Pointer;
+use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
 use vinelift_nest::{Contraction, Factor, Stride, Strided, SubNest};
@@ -85,7 +85,7 @@ impl PackedContraction {
             Some((_, None)) => Form::Packed,
             Some((_, Some(_))) => Form::Coded,
         });
-        let isa = kernels::Isa::best();
+        let isa = isa(settings.options.vectors);
         let kernel = kernels::PreparedContraction::with_forms(&problem, isa, forms).ok()?;
         let operands = &settings.shared.operands;
         // Constants are packed, the others stay as they are.
@@ -320,4 +320,18 @@ fn results(problem: &kernels::Contraction) -> usize {
 
 fn dim(axis: &Stride) -> kernels::Dim {
     kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
+}
+
+/// The instructions of kernels whose vectors have at most so many bits, of those that this machine has.
+fn isa(vectors: Vectors) -> kernels::Isa {
+    use kernels::Isa;
+    let allowed = match vectors {
+        Vectors::Widest => return Isa::best(),
+        Vectors::Bits256 => Isa::Avx2,
+        Vectors::Bits128 => Isa::Portable,
+    };
+    match allowed.available() {
+        true => allowed,
+        false => Isa::Portable,
+    }
 }

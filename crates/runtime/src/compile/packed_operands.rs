@@ -1,6 +1,7 @@
 //! Packed constants that all plans of a compiled model share, so that their memory does not multiply with shapes.
 
 use crate::compile::constant_operand::CodingSource;
+use crate::weights::MappedFile;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use vinelift_kernels::{Layout, Packed};
@@ -11,6 +12,8 @@ pub(crate) struct PackedOperands {
     /// Where the constants begin that live as long as this: addresses stand for elements only while these live.
     constants: FxHashSet<usize>,
     known: Mutex<FxHashMap<Key, Weak<Packed>>>,
+    /// The file that constants are in: those that are packed need not stay in memory as it has them.
+    file: Option<MappedFile>,
 }
 
 /// The constant, from its first element that is used on, and how it is packed.
@@ -23,11 +26,12 @@ struct Key {
 }
 
 impl PackedOperands {
-    /// For constants whose bytes begin at these addresses, and which outlive this.
-    pub(crate) fn of(constants: FxHashSet<usize>) -> PackedOperands {
+    /// For constants whose bytes begin at these addresses, and which outlive this; some may be in a file.
+    pub(crate) fn of(constants: FxHashSet<usize>, file: Option<MappedFile>) -> PackedOperands {
         PackedOperands {
             constants,
             known: Mutex::default(),
+            file,
         }
     }
 
@@ -56,6 +60,9 @@ impl PackedOperands {
             return Some(packed);
         }
         let packed = Arc::new(pack()?);
+        if let Some(file) = &self.file {
+            file.release(bytes);
+        }
         let mut known = known();
         known.retain(|_, packed| packed.strong_count() > 0);
         known.insert(key, Arc::downgrade(&packed));
