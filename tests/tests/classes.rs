@@ -3,8 +3,12 @@
 //!
 //! Where a model serves several shapes with what it made for the first, this is the test that it may.
 
-use vinelift::{CompiledModel, Core, Dim, Error, Model, PartialShape, Tensor};
-use vinelift_tests::{Random, files, repository, same, tensor};
+use vinelift::{
+    CompiledModel, Config, Core, Dim, ElementType, Error, Model, PartialShape, Specialization,
+    Tensor,
+};
+
+use vinelift_tests::{Graph, Random, Value, files, repository, same, tensor};
 
 /// The shapes of the inputs, if all are known.
 fn shapes(model: &Model) -> Option<Vec<Vec<usize>>> {
@@ -236,4 +240,63 @@ fn one_plan_serves_all_extents_of_dims_that_are_kept() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `x → Reshape → ReduceMean` over rows of 65, whatever the dims of `x` are, and `x → MaxPool → ReduceL2` over all,
+/// where what is folded is a quotient.
+fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 2] {
+    let mut rows = Graph::default();
+    let x = rows.parameter("x", ElementType::F32, &[12, 512, 65]);
+    let target = rows.list(&[6144, 65]);
+    let last = rows.list(&[1]);
+    let node = |graph: &mut Graph, ty, version, attributes, inputs: &[&Value], outputs| {
+        let added = graph.node(core, ty, version, attributes, inputs, outputs);
+        added.unwrap().swap_remove(0)
+    };
+    let zeros = "special_zero=\"false\"";
+    let flat = node(&mut rows, "Reshape", "opset1", zeros, &[&x, &target], 1);
+    let keep = "keep_dims=\"true\"";
+    let mean = node(&mut rows, "ReduceMean", "opset1", keep, &[&flat, &last], 1);
+    let mut windows = Graph::default();
+    let x = windows.parameter("x", ElementType::F32, &[1, 3, 15, 384]);
+    let window = "kernel=\"3,5\" strides=\"1,2\" pads_begin=\"1,1\" pads_end=\"1,0\" dilations=\"1,1\" \
+        auto_pad=\"explicit\" rounding_type=\"floor\" index_element_type=\"i64\" axis=\"0\"";
+    let pooled = node(&mut windows, "MaxPool", "opset8", window, &[&x], 2);
+    let all = windows.list(&[0, 1, 2, 3]);
+    let norm = node(
+        &mut windows,
+        "ReduceL2",
+        "opset4",
+        keep,
+        &[&pooled, &all],
+        1,
+    );
+    let rows_shapes = vec![vec![48, 128, 65], vec![13, 480, 64], vec![12, 512, 65]];
+    let windows_shapes = vec![vec![1, 3, 15, 200], vec![1, 3, 15, 384], vec![2, 3, 9, 385]];
+    [
+        (rows.model(core, &[mean]).unwrap(), rows_shapes),
+        (windows.model(core, &[norm]).unwrap(), windows_shapes),
+    ]
+}
+
+#[test]
+fn folds_are_divided_in_classes_as_alone() {
+    let core = Core::new().unwrap();
+    let mut random = Random::new(3);
+    for (model, shapes) in folds_behind_symbols(&core) {
+        let open = reshaped(&model, vec![PartialShape::any_of_rank(shapes[0].len())]).unwrap();
+        let config = Config::default().specialization(Specialization::Generic);
+        let class = core.compile_model_with(&open, config).unwrap();
+        for shape in shapes {
+            let input = tensor(&model.inputs()[0], Some(&shape), &mut random);
+            let alone = reshaped(&model, vec![PartialShape::from(shape.as_slice())]).unwrap();
+            let alone = core.compile_model(&alone).unwrap();
+            let want = run(&alone, std::slice::from_ref(&input)).unwrap();
+            let found = run(&class, &[input]).unwrap();
+            assert!(
+                same(&found[0], &want[0]),
+                "{shape:?}: {found:?}, want {want:?}"
+            );
+        }
+    }
 }

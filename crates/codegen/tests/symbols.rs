@@ -116,6 +116,14 @@ fn norm_of_rows() {
 #[test]
 fn folds_in_every_lane() {
     for text in [
+        // Two folds, one after the other, of the same elements and of neighbours.
+        "input x: f32[s0, 40]\noutput y: f32[40]\n\
+         for j<40: y[j] = (add[i<s0; 0.0](x[i, j]) + max[k<s0; 0.0](x[k, j]))\n",
+        "input x: f64[9, 60, s0]\noutput y: f64[9, s0]\n\
+         for i<9, j<s0: y[i, j] = (add[k<60; 0.0f64](x[i, k, j]) - max[l<60; 0.0f64](x[i, l, j]))\n",
+        "input x: f32[9, 62, s0]\noutput y: f32[9, s0]\n\
+         for i<9, j<s0: y[i, j] = ((add[k<60; 0.0](x[i, k, j]) + max[l<40; 0.0](x[i, l, j])) \
+         * min[m<60; 0.0](x[i, (m + 2), j]))\n",
         // As partial folds are written.
         "input x: f32[s0, 16*s1]\noutput y: f32[s0, 16]\n\
          for i<s0, l<16: y[i, l] = add[t<s1; 0.0](x[i, ((t * 16) + l)])\n",

@@ -280,6 +280,7 @@ struct Merged {
     is: Vec<Place>,
     /// Where that was found.
     why: Vec<Option<usize>>,
+    origins: Vec<Origin>,
 }
 
 impl Merged {
@@ -291,6 +292,7 @@ impl Merged {
             is: (0..numbers.len()).map(|k| Place::Symbol(k, 0)).collect(),
             why: vec![None; numbers.len()],
             numbers,
+            origins: symbols.symbols.iter().map(|(_, origin)| *origin).collect(),
         }
     }
 
@@ -299,6 +301,9 @@ impl Merged {
         let mut involved: Vec<usize> = formula.symbols().map(Symbol::number).collect();
         involved.dedup();
         if involved.iter().any(|symbol| *symbol >= self.is.len()) {
+            if let ([quotient], true) = (&involved[..], formula.is_linear()) {
+                self.pin_origin(*quotient, place);
+            }
             return;
         }
         let (symbol, is) = match involved[..] {
@@ -322,6 +327,25 @@ impl Merged {
         };
         self.is[symbol] = is;
         self.why[symbol] = Some(place);
+    }
+
+    /// Takes in that a quotient is a number, and so is what is divided.
+    fn pin_origin(&mut self, quotient: usize, place: usize) {
+        let mut open = vec![quotient];
+        while let Some(symbol) = open.pop() {
+            match self.origins[symbol] {
+                Origin::Given => {
+                    if let Place::Symbol(same, _) = self.find(symbol) {
+                        self.is[same] = Place::Number(self.numbers[same]);
+                        self.why[same] = Some(place);
+                    }
+                }
+                Origin::Quotient(dividend, divisor) => {
+                    let parts = dividend.symbols().chain(divisor.symbols());
+                    open.extend(parts.map(Symbol::number));
+                }
+            }
+        }
     }
 
     /// What a symbol is, of a symbol that is itself.

@@ -204,12 +204,14 @@ impl<'n> Builder<'_, 'n> {
             moves,
             pace,
         };
-        if let Some(known) = self.pointers.get(&key) {
-            return Some(*known);
-        }
         // The rows that are left go by the pointers of the loop over the others.
         if self.is_rest() {
-            return None;
+            return self.pointers.get(&key).copied();
+        }
+        if let Some(known) = self.pointers.get(&key).copied() {
+            // Of a loop that is closed, another one may have taken the place.
+            self.move_by(known, &key.moves)?;
+            return Some(known);
         }
         let argument = self.argument(Argument::Address {
             buffer,
@@ -217,15 +219,24 @@ impl<'n> Builder<'_, 'n> {
             pace,
         });
         self.program.pointers.push(argument);
-        for &(block, by) in &key.moves {
-            let by = i32::try_from(by).ok()?;
-            if let Some(TripCount::Fixed(trips)) = self.blocks[block].trips {
-                by.checked_mul(trips)?;
-            }
-            self.blocks[block].moves.push((argument, by));
-        }
+        self.move_by(argument, &key.moves)?;
         self.pointers.insert(key, argument);
         Some(argument)
+    }
+
+    /// Has each of these loops move the pointer by as many bytes.
+    fn move_by(&mut self, pointer: u32, moves: &[(usize, i64)]) -> Option<()> {
+        for &(block, by) in moves {
+            let by = i32::try_from(by).ok()?;
+            let block = &mut self.blocks[block];
+            if let Some(TripCount::Fixed(trips)) = block.trips {
+                by.checked_mul(trips)?;
+            }
+            if !block.moves.contains(&(pointer, by)) {
+                block.moves.push((pointer, by));
+            }
+        }
+        Some(())
     }
 
     /// Stores `value` where the stage writes.

@@ -4,7 +4,7 @@
 //!
 //! All dims of a shape of numbers are one group.
 
-use crate::analysis::{Linear, Ranges, flat_offset};
+use crate::analysis::{Linear, Ranges, delinearized, flat_offset};
 use crate::ir::{Scalar, row_major};
 use std::ops::Range;
 use vinelift_tensor::{Extent, Formula, example};
@@ -49,6 +49,9 @@ pub(crate) fn grouped_offset(
     shape: &[Extent],
     ranges: &mut Ranges,
 ) -> Option<GroupedOffset> {
+    if let Some(offset) = delinearized(at, shape, ranges) {
+        return Some(vec![(Formula::number(1), Linear::of(&offset))]);
+    }
     let groups = dim_groups(shape)?.into_iter();
     let offset = |DimGroup { dims, stride }: DimGroup| {
         // The first extent of a group is part of no stride in it.

@@ -5,6 +5,7 @@
 mod bound_chunks;
 mod contraction;
 mod cost;
+mod delinearized;
 mod dim_groups;
 mod effects;
 mod footprint;
@@ -29,6 +30,7 @@ pub(crate) use contraction::{
 };
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub use cost::Work;
+pub(crate) use delinearized::delinearized;
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset};
 pub use effects::{Aliases, Effects};
 pub use footprint::{BoundFootprint, Footprint};

@@ -25,10 +25,16 @@ impl<'a> Definition<'a> {
     }
 
     /// Puts the definition in place of every load of its target in `stage`. The axes of reductions
-    /// in it are made anew for each place.
+    /// in it are made anew for each element that is loaded; loads of the same one stay one value.
     pub(crate) fn inline_into(&self, nest: &mut Nest, stage: &mut Stage) {
+        let mut done: FxHashMap<Scalar, Scalar> = FxHashMap::default();
         rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
-            Kind::Load { buffer, at } if *buffer == self.target => self.instantiate(nest, at),
+            Kind::Load { buffer, at } if *buffer == self.target => {
+                let value = done.get(&x).cloned();
+                let value = value.unwrap_or_else(|| self.instantiate(nest, at));
+                done.insert(x, value.clone());
+                value
+            }
             _ => x,
         });
     }

@@ -2,9 +2,11 @@
 //!
 //! > `x[i, j]` of `x: [m, n]` becomes `x[i·n + j]` of `x: [m·n]`
 //!
-//! where `n` is a number; a formula stays a dim of its own.
+//! where `n` is a number. A formula stays a dim of its own, unless all accesses are digits of one index:
+//!
+//! > `x[k / n, k % n]` becomes `x[k]`
 
-use crate::analysis::{Ranges, flat_offset, ranges_of};
+use crate::analysis::{Ranges, delinearized, flat_offset, ranges_of};
 use crate::compiler_threads;
 use crate::ir::{BufferId, Kind, Nest, Scalar, rewrite_those, row_major, visit_accesses};
 use std::ops::Range;
@@ -19,7 +21,30 @@ pub(crate) fn flatten_buffers(nest: &mut Nest) {
         .map(|b| DimGroups::whole(&b.shape))
         .collect();
     split_groups(nest, &mut groups, &|_, _| false);
+    if nest.is_symbolic() {
+        join_digits(nest, &mut groups);
+    }
     flatten_dims(nest, &groups, &|_, _| None);
+}
+
+/// Has one group of all dims of each buffer all of whose accesses are digits of one index.
+fn join_digits(nest: &Nest, groups: &mut [DimGroups]) {
+    let mut are_digits = vec![None; nest.buffers.len()];
+    for stage in &nest.stages {
+        let mut ranges = ranges_of(stage).with_symbols(nest);
+        visit_accesses(stage, &mut |buffer, at| {
+            let shape = &nest.buf(buffer).shape;
+            let one = delinearized(at, shape, &mut ranges).zip(count(shape));
+            let fits = one.is_some_and(|(index, count)| ranges.is_index(&index, count));
+            let known = &mut are_digits[buffer.0 as usize];
+            *known = Some(fits && *known != Some(false));
+        });
+    }
+    for (groups, are_digits) in groups.iter_mut().zip(are_digits) {
+        if are_digits == Some(true) {
+            groups.joined.fill(true);
+        }
+    }
 }
 
 /// Takes groups apart where an access does not allow them: all accesses of a buffer change together, or none
@@ -156,6 +181,7 @@ impl DimGroups {
             match at {
                 [index] => index.clone(),
                 _ => one(at, shape)
+                    .or_else(|| delinearized(at, shape, ranges))
                     .unwrap_or_else(|| flat_offset(at, &row_major(&example(shape)), ranges)),
             }
         };

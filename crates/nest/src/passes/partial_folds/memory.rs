@@ -32,6 +32,10 @@ pub(super) fn steps_in_memory(
         group: None,
     };
     inlined.value = definitions.inlined(nest, body);
+    // A value that is made of the axis itself does not come in vectors, not even where it is found to be another one.
+    if is_made_of(axes, &inlined.value) {
+        return None;
+    }
     simplify_stage(&mut inlined);
     let mut ranges = Ranges::of_stage(&inlined);
     let mut forms = Vec::new();
@@ -39,8 +43,6 @@ pub(super) fn steps_in_memory(
     let mut seen = FxHashSet::default();
     while let Some(x) = open.pop() {
         match x.kind() {
-            // A value that is made of the axis itself does not come in vectors.
-            Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return None,
             Kind::Load { buffer, at } => {
                 let shape = &nest.buf(*buffer).shape;
                 let Some(form) = grouped_offset(at, shape, &mut ranges) else {
@@ -53,7 +55,28 @@ pub(super) fn steps_in_memory(
             _ => {}
         }
     }
-    Steps { forms }.joined(stage, axes)
+    let mut bound = inlined.domain;
+    visit(&inlined.value, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            bound.extend(axes);
+        }
+    });
+    Steps { forms, bound }.joined(stage, axes)
+}
+
+/// Whether one of these axes is in `x`, but for what it is loaded from.
+fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
+    let mut open = vec![x];
+    let mut seen = FxHashSet::default();
+    while let Some(x) = open.pop() {
+        match x.kind() {
+            Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return true,
+            Kind::Load { .. } => {}
+            _ if seen.insert(x.address()) => open.extend(x.children()),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Has the plan be for the numbers that these extents have at the example.
@@ -67,6 +90,8 @@ pub(super) fn pin_all(extents: impl Iterator<Item = Extent>) {
 /// The offsets of all loads of a fold.
 struct Steps {
     forms: Vec<GroupedOffset>,
+    /// All axes that they may depend on.
+    bound: Vec<Axis>,
 }
 
 impl Steps {
@@ -90,7 +115,8 @@ impl Steps {
             let mut joined = self.forms.iter().zip(&along);
             let is_next = |(form, along): (&GroupedOffset, &bool)| {
                 let expected = if *along { points } else { Formula::number(0) };
-                step(form, axis).is_some_and(|step| is_same(&step, &expected))
+                self.step(form, axis)
+                    .is_some_and(|step| is_same(&step, &expected))
             };
             if !joined.all(is_next) {
                 break;
@@ -109,43 +135,61 @@ impl Steps {
 
     /// Whether a load steps by one element with an axis, and not by none; `None` if by another number, or not evenly.
     fn is_one(&self, form: &GroupedOffset, axis: &Axis) -> Option<bool> {
-        let step = step(form, axis)?;
+        let step = self.step(form, axis)?;
         match is_same(&step, &Formula::number(0)) {
             true => Some(false),
             false => is_same(&step, &Formula::number(1)).then_some(true),
         }
     }
-}
 
-/// The elements by which an offset steps with an axis; `None` if not always by as many.
-fn step(form: &GroupedOffset, axis: &Axis) -> Option<Formula> {
-    let mut step = Formula::number(0);
-    for (stride, linear) in form {
-        for (atom, k) in &linear.terms {
-            match atom.kind() {
-                Kind::Axis(id) if *id == axis.id => {
-                    let own = stride
-                        .times(&Formula::number(*k))
-                        .and_then(|s| step.plus(&s));
-                    let Some(sum) = own else {
-                        pin_all([axis.extent].into_iter());
-                        let _ = symbols::pin_symbols(stride);
+    /// The elements by which an offset steps with an axis; `None` if not always by as many.
+    fn step(&self, form: &GroupedOffset, axis: &Axis) -> Option<Formula> {
+        let mut step = Formula::number(0);
+        for (stride, linear) in form {
+            for (atom, k) in &linear.terms {
+                match atom.kind() {
+                    Kind::Axis(id) if *id == axis.id => {
+                        let own = stride
+                            .times(&Formula::number(*k))
+                            .and_then(|s| step.plus(&s));
+                        let Some(sum) = own else {
+                            pin_all([axis.extent].into_iter());
+                            let _ = symbols::pin_symbols(stride);
+                            return None;
+                        };
+                        step = sum;
+                    }
+                    _ if free_axes(atom).contains(&axis.id) => {
+                        self.pin(atom);
                         return None;
-                    };
-                    step = sum;
+                    }
+                    _ => {}
                 }
-                _ if free_axes(atom).contains(&axis.id) => return None,
-                _ => {}
             }
         }
+        Some(step)
     }
-    Some(step)
+
+    /// Pins what is in `atom`: of numbers, it may be linear.
+    fn pin(&self, atom: &Scalar) {
+        let free = free_axes(atom);
+        let axes = self.bound.iter().filter(|axis| free.contains(&axis.id));
+        pin_all(axes.map(|axis| axis.extent));
+        visit(atom, &mut |x| {
+            if let Kind::Extent(extent) = x.kind() {
+                pin_all([*extent].into_iter());
+            }
+        });
+    }
 }
 
 /// Whether two formulas are the same number, which the plan relies on from now on.
 fn is_same(a: &Formula, b: &Formula) -> bool {
-    let gap = a.minus(b);
-    gap.and_then(|gap| symbols::compare(&gap)) == Some(Ordering::Equal)
+    let order = a.minus(b).and_then(|gap| symbols::compare(&gap));
+    if order.is_none() {
+        let _ = symbols::pin_symbols(a).and_then(|()| symbols::pin_symbols(b));
+    }
+    order == Some(Ordering::Equal)
 }
 
 /// The stages that define temporaries, by their position.
