@@ -140,6 +140,24 @@ fn contractions(criterion: &mut Criterion) {
             Plain,
         ),
         (
+            "convolution/16-16 96x96 1x1",
+            convolution(16, 16, 96, 1, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/16-16 97x97 1x1",
+            convolution(16, 16, 97, 1, 1),
+            Packed,
+            Plain,
+        ),
+        (
+            "convolution/48-48 64x64 1x1",
+            convolution(48, 48, 64, 1, 1),
+            Packed,
+            Plain,
+        ),
+        (
             "convolution/3-64 112x112 7x7 by 2",
             convolution(3, 64, 112, 7, 2),
             Packed,

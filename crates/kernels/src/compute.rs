@@ -8,6 +8,7 @@ use crate::coded::{Coded, Decode};
 use crate::engine::{CodedTiles, Engine};
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
+use crate::prepared::RowTile;
 use crate::simd::HasEngine;
 use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
 
@@ -50,7 +51,8 @@ impl<T: HasEngine> Run<'_, T> {
         let mut start = part.rows.start;
         while start < part.rows.end {
             let block = start..part.rows.end.min(start.saturating_add(plan.row_block));
-            let tiles = self.tiles(block.clone()).count();
+            let panel = kernel.row_panel(block.start);
+            let tiles = kernel.row_tiles(block.clone(), panel).count();
             let mut k = 0;
             loop {
                 if self.stop.load(Ordering::Relaxed) {
@@ -63,6 +65,7 @@ impl<T: HasEngine> Run<'_, T> {
                     out,
                     readable,
                     block: block.clone(),
+                    panel,
                     tiles,
                     k,
                     count,
@@ -145,7 +148,11 @@ impl<T: HasEngine> Run<'_, T> {
         }
         let h = at.block.len();
         let mut tile = self.tile(at, &panels[0], &panels[0]);
-        (tile.rows, tile.rows_step) = self.rows(at, &at.block);
+        let only = RowTile {
+            rows: at.block.clone(),
+            panel: at.panel,
+        };
+        (tile.rows, tile.rows_step) = self.rows(at, &only);
         tile.row_offsets = kernel.row_out[at.block.clone()].as_ptr();
         let width = SPREAD_WIDTH * kernel.lanes;
         let run = match self.column_code.filter(|_| plan.in_tiles) {
@@ -186,7 +193,7 @@ impl<T: HasEngine> Run<'_, T> {
     /// # Safety
     /// as [`PreparedContraction::run_task`].
     unsafe fn make_rows(&self, at: &At<T>) {
-        for tile in self.tiles(at.block.clone()) {
+        for RowTile { rows: tile, .. } in self.kernel.row_tiles(at.block.clone(), at.panel) {
             // SAFETY: the caller's.
             unsafe {
                 let to = self.own_rows.add((tile.start - at.block.start) * at.count);
@@ -227,14 +234,15 @@ impl<T: HasEngine> Run<'_, T> {
         if let Some(code) = coded {
             self.set_points(&mut tile, code, at.k, panel);
         }
-        for (number, rows) in self.tiles(at.block.clone()).enumerate() {
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let h = rows.len();
-            (tile.rows, tile.rows_step) = self.rows(at, &rows);
-            tile.row_offsets = kernel.row_out[rows].as_ptr();
-            tile.next = self.next(at, panel, following, tile.columns, number);
+        if self.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let ahead = self.ahead(at, panel, following, tile.columns);
+        for (number, row_tile) in kernel.row_tiles(at.block.clone(), at.panel).enumerate() {
+            (tile.rows, tile.rows_step) = self.rows(at, &row_tile);
+            let h = row_tile.rows.len();
+            tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();
+            tile.next = ahead.of(number);
             // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
             unsafe {
                 match coded {
@@ -374,36 +382,25 @@ impl<T: HasEngine> Run<'_, T> {
         (tile.points_step, tile.group) = (code.padded, code.group);
     }
 
-    /// The rows of `block` in tiles: panels, or the parts of panels that lie in it.
-    fn tiles(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let mut start = block.start;
-        std::iter::from_fn(move || {
-            if start >= block.end {
-                return None;
-            }
-            let (panel, height) = self.kernel.row_panel(start);
-            let tile = start..(panel + height).min(block.end);
-            start = tile.end;
-            Some(tile)
-        })
-    }
-
     /// Where the rows of a tile are, and how far it is from one `k` to the next.
-    fn rows(&self, at: &At<T>, tile: &Range<usize>) -> (*const T, usize) {
+    #[inline(always)]
+    fn rows(&self, at: &At<T>, tile: &RowTile) -> (*const T, usize) {
         let rows = at.rows.cast::<T>();
+        let first = tile.rows.start;
         match self.plan.rows {
             RowSource::Own | RowSource::Coded => {
-                let place = (tile.start - at.block.start) * at.count;
-                (self.own_rows.wrapping_add(place).cast_const(), tile.len())
+                let place = (first - at.block.start) * at.count;
+                let step = tile.rows.len();
+                (self.own_rows.wrapping_add(place).cast_const(), step)
             }
             RowSource::Direct { step } => {
-                let row = self.kernel.rows.points[tile.start] as usize;
+                let row = self.kernel.rows.points[first] as usize;
                 (rows.wrapping_add(row + at.k * step), step)
             }
             RowSource::Packed => {
                 // The panel may start before the tile.
-                let (start, height) = self.kernel.row_panel(tile.start);
-                let place = start * self.kernel.k + at.k * height + (tile.start - start);
+                let (start, height) = tile.panel;
+                let place = start * self.kernel.k + at.k * height + (first - start);
                 (rows.wrapping_add(place), height)
             }
         }
@@ -455,39 +452,43 @@ impl<T: HasEngine> Run<'_, T> {
         }
     }
 
-    /// The lines that tile `number` of a panel prefetches: its part of the `following` panel, so that memory is asked
-    /// evenly.
-    fn next(
+    /// What the tiles of a panel prefetch of the `following` one: each its part, so that memory is asked evenly.
+    fn ahead(
         &self,
         at: &At<T>,
         panel: &ColumnPanel,
         following: Option<(&ColumnPanel, usize)>,
         columns: *const T,
-        number: usize,
-    ) -> Next<T> {
+    ) -> Ahead<T> {
+        let nothing = Ahead {
+            from: columns,
+            step: 0,
+            tiles: 0,
+            tile_bytes: 0,
+        };
+        if self.plan.columns == ColumnSource::Plain {
+            return nothing;
+        }
         let width = panel.vectors as usize * self.kernel.lanes;
-        let size = size_of::<T>();
         if at.tiles == 1 {
             // The only tile is as fast as memory.
-            return Next {
+            return Ahead {
                 from: columns.wrapping_byte_add(FETCH_BYTES),
                 step: width,
+                tiles: 1,
+                ..nothing
             };
         }
-        let lines = (width * size).div_ceil(LINE);
+        let Some((following, k)) = following else {
+            return nothing;
+        };
+        let lines = (width * size_of::<T>()).div_ceil(LINE);
         let each = lines.div_ceil(at.tiles);
-        match following {
-            Some((following, k)) if number * each < lines => {
-                let next = self.columns(at.columns, following, following, k, at.count);
-                Next {
-                    from: next.wrapping_byte_add(number * each * at.count * LINE),
-                    step: each * LINE / size_of::<T>(),
-                }
-            }
-            _ => Next {
-                from: columns,
-                step: 0,
-            },
+        Ahead {
+            from: self.columns(at.columns, following, following, k, at.count),
+            step: each * LINE / size_of::<T>(),
+            tiles: lines.div_ceil(each),
+            tile_bytes: each * at.count * LINE,
         }
     }
 
@@ -527,8 +528,36 @@ struct At<T> {
     /// How many elements of a plain column side follow.
     readable: usize,
     block: Range<usize>,
+    /// The panel of its first row: where it starts, and its height.
+    panel: (usize, usize),
     /// How many tiles it is.
     tiles: usize,
     k: usize,
     count: usize,
+}
+
+/// What the tiles of a panel prefetch.
+struct Ahead<T> {
+    /// Where the part of the first tile is.
+    from: *const T,
+    /// As [`Next::step`].
+    step: usize,
+    /// How many tiles there is something for.
+    tiles: usize,
+    /// How far it is from the part of a tile to that of the next.
+    tile_bytes: usize,
+}
+
+impl<T> Ahead<T> {
+    /// What tile `number` of the panel prefetches.
+    fn of(&self, number: usize) -> Next<T> {
+        let (number, step) = match number < self.tiles {
+            true => (number, self.step),
+            false => (0, 0),
+        };
+        Next {
+            from: self.from.wrapping_byte_add(number * self.tile_bytes),
+            step,
+        }
+    }
 }

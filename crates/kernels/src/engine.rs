@@ -81,6 +81,17 @@ macro_rules! define_engine {
             }
 
             /// # Safety
+            /// as [`pack::whole`].
+            #[$feature]
+            pub(super) unsafe fn whole(
+                block: &Block<<$simd as Simd>::T>,
+                vectors: &[pack::Whole],
+            ) {
+                // SAFETY: the caller's.
+                unsafe { pack::whole::<$simd>(block, vectors) }
+            }
+
+            /// # Safety
             /// as [`pack::along`].
             #[$feature]
             pub(super) unsafe fn along(
@@ -107,6 +118,7 @@ macro_rules! define_engine {
             plain: &[$(engine::tiles!($module plain $n [$($h)+])),+],
             edge: engine::edges!($module $([$($h)+])+),
             packing: Packing::Elements {
+                whole: $module::whole,
                 along: $module::along,
                 across: $across,
                 scattered: pack::scattered::<<$simd as Simd>::T>,

@@ -33,7 +33,7 @@ impl Number for i32 {
 /// # Safety
 /// of every function: the machine has the instructions, and the lanes that are read or written lie
 /// in memory that may be read or written: all of them for `load` and `store`, the first `lanes` of
-/// them for `load_first` and `store_first`.
+/// them for `load_first` and `store_first`, every second of twice as many less one for `load_every_second`.
 pub(crate) trait Simd {
     type T: Number;
     type V: Copy;
@@ -49,6 +49,17 @@ pub(crate) trait Simd {
     /// The lanes after the first `lanes` are zero.
     unsafe fn load_first(from: *const Self::T, lanes: usize) -> Self::V;
     unsafe fn store_first(to: *mut Self::T, v: Self::V, lanes: usize);
+    /// Elements two apart; those between them may be read.
+    #[inline(always)]
+    unsafe fn load_every_second(from: *const Self::T) -> Self::V {
+        let mut lanes = [Self::T::ZERO; 16];
+        for (lane, element) in lanes.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller may read it.
+            *element = unsafe { from.add(2 * lane).read_unaligned() };
+        }
+        // SAFETY: there are at most 16.
+        unsafe { Self::load(lanes.as_ptr()) }
+    }
     /// Moves the lanes whose bit is set in `valid` to the front.
     unsafe fn compress(v: Self::V, valid: u16) -> Self::V;
     /// Moves the front lanes to those whose bit is set in `valid`.

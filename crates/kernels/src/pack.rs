@@ -32,6 +32,8 @@ pub(crate) struct Block<'a, T: Number> {
 pub(crate) enum Packing<T: Number> {
     /// Each element is one of the operand's.
     Elements {
+        /// [`whole`].
+        whole: unsafe fn(&Block<T>, &[Whole]),
         /// [`along`].
         along: unsafe fn(&Block<T>, &[Vector]),
         /// [`across`].
@@ -65,15 +67,24 @@ pub(crate) unsafe fn pack<T: Number>(
             });
         }
     };
-    let (in_runs, in_lines, one_by_one) = match *packing {
+    let (in_vectors, in_runs, in_lines, one_by_one) = match *packing {
         Packing::Elements {
+            whole,
             along,
             across,
             scattered,
-        } => (along, across, scattered),
+        } => (whole, along, across, scattered),
         // SAFETY: the caller's contract, for each panel.
         Packing::Words(words) => return each(&|block| unsafe { words(block) }),
     };
+    let mut vectors = [const { MaybeUninit::<Whole>::uninit() }; MOST_POINTS];
+    if let Some(count) = whole_vectors(block, lanes, panels, stride, &mut vectors) {
+        // SAFETY: the first `count` were written; the caller's contract. The vectors are all points.
+        return unsafe {
+            let vectors = std::slice::from_raw_parts(vectors.as_ptr().cast::<Whole>(), count);
+            in_vectors(block, vectors)
+        };
+    }
     let mut runs = [const { MaybeUninit::<Vector>::uninit() }; MOST_POINTS];
     let mut count = 0;
     for panel in 0..panels {
@@ -101,6 +112,84 @@ pub(crate) unsafe fn pack<T: Number>(
         // SAFETY: as above.
         false => unsafe { one_by_one(block) },
     });
+}
+
+/// Points that are all lanes of a vector, `step` elements apart, from the one at `from` on; packed from `to` on.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole {
+    from: u32,
+    to: u32,
+    step: Step,
+}
+
+/// How far the points of a vector are apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    One,
+    Two,
+}
+
+/// Writes the points of all panels as whole vectors, and says how many, if that is what they are.
+fn whole_vectors<T: Number>(
+    block: &Block<T>,
+    lanes: usize,
+    panels: usize,
+    stride: usize,
+    vectors: &mut [MaybeUninit<Whole>],
+) -> Option<usize> {
+    let width = block.points.len() / panels;
+    if width != block.width || !width.is_multiple_of(lanes) || lanes < 2 || block.k == 1 {
+        return None;
+    }
+    let mut count = 0;
+    for chunk in block.points.chunks(lanes) {
+        let step = match chunk[1].wrapping_sub(chunk[0]) {
+            1 => Step::One,
+            2 => Step::Two,
+            _ => return None,
+        };
+        let apart = 1 + u32::from(step == Step::Two);
+        if !chunk
+            .windows(2)
+            .all(|two| two[1].wrapping_sub(two[0]) == apart)
+        {
+            return None;
+        }
+        let first = count * lanes;
+        vectors[count].write(Whole {
+            from: chunk[0],
+            to: (first / width * stride + first % width) as u32,
+            step,
+        });
+        count += 1;
+    }
+    Some(count)
+}
+
+/// Packs by vectors of points, all of whose lanes are some.
+///
+/// # Safety
+/// as [`pack`]; the machine has the instructions.
+#[inline(always)]
+pub(crate) unsafe fn whole<S: Simd>(block: &Block<S::T>, vectors: &[Whole])
+where
+    S::T: Number<Item = S::T>,
+{
+    for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
+        let from = block.from.wrapping_add(offset as usize);
+        let line = block.to.wrapping_add(k * block.width);
+        for vector in vectors {
+            let from = from.wrapping_add(vector.from as usize);
+            // SAFETY: by the caller's contract; between the first and the last lane lies nothing else.
+            unsafe {
+                let lanes = match vector.step {
+                    Step::One => S::load(from),
+                    Step::Two => S::load_every_second(from),
+                };
+                S::store(line.wrapping_add(vector.to as usize), lanes);
+            }
+        }
+    }
 }
 
 /// Splits `points` into vectors of at most `lanes` lanes, so that the elements of each lie within

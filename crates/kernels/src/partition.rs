@@ -97,6 +97,9 @@ const MADE_BYTES: usize = 24 << 10;
 /// The bytes of columns that the second cache keeps while rows go by.
 const STAY_BYTES: usize = 128 << 10;
 
+/// The bytes of panels that few rows take one after the other, packed together: they stay in the first cache.
+const GROUP_BYTES: usize = 16 << 10;
+
 /// The most rows that a task packs at a time.
 const ROW_BLOCK: usize = 1 << 10;
 
@@ -131,11 +134,16 @@ impl PreparedContraction {
             _ => usize::MAX,
         };
         let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
-        // Many rows make up for panels that are only in the second cache, and packing several at a time
-        // reads more of each line.
-        let group = match self.row_panels > 3 && columns != ColumnSource::Coded {
-            true => (MOST_POINTS / width).max(1),
-            false => 1,
+        // Packing several at a time reads more of each line. Many rows make up for panels that are only in the second
+        // cache; those for few rows stay in the first one.
+        let panel_bytes = width * k_block * self.element.bytes();
+        let in_cache = match self.row_panels > 3 {
+            true => usize::MAX,
+            false => GROUP_BYTES / panel_bytes.max(1),
+        };
+        let group = match columns {
+            ColumnSource::Coded => 1,
+            _ => (MOST_POINTS / width).min(in_cache).max(1),
         };
         let packing = match columns {
             ColumnSource::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
@@ -273,10 +281,10 @@ impl PreparedContraction {
         // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
         // of few vectors use little of each.
         const PAGE: usize = 4096;
-        // As many as make up for packing, whatever the height of a tile.
-        let many_rows = self.rows.points.len() > 42;
+        // As many tiles as make up for packing.
+        let many_tiles = self.row_panels > 2;
         let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
-        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_rows {
+        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_tiles {
             return false;
         }
         let few = plain <= 3 * packed || self.columns.k_line == Some(1);

@@ -1,5 +1,6 @@
 //! A contraction prepared for this machine.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
@@ -196,6 +197,27 @@ impl PreparedContraction {
         }
     }
 
+    /// The rows of `block`, whose first is in `panel`, in tiles: panels, or the parts of panels that lie in it.
+    pub(crate) fn row_tiles(
+        &self,
+        block: Range<usize>,
+        mut panel: (usize, usize),
+    ) -> impl Iterator<Item = RowTile> {
+        let high = self.higher * (self.low + 1);
+        let mut start = block.start;
+        std::iter::from_fn(move || {
+            if start >= block.end {
+                return None;
+            }
+            let next = panel.0 + panel.1;
+            let rows = start..next.min(block.end);
+            let tile = RowTile { rows, panel };
+            panel = (next, self.low + usize::from(next < high));
+            start = next;
+            Some(tile)
+        })
+    }
+
     /// The engine it runs with.
     pub(crate) fn engine<T: HasEngine>(&self) -> &'static Engine<T> {
         T::engine(self.isa, self.rows.signed)
@@ -257,4 +279,11 @@ impl Registers {
             tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
         }
     }
+}
+
+/// Rows of a tile.
+pub(crate) struct RowTile {
+    pub(crate) rows: Range<usize>,
+    /// The panel that they are of: where it starts, and its height.
+    pub(crate) panel: (usize, usize),
 }

@@ -443,6 +443,15 @@ fn convolutions() {
     check_all(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
 }
 
+/// Channels of whole pages are packed if there are several tiles of rows: here of one, two, three and four.
+#[test]
+fn channels_that_are_pages_apart() {
+    for outputs in [6, 12, 13, 24] {
+        check_all(&convolution((9, outputs), (32, 32), 1, 1, 1), 1);
+        check_all(&convolution((8, outputs), (32, 48), 1, 2, 1), 2);
+    }
+}
+
 /// Lanes run along the many points of the other, if it is packed, although results lie apart there.
 #[test]
 fn few_points_of_one_operand() {

@@ -53,6 +53,16 @@ impl Simd for V32 {
         unsafe { store_words(to, v, lanes) }
     }
     #[inline(always)]
+    unsafe fn load_every_second(from: *const f32) -> __m256 {
+        // SAFETY: as `zero`; the two overlap in the middle, and the second ends with the last lane.
+        unsafe {
+            let (low, high) = (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(7)));
+            // By halves of a register: even words of the first, odd ones of the second.
+            let mixed = _mm256_castps_pd(_mm256_shuffle_ps::<0xd8>(low, high));
+            _mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(mixed))
+        }
+    }
+    #[inline(always)]
     unsafe fn compress(v: __m256, valid: u16) -> __m256 {
         // SAFETY: as `zero`.
         unsafe { _mm256_permutevar8x32_ps(v, moves(&COMPRESS, valid)) }

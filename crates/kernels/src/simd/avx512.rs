@@ -53,6 +53,16 @@ impl Simd for V32 {
         unsafe { _mm512_mask_storeu_ps(to, first(lanes), v) }
     }
     #[inline(always)]
+    unsafe fn load_every_second(from: *const f32) -> __m512 {
+        // SAFETY: as `zero`; the two overlap in the middle, and the second ends with the last lane.
+        unsafe {
+            let (low, high) = (_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(15)));
+            let lanes =
+                _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+            _mm512_permutex2var_ps(low, lanes, high)
+        }
+    }
+    #[inline(always)]
     unsafe fn compress(v: __m512, valid: u16) -> __m512 {
         // SAFETY: as `zero`.
         unsafe { _mm512_maskz_compress_ps(valid, v) }

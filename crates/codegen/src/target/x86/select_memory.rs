@@ -44,9 +44,9 @@ impl Selector<'_> {
         (count < self.lanes).then(|| self.first_lanes(count))
     }
 
-    /// Every second of 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
+    /// Every second of 7, 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
     pub(super) fn load_every_second(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
-        if width != 4 || self.lanes < 8 {
+        if width != 4 || self.lanes < 4 {
             return None;
         }
         let bytes = self.bytes(4);
@@ -94,6 +94,9 @@ impl Selector<'_> {
     ) -> RegisterGroup {
         // By units of 128 bits, which are then put in order.
         let mixed = self.three(opcodes::SHUFFLE_TWO, low, high, Some(0xd8));
+        if bytes == 16 {
+            return mixed;
+        }
         if bytes == 64 {
             let order = self.selected.broadcast(Broadcast {
                 source: BroadcastSource::Whole(&EVEN_THEN_ODD),

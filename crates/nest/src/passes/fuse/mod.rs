@@ -7,7 +7,7 @@
 //! 2. A reduction is never inlined under another one, nor where it would run more than once per
 //!    element.
 //! 3. A value that can end the run with an error is inlined only where every element is still
-//!    evaluated, so that fusion never hides an error.
+//!    evaluated, in the same order, so that fusion never hides an error.
 
 mod cost;
 mod sites;
@@ -37,7 +37,8 @@ pub enum Reason {
     Empty,
     /// Nothing reads it, but it may fail.
     MayFail,
-    /// It may fail, and its reader does not evaluate every element unconditionally.
+    /// It may fail, and its reader does not evaluate every element unconditionally and in order: another error might be
+    /// the first.
     WouldHideErrors,
     /// It is read `reads` times for `elements` elements and costs `cost`.
     Recomputed {
@@ -65,7 +66,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::MayFail => f.write_str("unread, but may fail"),
-            Reason::WouldHideErrors => f.write_str("may fail, and not every element is read"),
+            Reason::WouldHideErrors => {
+                f.write_str("may fail, and not every element is read in order")
+            }
             Reason::Recomputed {
                 reads,
                 elements,
@@ -259,7 +262,9 @@ impl<'a> Fuse<'a> {
                 }
             }
         }
-        if cost.may_fail && !(sites.len() == 1 && sites.iter().all(|s| s.covers(&buffer.shape))) {
+        if cost.may_fail
+            && !(sites.len() == 1 && sites.iter().all(|s| s.covers_in_order(&buffer.shape)))
+        {
             return Err(Reason::WouldHideErrors);
         }
         if cost.reduces

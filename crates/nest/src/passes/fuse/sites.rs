@@ -55,9 +55,9 @@ impl Site {
         })
     }
 
-    /// Whether every element of a buffer of `shape` is certainly read: the offset is a mixed-radix
-    /// number over some of the axes.
-    pub(super) fn covers(&self, shape: &[Extent]) -> bool {
+    /// Whether every element of a buffer of `shape` is certainly read, one after the other: the offset is a mixed-radix
+    /// number over some of the axes, in their order.
+    pub(super) fn covers_in_order(&self, shape: &[Extent]) -> bool {
         let is_number = |axis: &Axis| !axis.extent.is_symbolic();
         let Some(shape) = &numbers(shape).filter(|_| self.axes.iter().all(is_number)) else {
             return false;
@@ -72,22 +72,23 @@ impl Site {
             let Kind::Axis(id) = atom.kind() else {
                 return None;
             };
-            let axis = self.axes.iter().find(|a| a.id == *id)?;
-            Some((usize::try_from(*k).ok()?, axis.extent.example()))
+            let place = self.axes.iter().position(|a| a.id == *id)?;
+            let extent = self.axes[place].extent.example();
+            Some((usize::try_from(*k).ok()?, extent, place))
         };
         let Some(mut digits) = form.terms.iter().map(digit).collect::<Option<Vec<_>>>() else {
             return false;
         };
         digits.sort_unstable();
-        let mut weight = 1usize;
-        for (k, extent) in digits {
+        let (mut weight, mut outside) = (1usize, self.axes.len());
+        for (k, extent, place) in digits {
             if extent == 1 {
                 continue;
             }
-            if k != weight {
+            if k != weight || place > outside {
                 return false;
             }
-            weight = weight.saturating_mul(extent);
+            (weight, outside) = (weight.saturating_mul(extent), place);
         }
         form.constant == 0 && Some(weight) == element_count(shape)
     }

@@ -147,6 +147,37 @@ fn an_error_is_not_fused_away() {
 }
 
 #[test]
+fn the_first_error_stays_the_first() {
+    // Behind a transposition, and in a fold over what is outermost, other elements come first.
+    let mut nest = Nest::new();
+    let data = nest.buffer("data", F32, &[9], Role::Input);
+    let indices = nest.buffer("indices", I64, &[6], Role::Input);
+    let names = ["across", "folded", "along"];
+    let [across, folded, along] = names.map(|name| temporary(&mut nest, name, &[6]));
+    let p = nest.buffer("p", F32, &[3, 2], Role::Output);
+    let (q, r) = (
+        nest.buffer("q", F32, &[3], Role::Output),
+        nest.buffer("r", F32, &[2], Role::Output),
+    );
+    for target in [across, folded, along] {
+        gather(&mut nest, target, data, indices);
+    }
+    nest.define(vec![], p, |n, at| n.load(across, vec![&at[1] * 3 + &at[0]]));
+    let sum = |n: &mut Nest, from, extent: usize, at: &dyn Fn(Scalar) -> Scalar| {
+        let axis = n.axis(extent);
+        let x = n.load(from, vec![at(Scalar::axis(axis.id))]);
+        Scalar::reduce(Binary::Add, vec![axis], number(0.0, F32), x)
+    };
+    nest.define(vec![], q, |n, at| sum(n, folded, 2, &|k| k * 3 + &at[0]));
+    nest.define(vec![], r, |n, at| sum(n, along, 3, &|k| &at[0] * 3 + k));
+    let kept = ["across", "folded"].map(|name| Kept {
+        buffer: name.into(),
+        reason: Reason::WouldHideErrors,
+    });
+    assert_eq!(fuse(&mut nest), kept);
+}
+
+#[test]
 fn what_is_overwritten_is_read_before() {
     let mut nest = Nest::new();
     let x = nest.buffer("x", F32, &[4], Role::Input);
