@@ -465,6 +465,7 @@ impl<T: HasEngine> Run<'_, T> {
             step: 0,
             tiles: 0,
             tile_bytes: 0,
+            columns,
         };
         if self.plan.columns == ColumnSource::Plain {
             return nothing;
@@ -489,6 +490,7 @@ impl<T: HasEngine> Run<'_, T> {
             step: each * LINE / size_of::<T>(),
             tiles: lines.div_ceil(each),
             tile_bytes: each * at.count * LINE,
+            columns,
         }
     }
 
@@ -546,18 +548,22 @@ struct Ahead<T> {
     tiles: usize,
     /// How far it is from the part of a tile to that of the next.
     tile_bytes: usize,
+    /// The columns of the panel itself, which are in the first cache: what tiles fetch that have no part.
+    columns: *const T,
 }
 
 impl<T> Ahead<T> {
     /// What tile `number` of the panel prefetches.
     fn of(&self, number: usize) -> Next<T> {
-        let (number, step) = match number < self.tiles {
-            true => (number, self.step),
-            false => (0, 0),
-        };
-        Next {
-            from: self.from.wrapping_byte_add(number * self.tile_bytes),
-            step,
+        match number < self.tiles {
+            true => Next {
+                from: self.from.wrapping_byte_add(number * self.tile_bytes),
+                step: self.step,
+            },
+            false => Next {
+                from: self.columns,
+                step: 0,
+            },
         }
     }
 }

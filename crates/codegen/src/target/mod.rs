@@ -64,6 +64,15 @@ impl Target {
         }
     }
 
+    /// How many rows of a fold to try side by side: more load hardly less of what they share. Where registers are few,
+    /// four leave more of them to the weights of a small window, which eight would load again for each row.
+    pub(crate) fn jammed_rows(self) -> [usize; 3] {
+        match self {
+            Target::Avx2 => [4, 8, 2],
+            Target::Avx512 => [8, 4, 2],
+        }
+    }
+
     /// Whether lanes can be left out of loads and stores.
     pub(crate) fn has_masks(self) -> bool {
         self == Target::Avx512

@@ -24,9 +24,6 @@ const LEAST_BYTES: usize = 16;
 /// The most vector loops for fewer points that a stage has.
 const MOST_NARROWER: usize = 2;
 
-/// How many rows of a fold to try side by side: more load hardly less.
-const ROWS: [usize; 3] = [8, 4, 2];
-
 impl<'n> Analysis<'n> {
     /// The vector loop for a stage whose facts are known: over as many of its inner loops as can be in one.
     pub(crate) fn vector_loop_of(&mut self, stage: &'n Stage) -> Option<VectorLoop<'n>> {
@@ -200,7 +197,7 @@ impl<'n> Analysis<'n> {
         let outside = |most| self.jammed_loop_in_rows(stage, axes, shape, most, certain);
         let is_symbolic = self.nest.is_symbolic();
         let either = |most| inside(most).or_else(|| outside(most).filter(|_| is_symbolic));
-        let mut ready = ROWS.into_iter().find_map(either)?;
+        let mut ready = target.jammed_rows().into_iter().find_map(either)?;
         let mut least = usize::MAX;
         for bytes in [bytes, 32, LEAST_BYTES] {
             let lanes = bytes / widest;
