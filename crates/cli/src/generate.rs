@@ -60,22 +60,25 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     args.compile.start_threads()?;
     let core = Core::new()?;
     let model = args.model.read(&core)?;
+    let compiled = core.compile_model_with(&model, args.compile.config())?;
+    let mut decoder = Decoder::new(&compiled)?;
     let path = args.vocabulary.clone();
     let path = path.unwrap_or_else(|| args.model.model.with_extension("vocab.json"));
     let vocabulary = Vocabulary::read(&path)?;
     let mut tokens = vocabulary.encode(&args.prompt)?;
-    let compiled = core.compile_model_with(&model, args.compile.config())?;
-    let mut decoder = Decoder::new(&compiled, vocabulary.len())?;
     let mut sampler = Sampler::new(args.temperature, args.top_k, args.seed);
-    write(out, &args.prompt)?;
     let given = tokens.len();
     let start = Instant::now();
     let mut first = Duration::ZERO;
     for written in 0..args.tokens {
         let logits = decoder.next(&tokens)?;
+        if written == 0 {
+            vocabulary.require(logits.len())?;
+            write(out, &args.prompt)?;
+        }
         let token = sampler.choose(&logits).ok_or_else(|| {
-            let text = "the model's logits are not all numbers, or none of them is finite";
-            Failure::Message(format!("{text}: after {written} tokens of its own"))
+            let text = "the model's logits are not all numbers, or the greatest is infinite";
+            Failure::Message(format!("{text}, after {written} of its own tokens"))
         })?;
         write(out, vocabulary.text(token))?;
         if written == 0 {
@@ -85,16 +88,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let rest = start.elapsed().saturating_sub(first);
     write(out, "\n")?;
-    let first = first.as_secs_f64() * 1e3;
-    let mut report = format!("prompt: {given} tokens, {first:.1} ms to the first token\n");
-    report += &format!("written: {} tokens", args.tokens);
-    if args.tokens > 1 {
-        let rate = f64::from(args.tokens - 1) / rest.as_secs_f64().max(1e-9);
-        report += &format!(", {rate:.1} tokens/s after the first");
-    }
+    let report = report(given, args.tokens, first, rest);
     // Nothing is left to be told to if this cannot be written.
     let _ = writeln!(io::stderr(), "{report}");
     Ok(())
+}
+
+/// How long the first token took, with what was compiled for it, and how fast those after it came.
+fn report(given: usize, written: u32, first: Duration, rest: Duration) -> String {
+    let first = first.as_secs_f64() * 1e3;
+    let mut text = format!(
+        "prompt: {given} tokens, {first:.1} ms to the first token\nwritten: {written} tokens"
+    );
+    if written > 1 {
+        let rate = f64::from(written - 1) / rest.as_secs_f64().max(1e-9);
+        text += &format!(", {rate:.1} tokens/s after the first");
+    }
+    text
 }
 
 /// At once, for who reads along.

@@ -43,7 +43,6 @@ pub(super) struct Decoder {
     /// In the model's order.
     inputs: Vec<(Role, ElementType)>,
     output: usize,
-    vocabulary: usize,
     /// Tokens of runs before that must be given again: all, if the model has no variables to keep them in.
     again: Vec<usize>,
     /// How many tokens its variables are about.
@@ -54,7 +53,7 @@ pub(super) struct Decoder {
 impl Decoder {
     /// # Errors
     /// If the model takes or gives something else than what a decoder does.
-    pub(super) fn new(model: &CompiledModel, vocabulary: usize) -> Result<Decoder, Failure> {
+    pub(super) fn new(model: &CompiledModel) -> Result<Decoder, Failure> {
         let roles: Option<Vec<Role>> = model.inputs().iter().map(Role::of).collect();
         let roles = roles.filter(|roles| roles.iter().any(|role| matches!(role, Role::Tokens)));
         let is_logits = |port: &Port| port.names.iter().any(|name| name == OUTPUT);
@@ -75,7 +74,6 @@ impl Decoder {
         Ok(Decoder {
             inputs: roles.into_iter().zip(types).collect(),
             output,
-            vocabulary,
             again: Vec::new(),
             seen: 0,
             has_variables: !model.model().summary().variables.is_empty(),
@@ -86,7 +84,7 @@ impl Decoder {
     /// The logits of the token that comes after `tokens`, which come after those of the calls before.
     ///
     /// # Errors
-    /// If the model cannot run on so many, or has another number of logits than there are tokens.
+    /// If the model cannot run on so many, or its output is not a row for each token.
     pub(super) fn next(&mut self, tokens: &[usize]) -> Result<Vec<f64>, Failure> {
         let given = [self.again.as_slice(), tokens].concat();
         let (seen, new) = (self.seen, given.len());
@@ -113,23 +111,22 @@ impl Decoder {
     /// The logits after the last token.
     fn last_row(&self) -> Result<Vec<f64>, Failure> {
         let logits = self.request.output(self.output)?;
-        let fits = matches!(logits.shape(), [1, rows, row] if *rows > 0 && *row == self.vocabulary);
-        if !fits {
-            return Err(Failure::Message(format!(
-                "output '{OUTPUT}' has shape {:?}, and the vocabulary {} tokens: expected [1, tokens of the text, {}]",
-                logits.shape(),
-                self.vocabulary,
-                self.vocabulary
-            )));
-        }
-        // Models of many tokens give many rows, of which one is needed.
-        let row = |count: usize| count.saturating_sub(self.vocabulary)..count;
+        let row = match logits.shape() {
+            [1, rows, row] if *rows > 0 => *row,
+            shape => {
+                return Err(Failure::Message(format!(
+                    "output '{OUTPUT}' has shape {shape:?}, expected [1, tokens of the text, tokens of the vocabulary]"
+                )));
+            }
+        };
+        // A long text has many rows, of which one is needed.
+        let last = |count: usize| count.saturating_sub(row)..;
         if logits.element_type() == ElementType::F32 {
             let all = logits.as_slice::<f32>().map_err(vinelift::Error::from)?;
-            return Ok(all[row(all.len())].iter().map(|x| f64::from(*x)).collect());
+            return Ok(all[last(all.len())].iter().map(|x| f64::from(*x)).collect());
         }
         let all = logits.to_f64_vec().map_err(vinelift::Error::from)?;
-        Ok(all[row(all.len())].to_vec())
+        Ok(all[last(all.len())].to_vec())
     }
 }
 

@@ -46,9 +46,16 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens there are.
-    pub(super) fn len(&self) -> usize {
-        self.texts.len()
+    /// Refuses a model that has logits for another number of tokens.
+    pub(super) fn require(&self, logits: usize) -> Result<(), Failure> {
+        if logits == self.texts.len() {
+            return Ok(());
+        }
+        Err(Failure::Message(format!(
+            "the vocabulary `{}` has {} tokens, and the model gives logits for {logits}",
+            self.path.display(),
+            self.texts.len()
+        )))
     }
 
     /// The text of a token; nothing if there is no such token.
