@@ -31,8 +31,8 @@ fn samples_write_what_openvino_has_them_write() {
             ("scheduled", "1", 200),
             ("scheduled", "2", 200),
             ("compiled", "1", 200),
-            ("fused", "1", 12),
-            ("interpreted", "2", 12),
+            ("fused", "1", 5),
+            ("interpreted", "2", 5),
         ] {
             let count = &tokens.to_string();
             let arguments = ["generate", &path, "--prompt", PROMPT, "--tokens", count];
