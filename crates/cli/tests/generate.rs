@@ -193,7 +193,7 @@ fn what_cannot_be_is_one_error() {
 #[test]
 fn models_that_write_no_text_are_refused() {
     let (_dir, path) = model(GATHER);
-    let expected = "error: the model does not go on with a text: its inputs are 'data', 'indices' and its outputs \
+    let expected = "error: the model 'gather' does not go on with a text: its inputs are 'data', 'indices' and its outputs \
         'gathered'; expected are the input 'input_ids', with 'attention_mask', 'position_ids', 'beam_idx' or \
         without, and the output 'logits'\n";
     let found = generate(&path, "a", &[]);

@@ -7,7 +7,7 @@ and licence, as the source distribution of `sentencepiece` 0.1.97 on PyPI has it
     pip install numpy torch openvino
     python train.py
 
-That takes about a quarter of an hour on one thread. The models write letter by letter in the manner of that book.
+That takes some twenty minutes on one thread. The models write letter by letter in the manner of that book.
 Both have the same network, a decoder as large ones are (RMSNorm, rotary positions, queries in groups that share keys and
 values, SwiGLU), and keep keys and values in variables, in the form that optimum-intel exports: `input_ids`,
 `attention_mask`, `position_ids` and `beam_idx` become `logits`. Their weights are compressed as NNCF does it: to 8 bits

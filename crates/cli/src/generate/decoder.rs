@@ -158,7 +158,8 @@ fn no_decoder(model: &CompiledModel) -> String {
     };
     let others = Role::OTHERS.map(|(name, _)| format!("'{name}'"));
     format!(
-        "the model does not go on with a text: its inputs are {} and its outputs {}; expected are the input '{}', with {} or without, and the output '{OUTPUT}'",
+        "the model '{}' does not go on with a text: its inputs are {} and its outputs {}; expected are the input '{}', with {} or without, and the output '{OUTPUT}'",
+        model.model().name(),
         list(model.inputs()),
         list(model.outputs()),
         Role::TOKENS,
