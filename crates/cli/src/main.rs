@@ -13,6 +13,7 @@ mod dump;
 mod explore;
 mod failure;
 mod formats;
+mod generate;
 mod image_file;
 mod info;
 mod inputs;
@@ -42,6 +43,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Bench(bench::Args),
+    Generate(generate::Args),
     Test(test::Args),
     Dump(dump::Args),
     Explore(explore::Args),
@@ -92,6 +94,7 @@ fn execute(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(&args, out),
         Command::Bench(args) => bench::run(&args, out),
+        Command::Generate(args) => generate::run(&args, out),
         Command::Test(args) => test::run(&args, out),
         Command::Dump(args) => dump::run(&args, out),
         Command::Explore(args) => explore::run(&args, out),

@@ -177,6 +177,7 @@ fn every_subcommand_has_help_with_an_example() {
     for command in [
         "run",
         "bench",
+        "generate",
         "test",
         "dump",
         "explore",

@@ -24,5 +24,5 @@ fn commands_give_the_output_shown() {
         assert_eq!(stdout.trim(), output.trim(), "{arguments}");
         checked += 1;
     }
-    assert_eq!(checked, 2);
+    assert_eq!(checked, 3);
 }
