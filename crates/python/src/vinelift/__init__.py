@@ -59,7 +59,7 @@ def register(core: Any = None, name: str = "VINELIFT") -> Any:
     """Gives a core of an installed OpenVINO, or a new one, the device `name`, and returns the core. The device is a package
     of its own, ``vinelift-openvino``."""
     try:
-        import vinelift_openvino
+        import vinelift_openvino  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise ImportError(
             "the device for OpenVINO is not installed: it is the package vinelift-openvino, or vinelift[openvino]"

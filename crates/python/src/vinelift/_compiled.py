@@ -128,7 +128,11 @@ class CompiledModel:
                 exported = file.read()
         if user_stream is None:
             return io.BytesIO(exported)
+        # Who reads it next begins where this has begun.
+        start = user_stream.tell() if user_stream.seekable() else None
         user_stream.write(exported)
+        if start is not None:
+            user_stream.seek(start)
         return user_stream
 
     def dump(self, stage: str = "scheduled", *, layer: str | None = None, shapes: Any = None, **options: Any) -> Text:

@@ -14,7 +14,9 @@ from ._library import FOLDER, Error
 if TYPE_CHECKING:
     from ._compiled import CompiledModel
 
-PROGRAM = Path(os.environ.get("VINELIFT_PROGRAM") or FOLDER / "bin" / ("vinelift.exe" if os.name == "nt" else "vinelift"))
+PROGRAM = Path(
+    os.environ.get("VINELIFT_PROGRAM") or FOLDER / "bin" / ("vinelift.exe" if os.name == "nt" else "vinelift")
+)
 """The file of the program; the variable ``VINELIFT_PROGRAM`` names another one."""
 
 _EXPLAINED = ("nest", "fused", "scheduled")

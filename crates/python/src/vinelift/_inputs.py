@@ -57,7 +57,12 @@ def fill(slot: Slot, value: Any, share_from: int) -> None:
     if shape is not None and array.shape != shape:
         found = f"{array.dtype}{list(array.shape)}"
         raise Error(f"input '{slot.name}' must be {slot.type.get_type_name()}{list(shape)}, found {found}")
-    if array.nbytes >= share_from and array.dtype == slot.dtype and array.flags.c_contiguous and slot.type is not Type.bf16:
+    if (
+        array.nbytes >= share_from
+        and array.dtype == slot.dtype
+        and array.flags.c_contiguous
+        and slot.type is not Type.bf16
+    ):
         slot.set(Tensor(array, shared_memory=True), False)
         return
     if array.dtype != slot.dtype:
@@ -73,7 +78,9 @@ def _converted(slot: Slot, array: Any) -> Any:
     if array.dtype.kind == "V" or slot.type.get_type_name().startswith(("f8", "bf")):
         if as_type(array.dtype) is slot.type:
             return array.view(slot.dtype)
-        raise Error(f"input '{slot.name}' is of {slot.type.get_type_name()}, which cannot be made of NumPy's {array.dtype}")
+        raise Error(
+            f"input '{slot.name}' is of {slot.type.get_type_name()}, which cannot be made of NumPy's {array.dtype}"
+        )
     if array.dtype.kind == "c":
         raise TypeError(f"input '{slot.name}' is of {slot.type.get_type_name()}, found complex numbers")
     return array.astype(slot.dtype)

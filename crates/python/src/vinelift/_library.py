@@ -41,6 +41,7 @@ def _load() -> ctypes.CDLL:
 
 C = _load()
 
+
 def failure(status: int) -> Error:
     """The exception for the last call of this thread, which has returned `status`."""
     address = C.ov_get_last_err_msg()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ctypes import c_size_t
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from ._declarations import Dims
+from ._extents import to_dims
 from ._library import C, Error, Handle, ask_text, check
 from ._ports import ConstOutput, Key, Output, Ports
-from ._shapes import PartialShape, ShapeLike, to_dims
+from ._shapes import PartialShape, ShapeLike
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Model:
             wanted = {self._ports()[0].position(None): PartialShape(shapes)}
         dims = [to_dims(shape) for shape in wanted.values()]
         count = len(wanted)
-        positions = (C.ov_model_reshape_by_port_indexes.argtypes[1]._type_ * count)(*wanted)
+        positions = (c_size_t * count)(*wanted)
         check(C.ov_model_reshape_by_port_indexes(self._handle, positions, (Dims * count)(*dims), count))
         if self._source is not None:
             named = {self._ports()[0].all[k].any_name: shape for k, shape in wanted.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Callable, Sequence, Union
 
+from ._extents import take_dims
 from ._library import C, Error, Handle, ask_handle, ask_number, ask_text, check
-from ._shapes import PartialShape, Shape, take_dims
+from ._shapes import PartialShape, Shape
 from ._types import BY_CODE, Type
 
 
@@ -107,7 +108,14 @@ class Ports:
             self._by_name.update((name, k) for name in port._all_names())
 
     @staticmethod
-    def ask(kind: type[ConstOutput], side: str, owner: object, size: Callable[..., int], get: Callable[..., int], handle: Any) -> Ports:
+    def ask(
+        kind: type[ConstOutput],
+        side: str,
+        owner: object,
+        size: Callable[..., int],
+        get: Callable[..., int],
+        handle: Any,
+    ) -> Ports:
         """The ports that the library tells of."""
         count = ask_number(size, handle)
         return Ports(side, [kind(ask_handle(get, handle, k), side, k, owner) for k in range(count)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import _running
 from ._inputs import NEVER, fill_all
-from ._library import C, CANCELLED, NOT_READY, Error, Handle, ask_handle, ask_number, ask_text, failure
+from ._library import CANCELLED, NOT_READY, C, Error, Handle, ask_handle, ask_number, ask_text, failure
 from ._ports import ConstOutput, Key, Ports
 from ._profile import ProfilingInfo, profile
 from ._results import OVDict
@@ -63,7 +63,9 @@ class InferRequest:
     )  # fmt: skip
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self._handle = Handle(ask_handle(C.ov_compiled_model_create_infer_request, compiled._handle), C.ov_infer_request_free)
+        self._handle = Handle(
+            ask_handle(C.ov_compiled_model_create_infer_request, compiled._handle), C.ov_infer_request_free
+        )
         self._compiled = compiled
         self._input_ports, self._output_ports = compiled._ports()
         h = self._handle
@@ -80,7 +82,14 @@ class InferRequest:
 
     # Runs.
 
-    def infer(self, inputs: Any = None, share_inputs: bool = False, share_outputs: bool = False, *, decode_strings: bool = True) -> OVDict:
+    def infer(
+        self,
+        inputs: Any = None,
+        share_inputs: bool = False,
+        share_outputs: bool = False,
+        *,
+        decode_strings: bool = True,
+    ) -> OVDict:
         """Runs on this thread, and gives the outputs. Inputs are by name, position or port in a dict, in order in a list or
         tuple, or one array. With `share_inputs` arrays are read where they are, with `share_outputs` the results are the
         memory of the request, which its next run writes."""

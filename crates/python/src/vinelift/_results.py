@@ -20,8 +20,8 @@ class OVDict(Mapping[ConstOutput, npt.NDArray[Any]]):
         self._ports, self._arrays = ports, arrays
 
     def __getitem__(self, key: ConstOutput | str | int) -> npt.NDArray[Any]:
-        if key.__class__ is int and 0 <= key < len(self._arrays):  # type: ignore[operator]
-            return self._arrays[key]  # type: ignore[index]
+        if key.__class__ is int and 0 <= key < len(self._arrays):
+            return self._arrays[key]
         if not isinstance(key, (int, str, ConstOutput, np.integer)):
             raise TypeError(f"an output is meant by its name, position or port, found {key!r}")
         try:

@@ -21,11 +21,13 @@ _requests: dict[int, InferRequest] = {}
 _tokens = itertools.count(1)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _done(token: int) -> None:
+def _over(token: int) -> None:
     request = _requests.pop(token, None)
     if request is not None:
         request._done()
+
+
+_done = Callback._fields_[0][1](_over)
 
 
 def start(request: InferRequest) -> None:

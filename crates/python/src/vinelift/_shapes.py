@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Iterable, Iterator, Sequence, Union
 
-from ._declarations import Dim, Dims, Extents
-from ._library import C, Error, check
+from ._library import Error
 
 
 class Shape(tuple):  # type: ignore[type-arg]
@@ -37,9 +35,8 @@ class Shape(tuple):  # type: ignore[type-arg]
             return list(self) == other
         return tuple.__eq__(self, other) if isinstance(other, tuple) else NotImplemented
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
+    # A tuple's own would not be the opposite for lists.
+    __ne__ = object.__ne__
     __hash__ = tuple.__hash__
 
     def __getitem__(self, key: Any) -> Any:
@@ -260,44 +257,3 @@ def _dimension(given: Any) -> Dimension:
             raise TypeError(f"a dimension must be one number or two, found {given!r}")
         return Dimension(*given)
     return Dimension(given if isinstance(given, str) else _index(given))
-
-
-def to_extents(shape: Sequence[int]) -> Extents:
-    """A shape for the library, which keeps the array that it points to."""
-    try:
-        return Extents(len(shape), (ctypes.c_int64 * len(shape))(*shape))
-    except TypeError:
-        raise TypeError(f"a shape must be integers, found {shape!r}") from None
-
-
-def to_dims(shape: PartialShape) -> Dims:
-    """A partial shape for the library, which keeps the array that it points to."""
-    if shape._dims is None:
-        return Dims(Dim(0, -1), None)
-    array = (Dim * len(shape._dims))(*((each._min, each._max) for each in shape._dims))
-    return Dims(Dim(len(array), len(array)), array)
-
-
-def take_extents(function: Any, *arguments: Any) -> Shape:
-    """Calls a function whose last parameter is for a shape."""
-    out = Extents()
-    check(function(*arguments, ctypes.byref(out)))
-    try:
-        return tuple.__new__(Shape, out.dims[: out.rank])
-    finally:
-        C.ov_shape_free(ctypes.byref(out))
-
-
-def take_dims(function: Any, *arguments: Any) -> PartialShape:
-    """Calls a function whose last parameter is for a partial shape."""
-    out = Dims()
-    check(function(*arguments, ctypes.byref(out)))
-    try:
-        made = PartialShape([])
-        if out.rank.min != out.rank.max or out.rank.max < 0:
-            made._dims = None
-        else:
-            made._dims = [Dimension(each.min, each.max) for each in out.dims[: out.rank.max]]
-        return made
-    finally:
-        C.ov_partial_shape_free(ctypes.byref(out))

@@ -16,9 +16,24 @@ from ._types import Type
 class Slot:
     """The tensor of an input or output."""
 
-    __slots__ = ("_request", "_position", "_get", "_put", "_tensor", "_array", "_changes", "_is_own", "name", "type", "shape", "dtype")
+    __slots__ = (
+        "_request",
+        "_position",
+        "_get",
+        "_put",
+        "_tensor",
+        "_array",
+        "_changes",
+        "_is_own",
+        "name",
+        "type",
+        "shape",
+        "dtype",
+    )
 
-    def __init__(self, request: Handle, position: int, port: ConstOutput, get: Callable[..., int], put: Callable[..., int]) -> None:
+    def __init__(
+        self, request: Handle, position: int, port: ConstOutput, get: Callable[..., int], put: Callable[..., int]
+    ) -> None:
         self._request, self._position, self._get, self._put = request, position, get, put
         self._tensor: Tensor | None = None
         self._array: npt.NDArray[Any] | None = None

@@ -12,10 +12,10 @@ from typing import Any, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ._extents import take_extents, to_extents
 from ._library import C, Error, Handle, ask_handle, ask_number, check, texts
-from ._shapes import Shape, ShapeLike, PartialShape, take_extents, to_extents
+from ._shapes import PartialShape, Shape, ShapeLike
 from ._types import BY_CODE, Type, TypeLike, as_type
-
 
 _CLASS = type  # Within :class:`Tensor`, `type` is a parameter.
 
@@ -56,7 +56,7 @@ class Tensor:
         elif hasattr(array, "partial_shape") and hasattr(array, "element_type"):
             array, shape = array.element_type, array.shape
         if array is None or isinstance(array, (str, Type, np.dtype, _CLASS)):
-            kind, shape = as_type(array if array is not None else type), () if shape is None else shape
+            kind, shape = as_type(array if array is not None else type or Type.dynamic), () if shape is None else shape
             self._make(kind, PartialShape(shape).to_shape())
             return
         array = np.asarray(array)
@@ -120,7 +120,7 @@ class Tensor:
         """The processor."""
         return (1, 0)
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         data = self.data
         if dtype is not None and data.dtype != np.dtype(dtype):
             return data.astype(dtype)
@@ -144,7 +144,7 @@ class Tensor:
 
     def set_shape(self, shape: ShapeLike) -> None:
         """Gives the tensor another shape. It keeps its memory if that is large enough; that of an array does not grow."""
-        self.shape = shape  # type: ignore[assignment]
+        self.shape = shape
 
     @property
     def byte_size(self) -> int:
@@ -265,7 +265,6 @@ class Tensor:
         return f"<Tensor: shape{self.shape} type: {self._type.get_type_name()}>"
 
 
-
 def _read_only(shape: Sequence[int], dtype: np.dtype[Any], flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
     made = np.ndarray(tuple(shape), dtype, flat)
     made.flags.writeable = False
@@ -286,5 +285,7 @@ def _strings(array: npt.NDArray[Any]) -> list[str]:
 def to_bfloat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The bits of numbers as ``bf16``, rounded to the nearest, ties to even."""
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-    rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype(np.uint16)
+    rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype(
+        np.uint16
+    )
     return np.where(np.isnan(array), np.uint16(0x7FC0), rounded)

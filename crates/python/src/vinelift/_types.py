@@ -169,7 +169,9 @@ def _make(code: int, name: str, bits: int, dtype: Any, is_real: bool, is_signed:
     return made
 
 
-_SAME_IN_NUMPY = {k + 1 for k, row in enumerate(_TABLE) if row[0][0] in "fiu" and row[1] >= 8 and not row[0].startswith("f8")}
+_SAME_IN_NUMPY = {
+    k + 1 for k, row in enumerate(_TABLE) if row[0][0] in "fiu" and row[1] >= 8 and not row[0].startswith("f8")
+}
 BY_CODE = [_make(0, "dynamic", 0, None, False, False)]
 BY_CODE += [_make(k + 1, *row) for k, row in enumerate(_TABLE)]
 _BY_NAME = {each._name: each for each in BY_CODE}

@@ -171,7 +171,9 @@ class PreProcessSteps:
         check(C.ov_preprocess_preprocess_steps_crop(self._handle, *_ints(begin), *_ints(end)))
         return self
 
-    def pad(self, pads_begin: Sequence[int], pads_end: Sequence[int], value: float, mode: PaddingMode) -> PreProcessSteps:
+    def pad(
+        self, pads_begin: Sequence[int], pads_end: Sequence[int], value: float, mode: PaddingMode
+    ) -> PreProcessSteps:
         """Writes something around."""
         both = *_ints(pads_begin), *_ints(pads_end)
         check(C.ov_preprocess_preprocess_steps_pad(self._handle, *both, float(value), int(mode)))
