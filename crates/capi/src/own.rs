@@ -18,7 +18,8 @@ fn at<'a, T>(items: &'a [T], index: usize, what: &str) -> Result<&'a T> {
     })
 }
 
-/// How many names a port has; there may be none.
+/// How many names a port answers to: those of its tensor, then that of the layer, or of the layer that makes an output and of
+/// the result.
 #[unsafe(no_mangle)]
 extern "C" fn vinelift_port_names_size(port: In<'_, Port>, size: Out<'_, usize>) -> Status {
     guard(|| {

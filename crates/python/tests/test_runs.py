@@ -350,3 +350,13 @@ def test_texts_of_types_and_shapes(either):
     for dynamic in (ov.PartialShape([-1]).to_shape, ov.Dimension(2, 5).get_length):
         with pytest.raises(RuntimeError):
             dynamic()
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "mat_mul").glob("*.xml")) + sorted((SAMPLES / "split").glob("*.xml")))
+def test_names_are_those_of_openvino(path):
+    openvino = pytest.importorskip("openvino")
+    import vinelift
+
+    a, b = (package.Core().read_model(path) for package in (openvino, vinelift))
+    assert [port.names for port in a.inputs + a.outputs] == [port.names for port in b.inputs + b.outputs]
+    assert repr(a.inputs) == repr(b.inputs)

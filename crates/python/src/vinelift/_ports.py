@@ -21,18 +21,18 @@ class ConstOutput:
         self._side, self._position, self._owner = side, position, owner
 
     def _all_names(self) -> list[str]:
-        """The names of the tensor, then that of the layer, unless it is one of these."""
+        """All that the port answers to: the names of the tensor, then that of the layer; of an output those of the layer that
+        makes it and of the result."""
         count = ask_number(C.vinelift_port_names_size, self._handle)
         return [ask_text(C.vinelift_port_name_by_index, self._handle, k) for k in range(count)]
 
     @property
     def names(self) -> set[str]:
-        """The names of the tensor; that of the layer, if there are none."""
-        names = self._all_names()
-        return set(names[:-1] or names)
+        """The names of the tensor; there may be none."""
+        return set(self._all_names()[: -1 if self._side == "input" else -2])
 
     def get_names(self) -> set[str]:
-        """The names of the tensor; that of the layer, if there are none."""
+        """The names of the tensor; there may be none."""
         return self.names
 
     @property
