@@ -352,7 +352,9 @@ def test_texts_of_types_and_shapes(either):
             dynamic()
 
 
-@pytest.mark.parametrize("path", sorted((SAMPLES / "mat_mul").glob("*.xml")) + sorted((SAMPLES / "split").glob("*.xml")))
+@pytest.mark.parametrize(
+    "path", sorted((SAMPLES / "mat_mul").glob("*.xml")) + sorted((SAMPLES / "split").glob("*.xml"))
+)
 def test_names_are_those_of_openvino(path):
     openvino = pytest.importorskip("openvino")
     import vinelift

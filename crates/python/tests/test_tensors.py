@@ -205,3 +205,28 @@ def test_dlpack(ov):
     back = ov.Tensor.from_dlpack(source)
     assert back.element_type == ov.Type.i64 and np.shares_memory(back.data, source)
     assert ov.Tensor.from_dlpack(ov.Tensor(source)).data.tolist() == list(range(6))
+
+
+def test_an_output_whose_tensor_is_given_another_shape(ov, gather):
+    request = ov.compile_model(gather, "CPU").create_infer_request()
+    expected = request.infer([DATA, INDICES])[0]
+    for shape in ([9, 9], [1], [2, 2]):
+        request.get_output_tensor().set_shape(shape)
+        request.get_input_tensor(0).set_shape(shape)
+        assert request.infer([DATA, INDICES])[0].tolist() == expected.tolist()
+        assert request.results[0].shape == (2, 2)
+
+
+def test_a_tensor_of_two_requests(ov, gather):
+    """One has an output of a shape that is known, the other moves the tensor's memory."""
+    grows = ov.compile_model(
+        ov.Core().read_model(one_layer("ReLU", "opset1", dims=("?", "?"))), "CPU"
+    ).create_infer_request()
+    request = ov.compile_model(gather, "CPU").create_infer_request()
+    tensor = ov.Tensor(ov.Type.f32, [2, 2])
+    request.set_output_tensor(tensor)
+    grows.set_output_tensor(tensor)
+    expected = request.infer([DATA, INDICES])[0]
+    grows.infer([np.ones((100, 100), np.float32)])
+    assert tensor.data.shape == (100, 100)
+    assert request.infer([DATA, INDICES])[0].tolist() == expected.tolist() == tensor.data.tolist()

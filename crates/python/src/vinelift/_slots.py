@@ -67,7 +67,8 @@ class Slot:
             return array
         tensor = self.get()
         array = tensor.data
-        if self.shape is not None:
+        # Another request could move the memory of a tensor that is not this one's own, nor an array's.
+        if array.shape == self.shape and (self._is_own or tensor._array is not None):
             self._array, self._changes = array, tensor._changes
         return array
 

@@ -7,6 +7,7 @@ tensor), so it stays good whatever becomes of the tensor, its shape and its requ
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Sequence
 
 import numpy as np
@@ -95,16 +96,14 @@ class Tensor:
             raise Error("memory can be shared only with an array that is contiguous, in the order of C, and aligned")
         elif not array.dtype.isnative:
             raise Error("memory can be shared only with an array of the machine's order of bytes")
-        extents = Shape(array.shape) if shape is None else PartialShape(shape).to_shape()
-        count = 1
-        for extent in extents:
-            count *= extent
-        needs = (count * kind.bitwidth + 7) // 8
+        extents: tuple[int, ...] = array.shape if shape is None else PartialShape(shape).to_shape()
+        needs = (math.prod(extents) * kind.bitwidth + 7) // 8
         if array.nbytes < needs or (array.nbytes > needs and not kind._is_packed):
-            raise Error(f"{kind.get_type_name()}{extents} takes {needs} bytes, the array has {array.nbytes}")
+            raise Error(f"{kind.get_type_name()}{list(extents)} takes {needs} bytes, the array has {array.nbytes}")
         # Of no elements, too: the library wants an address.
         memory = array if array.nbytes else np.zeros(1, np.uint8)
-        pointer = ask_handle(C.ov_tensor_create_from_host_ptr, kind._code, to_extents(extents), memory.ctypes.data)
+        address = memory.__array_interface__["data"][0]
+        pointer = ask_handle(C.ov_tensor_create_from_host_ptr, kind._code, to_extents(extents), address)
         self._handle, self._type, self._array = Handle(pointer, C.ov_tensor_free), kind, memory
 
     @staticmethod
@@ -154,10 +153,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """The number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def strides(self) -> tuple[int, ...]:

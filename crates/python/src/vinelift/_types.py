@@ -186,7 +186,7 @@ def as_type(given: TypeLike) -> Type:
     if isinstance(given, str) and given in _BY_NAME:
         return _BY_NAME[given]
     dtype = np.dtype(given)
-    found = _BY_DTYPE.get(dtype.newbyteorder("="))
+    found = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(dtype.newbyteorder("="))
     if found is None and dtype.kind in "USO":
         found = Type.string
     if found is None and dtype.name in _OTHER_PACKAGES:
