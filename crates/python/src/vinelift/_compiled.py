@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from ._dump import Text, dump, explain
 from ._inputs import NEVER
-from ._library import C, Handle, ask_handle, ask_text, check, text
+from ._library import C, Handle, Pointer, ask_handle, ask_text, check, text
 from ._model import Model, Source, describe_ports
 from ._ports import ConstOutput, Key, Ports
 from ._properties import read_value, to_array
@@ -25,7 +25,7 @@ class CompiledModel:
 
     __slots__ = ("_handle", "_source", "_sides", "_idle", "__weakref__")
 
-    def __init__(self, pointer: int, source: Source | None = None) -> None:
+    def __init__(self, pointer: Pointer, source: Source | None = None) -> None:
         self._handle = Handle(pointer, C.ov_compiled_model_free)
         self._source = source
         self._sides: tuple[Ports, Ports] | None = None

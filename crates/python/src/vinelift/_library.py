@@ -81,12 +81,18 @@ def ask_number(function: Callable[..., int], *arguments: Any) -> int:
     return out.value
 
 
-def ask_handle(function: Callable[..., int], *arguments: Any) -> int:
+class Pointer(int):
+    """Where something is that the library has made. No other number is taken for it."""
+
+    __slots__ = ()
+
+
+def ask_handle(function: Callable[..., int], *arguments: Any) -> Pointer:
     """Calls a function whose last parameter is for a handle."""
     out = c_void_p()
     check(function(*arguments, byref(out)))
     assert out.value is not None
-    return out.value
+    return Pointer(out.value)
 
 
 def texts(items: list[str]) -> Any:
@@ -108,9 +114,11 @@ class Handle:
 
     __slots__ = ("_as_parameter_", "_free", "__weakref__")
 
-    def __init__(self, pointer: int, free: Callable[[int], None]) -> None:
+    def __init__(self, pointer: Pointer, free: Callable[[int], None]) -> None:
+        self._as_parameter_, self._free = 0, free
+        if not isinstance(pointer, Pointer):
+            raise TypeError(f"this is made by the functions that give it, and not of {pointer!r}")
         self._as_parameter_ = pointer
-        self._free = free
 
     def __del__(self) -> None:
         # What is needed is kept in the object: when the interpreter ends, names of modules may be gone.

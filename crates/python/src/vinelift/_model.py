@@ -8,7 +8,7 @@ from typing import Any, Mapping
 
 from ._declarations import Dims
 from ._extents import to_dims
-from ._library import C, Error, Handle, ask_text, check
+from ._library import C, Error, Handle, Pointer, ask_text, check
 from ._ports import ConstOutput, Key, Output, Ports
 from ._shapes import PartialShape, ShapeLike
 
@@ -27,7 +27,7 @@ class Model:
 
     __slots__ = ("_handle", "_source", "_sides", "__weakref__")
 
-    def __init__(self, pointer: int, source: Source | None = None) -> None:
+    def __init__(self, pointer: Pointer, source: Source | None = None) -> None:
         self._handle = Handle(pointer, C.ov_model_free)
         self._source = source
         self._sides: tuple[Ports, Ports] | None = None

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Callable, Sequence, Union
 
 from ._extents import take_dims
-from ._library import C, Error, Handle, ask_handle, ask_number, ask_text, check
+from ._library import C, Error, Handle, Pointer, ask_handle, ask_number, ask_text, check
 from ._shapes import PartialShape, Shape
 from ._types import BY_CODE, Type
 
@@ -16,7 +16,7 @@ class ConstOutput:
 
     __slots__ = ("_handle", "_side", "_position", "_owner")
 
-    def __init__(self, pointer: int, side: str, position: int, owner: object) -> None:
+    def __init__(self, pointer: Pointer, side: str, position: int, owner: object) -> None:
         self._handle = Handle(pointer, C.ov_output_port_free)
         self._side, self._position, self._owner = side, position, owner
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._extents import take_extents, to_extents
-from ._library import C, Error, Handle, ask_handle, ask_number, check, texts
+from ._library import C, Error, Handle, Pointer, ask_handle, ask_number, check, texts
 from ._shapes import PartialShape, Shape, ShapeLike
 from ._types import BY_CODE, Type, TypeLike, as_type
 
@@ -26,7 +26,7 @@ class _Memory(Handle):
 
     __slots__ = ("__array_interface__",)
 
-    def __init__(self, pointer: int, address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    def __init__(self, pointer: Pointer, address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         super().__init__(pointer, C.vinelift_memory_free)
         self.__array_interface__ = {"version": 3, "data": (address, False), "typestr": dtype.str, "shape": tuple(shape)}
 
@@ -68,7 +68,7 @@ class Tensor:
             self._make_of_array(array, kind, shape, type is not None, shared_memory)
 
     @classmethod
-    def _of_handle(cls, pointer: int) -> Tensor:
+    def _of_handle(cls, pointer: Pointer) -> Tensor:
         """A tensor that the library has made for us."""
         made = cls.__new__(cls)
         made._handle, made._array, made._changes = Handle(pointer, C.ov_tensor_free), None, 0
@@ -201,7 +201,7 @@ class Tensor:
         check(C.vinelift_tensor_hold(self._handle, ctypes.byref(address), ctypes.byref(memory)))
         if not memory.value:
             raise Error("the memory of this tensor is that of a program")
-        return np.asarray(_Memory(memory.value, address.value or 0, dtype, shape))
+        return np.asarray(_Memory(Pointer(memory.value), address.value or 0, dtype, shape))
 
     @data.setter
     def data(self, value: Any) -> None:
