@@ -231,3 +231,22 @@ def test_the_end_is_quiet(end):
     script = ENDS.format(product=PRODUCT, end=end)
     done = subprocess.run([sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_only_the_library_makes(ov, gather):
+    compiled = ov.compile_model(gather, "CPU")
+    tensor, request = ov.Tensor(DATA), compiled.create_infer_request()
+    for wrong in (
+        lambda: ov.Model(5),
+        lambda: ov.CompiledModel(5),
+        lambda: ov.ConstOutput(5, "input", 0, None),
+        lambda: ov.InferRequest(tensor),
+        lambda: ov.AsyncInferQueue(tensor, 1),
+        lambda: ov.preprocess.PrePostProcessor(tensor),
+        lambda: request.set_input_tensor(0, compiled),
+        lambda: request.set_callback(5),
+        lambda: ov.Core().compile_model(tensor),
+        lambda: ov.Core().compile_model(compiled),
+    ):
+        with pytest.raises(TypeError):
+            wrong()

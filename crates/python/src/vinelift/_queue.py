@@ -18,6 +18,8 @@ class AsyncInferQueue:
     __slots__ = ("_requests", "_userdata", "_idle", "_change", "_errors", "_callback", "__weakref__")
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
+        if not isinstance(model, CompiledModel):
+            raise TypeError(f"expected a CompiledModel, found {type(model).__name__}")
         count = int(jobs) or int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
         if count < 1:
             raise ValueError(f"a queue needs a request at least, found {jobs}")
@@ -97,6 +99,8 @@ class AsyncInferQueue:
     def set_callback(self, callback: Callable[[InferRequest, Any], Any] | None) -> None:
         """Has a function called with the request and its userdata after each run that did not fail, on a thread of the
         library. What it raises, :meth:`wait_all` raises."""
+        if callback is not None and not callable(callback):
+            raise TypeError(f"expected a function, found {type(callback).__name__}")
         self._callback = callback
 
     @property

@@ -63,6 +63,10 @@ class InferRequest:
     )  # fmt: skip
 
     def __init__(self, compiled: CompiledModel) -> None:
+        from ._compiled import CompiledModel
+
+        if not isinstance(compiled, CompiledModel):
+            raise TypeError(f"expected a CompiledModel, found {type(compiled).__name__}")
         self._handle = Handle(
             ask_handle(C.ov_compiled_model_create_infer_request, compiled._handle), C.ov_infer_request_free
         )
@@ -157,6 +161,8 @@ class InferRequest:
     def set_callback(self, callback: Callable[[Any], Any] | None, userdata: Any = None) -> None:
         """Has a function called with `userdata` after each run that :meth:`start_async` has started and that did not
         fail, on the thread of the run."""
+        if callback is not None and not callable(callback):
+            raise TypeError(f"expected a function, found {type(callback).__name__}")
         self._callback, self._userdata = callback, userdata
 
     @property

@@ -233,6 +233,8 @@ class PrePostProcessor:
     """Makes a model of another one that does something to its inputs and outputs as well."""
 
     def __init__(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"expected a Model, found {type(model).__name__}")
         create, free = C.ov_preprocess_prepostprocessor_create, C.ov_preprocess_prepostprocessor_free
         self._handle, self._model = _part(create, free, model._handle), model
         self._inputs: dict[int, InputInfo] = {}
