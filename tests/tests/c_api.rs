@@ -131,6 +131,12 @@ fn request() {
     run("request");
 }
 
+/// What is only ours.
+#[test]
+fn own() {
+    run("own");
+}
+
 #[test]
 fn threads() {
     run("async");

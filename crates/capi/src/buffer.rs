@@ -52,6 +52,10 @@ struct Block {
     len: usize,
 }
 
+/// Keeps the memory of a tensor.
+#[derive(Debug)]
+pub(crate) struct Memory(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Block>);
+
 const ALIGNMENT: usize = 64;
 
 // SAFETY: a block is memory that nothing but its owner frees; what it holds are plain bytes.
@@ -201,9 +205,17 @@ impl Buffer {
         match &self.state().storage {
             Storage::Own(block) => Ok(block.start.as_ptr()),
             Storage::Host { address, .. } => Ok(address.0),
-            Storage::Strings(_) => Err(Failure::unsupported(
-                "the elements of a tensor of strings have no layout in C, so there is no pointer to them",
-            )),
+            Storage::Strings(_) => Err(no_layout()),
+        }
+    }
+
+    /// Where its elements are, and what keeps them there, also when another shape has the tensor move elsewhere:
+    /// `None` if the memory is a program's.
+    pub(crate) fn hold(&self) -> Result<(*mut u8, Option<Memory>)> {
+        match &self.state().storage {
+            Storage::Own(block) => Ok((block.start.as_ptr(), Some(Memory(block.clone())))),
+            Storage::Host { address, .. } => Ok((address.0, None)),
+            Storage::Strings(_) => Err(no_layout()),
         }
     }
 
@@ -216,15 +228,36 @@ impl Buffer {
     pub(crate) fn set_strings(&self, strings: Vec<String>) -> Result<()> {
         let mut state = self.state();
         let Storage::Strings(_) = &state.storage else {
-            let found = state.element_type;
-            return Err(Failure::new(
-                Status::ParameterMismatch,
-                format!("expected a tensor of strings, found one of {found}"),
-            ));
+            return Err(expected_strings(state.element_type));
         };
         Tensor::from_strings(&state.shape, strings.clone())?;
         state.storage = Storage::Strings(strings);
         Ok(())
+    }
+
+    /// Looks at the elements of a tensor of strings.
+    pub(crate) fn look_at_strings<T>(
+        &self,
+        look: impl FnOnce(&[String]) -> Result<T>,
+    ) -> Result<T> {
+        let state = self.state();
+        match &state.storage {
+            Storage::Strings(strings) => look(strings),
+            _ => Err(expected_strings(state.element_type)),
+        }
+    }
+
+    /// A tensor with memory of its own.
+    pub(crate) fn copied(&self) -> Result<Tensor> {
+        let (element_type, shape) = (self.element_type(), self.shape());
+        match element_type {
+            ElementType::String => self.view(),
+            _ => Ok(Tensor::from_bytes(
+                element_type,
+                &shape,
+                self.view()?.bytes(),
+            )?),
+        }
     }
 
     /// The tensor as a run reads it: where its bytes are, without a copy.
@@ -359,6 +392,17 @@ impl State {
         self.view = None;
         Ok(())
     }
+}
+
+fn no_layout() -> Failure {
+    Failure::unsupported(
+        "the elements of a tensor of strings have no layout in C, so there is no pointer to them",
+    )
+}
+
+fn expected_strings(found: ElementType) -> Failure {
+    let text = format!("expected a tensor of strings, found one of {found}");
+    Failure::new(Status::ParameterMismatch, text)
 }
 
 fn byte_len(element_type: ElementType, shape: &[usize]) -> Result<usize> {

@@ -36,6 +36,11 @@ impl Engine {
         })
     }
 
+    /// The request that holds the variables.
+    pub(crate) fn request(&mut self) -> &mut vinelift::InferRequest {
+        &mut self.request
+    }
+
     pub(crate) fn slot(&mut self, slot: Slot) -> Result<&mut Buffer> {
         let found = match slot {
             Slot::Input(position) => self.inputs.get_mut(position),
@@ -115,7 +120,7 @@ fn apart(places: &[Place]) -> impl Iterator<Item = &Place> {
 }
 
 /// The shape of a tensor before a run: 0 where an extent is not known.
-fn first_shape(shape: &vinelift::PartialShape) -> vinelift::Shape {
+pub(crate) fn first_shape(shape: &vinelift::PartialShape) -> vinelift::Shape {
     match shape.dims() {
         Some(dims) => dims.iter().map(|d| d.get().unwrap_or(0)).collect(),
         None => vec![0],

@@ -1,7 +1,8 @@
 //! `ov_infer_request.h`: runs of a compiled model.
 
+use crate::buffer::Buffer;
 use crate::compiled_model::CompiledModel;
-use crate::engine::Slot;
+use crate::engine::{Slot, first_shape};
 use crate::ffi::{In, Out, Required, Text, free, handle};
 use crate::job::{Callback, Job};
 use crate::memory;
@@ -117,6 +118,46 @@ impl InferRequest {
             return Err(Failure::new(Status::ParameterMismatch, text));
         }
         self.0.set_tensor(slot, tensor)
+    }
+
+    /// The names of the variables of the model.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        self.0.compiled.model.model().summary().variables
+    }
+
+    /// What a variable holds; zeros of its type, if it holds nothing.
+    pub(crate) fn variable(&self, name: &str) -> Result<Buffer> {
+        self.0.with_request(|request| match request.variable(name) {
+            Some(value) => {
+                let buffer = Buffer::zeros(value.element_type(), value.shape().to_vec())?;
+                buffer.store(value)?;
+                Ok(buffer)
+            }
+            None => match self.0.compiled.model.model().graph().variable(name) {
+                Some(ty) => Buffer::zeros(ty.element, first_shape(&ty.shape)),
+                None => {
+                    let text = format!("the variable '{name}' holds nothing yet, and has no type");
+                    Err(Failure::new(Status::ResultNotReady, text))
+                }
+            },
+        })
+    }
+
+    pub(crate) fn set_variable(&self, name: &str, value: vinelift::Tensor) -> Result<()> {
+        self.0
+            .with_request(|request| Ok(request.set_variable(name, value)?))
+    }
+
+    pub(crate) fn reset_variable(&self, name: &str) -> Result<()> {
+        self.0.with_request(|request| {
+            request.reset_variable(name);
+            Ok(())
+        })
+    }
+
+    /// How the last run ended.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        self.0.outcome()
     }
 
     /// Gives the caller a handle of its own to a tensor.

@@ -37,6 +37,8 @@ struct State {
     in_callback: Vec<Thread>,
     /// The last run.
     last: Option<Arc<Ticket<Result<()>>>>,
+    /// How that has ended, once it has.
+    outcome: Option<Result<()>>,
     times: Vec<KernelTime>,
 }
 
@@ -76,6 +78,7 @@ impl Job {
             open: 0,
             in_callback: Vec::new(),
             last: None,
+            outcome: None,
             times: Vec::new(),
         };
         Ok(Arc::new(Job {
@@ -129,6 +132,21 @@ impl Job {
         let _idle = self.idle()?;
         *self.engine().slot(slot)? = tensor;
         Ok(())
+    }
+
+    /// Does something with the request of the library, while there is no run.
+    pub(crate) fn with_request<T>(
+        &self,
+        change: impl FnOnce(&mut vinelift::InferRequest) -> Result<T>,
+    ) -> Result<T> {
+        let _idle = self.idle()?;
+        change(self.engine().request())
+    }
+
+    /// How the last run ended.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        let outcome = self.living()?.outcome.clone();
+        outcome.unwrap_or_else(|| Err(not_ready()))
     }
 
     /// Has `callback` called after each run that has its own thread.
@@ -238,16 +256,19 @@ impl Job {
         self.busy_in.store(this_process(), Ordering::Relaxed);
         self.stop.store(false, Ordering::Relaxed);
         state.last = Some(ticket.clone());
+        state.outcome = None;
         Ok(ticket)
     }
 
     /// Makes the request idle after a run. Returns how that has ended.
     fn end(&self, state: &mut State, result: Result<()>) -> Result<()> {
         state.is_running = false;
-        match self.stop.load(Ordering::Relaxed) {
+        let result = match self.stop.load(Ordering::Relaxed) {
             true => Err(vinelift::Error::Cancelled.into()),
             false => result,
-        }
+        };
+        state.outcome = Some(result.clone());
+        result
     }
 
     /// The run that this thread has here is over, and so is its callback.

@@ -10,6 +10,7 @@
 //! * `memory`: what a caller gets and later frees;
 //! * `buffer`: the memory of tensors, which several handles share; `job`: the runs of a request, on the
 //!   caller's thread or one of the library's, each with the tensors of the `engine`;
+//! * `own`: functions that OpenVINO's C API has not, for our Python package;
 //! * `settings`: properties; `device`: which devices there are.
 //!
 //! Invariants:
@@ -52,6 +53,7 @@ mod memory;
 mod model;
 mod model_ports;
 mod node;
+mod own;
 mod partial_shape;
 mod port_choice;
 mod prepostprocess;

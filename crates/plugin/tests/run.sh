@@ -18,5 +18,5 @@ rm -rf "$target/plugin/wheel"
 "$python" crates/plugin/wheel/build.py "$target/release" "$target/plugin/wheel"
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/plugin/wheel/*.whl
 
-export VINELIFT_DEVICE=$("$python" -c "import vinelift; print(vinelift.LIBRARY)")
+export VINELIFT_DEVICE=$("$python" -c "import vinelift_openvino; print(vinelift_openvino.LIBRARY)")
 PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -p no:cacheprovider "$tests" "$@"
