@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -250,3 +251,27 @@ def test_what_only_the_library_makes(ov, gather):
     ):
         with pytest.raises(TypeError):
             wrong()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_process_that_is_forked():
+    """It runs models as its parent does; what was running stays in the parent. It ends as Python ends."""
+    script = f"""
+import os, sys, numpy as np, vinelift as ov
+model = ov.Core().read_model({PRODUCT!r})
+model.reshape({{"a": [1000, 1000], "b": [1000, 1000]}})
+compiled = ov.compile_model(model)
+ones = np.ones((1000, 1000), np.float32)
+compiled([ones, ones])
+request = compiled.create_infer_request()
+request.start_async([ones, ones])
+child = os.fork()
+if child == 0:
+    assert (compiled([ones, ones])[0] == 1000).all()
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+request.wait()
+assert (request.results[0] == 1000).all()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -9,22 +9,42 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
+import os
+import weakref
 from typing import TYPE_CHECKING
 
 from ._declarations import Callback
-from ._library import BUSY, C, check, failure
+from ._library import BUSY, C, Error, check, failure
 
 if TYPE_CHECKING:
     from ._request import InferRequest
 
 _requests: dict[int, InferRequest] = {}
-_tokens = itertools.count(1)
+# The requests whose callbacks are at work, by the number of the call.
+_called: dict[int, InferRequest] = {}
+# Those that have had runs here, and are still there.
+_known: weakref.WeakSet[InferRequest] = weakref.WeakSet()
+_numbers = itertools.count(1)
+_is_ending = False
 
 
 def _over(token: int) -> None:
-    request = _requests.pop(token, None)
-    if request is not None:
-        request._done()
+    request = _requests.get(token)
+    if request is None:
+        return
+    number = next(_numbers)
+    # At no time is it in neither: who ends the interpreter looks at both.
+    _called[number] = request
+    del _requests[token]
+    try:
+        if not _is_ending:
+            request._done()
+    except Error:
+        # That no run can be started any more is not worth a message.
+        if not _is_ending:
+            raise
+    finally:
+        del _called[number]
 
 
 _done = Callback._fields_[0][1](_over)
@@ -32,9 +52,12 @@ _done = Callback._fields_[0][1](_over)
 
 def start(request: InferRequest) -> None:
     """Starts a run of a request."""
+    if _is_ending:
+        raise Error("the interpreter is ending, no run can be started")
     token = request._token
     if token is None:
-        token = request._token = next(_tokens)
+        token = request._token = next(_numbers)
+        _known.add(request)
         callback = Callback(_done, token)
         try:
             check(C.ov_infer_request_set_callback(request._handle, ctypes.byref(callback)))
@@ -57,8 +80,26 @@ def holds(token: int) -> bool:
 
 @atexit.register
 def _finish() -> None:
-    while _requests:
-        _token, request = _requests.popitem()
-        request._hook = request._callback = None
+    global _is_ending
+    _is_ending = True
+    # A callback that has begun before may start another run.
+    while pending := [*_requests.values(), *_called.values()]:
+        _wait_for_end(pending)
+    # Where Python's part is over, a thread may be on its way out of the callback yet.
+    _wait_for_end(list(_known))
+
+
+def _wait_for_end(requests: list[InferRequest]) -> None:
+    for request in requests:
         request.cancel()
         C.ov_infer_request_wait(request._handle)
+
+
+def _forget() -> None:
+    """Runs go on in the process that was forked, and not in the new one."""
+    _requests.clear()
+    _called.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
