@@ -170,8 +170,11 @@ impl Steps {
         Some(step)
     }
 
-    /// Pins what is in `atom`: of numbers, it may be linear.
+    /// Pins what is in `atom`: of numbers, it may be linear, unless it is made of what is loaded.
     fn pin(&self, atom: &Scalar) {
+        if atom.loads() {
+            return;
+        }
         let free = free_axes(atom);
         let axes = self.bound.iter().filter(|axis| free.contains(&axis.id));
         pin_all(axes.map(|axis| axis.extent));
