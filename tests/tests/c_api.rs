@@ -131,7 +131,7 @@ fn request() {
     run("request");
 }
 
-/// What is only ours.
+/// The functions beyond OpenVINO's C API, which begin with `vinelift_`.
 #[test]
 fn own() {
     run("own");

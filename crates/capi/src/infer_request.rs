@@ -125,7 +125,7 @@ impl InferRequest {
         self.0.compiled.model.model().summary().variables
     }
 
-    /// What a variable holds; zeros of its type, if it holds nothing.
+    /// A copy of the value of a variable; zeros of its type before it is set.
     pub(crate) fn variable(&self, name: &str) -> Result<Buffer> {
         self.0.with_request(|request| match request.variable(name) {
             Some(value) => {

@@ -1,4 +1,4 @@
-//! What OpenVINO's C API has no functions for, and other interfaces of OpenVINO do: all names of a port, reading
+//! Functions beyond OpenVINO's C API, for features that its other interfaces have: all names of a port, reading
 //! strings, variables, and how a run ended that a callback is called for. Their names begin with `vinelift_`.
 
 use crate::buffer::{Buffer, Memory};
@@ -42,7 +42,7 @@ extern "C" fn vinelift_port_name_by_index(
     })
 }
 
-/// What keeps the elements of a tensor where they are now: `data` stays good until it is freed with
+/// A handle that keeps the elements of a tensor where they are now: `data` stays good until it is freed with
 /// `vinelift_memory_free`, whatever becomes of the tensor and its shape. `NULL` if the memory is the program's own.
 #[unsafe(no_mangle)]
 extern "C" fn vinelift_tensor_hold(

@@ -5,7 +5,7 @@ mod profile;
 
 use crate::failure::Failure;
 use crate::inputs::InputArgs;
-use crate::options::{CompileArgs, ModelArgs, ShapeArgs};
+use crate::options::{CompileArgs, ModelArgs, ShapeArgs, start_threads};
 use crate::progress::Progress;
 use profile::{Kernel, Kind, kinds, profile};
 use serde::Serialize;
@@ -110,7 +110,7 @@ struct Machine {
 const SEED: u64 = 0;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    args.compile.start_threads()?;
+    start_threads(args.compile.config().threads)?;
     if args.shapes.has_ranges() {
         let report = changing::measure(args)?;
         return match args.json {

@@ -12,7 +12,6 @@ use sampling::Sampler;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vinelift::Core;
 use vocabulary::Vocabulary;
 
 /// Have a language model go on with a text
@@ -57,10 +56,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    args.compile.start_threads()?;
-    let core = Core::new()?;
-    let model = args.model.read(&core)?;
-    let compiled = core.compile_model_with(&model, args.compile.config())?;
+    let compiled = args.model.compile(args.compile.config())?;
     let mut decoder = Decoder::new(&compiled)?;
     let path = args.vocabulary.clone();
     let path = path.unwrap_or_else(|| args.model.model.with_extension("vocab.json"));

@@ -9,7 +9,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use vinelift::{
-    Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape, Specialization, Vectors,
+    CompiledModel, Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape,
+    Specialization, Vectors,
 };
 
 #[derive(Args)]
@@ -30,6 +31,13 @@ impl ModelArgs {
         };
         model.map_err(|e| unread(&self.model, e))
     }
+
+    /// Starts the threads, and reads and compiles the model. May be called once.
+    pub(crate) fn compile(&self, config: Config) -> Result<CompiledModel, Failure> {
+        start_threads(config.threads)?;
+        let core = Core::new()?;
+        Ok(core.compile_model_with(&self.read(&core)?, config)?)
+    }
 }
 
 #[derive(Args)]
@@ -42,11 +50,6 @@ pub(crate) struct CompileArgs {
 }
 
 impl CompileArgs {
-    /// Starts the threads. May be called once.
-    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
-        self.run.start_threads()
-    }
-
     pub(crate) fn config(&self) -> Config {
         Config {
             level: self.level,
@@ -70,11 +73,6 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Starts the threads. May be called once.
-    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
-        start_threads(self.threads)
-    }
-
     pub(crate) fn config(&self) -> Config {
         Config {
             index_policy: self.index_policy,
@@ -115,8 +113,7 @@ fn vectors_parser() -> impl TypedValueParser<Value = Vectors> {
 }
 
 /// Starts `count` threads for compiling. May be called once.
-pub(crate) fn start_threads(count: Option<u16>) -> Result<(), Failure> {
-    let count = count.and_then(|n| NonZeroUsize::new(n.into()));
+pub(crate) fn start_threads(count: Option<NonZeroUsize>) -> Result<(), Failure> {
     vinelift::compiler_threads::start(count)
         .map_err(|e| Failure::Message(format!("cannot start threads: {e}")))
 }

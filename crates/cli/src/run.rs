@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use vinelift::{Core, ElementType, Port, Tensor};
+use vinelift::{ElementType, Port, Tensor};
 
 /// Compile a model and run it once
 #[derive(clap::Args)]
@@ -42,10 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    args.compile.start_threads()?;
-    let core = Core::new()?;
-    let model = args.model.read(&core)?;
-    let compiled = core.compile_model_with(&model, args.compile.config())?;
+    let compiled = args.model.compile(args.compile.config())?;
     let shapes = args.shapes.by_position(compiled.inputs())?;
     let mut request = compiled.create_request();
     args.inputs.set(&mut request, &shapes)?;

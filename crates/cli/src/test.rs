@@ -6,6 +6,7 @@ use crate::options::{named, start_threads};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,11 +89,10 @@ fn text(error: impl std::fmt::Display) -> String {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let jobs = args.jobs.map_or_else(
-        || thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    );
-    start_threads(args.jobs)?;
+    let asked = args.jobs.and_then(|n| NonZeroUsize::new(n.into()));
+    let jobs = asked.or_else(|| thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, usize::from);
+    start_threads(asked)?;
     let mut cases = Vec::new();
     for directory in &args.directories {
         let before = cases.len();

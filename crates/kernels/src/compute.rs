@@ -452,7 +452,8 @@ impl<T: HasEngine> Run<'_, T> {
         }
     }
 
-    /// What the tiles of a panel prefetch of the `following` one: each its part, so that memory is asked evenly.
+    /// Divides the columns of the `following` panel among the tiles of this one: each tile prefetches its part while it
+    /// computes, so that memory is asked evenly.
     fn ahead(
         &self,
         at: &At<T>,
@@ -538,7 +539,7 @@ struct At<T> {
     count: usize,
 }
 
-/// What the tiles of a panel prefetch.
+/// The columns that the tiles of a panel prefetch, a part each.
 struct Ahead<T> {
     /// Where the part of the first tile is.
     from: *const T,
@@ -553,7 +554,7 @@ struct Ahead<T> {
 }
 
 impl<T> Ahead<T> {
-    /// What tile `number` of the panel prefetches.
+    /// The part of tile `number` of the panel; without one, it prefetches its own columns, which are in the first cache.
     fn of(&self, number: usize) -> Next<T> {
         match number < self.tiles {
             true => Next {

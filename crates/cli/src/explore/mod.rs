@@ -12,7 +12,7 @@ use crate::options::{ModelArgs, RunArgs, ShapeArgs};
 use data::Data;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use vinelift::{Core, InferRequest, Shape};
+use vinelift::{InferRequest, Shape};
 
 /// Write a page that shows all that becomes of a model: graph, kernels, nests, code, times
 #[derive(clap::Args)]
@@ -45,10 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    args.run.start_threads()?;
-    let core = Core::new()?;
-    let model = args.model.read(&core)?;
-    let compiled = core.compile_model_with(&model, args.run.config())?;
+    let compiled = args.model.compile(args.run.config())?;
     let shapes = args.shapes.by_position(compiled.inputs())?;
     let mut request = compiled.create_request();
     args.inputs.set(&mut request, &shapes)?;
@@ -58,7 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let json = serde_json::to_string(&data).map_err(io::Error::from)?;
     let text = match args.json {
         true => json,
-        false => page::page(model.name(), &json),
+        false => page::page(compiled.model().name(), &json),
     };
     let path = args.path();
     std::fs::write(&path, text)

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use vinelift::{CompiledModel, ElementType, InferRequest, Port, Tensor};
 
-/// What an input is for.
+/// The purpose of a decoder's input.
 #[derive(Clone, Copy)]
 enum Role {
     /// The tokens that it has not been given yet.
@@ -84,7 +84,7 @@ impl Decoder {
     /// The logits of the token that comes after `tokens`, which come after those of the calls before.
     ///
     /// # Errors
-    /// If the model cannot run on so many, or its output is not a row for each token.
+    /// If the model does not accept a text of this length, or its output has not one row for each token.
     pub(super) fn next(&mut self, tokens: &[usize]) -> Result<Vec<f64>, Failure> {
         let given = [self.again.as_slice(), tokens].concat();
         let (seen, new) = (self.seen, given.len());

@@ -1,4 +1,4 @@
-//! What text the tokens of a model are.
+//! The vocabulary: the text of each token, and the tokens of a text.
 
 use crate::failure::Failure;
 use std::collections::HashMap;

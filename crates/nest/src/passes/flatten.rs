@@ -31,10 +31,11 @@ pub(crate) fn flatten_buffers(nest: &mut Nest) {
 fn join_digits(nest: &Nest, groups: &mut [DimGroups]) {
     let mut are_digits = vec![None; nest.buffers.len()];
     for stage in &nest.stages {
-        let mut ranges = ranges_of(stage).with_symbols(nest);
+        // The index is found by the ranges that it is found by again when dims are joined.
+        let (mut plain, mut ranges) = (ranges_of(stage), ranges_of(stage).with_symbols(nest));
         visit_accesses(stage, &mut |buffer, at| {
             let shape = &nest.buf(buffer).shape;
-            let one = delinearized(at, shape, &mut ranges).zip(count(shape));
+            let one = delinearized(at, shape, &mut plain).zip(count(shape));
             let fits = one.is_some_and(|(index, count)| ranges.is_index(&index, count));
             let known = &mut are_digits[buffer.0 as usize];
             *known = Some(fits && *known != Some(false));
@@ -199,4 +200,26 @@ fn count(shape: &[Extent]) -> Option<Extent> {
 
 fn depends_on_data(index: &Scalar) -> bool {
     matches!(index.kind(), Kind::Wrap(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse;
+
+    /// The first stage, flattened, of a nest that reads `x: [s0, s1]` at the digits of `k`.
+    fn flattened(k: &str) -> String {
+        let text = format!(
+            "symbols s0=37, s1=21\ninput x: f32[s0, s1]\noutput y: f32[s0*s1]\n\
+             for i<s0*s1: y[i] = x[({k} / extent(s1)), ({k} % extent(s1))]\n"
+        );
+        let mut nest = parse(&text).unwrap();
+        flatten_buffers(&mut nest);
+        nest.display_stage(&nest.stages[0]).to_string()
+    }
+
+    #[test]
+    fn digits_of_one_index_are_joined() {
+        assert!(flattened("i").contains("y[i] = x[i]"), "{}", flattened("i"));
+    }
 }

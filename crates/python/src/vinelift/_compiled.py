@@ -11,7 +11,7 @@ from ._dump import Text, dump, explain
 from ._inputs import NEVER
 from ._library import C, Handle, Pointer, ask_handle, ask_text, check, text
 from ._model import Model, Source, describe_ports
-from ._ports import ConstOutput, Key, Ports
+from ._ports import ConstOutput, HasPorts, Ports
 from ._properties import read_value, to_array
 from ._request import InferRequest, VariableState
 from ._results import OVDict
@@ -20,7 +20,7 @@ from ._results import OVDict
 _COPIED = 1 << 16
 
 
-class CompiledModel:
+class CompiledModel(HasPorts):
     """A model that can run, from :meth:`Core.compile_model`. Any number of threads may call it at a time."""
 
     __slots__ = ("_handle", "_source", "_sides", "_idle", "__weakref__")
@@ -86,24 +86,6 @@ class CompiledModel:
     def release_memory(self) -> None:
         """Frees the tensors that calls have used."""
         self._idle.clear()
-
-    @property
-    def inputs(self) -> list[ConstOutput]:
-        """The inputs."""
-        return list(self._ports()[0].all)
-
-    @property
-    def outputs(self) -> list[ConstOutput]:
-        """The outputs."""
-        return list(self._ports()[1].all)
-
-    def input(self, key: Key | None = None) -> ConstOutput:
-        """The input of a name or position; without either the only one."""
-        return self._ports()[0].get(key)
-
-    def output(self, key: Key | None = None) -> ConstOutput:
-        """The output of a name or position; without either the only one."""
-        return self._ports()[1].get(key)
 
     def get_property(self, key: str) -> Any:
         """A property that the model was compiled with, or that tells of it."""

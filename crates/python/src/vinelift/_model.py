@@ -9,7 +9,7 @@ from typing import Any, Mapping
 from ._declarations import Dims
 from ._extents import to_dims
 from ._library import C, Error, Handle, Pointer, ask_text, check
-from ._ports import ConstOutput, Key, Output, Ports
+from ._ports import ConstOutput, HasPorts, Key, Output, Ports
 from ._shapes import PartialShape, ShapeLike
 
 
@@ -22,7 +22,7 @@ class Source:
     shapes: dict[str, PartialShape] = field(default_factory=dict)
 
 
-class Model:
+class Model(HasPorts):
     """A model, from :meth:`Core.read_model`."""
 
     __slots__ = ("_handle", "_source", "_sides", "__weakref__")
@@ -41,24 +41,6 @@ class Model:
                 Ports.ask(Output, "output", owner, C.ov_model_outputs_size, C.ov_model_output_by_index, h),
             )
         return self._sides
-
-    @property
-    def inputs(self) -> list[ConstOutput]:
-        """The inputs."""
-        return list(self._ports()[0].all)
-
-    @property
-    def outputs(self) -> list[ConstOutput]:
-        """The outputs."""
-        return list(self._ports()[1].all)
-
-    def input(self, key: Key | None = None) -> ConstOutput:
-        """The input of a name or position; without either the only one."""
-        return self._ports()[0].get(key)
-
-    def output(self, key: Key | None = None) -> ConstOutput:
-        """The output of a name or position; without either the only one."""
-        return self._ports()[1].get(key)
 
     def reshape(self, shapes: ShapeLike | Mapping[Key, ShapeLike]) -> None:
         """Gives inputs other shapes: one shape for the only input, or shapes by name, position or port."""

@@ -155,5 +155,33 @@ class Ports:
         return k
 
 
+class HasPorts:
+    """A model or compiled model: what has inputs and outputs."""
+
+    __slots__ = ()
+
+    def _ports(self) -> tuple[Ports, Ports]:
+        """The inputs, and the outputs."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> list[ConstOutput]:
+        """The inputs."""
+        return list(self._ports()[0].all)
+
+    @property
+    def outputs(self) -> list[ConstOutput]:
+        """The outputs."""
+        return list(self._ports()[1].all)
+
+    def input(self, key: Key | None = None) -> ConstOutput:
+        """The input of a name or position; without either the only one."""
+        return self._ports()[0].get(key)
+
+    def output(self, key: Key | None = None) -> ConstOutput:
+        """The output of a name or position; without either the only one."""
+        return self._ports()[1].get(key)
+
+
 class PortIndexError(Error, IndexError):
     """There is no port at a position."""

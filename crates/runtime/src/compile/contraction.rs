@@ -322,7 +322,8 @@ fn dim(axis: &Stride) -> kernels::Dim {
     kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
 }
 
-/// The instructions of kernels whose vectors have at most so many bits, of those that this machine has.
+/// The instruction set that contraction kernels use under a limit on vector width; the portable one if this machine has
+/// none within it.
 fn isa(vectors: Vectors) -> kernels::Isa {
     use kernels::Isa;
     let allowed = match vectors {
