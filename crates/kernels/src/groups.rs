@@ -114,6 +114,15 @@ impl Groups {
         }
     }
 
+    /// How many elements each row of the row side has, if it has the batch, the rows and the sum in row-major order, without
+    /// gaps.
+    pub(crate) fn row_length(&self) -> Option<usize> {
+        let outer = self.batch.axes().iter().map(|a| (a.extent, a.strides[0]));
+        let rows = self.rows.axes().iter().map(|a| (a.extent, a.strides[0]));
+        let sum = self.sum.axes().iter().map(|a| (a.extent, a.strides[0]));
+        is_row_major(outer.chain(rows).chain(sum).collect()).then(|| self.sum.points())
+    }
+
     /// Whether `out` has no elements.
     fn is_empty(&self) -> bool {
         [
@@ -128,16 +137,22 @@ impl Groups {
     pub(crate) fn is_dense(&self) -> bool {
         let sides = self.rows.axes().iter().chain(self.columns.axes());
         let outer = self.batch.axes().iter().map(|a| (a.extent, a.strides[2]));
-        let dims: Vec<(usize, usize)> = outer
-            .chain(sides.map(|a| (a.extent, a.strides[1])))
-            .collect();
-        let mut step = 1usize;
-        dims.iter().rev().all(|&(extent, stride)| {
-            let follows = stride == step;
-            step = step.saturating_mul(extent);
-            follows
-        })
+        is_row_major(
+            outer
+                .chain(sides.map(|a| (a.extent, a.strides[1])))
+                .collect(),
+        )
     }
+}
+
+/// Whether dims of these extents and strides follow each other without gaps.
+fn is_row_major(dims: Vec<(usize, usize)>) -> bool {
+    let mut step = 1usize;
+    dims.iter().rev().all(|&(extent, stride)| {
+        let follows = stride == step;
+        step = step.saturating_mul(extent);
+        follows
+    })
 }
 
 fn axis<const N: usize>(dim: &Dim, strides: [usize; N]) -> Axis<N> {

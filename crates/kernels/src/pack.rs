@@ -265,7 +265,7 @@ where
         unsafe {
             let line = block.to.add(k * block.width);
             for run in runs {
-                let from = block.from.add(offset as usize + run.from as usize);
+                let from = block.from.wrapping_add(offset as usize + run.from as usize);
                 let lanes = S::compress(S::load_first(from, run.load as usize), run.valid);
                 S::store_first(line.add(run.to as usize), lanes, run.elements as usize);
             }
@@ -289,7 +289,10 @@ pub(crate) unsafe fn across<T: Number<Item = T>>(block: &Block<T>) {
                 // SAFETY: by the caller's contract.
                 unsafe {
                     let element = match block.points.get(lane) {
-                        Some(&point) => block.from.add(point as usize + k).read_unaligned(),
+                        Some(&point) => {
+                            let from = block.from.wrapping_add(point as usize + k);
+                            from.read_unaligned()
+                        }
                         None => T::ZERO,
                     };
                     block
@@ -311,12 +314,12 @@ pub(crate) unsafe fn scattered<T: Number<Item = T>>(block: &Block<T>) {
         // SAFETY: by the caller's contract.
         unsafe {
             let (from, line) = (
-                block.from.add(offset as usize),
+                block.from.wrapping_add(offset as usize),
                 block.to.add(k * block.width),
             );
             for (lane, &point) in block.points.iter().enumerate() {
                 line.add(lane)
-                    .write_unaligned(from.add(point as usize).read_unaligned());
+                    .write_unaligned(from.wrapping_add(point as usize).read_unaligned());
             }
             for lane in block.points.len()..block.width {
                 line.add(lane).write_unaligned(T::ZERO);
@@ -342,7 +345,8 @@ pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
                     let mut lane = 0;
                     for &end in ends {
                         let point = block.points[lane] as usize;
-                        let from = offsets.map(|offset| block.from.add(offset as usize + point));
+                        let from =
+                            offsets.map(|offset| block.from.wrapping_add(offset as usize + point));
                         let (to, lanes) = (to.add(lane), end as usize - lane);
                         // Apart for the compiler to make vectors of each.
                         match block.signed {
@@ -356,7 +360,8 @@ pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
                     for (lane, &point) in block.points.iter().enumerate() {
                         let mut bytes = [0; GROUP];
                         for (byte, &offset) in bytes.iter_mut().zip(offsets) {
-                            *byte = block.from.add(offset as usize + point as usize).read();
+                            let from = offset as usize + point as usize;
+                            *byte = block.from.wrapping_add(from).read();
                         }
                         let word = match block.signed {
                             true => word::<GROUP, true>(bytes),

@@ -85,7 +85,7 @@ pub(crate) struct TaskShare {
     pub(crate) rows: Range<usize>,
     pub(crate) panels: Range<usize>,
     /// The elements of `out`, if they lie together.
-    region: Option<Range<usize>>,
+    pub(crate) region: Option<Range<usize>>,
 }
 
 /// The bytes of packed columns that a tile should find in the first cache.
@@ -112,11 +112,100 @@ pub(crate) const LINE: usize = 64;
 impl PreparedContraction {
     /// Plans runs whose operands come in the given forms, in about `tasks` tasks.
     pub fn plan(&self, left: Form, right: Form, tasks: usize) -> TaskPartition {
-        let (rows, columns) = match self.exchanged {
+        let (rows, columns) = self.sides(left, right);
+        let (columns, parts) = self.divided(columns, tasks.max(1));
+        self.planned(rows, columns, parts, tasks)
+    }
+
+    /// Plans runs whose operands come in the given forms, with a task for each of these ranges of `0..`[`rows`]
+    /// and all columns. A range lies in one batch, or consists of whole ones.
+    ///
+    /// [`rows`]: PreparedContraction::rows
+    ///
+    /// # Panics
+    /// if a range does not.
+    pub fn plan_rows(&self, left: Form, right: Form, ranges: &[Range<usize>]) -> TaskPartition {
+        let (rows, columns) = self.sides(left, right);
+        let columns = match self.column_source(columns) {
+            ColumnSource::Own if self.is_shared_small() && ranges.len() > 1 => ColumnSource::Shared,
+            columns => columns,
+        };
+        let panels = 0..self.columns_of(columns).panels.len();
+        let each = self.rows.points.len();
+        let share = |range: &Range<usize>| {
+            let batch = range.start / each..range.end.div_ceil(each);
+            let rows = match batch.len() {
+                1 => range.start - batch.start * each..range.end - batch.start * each,
+                _ => 0..each,
+            };
+            let is_whole = range.start == batch.start * each && range.end == batch.end * each;
+            assert!(
+                batch.len() == 1 || is_whole,
+                "{range:?} is not of batches of {each} rows"
+            );
+            self.share(columns, batch, rows, panels.clone())
+        };
+        let is_empty = each == 0 || panels.is_empty();
+        let shares = ranges.iter().filter(|range| !range.is_empty() && !is_empty);
+        self.planned(rows, columns, shares.map(share).collect(), ranges.len())
+    }
+
+    /// How many rows all batches have together.
+    pub fn rows(&self) -> usize {
+        self.batch.points() * self.rows.points.len()
+    }
+
+    /// About `count` ranges that cover `0..`[`rows`](PreparedContraction::rows), for
+    /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or whole tiles of one.
+    pub fn row_ranges(&self, count: usize) -> Vec<Range<usize>> {
+        let (batch, rows) = (self.batch.points(), self.rows.points.len());
+        if batch == 0 || rows == 0 {
+            return Vec::new();
+        }
+        if count <= batch {
+            let parts = parts(batch, count.max(1));
+            return parts.map(|p| p.start * rows..p.end * rows).collect();
+        }
+        let each = count.div_ceil(batch).min(self.row_panels);
+        let start = |part| {
+            let panel = part_start(self.row_panels, each, part);
+            part_start(rows, self.row_panels, panel)
+        };
+        let of_batch =
+            |b: usize| (0..each).map(move |p| b * rows + start(p)..b * rows + start(p + 1));
+        (0..batch).flat_map(of_batch).collect()
+    }
+
+    /// Whether the rows are those of the left operand, and how many elements each has, if row `r` has those of number
+    /// `r·n..(r + 1)·n`.
+    pub fn dense_rows(&self) -> Option<(bool, usize)> {
+        self.row_length.map(|length| (!self.exchanged, length))
+    }
+
+    /// The elements of the row side that a task reads, if its rows are [dense](PreparedContraction::dense_rows).
+    pub(crate) fn row_elements(&self, part: &TaskShare) -> Option<Range<usize>> {
+        let row = |batch: usize, row: usize| batch * self.rows.points.len() + row;
+        let length = self.row_length?;
+        let start = row(part.batch.start, part.rows.start) * length;
+        Some(start..row(part.batch.end - 1, part.rows.end) * length)
+    }
+
+    /// The forms of the row side and of the column side.
+    fn sides(&self, left: Form, right: Form) -> (Form, Form) {
+        match self.exchanged {
             true => (right, left),
             false => (left, right),
-        };
-        let (columns, parts) = self.divided(columns, tasks.max(1));
+        }
+    }
+
+    /// The plan for these tasks, before which about `tasks` others pack what they share.
+    fn planned(
+        &self,
+        rows: Form,
+        columns: ColumnSource,
+        parts: Vec<TaskShare>,
+        tasks: usize,
+    ) -> TaskPartition {
         let panels = &self.columns_of(columns).panels;
         let rows = self.row_source(rows, panels.len());
         let width = self.width(columns);
@@ -179,24 +268,35 @@ impl PreparedContraction {
 
     /// Where tiles get their columns from, and what each of about this many tasks does.
     fn divided(&self, columns: Form, tasks: usize) -> (ColumnSource, Vec<TaskShare>) {
-        let columns = match columns {
+        let columns = self.column_source(columns);
+        let parts = self.parts(columns, tasks);
+        let share_columns = parts
+            .iter()
+            .any(|part| part.rows.len() < self.rows.points.len());
+        match columns {
+            ColumnSource::Own if share_columns && self.is_shared_small() => {
+                (ColumnSource::Shared, parts)
+            }
+            columns => (columns, parts),
+        }
+    }
+
+    /// Where tiles get columns of a form from, if each task has some of its own.
+    fn column_source(&self, columns: Form) -> ColumnSource {
+        match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
             Form::Plain if self.plain_pays() => ColumnSource::Plain,
             Form::Plain => ColumnSource::Own,
-        };
-        let parts = self.parts(columns, tasks);
+        }
+    }
+
+    /// Whether the first phase may pack the columns of all batches.
+    fn is_shared_small(&self) -> bool {
         let bytes = self
             .packed_columns()
             .checked_mul(self.columns.copies * self.element.bytes());
-        let share_columns = parts
-            .iter()
-            .any(|part| part.rows.len() < self.rows.points.len());
-        let is_small = bytes.is_some_and(|bytes| bytes <= SHARED_BYTES);
-        match columns {
-            ColumnSource::Own if share_columns && is_small => (ColumnSource::Shared, parts),
-            columns => (columns, parts),
-        }
+        bytes.is_some_and(|bytes| bytes <= SHARED_BYTES)
     }
 
     /// Whether many packed rows go by once: if the second cache has room for all columns.
@@ -304,15 +404,7 @@ impl PreparedContraction {
         if batch == 0 || rows == 0 || panels == 0 {
             return Vec::new();
         }
-        let part = |batch: Range<usize>, rows: Range<usize>, panels: Range<usize>| {
-            let region = self.region(columns, &batch, &rows, &panels);
-            TaskShare {
-                batch,
-                rows,
-                panels,
-                region,
-            }
-        };
+        let part = |batch, rows, panels| self.share(source, batch, rows, panels);
         if tasks <= batch && (batch % tasks == 0 || batch >= 4 * tasks) {
             return parts(batch, tasks)
                 .map(|batch| part(batch, 0..rows, 0..panels))
@@ -351,6 +443,22 @@ impl PreparedContraction {
             }
         }
         divided
+    }
+
+    fn share(
+        &self,
+        source: ColumnSource,
+        batch: Range<usize>,
+        rows: Range<usize>,
+        panels: Range<usize>,
+    ) -> TaskShare {
+        let region = self.region(self.columns_of(source), &batch, &rows, &panels);
+        TaskShare {
+            batch,
+            rows,
+            panels,
+            region,
+        }
     }
 
     /// The elements of `out` that a part writes, if they lie together.

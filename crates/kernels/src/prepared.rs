@@ -54,6 +54,8 @@ pub struct PreparedContraction {
     pub(crate) out_needed: usize,
     /// Whether they lie in the order of the batch, the rows and the columns, without gaps.
     pub(crate) dense: bool,
+    /// How many elements each row of the row side has, if they lie in the order of the batch, the rows and `k`, without gaps.
+    pub(crate) row_length: Option<usize>,
     /// The extents of the caller's `m` and `n`.
     pub(crate) m: usize,
     pub(crate) n: usize,
@@ -146,6 +148,7 @@ impl PreparedContraction {
             scatter: (!contiguous).then_some(column_out),
             row_out,
             dense: groups.is_dense(),
+            row_length: groups.row_length(),
             out_needed: groups.out_needed(),
             m,
             n,

@@ -5,9 +5,10 @@ use crate::compute::Run;
 use crate::geometry::part_start;
 use crate::memory::elements;
 use crate::packed::{Form, Packed};
-use crate::partition::{ColumnSource, LINE, RowSource, TaskPartition};
+use crate::partition::{ColumnSource, LINE, RowSource, TaskPartition, TaskShare};
 use crate::simd::HasEngine;
 use crate::{Element, PreparedContraction};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 /// An operand of a run.
@@ -15,6 +16,14 @@ use std::sync::atomic::AtomicBool;
 pub enum Operand<'a> {
     /// The elements where the strides of the contraction say. They need no alignment.
     Plain(&'a [u8]),
+    /// Some of these: as many bytes, from the element of number `start` on. Only for rows of a plan that was made for
+    /// [rows](PreparedContraction::plan_rows), and enough for those of the task.
+    Window {
+        /// The bytes that are there.
+        bytes: &'a [u8],
+        /// The number of the first element.
+        start: usize,
+    },
     /// The elements as [`PreparedContraction::pack_left`] or the like of the same kernel laid them out.
     Packed(&'a Packed),
 }
@@ -30,6 +39,9 @@ pub struct Buffers<'a> {
     pub out: *mut u8,
     /// How many bytes of it there are.
     pub out_bytes: usize,
+    /// The number of the first element that is there; other than 0 only if those that the task writes
+    /// [lie together](TaskPartition::region).
+    pub out_start: usize,
     /// [`TaskPartition::shared_bytes`] bytes of any content.
     pub shared: *mut u8,
     /// Once this is true, tasks end soon, whatever is done by then.
@@ -114,6 +126,7 @@ impl PreparedContraction {
             right,
             out: out.as_mut_ptr(),
             out_bytes: out.len(),
+            out_start: 0,
             shared,
             stop: &AtomicBool::new(false),
         };
@@ -199,6 +212,7 @@ impl PreparedContraction {
     fn rows_operand<'a, T: HasEngine>(
         &self,
         plan: &TaskPartition,
+        part: &TaskShare,
         buffers: &Buffers<'a>,
     ) -> (*const u8, Option<&'a Coded>) {
         let operand = if self.exchanged {
@@ -206,6 +220,20 @@ impl PreparedContraction {
         } else {
             buffers.left
         };
+        if let (Operand::Window { bytes, start }, RowSource::Own | RowSource::Direct { .. }) =
+            (operand, plan.rows)
+        {
+            let size = size_of::<T::Item>();
+            let needed = self.row_elements(part);
+            let is_there =
+                |r: &Range<usize>| r.start >= start && (r.end - start) * size <= bytes.len();
+            assert!(
+                needed.as_ref().is_some_and(is_there),
+                "a window of {} elements from {start} on has not all of {needed:?}",
+                bytes.len() / size
+            );
+            return (bytes.as_ptr().wrapping_sub(start * size), None);
+        }
         let form = match plan.rows {
             RowSource::Packed => Form::Packed,
             RowSource::Coded => Form::Coded,
@@ -256,13 +284,19 @@ impl PreparedContraction {
     ) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let part = &plan.parts[task];
-        let bytes = self.out_needed * size_of::<T>();
+        let written = match (&part.region, buffers.out_start) {
+            (Some(region), start) if region.start >= start => region.end - start,
+            (None, 0) => self.out_needed,
+            (_, start) => panic!("`out` begins at element {start}, after some that a task writes"),
+        };
+        let bytes = written * size_of::<T>();
         assert!(
             buffers.out_bytes >= bytes,
             "`out` has {} bytes of {bytes}",
             buffers.out_bytes
         );
-        let (rows, row_code) = self.rows_operand::<T>(plan, buffers);
+        let out_start = buffers.out.cast::<T>().wrapping_sub(buffers.out_start);
+        let (rows, row_code) = self.rows_operand::<T>(plan, part, buffers);
         let (columns, column_code) = match plan.columns {
             ColumnSource::Shared => (aligned(buffers.shared).cast_const(), None),
             _ => self.columns_operand::<T>(plan, buffers),
@@ -298,10 +332,10 @@ impl PreparedContraction {
                 }
                 ColumnSource::Plain | ColumnSource::Own => column * size_of::<T::Item>(),
             });
-            // SAFETY: the operands were checked to have all elements, and `out` too; the caller
+            let out = out_start.wrapping_add(out);
+            // SAFETY: the operands were checked to have all elements that the task uses, and `out` too; the caller
             // promises the rest.
             unsafe {
-                let out = buffers.out.cast::<T>().add(out);
                 let left_columns = self.columns.needed.wrapping_sub(column);
                 run.batch(rows, columns, left_columns, out);
             }

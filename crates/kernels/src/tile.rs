@@ -311,7 +311,7 @@ unsafe fn start<S: Simd, const H: usize, const N: usize>(
         if tile.whole {
             let vectors = *tile.vectors.cast::<[Vector; N]>();
             for i in 0..H {
-                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 for j in 0..N {
                     sums[i][j] = S::load(row.add(vectors[j].to as usize));
                 }
@@ -340,7 +340,7 @@ unsafe fn finish<S: Simd, const H: usize, const N: usize>(
         let vectors = *tile.vectors.cast::<[Vector; N]>();
         if tile.whole {
             for i in 0..H {
-                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 for j in 0..N {
                     S::store(row.add(vectors[j].to as usize), sums[i][j]);
                 }
@@ -348,7 +348,7 @@ unsafe fn finish<S: Simd, const H: usize, const N: usize>(
         } else if H * N <= 8 && tile.scatter.is_null() {
             // Few enough to be written out: small tiles are stored often.
             for i in 0..H {
-                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 for j in 0..N {
                     let compressed = S::compress(sums[i][j], vectors[j].valid);
                     let to = row.add(vectors[j].to as usize);
@@ -374,7 +374,7 @@ pub(crate) unsafe fn load_sums<S: Simd>(tile: &Tile<S::T>, sums: *mut S::V, h: u
             // lanes, at most `LANES`.
             unsafe {
                 let vector = *tile.vectors.add(j);
-                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 let compressed = if tile.scatter.is_null() {
                     S::load_first(row.add(vector.to as usize), vector.elements as usize)
                 } else {
@@ -402,7 +402,7 @@ pub(crate) unsafe fn store_sums<S: Simd>(tile: &Tile<S::T>, sums: *const S::V, h
             // SAFETY: as in `load_sums`.
             unsafe {
                 let vector = *tile.vectors.add(j);
-                let row = tile.out.add(*tile.row_offsets.add(i) as usize);
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 let compressed = S::compress(*sums.add(i * n + j), vector.valid);
                 if tile.scatter.is_null() {
                     S::store_first(

@@ -2,12 +2,12 @@
 
 mod problems;
 
-use problems::{any_contraction, convolution, depthwise, lengths, matrices, points};
+use problems::{any_contraction, convolution, depthwise, lengths, matrices};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{
-    Buffers, Code, Coding, Contraction, Element, Form, Isa, Operand, PreparedContraction, Refused,
-    TaskPartition,
+    Buffers, Code, Coding, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction,
+    Refused, TaskPartition,
 };
 use vinelift_tensor::{ElementType, float8};
 
@@ -85,6 +85,22 @@ macro_rules! bytes {
 
 bytes!(U8I8, u8, i8);
 bytes!(I8U8, i8, u8);
+
+/// Every point of `dims` in row-major order, as offsets in left, right and out.
+fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
+    dims.iter().fold(vec![[0; 3]], |points, dim| {
+        let steps = |point: [usize; 3]| {
+            (0..dim.extent).map(move |step| {
+                [
+                    point[0] + step * dim.left,
+                    point[1] + step * dim.right,
+                    point[2] + step * dim.out,
+                ]
+            })
+        };
+        points.into_iter().flat_map(steps).collect()
+    })
+}
 
 /// The loop of the definition.
 fn naive<T: Numbers>(
@@ -219,6 +235,7 @@ fn check_regions(
             right,
             out: out.as_mut_ptr(),
             out_bytes: bytes,
+            out_start: 0,
             shared: shared.as_mut_ptr(),
             stop: &NEVER,
         };
@@ -595,6 +612,7 @@ fn tasks_run_at_the_same_time() {
         right: Operand::Plain(bytemuck::cast_slice(&right)),
         out: result.as_mut_ptr().cast(),
         out_bytes: out * 4,
+        out_start: 0,
         shared: shared.as_mut_ptr(),
         stop: &NEVER,
     });

@@ -401,7 +401,7 @@ unsafe fn across(block: &Block<f32>) {
                     // The usual case without branches, so that all lines stay in registers.
                     let points = &*points.as_ptr().cast::<[u32; 8]>();
                     std::array::from_fn(|line| {
-                        let from = block.from.add(points[line] as usize + k);
+                        let from = block.from.wrapping_add(points[line] as usize + k);
                         // Too many lines for the machine to look ahead by itself.
                         _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                         V32::load(from)
@@ -409,7 +409,7 @@ unsafe fn across(block: &Block<f32>) {
                 } else {
                     std::array::from_fn(|line| match points.get(line) {
                         Some(&point) => {
-                            let from = block.from.add(point as usize + k);
+                            let from = block.from.wrapping_add(point as usize + k);
                             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                             V32::load_first(from, depth)
                         }

@@ -1,23 +1,7 @@
-//! Contractions to test with, and where their elements are.
+//! Contractions to test with, and how many elements they have.
 
 use proptest::prelude::*;
 use vinelift_kernels::{Contraction, Dim, Element};
-
-/// Every point of `dims` in row-major order, as offsets in left, right and out.
-pub(crate) fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
-    dims.iter().fold(vec![[0; 3]], |points, dim| {
-        let steps = |point: [usize; 3]| {
-            (0..dim.extent).map(move |step| {
-                [
-                    point[0] + step * dim.left,
-                    point[1] + step * dim.right,
-                    point[2] + step * dim.out,
-                ]
-            })
-        };
-        points.into_iter().flat_map(steps).collect()
-    })
-}
 
 /// How many elements the operands have.
 pub(crate) fn lengths(c: &Contraction) -> [usize; 3] {
