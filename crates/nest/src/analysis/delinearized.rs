@@ -30,6 +30,37 @@ pub(crate) fn delinearized(at: &[Scalar], shape: &[Extent], ranges: &mut Ranges)
     (stride == *outermost).then(|| k.clone())
 }
 
+/// The dims of an access, each with its extent; neighbours that are `k / n` and `k % n` of an index `k`, and of which the
+/// inner one has `n` elements, are one dim. `None` if a dim then has no extent.
+pub(crate) fn joined_digits(at: &[Scalar], shape: &[Extent]) -> Option<Vec<(Scalar, Extent)>> {
+    let mut dims: Vec<(Scalar, Extent)> = Vec::with_capacity(at.len());
+    for (index, extent) in at.iter().zip(shape) {
+        let outer = dims.last_mut();
+        let whole = outer.and_then(|outer| Some((digits_of(&outer.0, index, *extent)?, outer)));
+        match whole {
+            Some((whole, outer)) => *outer = (whole, outer.1.times(*extent)?),
+            None => dims.push((index.clone(), *extent)),
+        }
+    }
+    Some(dims)
+}
+
+/// The index `k` if `outer` is `k / n` and `inner` is `k % n`.
+fn digits_of(outer: &Scalar, inner: &Scalar, n: Extent) -> Option<Scalar> {
+    let divided = |x: &Scalar, wanted: Binary| match x.kind() {
+        Kind::Binary(op, k, by) if *op == wanted => {
+            let is_extent = match by.kind() {
+                Kind::Extent(extent) => *extent == n,
+                _ => by.as_index().is_some_and(|by| n == by as usize && by > 0),
+            };
+            is_extent.then(|| k.clone())
+        }
+        _ => None,
+    };
+    let k = divided(outer, Binary::Div)?;
+    (divided(inner, Binary::Rem)? == k).then_some(k)
+}
+
 /// `k / n`, in the form that simplification gives.
 fn quotient(k: &Scalar, n: Extent, ranges: &mut Ranges) -> Scalar {
     match n.number().filter(|n| *n > 0) {

@@ -30,7 +30,7 @@ pub(crate) use contraction::{
 };
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub use cost::Work;
-pub(crate) use delinearized::delinearized;
+pub(crate) use delinearized::{delinearized, joined_digits};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset};
 pub use effects::{Aliases, Effects};
 pub use footprint::{BoundFootprint, Footprint};

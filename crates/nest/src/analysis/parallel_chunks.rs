@@ -148,6 +148,13 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     let extents = outer.iter().map(|axis| axis.extent);
     let extent = extents.min_by_key(|extent| extent.example())?;
     let mut grain = 1;
+    // Where others go through rows, loops without a loop inside are the least of the work.
+    let has_rows = stages.iter().any(|s| inner_points(s) >= LEAST_POINTS);
+    let least = if has_rows {
+        LEAST_COLUMNS
+    } else {
+        LEAST_POINTS
+    };
     for (stage, axis) in stages.iter().zip(&outer) {
         let turns = axis.extent.over(extent)?.number()?;
         if stage
@@ -155,7 +162,7 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
             .iter()
             .all(|a| a.extent == 1 || a.id == axis.id)
         {
-            grain = grain.max(LEAST_POINTS.div_ceil(turns));
+            grain = grain.max(least.div_ceil(turns));
         }
     }
     // How long a loop is whose extent has symbols, a run says.
@@ -179,6 +186,13 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
             grain,
             dim: None,
         })
+}
+
+/// The points of a turn of the outermost loop.
+fn inner_points(stage: &Stage) -> usize {
+    let mut axes = stage.domain.iter().filter(|axis| axis.extent > 1);
+    axes.next();
+    axes.fold(1, |n: usize, axis| n.saturating_mul(axis.extent.example()))
 }
 
 /// Whether evaluating a stage can end the run with a fault.

@@ -1,7 +1,7 @@
 //! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
 use crate::analysis::formula_bounds::{Bounds, is_at_most};
-use crate::analysis::{Interval, Linear, Ranges, flat_offset};
+use crate::analysis::{Interval, Linear, Ranges, flat_offset, joined_digits};
 use crate::ir::{Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_stage};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
@@ -67,7 +67,7 @@ fn moves(buffer: &Buffer, at: &[Scalar], axis: AxisId, ranges: &mut Ranges) -> O
     }
     let mut stride = Extent::from(1);
     let (mut step, mut rest) = (Formula::number(0), Scalar::extent(0.into()));
-    for (index, extent) in at.iter().zip(&buffer.shape).rev() {
+    for (index, extent) in joined_digits(at, &buffer.shape)?.iter().rev() {
         let mut form = Linear::of(index);
         let each = Formula::number(take(&mut form, axis).unwrap_or(0));
         let each = each.plus(&take_extents(&mut form, axis)?)?;

@@ -19,11 +19,13 @@
 //! | … padding | `pad_windows` | windows over a guarded operand → windows over a padded copy |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
 //! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
+//! | … coalesce | `coalesce` | the two outermost loops of a stage → one loop, as in the other stages of its kernel |
 //! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers that grow → buffers of some capacity; before all others |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
 
+mod coalesce;
 mod collapse;
 mod constant_indices;
 mod contract;

@@ -9,9 +9,11 @@
 //! 5. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
 //!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
 //!    points have data-dependent indices of their own.
+//! 6. `coalesce` merges the two outermost loops of stages whose kernel can be cut into more chunks then.
 
 use crate::compiler_threads;
 use crate::ir::Nest;
+use crate::passes::coalesce::coalesce_outer_loops;
 use crate::passes::collapse::collapse_axes;
 use crate::passes::flatten::flatten_buffers;
 use crate::passes::guard_to_index::move_guards_to_indices;
@@ -35,6 +37,7 @@ pub fn schedule(nest: &mut Nest) {
         collapse_axes(stage);
         simplify_stage(stage);
     });
+    coalesce_outer_loops(nest);
 }
 
 #[cfg(test)]

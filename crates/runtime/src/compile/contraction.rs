@@ -255,6 +255,7 @@ impl PackedContraction {
             right: operand(&self.right, self.turn.right),
             out,
             out_bytes,
+            out_start: 0,
             shared,
             stop,
         }

@@ -1,0 +1,223 @@
+//! Coalescing: the two outermost loops of a stage become one where other stages of its kernel go through as many
+//! points in one loop, or in two as well. A kernel is cut into chunks along the outermost loops of its stages, so it
+//! is cut into more of them then, which use less memory each.
+//!
+//! > `for a<A, b<B, k<K: y[a, b, k] = x[a, b, k] + m[b, k]` becomes
+//! > `for i<A·B, k<K: y[i / B, i % B, k] = x[i / B, i % B, k] + m[i % B, k]`
+//!
+//! Quotients and remainders that are digits of one index are that index again, here or in its offset.
+
+use crate::analysis::{Contraction, ParallelChunks, kernel_ranges};
+use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
+use crate::passes::simplify::simplify_stage;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use vinelift_tensor::Extent;
+
+/// As many chunks are enough.
+const ENOUGH: usize = 64;
+
+/// The points of a row from which on an index that is computed for each of them costs nothing.
+const LONG_ROW: usize = 32;
+
+/// Coalesces outer loops of the kernels of a nest.
+pub(crate) fn coalesce_outer_loops(nest: &mut Nest) {
+    let kernels = kernel_ranges(nest, |stage| Contraction::of(nest, stage).is_some());
+    for kernel in kernels.into_iter().filter(|stages| stages.len() > 1) {
+        if let Some(stages) = coalesced(nest, kernel.clone()) {
+            nest.stages.splice(kernel, stages);
+        }
+    }
+}
+
+/// The stages of a kernel with longer outermost loops, if it can be cut into more chunks then.
+fn coalesced(nest: &Nest, kernel: Range<usize>) -> Option<Vec<Stage>> {
+    let stages = &nest.stages[kernel];
+    let outer = stages.iter().map(Stage::outermost);
+    let outer: Vec<Axis> = outer.collect::<Option<_>>()?;
+    let shortest = outer
+        .iter()
+        .min_by_key(|axis| axis.extent.example())?
+        .extent;
+    if shortest.example() >= ENOUGH || stages.iter().any(|s| s.wraps() || s.group.is_some()) {
+        return None;
+    }
+    // How many points the loops have that each stage can be cut along.
+    let points = |(stage, outer): (&Stage, &Axis)| match outer.extent == shortest {
+        true => outer.extent.times(next(stage, *outer)?.extent),
+        false => Some(outer.extent),
+    };
+    let all = stages.iter().zip(&outer).map(points);
+    let all: Vec<Extent> = all.collect::<Option<_>>()?;
+    let extent = *all.iter().min_by_key(|points| points.example())?;
+    let coalesced = |((stage, outer), points): ((&Stage, &Axis), &Extent)| {
+        let turns = points.over(extent)?.number()?;
+        match outer.extent == shortest {
+            true => join(stage, *outer, extent, turns),
+            false => Some(stage.clone()),
+        }
+    };
+    let coalesced = stages.iter().zip(&outer).zip(&all).map(coalesced);
+    let stages: Vec<Stage> = coalesced.collect::<Option<_>>()?;
+    let kernel = Nest {
+        stages: stages.clone(),
+        ..nest.clone()
+    };
+    (ParallelChunks::of(&kernel).extent == extent).then_some(stages)
+}
+
+/// The loop inside of the outermost one.
+fn next(stage: &Stage, outer: Axis) -> Option<Axis> {
+    let mut inner = stage.domain.iter().filter(|axis| axis.extent > 1);
+    inner.find(|axis| axis.id != outer.id).copied()
+}
+
+/// A stage whose two outermost loops are one of `extent` points, and a loop of `turns` points inside it unless that is
+/// one. `None` if rows are too short for it.
+fn join(stage: &Stage, outer: Axis, extent: Extent, turns: usize) -> Option<Stage> {
+    let inner = next(stage, outer)?;
+    let each = extent.over(outer.extent)?;
+    let whole = Scalar::axis(outer.id);
+    let mut digit = remainder(&whole, each);
+    if turns > 1 {
+        digit = digit * turns as i64 + Scalar::axis(inner.id);
+    }
+    let by: FxHashMap<AxisId, Scalar> = [(outer.id, quotient(&whole, each)), (inner.id, digit)]
+        .into_iter()
+        .collect();
+    let mut joined = stage.clone();
+    replace_axes(&mut joined, &by);
+    joined.domain.retain(|axis| axis.id != inner.id);
+    let position = joined.domain.iter().position(|a| a.id == outer.id)?;
+    joined.domain[position].extent = extent;
+    if turns > 1 {
+        let axis = Axis {
+            id: inner.id,
+            extent: turns.into(),
+        };
+        joined.domain.insert(position + 1, axis);
+    }
+    simplify_stage(&mut joined);
+    let inside = joined.domain[position + 1..].iter();
+    let row = inside.fold(1, |n: usize, a| n.saturating_mul(a.extent.example()));
+    (row >= LONG_ROW || moves_with_both(stage, [outer.id, inner.id])).then_some(joined)
+}
+
+/// Whether everything that is loaded or written in a stage moves with both axes, or with neither.
+fn moves_with_both(stage: &Stage, axes: [AxisId; 2]) -> bool {
+    let is_alike = |at: &[Scalar]| {
+        let [a, b] = axes.map(|axis| at.iter().any(|i| free_axes(i).contains(&axis)));
+        a == b
+    };
+    let mut all = is_alike(&stage.at);
+    visit_stage(stage, &mut |x| {
+        if let Kind::Load { at, .. } = x.kind() {
+            all &= is_alike(at);
+        }
+    });
+    all
+}
+
+/// `x / n`
+fn quotient(x: &Scalar, n: Extent) -> Scalar {
+    match n.number() {
+        Some(number) => x / number as i64,
+        None => x / Scalar::extent(n),
+    }
+}
+
+/// `x % n`
+fn remainder(x: &Scalar, n: Extent) -> Scalar {
+    match n.number() {
+        Some(number) => x.rem(crate::build::index(number as i64)),
+        None => x.rem(Scalar::extent(n)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::ir::parse;
+
+    /// The stages of a kernel, coalesced.
+    fn coalesced(text: &str) -> Vec<String> {
+        let mut nest = parse(text).unwrap();
+        let layer = nest.layer("softmax", "SoftMax, opset8");
+        for stage in &mut nest.stages {
+            stage.layers = vec![layer];
+        }
+        coalesce_outer_loops(&mut nest);
+        verify(&nest).unwrap();
+        let text = |stage| nest.display_stage(stage).to_string();
+        nest.stages.iter().map(text).collect()
+    }
+
+    #[test]
+    fn rows_of_heads_are_one_loop() {
+        let stages = coalesced(
+            "input x: f32[4, 100, 300]\ninput mask: f32[100, 300]\n\
+             temporary s: f32[4, 100, 300]\noutput y: f32[400]\n\
+             for a<4, b<100, k<300: s[a, b, k] = (x[a, b, k] + mask[b, k])\n\
+             for i<400: y[i] = max[k<300; 0.0](s[(i / 100), (i % 100), k])\n",
+        );
+        assert_eq!(
+            stages[0],
+            "for i<400, j<300: s[(i / 100), (i % 100), j] = (x[(i / 100), (i % 100), j] + mask[(i % 100), j])"
+        );
+    }
+
+    #[test]
+    fn dims_may_have_symbols() {
+        let stages = coalesced(
+            "symbols s0=100, s1=300\ninput x: f32[4, s0, s1]\ninput mask: f32[s0, s1]\n\
+             temporary s: f32[4, s0, s1]\noutput y: f32[4, s0]\n\
+             for a<4, b<s0, k<s1: s[a, b, k] = (x[a, b, k] + mask[b, k])\n\
+             for a<4, b<s0: y[a, b] = max[k<s1; 0.0](s[a, b, k])\n",
+        );
+        let row = "(i / extent(s0)), (i % extent(s0))";
+        let mask = "mask[(i % extent(s0)), j]";
+        let expected = [
+            format!("for i<4*s0, j<s1: s[{row}, j] = (x[{row}, j] + {mask})"),
+            format!("for i<4*s0: y[{row}] = max[j<s1; 0.0](s[{row}, j])"),
+        ];
+        assert_eq!(stages, expected);
+    }
+
+    /// One offset, of which the second loop is a part.
+    #[test]
+    fn the_rest_of_the_second_loop_stays_inside() {
+        let stages = coalesced(
+            "input x: f32[120000]\ninput mask: f32[30000]\n\
+             temporary s: f32[120000]\noutput y: f32[400]\n\
+             for a<4, b<30000: s[((a * 30000) + b)] = (x[((a * 30000) + b)] + mask[b])\n\
+             for i<400: y[i] = max[k<300; 0.0](s[((i * 300) + k)])\n",
+        );
+        assert_eq!(
+            stages[0],
+            "for i<400, j<300: s[(j + (i * 300))] = (x[(j + (i * 300))] + mask[(((i % 100) * 300) + j)])"
+        );
+    }
+
+    /// Chunks of rows would read what others write; rows that are short would compute an index for each point; and
+    /// 64 heads are enough.
+    #[test]
+    fn loops_stay_where_nothing_is_won() {
+        let columns = "input x: f32[4, 100, 300]\ntemporary s: f32[4, 100, 300]\noutput y: f32[4, 300]\n\
+             for a<4, b<100, k<300: s[a, b, k] = exp(x[a, b, k])\n\
+             for a<4, k<300: y[a, k] = max[b<100; 0.0](s[a, b, k])\n";
+        let short = "input x: f32[4, 100]\ninput m: f32[100]\ntemporary s: f32[4, 100]\noutput y: f32[4, 100, 300]\n\
+             for a<4, b<100: s[a, b] = (x[a, b] + m[b])\n\
+             for a<4, b<100, k<300: y[a, b, k] = s[a, b]\n";
+        let many = "input x: f32[64, 100, 300]\ntemporary s: f32[64, 100, 300]\noutput y: f32[64, 100]\n\
+             for a<64, b<100, k<300: s[a, b, k] = exp(x[a, b, k])\n\
+             for a<64, b<100: y[a, b] = max[k<300; 0.0](s[a, b, k])\n";
+        for text in [columns, short, many] {
+            let stages = coalesced(text);
+            assert!(
+                stages.iter().all(|stage| !stage.contains('%')),
+                "{stages:#?}"
+            );
+        }
+    }
+}
