@@ -20,7 +20,10 @@ pub fn outputs(
         request.set_input_at(k, tensor.clone()).map_err(text)?;
     }
     request.infer().map_err(text)?;
-    Ok(request.outputs().to_vec())
+    match compiled.statistics().unproven {
+        0 => Ok(request.outputs().to_vec()),
+        count => Err(format!("{count} nests are not proven after the passes")),
+    }
 }
 
 /// The same types, shapes and bits; all NaNs are one.

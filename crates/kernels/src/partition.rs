@@ -118,13 +118,15 @@ impl PreparedContraction {
     }
 
     /// Plans runs whose operands come in the given forms, with a task for each of these ranges of `0..`[`rows`]
-    /// and all columns. A range lies in one batch, or consists of whole ones.
+    /// and all columns; `None` if one of them is empty, or neither lies in one batch nor consists of whole ones.
     ///
     /// [`rows`]: PreparedContraction::rows
-    ///
-    /// # Panics
-    /// if a range does not.
-    pub fn plan_rows(&self, left: Form, right: Form, ranges: &[Range<usize>]) -> TaskPartition {
+    pub fn plan_rows(
+        &self,
+        left: Form,
+        right: Form,
+        ranges: &[Range<usize>],
+    ) -> Option<TaskPartition> {
         let (rows, columns) = self.sides(left, right);
         let columns = match self.column_source(columns) {
             ColumnSource::Own if self.is_shared_small() && ranges.len() > 1 => ColumnSource::Shared,
@@ -134,20 +136,20 @@ impl PreparedContraction {
         let each = self.rows.points.len();
         let share = |range: &Range<usize>| {
             let batch = range.start / each..range.end.div_ceil(each);
+            let first = batch.start * each;
             let rows = match batch.len() {
-                1 => range.start - batch.start * each..range.end - batch.start * each,
+                1 => range.start - first..range.end - first,
                 _ => 0..each,
             };
-            let is_whole = range.start == batch.start * each && range.end == batch.end * each;
-            assert!(
-                batch.len() == 1 || is_whole,
-                "{range:?} is not of batches of {each} rows"
-            );
-            self.share(columns, batch, rows, panels.clone())
+            let is_whole = range.start == first && range.end == batch.end * each;
+            let fits = !range.is_empty() && (batch.len() == 1 || is_whole);
+            fits.then(|| self.share(columns, batch, rows, panels.clone()))
         };
-        let is_empty = each == 0 || panels.is_empty();
-        let shares = ranges.iter().filter(|range| !range.is_empty() && !is_empty);
-        self.planned(rows, columns, shares.map(share).collect(), ranges.len())
+        let shares = match each == 0 || panels.is_empty() {
+            true => Vec::new(),
+            false => ranges.iter().map(share).collect::<Option<_>>()?,
+        };
+        Some(self.planned(rows, columns, shares, ranges.len()))
     }
 
     /// How many rows all batches have together.
@@ -156,17 +158,21 @@ impl PreparedContraction {
     }
 
     /// About `count` ranges that cover `0..`[`rows`](PreparedContraction::rows), for
-    /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or whole tiles of one.
-    pub fn row_ranges(&self, count: usize) -> Vec<Range<usize>> {
+    /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or whole tiles of one; each of at least `least` rows, if
+    /// there are as many.
+    pub fn row_ranges(&self, count: usize, least: usize) -> Vec<Range<usize>> {
         let (batch, rows) = (self.batch.points(), self.rows.points.len());
         if batch == 0 || rows == 0 {
             return Vec::new();
         }
-        if count <= batch {
-            let parts = parts(batch, count.max(1));
+        // Of parts of `panels / each` tiles, none has fewer rows than as many of the lower ones.
+        let most = self.row_panels / least.max(1).div_ceil(self.low);
+        if count <= batch || most <= 1 {
+            let most = batch / least.max(1).div_ceil(rows);
+            let parts = parts(batch, count.min(most).max(1));
             return parts.map(|p| p.start * rows..p.end * rows).collect();
         }
-        let each = count.div_ceil(batch).min(self.row_panels);
+        let each = count.div_ceil(batch).min(most);
         let start = |part| {
             let panel = part_start(self.row_panels, each, part);
             part_start(rows, self.row_panels, panel)
@@ -176,10 +182,14 @@ impl PreparedContraction {
         (0..batch).flat_map(of_batch).collect()
     }
 
-    /// Whether the rows are those of the left operand, and how many elements each has, if row `r` has those of number
-    /// `r·n..(r + 1)·n`.
-    pub fn dense_rows(&self) -> Option<(bool, usize)> {
-        self.row_length.map(|length| (!self.exchanged, length))
+    /// Whether the rows are those of the left operand.
+    pub fn rows_are_left(&self) -> bool {
+        !self.exchanged
+    }
+
+    /// How many elements `n` each row has, if row `r` has those of number `r·n..(r + 1)·n`.
+    pub fn dense_rows(&self) -> Option<usize> {
+        self.row_length
     }
 
     /// The elements of the row side that a task reads, if its rows are [dense](PreparedContraction::dense_rows).

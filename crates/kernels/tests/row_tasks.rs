@@ -27,7 +27,7 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
     let mut scratch = vec![0; whole.shared_bytes() + whole.worker_bytes()];
     kernel.run(&whole, plain_left, plain_right, &mut expected, &mut scratch);
 
-    let plan = kernel.plan_rows(Form::Plain, Form::Plain, ranges);
+    let plan = kernel.plan_rows(Form::Plain, Form::Plain, ranges).unwrap();
     if out == 0 {
         assert_eq!(plan.tasks(), 0);
         return;
@@ -49,12 +49,15 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
         // SAFETY: the memory is exclusively ours, and as large as the plan says.
         unsafe { kernel.run_packing_task(&plan, task, &buffers) }
     }
-    for (task, rows) in ranges.iter().filter(|rows| !rows.is_empty()).enumerate() {
+    for (task, rows) in ranges.iter().enumerate() {
         // Each sees its own rows alone, and writes to memory of its own.
         let (mut left, mut right) = (plain_left, plain_right);
         let own;
-        if let Some((is_left, length)) = kernel.dense_rows() {
-            let side = if is_left { &mut left } else { &mut right };
+        if let Some(length) = kernel.dense_rows() {
+            let side = match kernel.rows_are_left() {
+                true => &mut left,
+                false => &mut right,
+            };
             let Operand::Plain(bytes) = *side else {
                 unreachable!("operands are plain")
             };
@@ -101,12 +104,17 @@ fn check_all(contraction: &Contraction, count: usize, cuts: &[usize]) {
             continue;
         };
         let rows = kernel.rows();
-        let ranges = kernel.row_ranges(count);
+        let ranges = kernel.row_ranges(count, 1);
         let covered: Vec<usize> = ranges.iter().cloned().flatten().collect();
         assert_eq!(covered, (0..rows).collect::<Vec<_>>());
         check(&kernel, contraction, &ranges);
+        for least in [2, 7, 30, 200] {
+            let ranges = kernel.row_ranges(count, least);
+            let is_long = |range: &Range<usize>| range.len() >= least.min(rows);
+            assert!(ranges.iter().all(is_long), "{ranges:?} of at least {least}");
+        }
         // As many as there are tiles, and those in parts.
-        check(&kernel, contraction, &cut(kernel.row_ranges(rows), cuts));
+        check(&kernel, contraction, &cut(kernel.row_ranges(rows, 1), cuts));
     }
 }
 
@@ -145,11 +153,19 @@ fn channels_apart() {
 }
 
 #[test]
-#[should_panic(expected = "is not of batches of 37 rows")]
 fn a_range_over_a_part_of_two_batches() {
     let contraction = matrices(3, 37, 50, 16, [false; 3]);
     let kernel = PreparedContraction::new(&contraction).unwrap();
-    kernel.plan_rows(Form::Plain, Form::Plain, &[0..40, 40..111]);
+    for (ranges, fits) in [
+        ([0..40, 40..111], false),
+        ([0..37, 37..37], false),
+        ([0..37, 37..111], true),
+        ([5..37, 37..80], false),
+        ([5..37, 37..70], true),
+    ] {
+        let plan = kernel.plan_rows(Form::Plain, Form::Plain, &ranges);
+        assert_eq!(plan.is_some(), fits, "{ranges:?}");
+    }
 }
 
 #[test]
@@ -157,7 +173,9 @@ fn a_range_over_a_part_of_two_batches() {
 fn a_window_that_is_too_small() {
     let contraction = matrices(1, 37, 50, 16, [false; 3]);
     let kernel = PreparedContraction::new(&contraction).unwrap();
-    let plan = kernel.plan_rows(Form::Plain, Form::Plain, &[0..5, 5..37]);
+    let plan = kernel
+        .plan_rows(Form::Plain, Form::Plain, &[0..5, 5..37])
+        .unwrap();
     let (left, right) = (vec![0; 64 * SIZE], vec![0; 50 * 16 * SIZE]);
     let (mut shared, mut worker) = (
         vec![0u8; plan.shared_bytes()],

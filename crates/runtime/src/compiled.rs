@@ -13,6 +13,7 @@ use crate::workshop::Workshop;
 use crate::{Config, Error, Model, Port};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use vinelift_codegen::Compiler;
 use vinelift_graph::Strings;
 use vinelift_tensor::{Dim, Shape};
@@ -171,6 +172,7 @@ impl CompiledModel {
         self.0.unit.statistics(&mut all);
         let shared = &self.0.workshop.shared;
         (all.kernels, all.code_bytes) = shared.functions.compiled();
+        all.unproven = shared.unproven.load(Ordering::Relaxed);
         all
     }
 

@@ -24,6 +24,7 @@ use plan_text::{Style, Texts};
 use segments::Piece;
 pub use stage::Stage;
 use std::fmt::Write;
+use std::sync::atomic::AtomicUsize;
 use vinelift_codegen::Options;
 use vinelift_graph::{NodeKind, Segment};
 
@@ -294,6 +295,7 @@ fn trace_segment(segment: Segment, options: &DumpOptions<'_>) -> Result<String, 
         Level::Scheduled,
         Some(&mut passes),
         never(),
+        &AtomicUsize::new(0),
     )?;
     let style = Style::new(options, &slots);
     let mut before: Option<(usize, String)> = None;

@@ -8,6 +8,9 @@ pub struct Statistics {
     pub plans: usize,
     /// Of these, for shapes of a class that took much of the time and got code of their own in the background.
     pub specialized: usize,
+    /// Nests that could not be proven safe after the passes, which ran as they were before, with the same results. Any is
+    /// a defect of a pass.
+    pub unproven: usize,
     /// How often a plan that was there was bound to the numbers of other shapes of its class.
     pub bound: usize,
     /// Kernels compiled to machine code; plans share equal ones.

@@ -124,6 +124,11 @@ impl Formula {
         (self.terms[0].coefficient == 0).then_some(self.constant)
     }
 
+    /// The number in it that is taken times no symbol.
+    pub fn constant(&self) -> i64 {
+        self.constant
+    }
+
     /// The symbol that it is, if it is one.
     pub fn as_symbol(&self) -> Option<Symbol> {
         let symbol = self.terms[0].factors[0]?;

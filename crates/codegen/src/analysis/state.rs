@@ -48,6 +48,6 @@ impl<'n> Analysis<'n> {
     /// Goes on with a stage.
     pub(crate) fn begin(&mut self, stage: &'n Stage) {
         self.facts.of_stage(stage);
-        self.ranges = Ranges::of_stage(stage);
+        self.ranges = Ranges::of_stage(stage).with_symbols(self.nest);
     }
 }

@@ -28,7 +28,7 @@ impl<'n> Analysis<'n> {
             return false;
         };
         let turns = self.cut_turns(stage);
-        (self.parts.grain * turns).is_multiple_of(points)
+        (self.parts.unit * turns).is_multiple_of(points)
     }
 
     /// Makes sure that all parts do, if the nest has no other stages.
@@ -36,7 +36,8 @@ impl<'n> Analysis<'n> {
         let outer = self.parts.axis(stage);
         let outer = outer.map_or(Extent::ONE, |axis| axis.extent);
         if self.nest.stages.len() == 1 && self.parts.extent == outer {
-            self.parts.grain = self.parts.grain.next_multiple_of(points);
+            self.parts.unit = self.parts.unit.next_multiple_of(points);
+            self.parts.grain = self.parts.grain.next_multiple_of(self.parts.unit);
         }
     }
 

@@ -60,7 +60,9 @@ impl Emitter<'_, '_> {
             .is_some_and(|cut| cut.id == axis.id)
         {
             let each = self.analysis.cut_turns(stage);
-            self.analysis.parts.grain = self.analysis.parts.grain.max(points.div_ceil(each));
+            let parts = &mut self.analysis.parts;
+            let least = points.div_ceil(each).next_multiple_of(parts.unit);
+            parts.grain = parts.grain.max(least);
         }
     }
 

@@ -8,8 +8,10 @@ use std::ops::Range;
 pub struct BoundChunks {
     /// Turns that are shared out.
     pub extent: usize,
-    /// A chunk begins at a multiple of this, and is at least as long, unless it is the whole.
+    /// A chunk is at least as long, unless it is the whole.
     pub grain: usize,
+    /// A chunk begins at a multiple of this, of which `grain` is a multiple.
+    pub unit: usize,
     /// The dim of the target that is divided, if that is not the outermost loop.
     pub dim: Option<usize>,
 }
@@ -61,8 +63,8 @@ impl BoundChunks {
     /// Whether `part` is one that may be run.
     pub fn allow(self, part: &Range<usize>) -> bool {
         let whole = *part == (0..self.extent);
-        let starts = part.start.is_multiple_of(self.grain);
-        let ends = part.end == self.extent || part.end.is_multiple_of(self.grain);
+        let starts = part.start.is_multiple_of(self.unit);
+        let ends = part.end == self.extent || part.end.is_multiple_of(self.unit);
         whole || (starts && ends && part.end <= self.extent && part.len() >= self.grain)
     }
 }

@@ -30,8 +30,8 @@ pub(crate) fn delinearized(at: &[Scalar], shape: &[Extent], ranges: &mut Ranges)
     (stride == *outermost).then(|| k.clone())
 }
 
-/// The dims of an access, each with its extent; neighbours that are `k / n` and `k % n` of an index `k`, and of which the
-/// inner one has `n` elements, are one dim. `None` if a dim then has no extent.
+/// The dims of an access, each with its extent; neighbours that are `k / n` and `k % n · c + rest`, of which the inner one
+/// has `n·c` elements, are one dim, `k·c + rest`. `None` if a dim then has no extent.
 pub(crate) fn joined_digits(at: &[Scalar], shape: &[Extent]) -> Option<Vec<(Scalar, Extent)>> {
     let mut dims: Vec<(Scalar, Extent)> = Vec::with_capacity(at.len());
     for (index, extent) in at.iter().zip(shape) {
@@ -45,20 +45,30 @@ pub(crate) fn joined_digits(at: &[Scalar], shape: &[Extent]) -> Option<Vec<(Scal
     Some(dims)
 }
 
-/// The index `k` if `outer` is `k / n` and `inner` is `k % n`.
-fn digits_of(outer: &Scalar, inner: &Scalar, n: Extent) -> Option<Scalar> {
-    let divided = |x: &Scalar, wanted: Binary| match x.kind() {
-        Kind::Binary(op, k, by) if *op == wanted => {
-            let is_extent = match by.kind() {
-                Kind::Extent(extent) => *extent == n,
-                _ => by.as_index().is_some_and(|by| n == by as usize && by > 0),
-            };
-            is_extent.then(|| k.clone())
-        }
-        _ => None,
+/// The index `k·c + rest` if `outer` is `k / n`, and `inner` is `k % n · c + rest` where `n·c` is this extent.
+fn digits_of(outer: &Scalar, inner: &Scalar, extent: Extent) -> Option<Scalar> {
+    let (whole, n) = divided(outer, Binary::Div)?;
+    let mut form = Linear::of(inner);
+    let digit = |(atom, _): &(Scalar, i64)| divided(atom, Binary::Rem) == Some((whole, n));
+    let digit = form.terms.iter().position(digit)?;
+    let (_, factor) = form.terms.remove(digit);
+    let rows = usize::try_from(factor).ok()?;
+    (n.times(rows.into())? == extent).then(|| whole * factor + form.into_scalar())
+}
+
+/// What is divided in a quotient or remainder, and by which extent.
+fn divided(x: &Scalar, wanted: Binary) -> Option<(&Scalar, Extent)> {
+    let Kind::Binary(op, whole, by) = x.kind() else {
+        return None;
     };
-    let k = divided(outer, Binary::Div)?;
-    (divided(inner, Binary::Rem)? == k).then_some(k)
+    let by = match by.kind() {
+        Kind::Extent(extent) => Some(*extent),
+        _ => by
+            .as_index()
+            .and_then(|n| usize::try_from(n).ok())
+            .map(Extent::from),
+    };
+    by.filter(|n| *op == wanted && *n > 0).map(|n| (whole, n))
 }
 
 /// `k / n`, in the form that simplification gives.

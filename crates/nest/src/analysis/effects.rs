@@ -94,6 +94,19 @@ impl Effects {
         }
     }
 
+    /// The effects of these and of others together.
+    pub fn and(mut self, other: &Effects) -> Effects {
+        let all = [
+            (&mut self.loads, &other.loads),
+            (&mut self.writes, &other.writes),
+            (&mut self.combines, &other.combines),
+        ];
+        for (own, more) in all {
+            more.iter().for_each(|buffer| insert(own, *buffer));
+        }
+        self
+    }
+
     /// Whether a buffer is loaded from.
     pub fn loads(&self, buffer: BufferId) -> bool {
         self.loads.contains(&buffer)

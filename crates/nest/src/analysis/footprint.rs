@@ -56,11 +56,21 @@ impl Footprint {
 }
 
 impl BoundFootprint {
+    /// The elements between the first and the last that a part uses.
+    pub fn elements(self, part: &Range<usize>) -> Option<Range<usize>> {
+        let turn = |k: usize, more: i64| {
+            let offset = i64::try_from(k).ok()?.checked_mul(self.step)?;
+            usize::try_from(offset.checked_add(more)?).ok()
+        };
+        let last = part.end.checked_sub(1).filter(|_| !part.is_empty())?;
+        Some(turn(part.start, self.low)?..turn(last, self.high)?.checked_add(1)?)
+    }
+
     /// The largest part that uses no elements of the buffer but those of `region`; `parts` are those of the
     /// nest.
     pub fn within(self, parts: BoundChunks, region: &Range<usize>) -> Option<Range<usize>> {
         let BoundFootprint { step, low, high } = self;
-        let BoundChunks { extent, grain, .. } = parts;
+        let BoundChunks { extent, unit, .. } = parts;
         let (start, end) = (
             i64::try_from(region.start).ok()?,
             i64::try_from(region.end).ok()?,
@@ -74,12 +84,12 @@ impl BoundFootprint {
             .checked_sub(high)?
             .checked_add(step - 1)?
             .div_euclid(step);
-        let first = usize::try_from(first.max(0)).ok()?.next_multiple_of(grain);
+        let first = usize::try_from(first.max(0)).ok()?.next_multiple_of(unit);
         let last = usize::try_from(last.max(0)).ok()?.min(extent);
         let last = if last == extent {
             last
         } else {
-            last / grain * grain
+            last / unit * unit
         };
         let part = first..last;
         (first < last && parts.allow(&part)).then_some(part)

@@ -45,17 +45,19 @@ impl Bounds {
         self
     }
 
-    /// One of the two holds.
-    pub(super) fn or(&self, other: &Bounds) -> Bounds {
-        let above =
-            |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(k, bound, &[]));
+    /// One of the two holds, given `relations` that are never negative.
+    pub(super) fn or(&self, other: &Bounds, relations: &[Formula]) -> Bounds {
+        let above = |known: &[Formula], bound: &Formula| {
+            known.iter().any(|k| is_at_most(k, bound, relations))
+        };
         let all = |a: &[Formula], b: &[Formula], holds: &dyn Fn(&Formula) -> bool| {
             let mut kept: Vec<Formula> = a.iter().chain(b).copied().filter(|f| holds(f)).collect();
             kept.truncate(MOST);
             kept
         };
-        let below =
-            |known: &[Formula], bound: &Formula| known.iter().any(|k| is_at_most(bound, k, &[]));
+        let below = |known: &[Formula], bound: &Formula| {
+            known.iter().any(|k| is_at_most(bound, k, relations))
+        };
         Bounds {
             lows: all(&self.lows, &other.lows, &|f| {
                 below(&self.lows, f) && below(&other.lows, f)
@@ -117,6 +119,17 @@ pub(super) fn each(
     all
 }
 
+/// The least `multiple` of a number `d` that is more than `high`, if their symbols come in multiples of `d`; of a `d` that
+/// has symbols, what comes next.
+fn next_multiple(high: &Formula, d: &Formula) -> Option<Formula> {
+    let next = high.plus(&Formula::number(1))?;
+    let Some(number) = d.as_number().filter(|number| *number > 0) else {
+        return Some(next);
+    };
+    let more = next.constant().checked_neg()?.rem_euclid(number);
+    next.plus(&Formula::number(more))
+}
+
 /// The bounds of `a op b`.
 pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
     let one = Formula::number(1);
@@ -146,7 +159,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
         },
         Binary::Min => {
             let either = Bounds {
-                lows: a.or(&b).lows,
+                lows: a.or(&b, &[]).lows,
                 highs: a.highs,
             };
             either.and(Bounds {
@@ -157,24 +170,31 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
         Binary::Max => {
             let either = Bounds {
                 lows: a.lows.clone(),
-                highs: a.or(&b).highs,
+                highs: a.or(&b, &[]).highs,
             };
             either.and(Bounds {
                 lows: b.lows,
                 highs: Vec::new(),
             })
         }
-        // Of `q·d - 1` the quotient is at most `q - 1`.
+        // Of `q·d - 1`, and of what is less, the quotient is at most `q - 1`.
         Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
-            let exact = each(&a.highs, &b.lows, |high, d| {
-                high.plus(&one)?.over(d)?.minus(&one)
-            });
+            let quotient =
+                |high: &Formula, d: &Formula| next_multiple(high, d)?.over(d)?.minus(&one);
+            let exact = each(&a.highs, &b.lows, quotient);
+            let pairs = a
+                .highs
+                .iter()
+                .flat_map(|high| b.lows.iter().map(move |d| (high, d)));
+            let numbers = pairs.filter_map(|(high, d)| quotient(high, d)?.as_number());
+            let least = numbers.min().map(Formula::number);
             let mut bounds = Bounds {
                 lows: vec![Formula::number(0)],
                 highs: exact,
             };
             bounds.highs.extend(a.highs);
             bounds.highs.truncate(MOST);
+            bounds.highs.extend(least);
             bounds
         }
         Binary::Rem if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {

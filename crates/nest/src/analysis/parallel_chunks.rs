@@ -18,8 +18,10 @@ use vinelift_tensor::Extent;
 pub struct ParallelChunks {
     /// Turns that are shared out.
     pub extent: Extent,
-    /// A chunk begins at a multiple of this, and is at least as long: shorter ones would not fill vectors.
+    /// A chunk is at least as long: shorter ones would not fill vectors.
     pub grain: usize,
+    /// A chunk begins at a multiple of this, of which `grain` is a multiple.
+    pub unit: usize,
     /// The dim of the target that is divided, where the outermost loops cannot be: in all stages, its index is an
     /// axis. The points of a chunk do not follow each other then.
     pub dim: Option<usize>,
@@ -37,6 +39,7 @@ impl ParallelChunks {
     pub const WHOLE: ParallelChunks = ParallelChunks {
         extent: Extent::ONE,
         grain: 1,
+        unit: 1,
         dim: None,
     };
 
@@ -80,6 +83,7 @@ impl ParallelChunks {
         BoundChunks {
             extent,
             grain: self.grain,
+            unit: self.unit,
             dim: self.dim,
         }
     }
@@ -123,6 +127,7 @@ fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
     let parts = ParallelChunks {
         extent,
         grain: LEAST_COLUMNS,
+        unit: LEAST_COLUMNS,
         dim,
     };
     let fits = |stage: &Stage| {
@@ -180,10 +185,11 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     widen(nest, extent, &mut spans)?;
     spans
         .values()
-        .all(Span::is_apart)
+        .all(|span| span.is_apart(&nest.relations))
         .then_some(ParallelChunks {
             extent,
             grain,
+            unit: 1,
             dim: None,
         })
 }
@@ -277,6 +283,7 @@ mod tests {
         let parts = ParallelChunks {
             extent: 32.into(),
             grain: LEAST_COLUMNS,
+            unit: LEAST_COLUMNS,
             dim: Some(1),
         };
         assert_eq!(ParallelChunks::of(&updates), parts);
@@ -378,7 +385,7 @@ mod tests {
         let pieces: Vec<_> = parts.pieces(0..1000, 3).collect();
         assert_eq!(pieces, [0..512, 512..1000]);
         assert!(parts.pieces(256..1000, 99).all(|piece| parts.allow(&piece)));
-        assert!(!parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
+        assert!(parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
     }
 
     /// The chunks of a nest given as text, and of it where its symbols are these.

@@ -20,7 +20,13 @@ struct Moves {
 
 impl Span {
     /// Takes in an access whose stage does `turns` rounds of its axis in each turn; `None` if it lies anywhere.
-    fn widen(&mut self, moves: &Moves, bounds: Bounds, turns: i64) -> Option<()> {
+    fn widen(
+        &mut self,
+        moves: &Moves,
+        bounds: Bounds,
+        turns: i64,
+        relations: &[Formula],
+    ) -> Option<()> {
         let number = Formula::number;
         let step = moves.step.times(&number(turns))?;
         let is_forward = step.least().is_some_and(|least| least > 0);
@@ -32,14 +38,14 @@ impl Span {
         };
         self.known = Some(match self.known.take() {
             Some((other, _)) if other != step => return None,
-            Some((_, known)) => (step, known.or(&bounds)),
+            Some((_, known)) => (step, known.or(&bounds, relations)),
             None => (step, bounds),
         });
         is_forward.then_some(())
     }
 
-    /// Whether different turns access different elements, whatever the symbols are.
-    pub(crate) fn is_apart(&self) -> bool {
+    /// Whether different turns access different elements, whatever the symbols are; `relations` are never negative.
+    pub(crate) fn is_apart(&self, relations: &[Formula]) -> bool {
         let Some((step, bounds)) = &self.known else {
             return true;
         };
@@ -48,7 +54,7 @@ impl Span {
         };
         let is_narrow = |low: &Formula, high: &Formula| {
             let width = high.minus(low);
-            width.is_some_and(|width| is_at_most(&width, &last, &[]))
+            width.is_some_and(|width| is_at_most(&width, &last, relations))
         };
         let mut highs = bounds.highs.iter();
         highs.any(|high| bounds.lows.iter().any(|low| is_narrow(low, high)))
@@ -135,7 +141,7 @@ pub(crate) fn widen(
         let axis: Axis = stage.outermost()?;
         let turns = i64::try_from(axis.extent.over(extent)?.number()?).ok()?;
         let mut known = true;
-        let mut ranges = Ranges::of_stage(stage);
+        let mut ranges = Ranges::of_stage(stage).with_symbols(nest);
         visit_stage(stage, &mut |x| {
             if let Kind::Reduce { axes, .. } = x.kind() {
                 ranges.bind(axes);
@@ -146,7 +152,7 @@ pub(crate) fn widen(
                 let moves = moves(nest.buf(buffer), at, axis.id, &mut ranges);
                 let widened = moves.and_then(|moves| {
                     let bounds = bounds_of(&moves.rest, &mut ranges, nest.is_symbolic());
-                    span.widen(&moves, bounds, turns)
+                    span.widen(&moves, bounds, turns, &nest.relations)
                 });
                 known &= widened.is_some();
             }

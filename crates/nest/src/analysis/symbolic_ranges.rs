@@ -51,6 +51,11 @@ impl Ranges {
                 bounds = known.clone().and(bounds);
             }
         }
+        let zero = Formula::number(0);
+        let is_above = |low: &Formula| is_at_most(&zero, low, &self.relations);
+        if !bounds.is_natural() && bounds.lows.iter().any(is_above) {
+            bounds.lows.push(zero);
+        }
         bounds
     }
 
@@ -75,7 +80,7 @@ impl Ranges {
             }
             Kind::Select(_, yes, no) => {
                 let (yes, no) = (self.bounds(yes, depth), self.bounds(no, depth));
-                yes.or(&no)
+                yes.or(&no, &[])
             }
             Kind::Binary(op, a, b) if x.ty() == ElementType::I64 => {
                 let is_of_ring = matches!(op, Binary::Add | Binary::Sub | Binary::Mul);

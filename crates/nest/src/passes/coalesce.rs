@@ -7,7 +7,7 @@
 //!
 //! Quotients and remainders that are digits of one index are that index again, here or in its offset.
 
-use crate::analysis::{Contraction, ParallelChunks, kernel_ranges};
+use crate::analysis::{Contraction, ParallelChunks, is_proven, kernel_ranges};
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -63,7 +63,8 @@ fn coalesced(nest: &Nest, kernel: Range<usize>) -> Option<Vec<Stage>> {
         stages: stages.clone(),
         ..nest.clone()
     };
-    (ParallelChunks::of(&kernel).extent == extent).then_some(stages)
+    let is_safe = stages.iter().all(|stage| is_proven(nest, stage));
+    (is_safe && ParallelChunks::of(&kernel).extent == extent).then_some(stages)
 }
 
 /// The loop inside of the outermost one.
@@ -182,6 +183,20 @@ mod tests {
             format!("for i<4*s0: y[{row}] = max[j<s1; 0.0](s[{row}, j])"),
         ];
         assert_eq!(stages, expected);
+    }
+
+    /// A dim is rows and what is in them.
+    #[test]
+    fn dims_of_rows_may_have_symbols() {
+        let stages = coalesced(
+            "symbols s0=100\ninput x: f32[4, 64*s0]\ninput mask: f32[s0]\n\
+             temporary s: f32[4, 64*s0]\noutput y: f32[4, s0]\n\
+             for a<4, b<s0, k<64: s[a, ((b * 64) + k)] = (x[a, ((b * 64) + k)] + mask[b])\n\
+             for a<4, b<s0: y[a, b] = max[k<64; 0.0](s[a, ((b * 64) + k)])\n",
+        );
+        let row = "(i / extent(s0)), (((i % extent(s0)) * 64) + j)";
+        let first = format!("for i<4*s0, j<64: s[{row}] = (x[{row}] + mask[(i % extent(s0))])");
+        assert_eq!(stages[0], first);
     }
 
     /// One offset, of which the second loop is a part.

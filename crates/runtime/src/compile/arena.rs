@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
-use crate::compile::step::Engine;
+use crate::compile::step::{Engine, Step};
+use rustc_hash::FxHashSet;
 use vinelift_nest::{BufferId, Nest, Role};
 
 /// A buffer, with the first and the last step between which it holds something.
@@ -51,27 +52,41 @@ impl Native {
             let text = "the model's temporaries do not fit into memory at these shapes";
             Error::Input(text.to_owned())
         };
+        let chains = self.steps.iter().zip(&times);
+        all.extend(chains.map(|(step, &(first, last))| {
+            let chain = step.chain.as_ref();
+            let bytes = chain.map_or(0, |c| c.worker_bytes.saturating_mul(step.workers));
+            Lifetime { bytes, first, last }
+        }));
         let (offsets, total) = place(&all).ok_or_else(too_large)?;
         let (own, scratch) = offsets.split_at(buffers.len());
+        let (scratch, chained) = scratch.split_at(self.steps.len());
         for ((buffer, _), offset) in buffers.iter().zip(own) {
             slots[buffer.0 as usize] = Slot::Arena(*offset);
         }
-        for (step, offset) in self.steps.iter_mut().zip(scratch) {
+        for ((step, offset), chained) in self.steps.iter_mut().zip(scratch).zip(chained) {
             step.scratch = *offset;
+            if let Some(chain) = &mut step.chain {
+                chain.scratch = *chained;
+            }
         }
         Ok(total)
     }
 
-    /// The temporaries of the nest, in order, and when they hold something; `lengths` are the bytes of all buffers.
+    /// The temporaries of the nest that have memory of their own, in order, and when they hold something; `lengths` are the
+    /// bytes of all buffers.
     pub(crate) fn lifetimes(
         &self,
         nest: &Nest,
         lengths: &[Option<usize>],
     ) -> Vec<(BufferId, Lifetime)> {
         let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
+        let chains = self.steps.iter().filter_map(|step| step.chain.as_ref());
+        let windows = chains.flat_map(|chain| &chain.windows);
+        let windows: FxHashSet<BufferId> = windows.map(|window| window.buffer).collect();
         for (step, (first, last)) in self.steps.iter().zip(self.times()) {
             for buffer in &step.kernel.used {
-                if nest.buf(*buffer).role == Role::Temporary {
+                if nest.buf(*buffer).role == Role::Temporary && !windows.contains(buffer) {
                     let number = buffer.0 as usize;
                     let bytes = lengths[number].unwrap_or(usize::MAX);
                     let new = Lifetime { bytes, first, last };
@@ -94,8 +109,12 @@ impl Native {
         }
         for (number, step) in self.steps.iter().enumerate() {
             if step.consumer.is_some() {
-                times[number].0 = times[number - 1].0;
-                times[number - 1].1 = times[number].1;
+                let (first, last) = (times[number - 1].0, times[number].1);
+                times[number].0 = first;
+                let producers = number - chained(&self.steps[..number]);
+                times[producers..number]
+                    .iter_mut()
+                    .for_each(|time| time.1 = last);
             }
         }
         times
@@ -113,6 +132,12 @@ impl Native {
             }
         }
     }
+}
+
+/// How many of the last of these steps run with each other: a contraction, and those with its tasks.
+fn chained(steps: &[Step]) -> usize {
+    let consumers = steps.iter().rev();
+    1 + consumers.take_while(|step| step.consumer.is_some()).count()
 }
 
 /// An offset for each buffer, and the size of the whole; `None` if that overflows.

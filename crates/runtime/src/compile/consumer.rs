@@ -17,21 +17,26 @@ pub(crate) struct Consumer {
     pub(crate) rest: Vec<Range<usize>>,
 }
 
-/// The elements of `producer`'s results that each turn of `consumer`, the kernel after it in the same nest, uses. `None`
-/// if the two cannot be fused: if the consumer does not use the results in their order, uses anything else that the
-/// producer writes, or writes what the producer uses.
-pub(crate) fn reach(
-    producer: &SubNest,
+/// The elements of a contraction's results that each turn of `consumer`, the kernel after it in the same nest, uses. The
+/// contraction is the last of `producers`, the other kernels run with its tasks. `None` if the consumer cannot: if it does
+/// not use the results in their order, uses anything else that the producers write, or writes what they use.
+pub(crate) fn reach<'k>(
+    producers: impl DoubleEndedIterator<Item = &'k SubNest>,
     consumer: &SubNest,
     aliases: &Aliases,
 ) -> Option<Footprint> {
-    let [stage] = producer.nest.stages.as_slice() else {
+    let mut producers = producers.rev();
+    let contraction = producers.next()?;
+    let [stage] = contraction.nest.stages.as_slice() else {
         return None;
     };
-    let results = producer.buffers[stage.target.0 as usize];
+    let results = contraction.buffers[stage.target.0 as usize];
     let position = consumer.buffers.iter().position(|b| *b == results)?;
-    let [before, after] = [producer, consumer].map(|kernel| Effects::of_kernel(kernel, aliases));
-    if !after.may_overlap(&before, results, aliases) {
+    let effects = |kernel| Effects::of_kernel(kernel, aliases);
+    let before = producers.fold(effects(contraction), |all, kernel| {
+        all.and(&effects(kernel))
+    });
+    if !effects(consumer).may_overlap(&before, results, aliases) {
         return None;
     }
     Footprint::of(&consumer.nest, BufferId(u32::try_from(position).ok()?))

@@ -11,12 +11,12 @@ use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Packed};
-use vinelift_nest::{Contraction, Factor, Stride, Strided, SubNest};
+use vinelift_nest::{BufferId, Contraction, Factor, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct PackedContraction {
-    kernel: kernels::PreparedContraction,
+    kernel: Arc<kernels::PreparedContraction>,
     plan: kernels::TaskPartition,
     out: Strided,
     left: Operand,
@@ -30,6 +30,7 @@ pub(crate) struct PackedContraction {
     pub(crate) cost: u64,
 }
 
+#[derive(Clone)]
 struct Operand {
     from: Strided,
     /// Its elements, if they are constant.
@@ -38,6 +39,24 @@ struct Operand {
 
 /// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
 const FLOPS_PER_NANOSECOND: u64 = 60;
+
+/// The kernels that use the results of each task of a contraction while they are in the cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Consumers {
+    /// Their cost: nanoseconds on one thread.
+    pub(crate) cost: u64,
+    /// If there is a contraction among them, which takes whole rows: the least elements of results that a task must have.
+    pub(crate) take_rows: Option<usize>,
+}
+
+/// A buffer of a step in a run.
+pub(crate) struct Place {
+    pub(crate) pointer: Pointer,
+    /// The bytes that are there.
+    pub(crate) bytes: usize,
+    /// The bytes of the buffer before them, if it is a [window](crate::compile::chain::Window).
+    pub(crate) before: Option<usize>,
+}
 
 /// The phase in which operands are packed, and the one after it.
 pub(crate) const PACKING: usize = 0;
@@ -49,18 +68,22 @@ const TASK_BYTES: usize = 256 << 10;
 /// The number of tasks for each of several threads, so that a thread which is late leaves its share to others.
 const TASKS_PER_THREAD: usize = 4;
 
+/// The most bytes of columns of a batch that pass by for the rows of each task of a chain: the second or third cache has
+/// them.
+const CHAINED_COLUMNS: usize = 4 << 20;
+
 /// The most that one contraction may use besides its operands.
 const MOST_SCRATCH: usize = 1 << 30;
 
 impl PackedContraction {
-    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `consumer` is the cost of the kernel that is to be fused with it, if one is. `None` if there is no
-    /// kernel for the contraction.
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `consumers` are the kernels that are to
+    /// be fused with it, if any are. `None` if there is no kernel for the contraction.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &SubNest,
         slots: &[Slot],
         settings: &Settings<'_>,
-        consumer: Option<u64>,
+        consumers: Option<Consumers>,
     ) -> Option<PackedContraction> {
         let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
         let element = match contraction.ty {
@@ -114,15 +137,15 @@ impl PackedContraction {
         };
         let left = pack(&contraction.left, &left, true)?;
         let right = pack(&contraction.right, &right, false)?;
-        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(consumer.unwrap_or(0));
+        let cost = consumers.map_or(0, |consumers| consumers.cost);
+        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(cost);
         let workers = workers(cost, settings.threads);
-        let result_bytes = results(&problem).saturating_mul(element.bytes());
-        let plan = plan(
-            &kernel,
-            [&left, &right],
-            workers,
-            consumer.map(|_| result_bytes),
-        );
+        let results = results(&problem).saturating_mul(element.bytes());
+        let task_bytes = consumers.map(|_| results);
+        let least = consumers.and_then(|consumers| consumers.take_rows);
+        let least = least.filter(|_| left.is_none() && right.is_none());
+        let by_rows = least.and_then(|least| plan_rows(&kernel, &problem, workers, least));
+        let plan = by_rows.unwrap_or_else(|| plan(&kernel, [&left, &right], workers, task_bytes));
         let scratch = plan.worker_bytes().saturating_mul(workers);
         if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {
             return None;
@@ -141,9 +164,54 @@ impl PackedContraction {
             turn,
             workers,
             cost,
-            kernel,
+            kernel: Arc::new(kernel),
             plan,
         })
+    }
+
+    /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
+    /// other; `None` if they are not.
+    pub(crate) fn by_rows(
+        &self,
+        buffer: BufferId,
+        elements: &[Range<usize>],
+        workers: usize,
+    ) -> Option<PackedContraction> {
+        let length = self.kernel.dense_rows()?;
+        let from = match self.kernel.rows_are_left() {
+            true => self.left.from,
+            false => self.right.from,
+        };
+        let is_plain = self.packed().next().is_none() && self.turn.extent == 1;
+        if from.buffer != buffer || !is_plain || length == 0 {
+            return None;
+        }
+        let row = |element: usize| {
+            let element = element.checked_sub(from.base)?;
+            element.is_multiple_of(length).then_some(element / length)
+        };
+        let rows = elements.iter().map(|e| Some(row(e.start)?..row(e.end)?));
+        let rows: Vec<Range<usize>> = rows.collect::<Option<_>>()?;
+        let mut end = 0;
+        let follow = rows
+            .iter()
+            .all(|rows| rows.start == std::mem::replace(&mut end, rows.end));
+        if !follow || end != self.kernel.rows() {
+            return None;
+        }
+        Some(PackedContraction {
+            kernel: self.kernel.clone(),
+            plan: self.kernel.plan_rows(Form::Plain, Form::Plain, &rows)?,
+            left: self.left.clone(),
+            right: self.right.clone(),
+            workers,
+            ..*self
+        })
+    }
+
+    /// The buffer of the step that it writes.
+    pub(crate) fn results(&self) -> BufferId {
+        self.out.buffer
     }
 
     /// Bytes of scratch memory for a run.
@@ -193,18 +261,18 @@ impl PackedContraction {
         }
     }
 
-    /// Runs a task of a phase of a turn; without turns, that is turn 0. `buffers` says where each buffer of the step is,
-    /// and its length in bytes. Once `stop` is true the task ends soon, and its results are not complete.
+    /// Runs a task of a phase of a turn; without turns, that is turn 0. `buffers` says where each buffer of the step is.
+    /// Once `stop` is true the task ends soon, and its results are not complete.
     ///
     /// # Safety
     ///
-    /// Each pointer is valid for reads of its length, and that of the result for writes. Meanwhile nothing but tasks of
+    /// Each pointer is valid for reads of its bytes, and that of the result for writes. Meanwhile nothing but tasks of
     /// the same phase uses the result, which overlaps no operand. `scratch` points to
     /// [`PackedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
     /// and [`PACKING`] has ended before [`COMPUTING`] begins.
     pub(crate) unsafe fn task(
         &self,
-        buffers: impl Fn(usize) -> (Pointer, usize),
+        buffers: impl Fn(usize) -> Place,
         scratch: Pointer,
         (turn, phase): (usize, usize),
         task: usize,
@@ -231,31 +299,42 @@ impl PackedContraction {
     /// The caller keeps the contract of [`PackedContraction::task`].
     unsafe fn memory<'a>(
         &'a self,
-        buffers: &impl Fn(usize) -> (Pointer, usize),
+        buffers: &impl Fn(usize) -> Place,
         shared: *mut u8,
         turn: usize,
         stop: &'a AtomicBool,
     ) -> Buffers<'a> {
+        // The first byte that is there from the first element on, how many there are, and in a window the number of the
+        // element that they begin with.
         let place = |from: &Strided, step: usize, size: usize| {
-            let (pointer, length) = buffers(from.buffer.0 as usize);
-            let base = ((from.base + turn * step) * size).min(length);
-            (pointer.0.wrapping_add(base), length - base)
+            let place = buffers(from.buffer.0 as usize);
+            let base = (from.base + turn * step) * size;
+            let before = place.before.unwrap_or(0);
+            let skipped = base.saturating_sub(before).min(place.bytes);
+            let start = place.before.map(|_| before.saturating_sub(base) / size);
+            let pointer = place.pointer.0.wrapping_add(skipped);
+            (pointer, place.bytes - skipped, start)
         };
         let operand = |operand: &'a Operand, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let (pointer, length) = place(&operand.from, step, self.element.operand_bytes());
-                // SAFETY: `place` stays inside the buffer, which the caller has vouched for.
-                kernels::Operand::Plain(unsafe { from_raw_parts(pointer, length) })
+                let size = self.element.operand_bytes();
+                let (pointer, length, start) = place(&operand.from, step, size);
+                // SAFETY: `place` stays inside what is there of the buffer, which the caller has vouched for.
+                let bytes = unsafe { from_raw_parts(pointer, length) };
+                match start {
+                    Some(start) => kernels::Operand::Window { bytes, start },
+                    None => kernels::Operand::Plain(bytes),
+                }
             }
         };
-        let (out, out_bytes) = place(&self.out, self.turn.out, self.element.bytes());
+        let (out, out_bytes, out_start) = place(&self.out, self.turn.out, self.element.bytes());
         Buffers {
             left: operand(&self.left, self.turn.left),
             right: operand(&self.right, self.turn.right),
             out,
             out_bytes,
-            out_start: 0,
+            out_start: out_start.unwrap_or(0),
             shared,
             stop,
         }
@@ -309,6 +388,37 @@ fn plan(
         true => plain,
         false => smaller,
     }
+}
+
+/// How the kernel is cut into tasks of whole rows for `workers` threads, each of about [`TASK_BYTES`] of results and at least
+/// `least` elements of them; `None` if all columns of a batch are more than may pass by for each.
+fn plan_rows(
+    kernel: &kernels::PreparedContraction,
+    problem: &kernels::Contraction,
+    workers: usize,
+    least: usize,
+) -> Option<kernels::TaskPartition> {
+    let columns = match kernel.rows_are_left() {
+        true => &problem.n,
+        false => &problem.m,
+    };
+    let points = |dims: &[kernels::Dim]| {
+        let extents = dims.iter().map(|dim| dim.extent);
+        extents.fold(1, usize::saturating_mul)
+    };
+    let (length, size) = (points(columns).max(1), problem.element.bytes());
+    let bytes = length
+        .saturating_mul(points(&problem.k))
+        .saturating_mul(size);
+    let tasks = match workers {
+        1 => 1,
+        _ => TASKS_PER_THREAD * workers,
+    };
+    let results = results(problem).saturating_mul(size);
+    let tasks = tasks.max(results.div_ceil(TASK_BYTES));
+    let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
+    let pays = bytes <= CHAINED_COLUMNS;
+    pays.then(|| kernel.plan_rows(Form::Plain, Form::Plain, &ranges))?
 }
 
 /// The number of elements of the results.

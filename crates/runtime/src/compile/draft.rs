@@ -58,7 +58,14 @@ impl Draft {
         if !room.is_empty() {
             nest.adopt_symbols();
         }
-        let mut nest = optimize(nest, &slots, level, None, settings.stop)?;
+        let mut nest = optimize(
+            nest,
+            &slots,
+            level,
+            None,
+            settings.stop,
+            &settings.shared.unproven,
+        )?;
         find_orders(&nest, &mut candidates)?;
         slots.resize(nest.buffers.len(), Slot::Absent);
         if updates {

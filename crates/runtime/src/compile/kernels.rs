@@ -2,8 +2,9 @@
 
 use crate::Error;
 use crate::compile::Settings;
+use crate::compile::chain::Link;
 use crate::compile::consumer::{Consumer, reach};
-use crate::compile::contraction::PackedContraction;
+use crate::compile::contraction::{Consumers, PackedContraction};
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::parallelism::{pieces, tasks, workers};
@@ -40,6 +41,8 @@ struct Candidate {
     function: Option<Function>,
     /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
     reach: Option<Footprint>,
+    /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
+    link: Option<Link>,
     /// The engine of a contraction, if that is the same for all numbers.
     contraction: OnceLock<Option<Arc<PackedContraction>>>,
 }
@@ -81,12 +84,16 @@ impl Kernels {
         let code = compiler_threads::map(code, |nest| (nest.canonical(), nest));
         let functions = settings.shared.functions.of(&code, settings)?;
         let mut functions = functions.into_iter();
+        let mut users = vec![0; nest.buffers.len()];
+        for buffer in kernels.iter().flat_map(|(kernel, _)| &kernel.used) {
+            users[buffer.0 as usize] += 1;
+        }
         let mut all: Vec<Candidate> = Vec::with_capacity(kernels.len());
         for (kernel, is_contraction) in kernels {
-            let before = all
-                .last()
-                .filter(|c| c.function.is_none() && !is_contraction);
-            let reach = before.and_then(|c| reach(&c.kernel.stages, &kernel.stages, aliases));
+            let (reach, link) = match is_contraction {
+                false => (follows(&all, &kernel, aliases), None),
+                true => (None, link(nest, &all, &kernel, aliases, &users)),
+            };
             all.push(Candidate {
                 kernel: Arc::new(kernel),
                 function: if is_contraction {
@@ -95,6 +102,7 @@ impl Kernels {
                     functions.next()
                 },
                 reach,
+                link,
                 contraction: OnceLock::new(),
             });
         }
@@ -149,10 +157,9 @@ impl Kernels {
                 pieces: 1,
             }));
         }
-        let consumer = self.all.get(k + 1).filter(|next| next.reach.is_some());
         let packed = || self.contraction(k, values, slots, settings);
         let has_symbols = |c: &Candidate| c.kernel.stages.nest.is_symbolic();
-        let packed = match has_symbols(candidate) || consumer.is_some_and(has_symbols) {
+        let packed = match has_symbols(candidate) || self.consumers(k).any(has_symbols) {
             true => packed(),
             false => candidate.contraction.get_or_init(packed).clone(),
         };
@@ -191,9 +198,31 @@ impl Kernels {
             return None;
         };
         let contraction = Contraction::of(&step.nest, stage).filter(|_| self.contracts)?;
-        let consumer = self.all.get(k + 1).filter(|next| next.reach.is_some());
-        let consumer = consumer.map(|next| next.kernel.cost(values));
-        PackedContraction::new(&contraction, &step, slots, settings, consumer).map(Arc::new)
+        let costs = self.consumers(k).map(|next| next.kernel.cost(values));
+        let consumers = costs.reduce(u64::saturating_add).map(|cost| Consumers {
+            cost,
+            take_rows: self.least_elements(k, values),
+        });
+        PackedContraction::new(&contraction, &step, slots, settings, consumers).map(Arc::new)
+    }
+
+    /// The least elements of results of the contraction `k` that the kernels which may be chained to it can take; `None` if
+    /// there are none.
+    fn least_elements(&self, k: usize, values: &[usize]) -> Option<usize> {
+        let [code, _] = self.consumers(k).collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let chunks = code.function.as_ref()?.bound_to(values)?.chunks();
+        let turn = code.reach.as_ref()?.bound_to(values)?;
+        Some(turn.elements(&(0..chunks.grain))?.len())
+    }
+
+    /// The kernels that may be fused with the contraction `k`.
+    fn consumers(&self, k: usize) -> impl Iterator<Item = &Candidate> {
+        let code = self.all.get(k + 1).filter(|next| next.reach.is_some());
+        let last = self.all.get(k + 2);
+        let last = last.filter(|last| code.is_some() && last.link.is_some());
+        code.into_iter().chain(last)
     }
 
     /// The steps that call the engines.
@@ -210,11 +239,54 @@ impl Kernels {
             let mut step = step(&candidate.kernel, engine, numbers, threads);
             step.arguments = arguments;
             step.consumer = consumer;
+            if let Some(link) = &candidate.link {
+                link_to(&mut steps, link, &mut step);
+            }
             steps.push(step);
         }
         let shared = steps.iter().filter(|step| step.workers > 1);
         let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
         Native { steps, shared_cost }
+    }
+}
+
+/// How code uses the results of the last of these kernels, if that is a contraction with which it may be fused.
+fn follows(all: &[Candidate], kernel: &Kernel, aliases: &Aliases) -> Option<Footprint> {
+    let last = all.last().filter(|last| last.function.is_none())?;
+    let chained = if last.link.is_some() { 3 } else { 1 };
+    let producers = all[all.len() - chained..].iter();
+    let producers = producers.map(|c| &c.kernel.stages);
+    reach(producers, &kernel.stages, aliases)
+}
+
+/// How a contraction may be chained to the last two of these kernels.
+fn link(
+    nest: &Nest,
+    all: &[Candidate],
+    kernel: &Kernel,
+    aliases: &Aliases,
+    users: &[u32],
+) -> Option<Link> {
+    let [.., first, code] = all else {
+        return None;
+    };
+    code.reach.as_ref()?;
+    let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
+    Link::of(nest, kernels, aliases, users)
+}
+
+/// Chains a step to the last two of `steps`, if it can be.
+fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
+    let (Engine::Contraction(contraction), [.., first, code]) = (&step.engine, steps) else {
+        return;
+    };
+    let last = (&*step.kernel, &**contraction);
+    let linked = link.bound_to(&step.values, [first, code], last);
+    if let Some((contraction, consumer, chain)) = linked {
+        step.workers = contraction.workers;
+        step.engine = Engine::Contraction(Arc::new(contraction));
+        step.consumer = Some(consumer);
+        first.chain = Some(chain);
     }
 }
 
@@ -270,6 +342,7 @@ fn step(kernel: &Arc<Kernel>, mut engine: Engine, numbers: &Numbers<'_>, threads
         cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
         arguments: 0,
         consumer: None,
+        chain: None,
         scratch: 0,
     }
 }

@@ -13,6 +13,7 @@
 //! * the nest of every plan has passed the verifier.
 
 pub(crate) mod arena;
+pub(crate) mod chain;
 mod constant_operand;
 pub(crate) mod constants;
 pub(crate) mod consumer;
@@ -35,7 +36,7 @@ use crate::Level;
 use crate::compile::functions::Functions;
 use crate::compile::packed_operands::PackedOperands;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use vinelift_codegen::{Compiler, Options};
 
 /// What plans of a compiled model share.
@@ -43,6 +44,8 @@ use vinelift_codegen::{Compiler, Options};
 pub(crate) struct Shared {
     pub(crate) functions: Functions,
     pub(crate) operands: PackedOperands,
+    /// How many nests could not be proven safe after the passes.
+    pub(crate) unproven: AtomicUsize,
 }
 
 /// The compiler, the level and the number of threads for which a plan is made.

@@ -3,7 +3,7 @@
 use crate::compile::slot::Slot;
 use crate::stop;
 use crate::{Error, Level};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_nest::{
     BufferId, Kept, Nest, constant_indices, contract, fuse, partial_folds, quantized_products,
@@ -23,7 +23,7 @@ pub(crate) struct Pass {
 /// The nest of a segment after the passes of `level`, proven to be safe.
 ///
 /// If it has symbols, what is decided about them is written down by the recorder that this runs in. `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
-/// nest as it was before they changed it runs instead, with the same rounding; where mistakes are looked for,
+/// nest as it was before they changed it runs instead, with the same rounding, and `unproven` counts it; where mistakes are looked for,
 /// that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
@@ -31,6 +31,7 @@ pub(crate) fn optimize(
     level: Level,
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
+    unproven: &AtomicUsize,
 ) -> Result<Nest, Error> {
     let mut record = |name, start: Instant, kept, nest: &Nest| {
         stop::check(flag)?;
@@ -78,7 +79,11 @@ pub(crate) fn optimize(
     if nest.is_symbolic() {
         nest.adopt_symbols();
     }
-    let unproven = match (verify(&nest), plain) {
+    let proven = verify(&nest);
+    if proven.is_err() {
+        unproven.fetch_add(1, Ordering::Relaxed);
+    }
+    let errors = match (proven, plain) {
         (Ok(()), _) => return Ok(nest),
         (Err(_), Some(plain)) if !cfg!(debug_assertions) => {
             nest = plain;
@@ -86,7 +91,7 @@ pub(crate) fn optimize(
         }
         (Err(errors), _) => Some(errors),
     };
-    if let Some(errors) = unproven {
+    if let Some(errors) = errors {
         return Err(Error::internal(&errors[0]));
     }
     record("not proven, so as before fusion", start, Vec::new(), &nest)?;

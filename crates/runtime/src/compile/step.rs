@@ -1,5 +1,6 @@
 //! A step of a plan: one kernel, with how it is called.
 
+use crate::compile::chain::Chain;
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
@@ -28,6 +29,8 @@ pub(crate) struct Step {
     pub(crate) arguments: usize,
     /// How it runs with the tasks of the contraction before it, if it does.
     pub(crate) consumer: Option<Consumer>,
+    /// What is known of the two steps after it, if these are chained to it.
+    pub(crate) chain: Option<Chain>,
     /// The offset of its scratch memory in the arena.
     pub(crate) scratch: usize,
 }
@@ -72,20 +75,22 @@ impl Step {
 
     /// The engine, for texts.
     pub(crate) fn how(&self) -> String {
-        match (&self.engine, &self.consumer) {
-            (Engine::Contraction(contraction), _) => format!("contraction, {}", contraction.name()),
-            (Engine::Code { .. }, None) => "code".to_owned(),
-            (Engine::Code { .. }, Some(_)) => {
-                "code, run with the tasks of the contraction before it".to_owned()
-            }
+        let how = match &self.engine {
+            Engine::Contraction(contraction) => format!("contraction, {}", contraction.name()),
+            Engine::Code { .. } => "code".to_owned(),
+        };
+        match &self.consumer {
+            Some(_) => how + ", run with the tasks of the contraction before it",
+            None => how,
         }
     }
 
-    /// Its floating-point operations, if it is a contraction.
+    /// The floating-point operations of contractions while it runs.
     pub(crate) fn flops(&self) -> u64 {
-        match &self.engine {
-            Engine::Contraction(contraction) => contraction.flops(),
-            Engine::Code { .. } => 0,
+        let chained = self.chain.as_ref().map_or(0, |chain| chain.flops);
+        match (&self.engine, &self.consumer) {
+            (Engine::Contraction(contraction), None) => contraction.flops().saturating_add(chained),
+            _ => 0,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::request::InferRequest;
 use crate::stop::never;
 use crate::{Error, Level};
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use vinelift_codegen::{AsmLine, ClifLine};
 use vinelift_graph::{self as graph, Segment};
@@ -255,7 +256,14 @@ fn passes(segment: Segment) -> Result<Vec<PassListing>, Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
     let level = Level::Scheduled;
-    optimize(segment.nest, &slots, level, Some(&mut passes), never())?;
+    optimize(
+        segment.nest,
+        &slots,
+        level,
+        Some(&mut passes),
+        never(),
+        &AtomicUsize::new(0),
+    )?;
     let listing = |pass: Pass| PassListing {
         name: pass.name,
         time: pass.time,

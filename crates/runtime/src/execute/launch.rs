@@ -1,7 +1,8 @@
 //! The steps of a plan, run on the memory that it is bound to.
 
 use crate::Error;
-use crate::compile::contraction::{COMPUTING, PACKING};
+use crate::compile::chain::{Chain, MOST_BUFFERS};
+use crate::compile::contraction::{COMPUTING, PACKING, PackedContraction, Place};
 use crate::compile::kernels::Native;
 use crate::compile::plan::Plan;
 use crate::compile::step::{Engine, Step};
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use vinelift_codegen::{Interrupt, Pointer};
-use vinelift_nest::Fault;
+use vinelift_nest::{BufferId, Fault};
 
 /// Runs all steps of a plan; `times`, if given, gets the time of each.
 pub(super) fn run(
@@ -70,10 +71,10 @@ impl Launch {
             pool.run(self, round, tasks, workers);
         };
         match (&step.engine, &step.consumer) {
-            // The other parts ran with the tasks of the step before.
+            // The other parts ran with the tasks of the contraction before it.
             (Engine::Code { .. }, Some(consumer)) => {
                 for part in &consumer.rest {
-                    self.part(number, part.clone(), 0);
+                    self.part(number, part.clone(), 0, None);
                 }
             }
             (Engine::Code { function, .. }, None) => {
@@ -87,12 +88,20 @@ impl Launch {
                     // Which fault is the first is only known when all points are done in their order. They may be
                     // done again (`Effects::faults_again`); if other threads have changed the indices since, it is
                     // the one that was found.
-                    self.part(number, 0..parts.extent, 0);
+                    self.part(number, 0..parts.extent, 0, None);
                     self.note(fault);
                 }
             }
-            (Engine::Contraction(contraction), _) => {
-                share(PACKING, contraction.tasks(PACKING));
+            (Engine::Contraction(_), Some(_)) => {}
+            (Engine::Contraction(contraction), None) => {
+                for (step, contraction) in self.contractions(number) {
+                    let round = Round {
+                        step,
+                        turn,
+                        phase: PACKING,
+                    };
+                    pool.run(self, round, contraction.tasks(PACKING), workers);
+                }
                 share(COMPUTING, contraction.tasks(COMPUTING));
             }
         }
@@ -129,13 +138,115 @@ impl Launch {
         }
     }
 
+    /// A contraction, and the one that is chained to it.
+    fn contractions(&self, number: usize) -> impl Iterator<Item = (usize, &PackedContraction)> {
+        let last = self.at(number).chain.as_ref().map(|_| number + 2);
+        let steps = [number].into_iter().chain(last);
+        steps.filter_map(|step| match &self.at(step).engine {
+            Engine::Contraction(contraction) => Some((step, &**contraction)),
+            Engine::Code { .. } => None,
+        })
+    }
+
+    /// The buffer of a step in a task of a chain, if it is in one.
+    fn place(&self, buffer: BufferId, chained: Option<Chained<'_>>) -> Place {
+        let window = chained.and_then(|c| c.chain.window(buffer).map(|window| (c, window)));
+        let Some((
+            Chained {
+                chain,
+                task,
+                worker,
+            },
+            window,
+        )) = window
+        else {
+            let (pointer, bytes) = self.buffers[buffer.0 as usize];
+            return Place {
+                pointer,
+                bytes,
+                before: None,
+            };
+        };
+        let offset = chain.scratch + worker * chain.worker_bytes + window.offset;
+        Place {
+            pointer: Pointer(self.arena.0.wrapping_add(offset)),
+            bytes: window.bytes,
+            before: Some(window.before[task]),
+        }
+    }
+
+    /// Runs a task of a contraction in a phase and turn.
+    fn contraction(
+        &self,
+        number: usize,
+        (turn, phase): (usize, usize),
+        task: usize,
+        worker: usize,
+        chained: Option<Chained<'_>>,
+    ) {
+        let step = self.at(number);
+        let Engine::Contraction(contraction) = &step.engine else {
+            return;
+        };
+        let place = |buffer: usize| self.place(step.kernel.buffers()[buffer], chained);
+        let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
+        // SAFETY: the buffers and the scratch memory are those that `part` argues for. The result overlaps no operand, as
+        // a contraction loads nothing that it writes (`Contraction::of`), and the consumers that run with its tasks write
+        // nothing that it uses (`Effects::may_overlap`). The second phase is started when the first has ended
+        // (`Launch::step`); of a contraction that is itself run with the tasks of another, when the rows that its task
+        // takes are complete (`Link::bound_to`).
+        unsafe { contraction.task(place, scratch, (turn, phase), task, worker, &self.stop) };
+        // It does not say whether it was cut short: the results are used only if it surely was not.
+        if self.stop.load(Ordering::Relaxed) {
+            self.is_cut_short.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs what is run with a task of the contraction `number`.
+    fn consumers(&self, number: usize, task: usize, worker: usize, chained: Option<Chained<'_>>) {
+        let steps = self.plan.native.as_ref().map(|native| &native.steps);
+        let after = steps.and_then(|steps| steps.get(number + 1..));
+        for (next, step) in (number + 1..).zip(after.unwrap_or_default()) {
+            let Some(consumer) = &step.consumer else {
+                return;
+            };
+            if self.is_cut_short.load(Ordering::Relaxed) {
+                return;
+            }
+            match (&step.engine, &consumer.parts[task]) {
+                (Engine::Contraction(_), _) => {
+                    self.contraction(next, (0, COMPUTING), task, worker, chained);
+                }
+                (Engine::Code { .. }, Some(part)) => {
+                    self.part(next, part.clone(), worker, chained);
+                }
+                (Engine::Code { .. }, None) => {}
+            }
+        }
+    }
+
     /// Runs a part of a kernel that is code; no other thread does so under the number `worker`.
-    fn part(&self, number: usize, part: Range<usize>, worker: usize) {
+    fn part(&self, number: usize, part: Range<usize>, worker: usize, chained: Option<Chained<'_>>) {
         let step = self.at(number);
         let Engine::Code { function, pieces } = &step.engine else {
             return;
         };
-        let arguments = &self.arguments[step.arguments..][..step.kernel.buffers().len()];
+        let buffers = step.kernel.buffers();
+        let mut arguments = &self.arguments[step.arguments..][..buffers.len()];
+        let mut windows = [Pointer(std::ptr::null_mut()); MOST_BUFFERS];
+        if let Some(own) = windows
+            .get_mut(..buffers.len())
+            .filter(|_| chained.is_some())
+        {
+            for (own, buffer) in own.iter_mut().zip(buffers) {
+                // Code reaches an element by its offset from where the first one would be.
+                let Place {
+                    pointer, before, ..
+                } = self.place(*buffer, chained);
+                *own = Pointer(pointer.0.wrapping_sub(before.unwrap_or(0)));
+            }
+            arguments = own;
+        }
         let start = part.start;
         let scratch = step.scratch + worker * function.scratch_bytes();
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
@@ -151,7 +262,7 @@ impl Launch {
             // with the tasks of a contraction: it writes nothing that the contraction uses, and reads only results of
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
-            // piece for each worker.
+            // piece for each worker; so do the windows of a chain, which have all elements that a part uses (`Chain::add`).
             unsafe {
                 code.run_part(
                     number_in_code,
@@ -181,31 +292,29 @@ impl Tasks for Launch {
                     Some(_) => round.turn..round.turn + 1,
                     None => function.chunk(task, round.phase),
                 };
-                self.part(round.step, part, worker);
+                self.part(round.step, part, worker, None);
             }
-            Engine::Contraction(contraction) => {
-                let place = |buffer: usize| self.buffers[step.kernel.buffers()[buffer].0 as usize];
-                let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
+            Engine::Contraction(_) => {
+                let chain = step.chain.as_ref().filter(|_| round.phase == COMPUTING);
+                let chained = chain.map(|chain| Chained {
+                    chain,
+                    task,
+                    worker,
+                });
                 let phase = (round.turn, round.phase);
-                // SAFETY: the buffers and the scratch memory are those that `part` argues for. The result overlaps no
-                // operand, as a contraction loads nothing that it writes (`Contraction::of`), and the consumer that
-                // runs with its tasks writes nothing that it uses (`Effects::may_overlap`). The second phase is started
-                // when the first has ended (`Launch::step`).
-                unsafe { contraction.task(place, scratch, phase, task, worker, &self.stop) };
-                // It does not say whether it was cut short: the results are used only if it surely was not.
-                if self.stop.load(Ordering::Relaxed) {
-                    self.is_cut_short.store(true, Ordering::Relaxed);
-                    return;
-                }
-                let steps = self.plan.native.as_ref().map(|native| &native.steps);
-                let next = steps.and_then(|steps| steps.get(round.step + 1));
-                if round.phase == COMPUTING
-                    && let Some(consumer) = next.and_then(|next| next.consumer.as_ref())
-                    && let Some(part) = &consumer.parts[task]
-                {
-                    self.part(round.step + 1, part.clone(), worker);
+                self.contraction(round.step, phase, task, worker, chained);
+                if round.phase == COMPUTING {
+                    self.consumers(round.step, task, worker, chained);
                 }
             }
         }
     }
+}
+
+/// A task of a chain, on a thread.
+#[derive(Clone, Copy)]
+struct Chained<'a> {
+    chain: &'a Chain,
+    task: usize,
+    worker: usize,
 }

@@ -31,11 +31,11 @@ pub(super) fn steps_in_memory(
         layers: Vec::new(),
         group: None,
     };
-    inlined.value = definitions.inlined(nest, body);
     // A value that is made of the axis itself does not come in vectors, not even where it is found to be another one.
-    if is_made_of(axes, &inlined.value) {
+    if is_made_of(axes, body) {
         return None;
     }
+    inlined.value = definitions.inlined(nest, body);
     simplify_stage(&mut inlined);
     let mut ranges = Ranges::of_stage(&inlined);
     let mut forms = Vec::new();
@@ -55,6 +55,11 @@ pub(super) fn steps_in_memory(
             _ => {}
         }
     }
+    let own = stored(nest, definitions, axes, body);
+    forms.extend(own.iter().filter_map(|(buffer, at)| {
+        let shape = &nest.buf(*buffer).shape;
+        grouped_offset(at, shape, &mut ranges)
+    }));
     let mut bound = inlined.domain;
     visit(&inlined.value, &mut |x| {
         if let Kind::Reduce { axes, .. } = x.kind() {
@@ -62,6 +67,29 @@ pub(super) fn steps_in_memory(
         }
     });
     Steps { forms, bound }.joined(stage, axes)
+}
+
+/// The loads of a fold's body from temporaries whose definition is made of one of the axes, as what comes from a `Range` is.
+/// They count as well: where all extents are numbers, that is a constant, which is loaded.
+fn stored<'x>(
+    nest: &mut Nest,
+    definitions: &Definitions,
+    axes: &[Axis],
+    body: &'x Scalar,
+) -> Vec<(BufferId, &'x [Scalar])> {
+    let mut loads = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![body];
+    while let Some(x) = open.pop() {
+        match x.kind() {
+            Kind::Load { buffer, at } => loads.push((x, *buffer, at.as_slice())),
+            _ if seen.insert(x.address()) => open.extend(x.children()),
+            _ => {}
+        }
+    }
+    loads.retain(|(load, ..)| is_made_of(axes, &definitions.inlined(nest, load)));
+    let accesses = loads.into_iter().map(|(_, buffer, at)| (buffer, at));
+    accesses.collect()
 }
 
 /// Whether one of these axes is in `x`, but for what it is loaded from.

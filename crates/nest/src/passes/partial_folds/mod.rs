@@ -6,13 +6,12 @@
 //! folds run side by side, and memory is read in whole vectors. This order defines the result, for the interpreter
 //! as well; sums get more accurate.
 //!
-//! 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`, and these take in every
-//! 16 of the points that are left over. 16 lanes are folded by halves: lane `l` with lane `l + 8`, then `l + 4`,
-//! `l + 2`, `l + 1`; so are 8, from the second step on. The last points, fewer than those lanes, are taken in one by
-//! one.
+//! The last points, fewer than lanes, are taken in by the last lanes: lane `l` takes in `x[n - L + l]` unless that is
+//! among those before. 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`. 16 lanes are
+//! folded by halves: lane `l` with lane `l + 8`, then `l + 4`, `l + 2`, `l + 1`; so are 8, from the second step on.
 //!
-//! Where `n`, the number of points, is a formula, these are `n mod L`: each of `L - 1` is taken in if it is there. The
-//! number of lanes is that of the example, and a condition of the plan.
+//! Where `n`, the number of points, is a formula, a lane asks whether there is a point for it. All loads are of points
+//! that are there, so they come in vectors. The number of lanes is that of the example, and a condition of the plan.
 //!
 //! Sums of products stay as they are: there are kernels for them. So do folds of turns, and those under which
 //! something can go wrong.
@@ -24,11 +23,12 @@ mod tests;
 use crate::analysis::verify;
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, Unary, free_axes, rewrite,
+    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, rewrite,
     rewrite_stage, visit,
 };
 use memory::{Definitions, pin_all, steps_in_memory};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_tensor::{ElementType, Extent};
 
@@ -184,28 +184,53 @@ impl Fold {
         let (op, lanes) = (self.op, self.lanes);
         let turns = self.points.quotient(lanes.into());
         let start = self.start();
-        let mut parts = self.part(nest, stage, "lanes", lanes, |nest, fold, at| {
+        let parts = self.part(nest, stage, "lanes", lanes, |nest, fold, at| {
             let turn = nest.axis(turns);
             let k = Scalar::axis(turn.id) * lanes as i64 + at.lane.clone();
-            fold.over(nest, turn, k, start.clone(), at)
+            fold.over(nest, Some(turn), k, start.clone(), at)
         });
-        if lanes > FEW_LANES {
-            let wide = parts;
-            parts = self.part(nest, stage, "folded", FEW_LANES, |nest, fold, at| {
-                let lane = |k: usize| &at.lane + (k * FEW_LANES) as i64;
-                let load = |k| nest.load(wide, [at.outer.clone(), vec![lane(k)]].concat());
-                let four = halves((0..lanes / FEW_LANES).map(load).collect(), op);
-                fold.whole_blocks(nest, four, at)
-            });
-        }
-        let outer: Vec<Scalar> = self.outer.iter().map(|a| Scalar::axis(a.id)).collect();
-        let load = |l| nest.load(parts, [outer.clone(), vec![build::index(l)]].concat());
+        let value = |nest: &mut Nest, at: At| match lanes > FEW_LANES {
+            true => {
+                let four = (0..lanes / FEW_LANES).map(|k| {
+                    let first = k * FEW_LANES;
+                    let at = at.with(&at.lane + first as i64);
+                    self.lane(nest, parts, at, first..first + FEW_LANES)
+                });
+                halves(four.collect(), op)
+            }
+            false => {
+                let lane = at
+                    .lane
+                    .as_index()
+                    .and_then(|lane| usize::try_from(lane).ok());
+                let among = lane.map_or(0..lanes, |lane| lane..lane + 1);
+                self.lane(nest, parts, at, among)
+            }
+        };
         let last = lanes.min(FEW_LANES);
-        let mut result = halves((0..last as i64).map(load).collect(), op);
+        let outer = self.outer.iter().map(|a| Scalar::axis(a.id)).collect();
+        let all = At {
+            outer,
+            lane: build::index(0),
+        };
+        // Where lanes ask for their point, they do so in vectors.
+        let is_stage = lanes > FEW_LANES || self.left().is_none();
+        let folded = is_stage.then(|| {
+            self.part(nest, stage, "folded", last, |nest, _, at| {
+                value(nest, at.with(at.lane.clone()))
+            })
+        });
+        let of_lane = |lane: i64| {
+            let at = all.with(build::index(lane));
+            match folded {
+                Some(folded) => nest.load(folded, at.position()),
+                None => value(nest, at),
+            }
+        };
+        let mut result = halves((0..last as i64).map(of_lane).collect(), op);
         if start != self.init {
             result = Scalar::binary(op, self.init.clone(), result);
         }
-        let result = self.last_points(nest, stage, last, result, outer);
         let mut stage = stage.clone();
         rewrite_stage(&mut stage, &mut |x| match x == self.whole {
             true => result.clone(),
@@ -214,97 +239,51 @@ impl Fold {
         stage
     }
 
-    /// `four`, with the points of the lane in the blocks of [`FEW_LANES`] behind those of [`MOST_LANES`].
-    fn whole_blocks(&self, nest: &mut Nest, four: Scalar, at: &At) -> Scalar {
-        let from = self.blocks_end(self.lanes);
-        let Some(points) = self.points.number() else {
-            // Each block, if it is there.
-            return (0..self.lanes / FEW_LANES - 1).fold(four, |so_far, block| {
-                let k = &from + (block * FEW_LANES) as i64 + at.lane.clone();
-                let end = &from + ((block + 1) * FEW_LANES) as i64;
-                let is_there = end.le(Scalar::extent(self.points));
-                let value = self.body_with(FxHashMap::default(), k, at);
-                self.take_in_if(is_there, so_far, value)
-            });
-        };
-        let more = points % self.lanes / FEW_LANES;
-        if more == 0 {
-            return four;
+    /// How many points are left over, if that is known.
+    fn left(&self) -> Option<usize> {
+        match self.points.number() {
+            Some(points) => Some(points % self.lanes),
+            None => self.points.is_multiple_of(self.lanes).then_some(0),
         }
-        let turn = nest.axis(more);
-        let k = Scalar::axis(turn.id) * FEW_LANES as i64 + at.lane.clone() + from;
-        self.over(nest, turn, k, four, at)
     }
 
-    /// `result`, with the points that are left over, fewer than `lanes`, one by one.
-    fn last_points(
-        &self,
-        nest: &mut Nest,
-        stage: &Stage,
-        lanes: usize,
-        result: Scalar,
-        outer: Vec<Scalar>,
-    ) -> Scalar {
-        let from = self.blocks_end(lanes);
-        if let Some(points) = self.points.number() {
-            let left = points % lanes;
-            if left == 0 {
-                return result;
+    /// What a lane, one of those `among`, holds of `parts`, with the last point that is its own.
+    fn lane(&self, nest: &mut Nest, parts: BufferId, at: At, among: Range<usize>) -> Scalar {
+        let so_far = nest.load(parts, at.position());
+        let end = self.lanes as i64;
+        let is_its_own = match self.left().map(|left| self.lanes - left) {
+            Some(first) if among.end <= first => return so_far,
+            Some(first) if among.start >= first => None,
+            first => {
+                let numbers = lane_numbers(nest, number_type(self.body.ty()));
+                let lane = nest.load(numbers, vec![at.lane.clone()]);
+                let first = match first {
+                    Some(first) => build::integer(first as i64, lane.ty()),
+                    None => {
+                        let first = self.blocks_end() + end - Scalar::extent(self.points);
+                        first.cast(lane.ty())
+                    }
+                };
+                Some(lane.ge(first))
             }
-            let rest = nest.axis(left);
-            let k = Scalar::axis(rest.id) + from;
-            let lane = build::index(0);
-            return self.over(nest, rest, k, result, &At { outer, lane });
-        }
-        if self.points.is_multiple_of(lanes) {
-            return result;
-        }
-        // Stored first, so that what is read there is written down once.
-        let is_there = |k: Scalar| (&from + k).lt(Scalar::extent(self.points));
-        let rest = self.part(nest, stage, "rest", lanes - 1, |_, fold, at| {
-            let value = fold.body_with(FxHashMap::default(), &from + &at.lane, at);
-            let zero = build::zero(value.ty());
-            Scalar::select(is_there(at.lane.clone()), value, zero)
-        });
-        (0..lanes as i64 - 1).fold(result, |so_far, k| {
-            let k = build::index(k);
-            let at = [outer.clone(), vec![k.clone()]].concat();
-            self.take_in_if(is_there(k), so_far, nest.load(rest, at))
-        })
-    }
-
-    /// `is_there ? so_far op value : so_far`, where `so_far` is written once.
-    fn take_in_if(&self, is_there: Scalar, so_far: Scalar, value: Scalar) -> Scalar {
-        let value = Scalar::select(is_there.clone(), value, self.neutral());
-        let stays = match self.op {
-            Binary::Min => so_far.lt(value.clone()),
-            Binary::Max => so_far.gt(value.clone()),
-            _ => return Scalar::binary(self.op, so_far, value),
         };
-        // No value is neutral in them if NaN is among those before.
-        let is_gone = Scalar::unary(Unary::Not, is_there);
-        Scalar::select(is_gone | stays, so_far, value)
-    }
-
-    /// The value that changes nothing, whatever it is taken in by; of [`Binary::Min`] and [`Binary::Max`], any.
-    fn neutral(&self) -> Scalar {
-        let ty = self.init.ty();
-        match self.op {
-            // Of 0, `-0 + 0` would be another.
-            Binary::Add if ty.is_float() => build::number(-0.0, ty),
-            Binary::Add | Binary::Or => build::zero(ty),
-            Binary::And if ty == ElementType::Boolean => build::boolean(true),
-            Binary::And => Scalar::constant(!0 >> (64 - ty.bits()), ty),
-            _ => build::integer(1, ty),
+        let k = Scalar::extent(self.points) - end + at.lane.clone();
+        let taken = match self.around.is_empty() {
+            true => {
+                let value = self.body_with(FxHashMap::default(), k, &at);
+                Scalar::binary(self.op, so_far.clone(), value)
+            }
+            false => self.over(nest, None, k, so_far.clone(), &at),
+        };
+        match is_its_own {
+            Some(is_its_own) => Scalar::select(is_its_own, taken, so_far),
+            None => taken,
         }
     }
 
     /// `floor(points / lanes) · lanes`
-    fn blocks_end(&self, lanes: usize) -> Scalar {
-        match self.points.number() {
-            Some(points) => build::index((points / lanes * lanes) as i64),
-            None => Scalar::extent(self.points.quotient(lanes.into())) * lanes as i64,
-        }
+    fn blocks_end(&self) -> Scalar {
+        Scalar::extent(self.points.quotient(self.lanes.into())) * self.lanes as i64
     }
 
     /// The value that each partial fold starts from.
@@ -338,8 +317,15 @@ impl Fold {
         target
     }
 
-    /// `start op body op body …` over `turn`, in which the `k`-th of the neighbours is taken in.
-    fn over(&self, nest: &mut Nest, turn: Axis, k: Scalar, start: Scalar, at: &At) -> Scalar {
+    /// `start op body op body …` over `turn`, if there is one, in which the `k`-th of the neighbours is taken in.
+    fn over(
+        &self,
+        nest: &mut Nest,
+        turn: Option<Axis>,
+        k: Scalar,
+        start: Scalar,
+        at: &At,
+    ) -> Scalar {
         let mut axes = Vec::with_capacity(self.around.len() + 1);
         let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
         for axis in &self.around {
@@ -347,7 +333,7 @@ impl Fold {
             by_axis.insert(axis.id, Scalar::axis(fresh.id));
             axes.push(fresh);
         }
-        axes.push(turn);
+        axes.extend(turn);
         let body = self.body_with(by_axis, k, at);
         Scalar::reduce(self.op, axes, start, body)
     }
@@ -384,10 +370,54 @@ fn product(axes: &[Axis]) -> Extent {
     extents.fold(1.into(), Extent::product)
 }
 
+/// The type of numbers that are compared in as many lanes as there are of values of type `ty`.
+fn number_type(ty: ElementType) -> ElementType {
+    use ElementType::{F32, F64, I32, I64};
+    match ty {
+        F64 | I32 | I64 => ty,
+        _ => F32,
+    }
+}
+
+/// The table of the numbers of lanes, for code that compares many at a time.
+fn lane_numbers(nest: &mut Nest, ty: ElementType) -> BufferId {
+    let name = format!("lanes.{}", ty.name());
+    let known = nest
+        .buffers
+        .iter()
+        .position(|b| b.name == name && matches!(b.role, Role::Table(_)));
+    if let Some(known) = known {
+        return BufferId(known as u32);
+    }
+    let all = 0..MOST_LANES;
+    let bytes: Vec<u8> = match ty {
+        ElementType::F64 => all.flat_map(|lane| (lane as f64).to_le_bytes()).collect(),
+        ElementType::I32 => all.flat_map(|lane| (lane as i32).to_le_bytes()).collect(),
+        ElementType::I64 => all.flat_map(|lane| (lane as i64).to_le_bytes()).collect(),
+        _ => all.flat_map(|lane| (lane as f32).to_le_bytes()).collect(),
+    };
+    nest.table(&name, ty, MOST_LANES, &bytes)
+}
+
 /// Where a part is: the indices of the domain, and the lane.
 struct At {
     outer: Vec<Scalar>,
     lane: Scalar,
+}
+
+impl At {
+    /// Another lane of the same part.
+    fn with(&self, lane: Scalar) -> At {
+        At {
+            outer: self.outer.clone(),
+            lane,
+        }
+    }
+
+    /// The indices of the domain, and then the lane.
+    fn position(&self) -> Vec<Scalar> {
+        [self.outer.clone(), vec![self.lane.clone()]].concat()
+    }
 }
 
 /// `op` of all values, a power of two of them: the first half with the second, until one is left.

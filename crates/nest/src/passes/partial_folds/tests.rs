@@ -51,13 +51,19 @@ fn a_short_row_has_eight_parts() {
     let mut nest = rows(Binary::Add, [3, 1, 27]);
     divide(&mut nest);
     verify(&nest).unwrap();
-    let tree = "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + y.lanes[i, 6])) \
-                + ((y.lanes[i, 1] + y.lanes[i, 5]) + (y.lanes[i, 3] + y.lanes[i, 7])))";
+    let last = |lane: usize| format!("(y.lanes[i, {lane}] + x[i, 0, ((27 - 8) + {lane})])");
+    let tree = format!(
+        "(((y.lanes[i, 0] + y.lanes[i, 4]) + (y.lanes[i, 2] + {})) \
+         + ((y.lanes[i, 1] + {}) + (y.lanes[i, 3] + {})))",
+        last(6),
+        last(5),
+        last(7)
+    );
     assert_eq!(
         nest.stage_texts(),
         [
             "for i<3, j<8: y.lanes[i, j] = add[k<3; 0.0](x[i, 0, ((k * 8) + j)])".to_owned(),
-            format!("for i<3: y[i] = add[j<3; {tree}](x[i, 0, (j + 24)])"),
+            format!("for i<3: y[i] = {tree}"),
         ]
     );
 }
@@ -75,15 +81,25 @@ fn a_long_row_has_sixty_four_parts() {
         stages[0],
         "for i<3, j<64: y.lanes[((i * 64) + j)] = max[k<6; -inf](x[(((i * 420) + (k * 64)) + j)])"
     );
+    // 36 points are left, which the last 36 of 64 lanes take in.
+    let lane = |more: &str| format!("y.lanes[(((i * 64) + j){more}]");
+    let point = |number: usize| format!("x[(((i * 420) + j) + {number})]");
     assert_eq!(
         stages[1],
-        "for i<3, j<16: y.folded[((i * 16) + j)] = max[k<2; \
-         max(max(y.lanes[((i * 64) + j)], y.lanes[(((i * 64) + j) + 32)]), \
-         max(y.lanes[(((i * 64) + j) + 16)], y.lanes[(((i * 64) + j) + 48)]))]\
-         (x[((((i * 420) + (k * 16)) + j) + 384)])"
+        format!(
+            "for i<3, j<16: y.folded[((i * 16) + j)] = max(max({}, max({}, {})), \
+             max(select((lanes.f32[(j + 16)] >= 28.0), max({third}, {}), {third}), max({}, {})))",
+            "y.lanes[((i * 64) + j)]",
+            lane(" + 32)"),
+            point(388),
+            point(372),
+            lane(" + 48)"),
+            point(404),
+            third = lane(" + 16)"),
+        )
     );
     assert!(
-        stages[2].ends_with("(x[(((i * 420) + j) + 416)])"),
+        stages[2].starts_with("for i<3: y[i] = max(max(max("),
         "{}",
         stages[2]
     );
@@ -112,20 +128,24 @@ fn every_point_is_taken_in_once() {
             for (k, x) in row[..whole].iter().enumerate() {
                 t[k % lanes] += x;
             }
-            let mut rest = &row[whole..];
-            while t.len() > 1 {
-                if t.len() == 16 && lanes == 64 {
-                    while rest.len() >= 16 {
-                        let (now, later) = rest.split_at(16);
-                        t.iter_mut().zip(now).for_each(|(t, x)| *t += x);
-                        rest = later;
-                    }
-                }
-                let half = t.len() / 2;
-                t = (0..half).map(|l| t[l] + t[l + half]).collect();
+            let rest = &row[whole..];
+            if lanes > 0 {
+                let last = lanes - rest.len();
+                t[last..].iter_mut().zip(rest).for_each(|(t, x)| *t += x);
             }
-            let sum = t.first().copied().unwrap_or(0.0);
-            let want = rest.iter().fold(sum, |sum, x| sum + x);
+            while t.len() > 1 {
+                let half = t.len() / 2;
+                t = match t.len() {
+                    64 => (0..16)
+                        .map(|l| (t[l] + t[l + 32]) + (t[l + 16] + t[l + 48]))
+                        .collect(),
+                    _ => (0..half).map(|l| t[l] + t[l + half]).collect(),
+                };
+            }
+            let want = match t.first() {
+                Some(sum) => *sum,
+                None => row.iter().fold(0.0, |sum, x| sum + x),
+            };
             assert_eq!(found.to_bits(), want.to_bits(), "{points} points");
         }
     }
