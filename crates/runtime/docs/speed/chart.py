@@ -235,8 +235,11 @@ def slower(data):
                 least[name] = min(ratios)
         names = ", ".join(f"`{name}` {value:.2f}" for name, value in sorted(least.items(), key=lambda pair: pair[1]))
         total = sum(1 for name in data.networks if any(data.ratio(name, bits, count) for count in data.counts))
-        lost = f"on {len(least)} of {total} networks ({names})" if least else f"on none of {total} networks"
+        lost = f"on {len(least)} of {total} networks, with one thread or more ({names})" if least else f"on none of {total} networks"
         parts.append(f"With {LIMITS[bits]} Vinelift is slower {lost}.")
+        failed = [f"`{name}`" for name in sorted(data.networks) if data.failed(name, bits)]
+        if failed:
+            parts.append(f"OpenVINO does not run {', '.join(failed)} when limited to {LIMITS[bits]}.")
     return " ".join(parts)
 
 
@@ -249,11 +252,9 @@ def caption(data):
             places.append(place)
     means = []
     for bits in data.widths:
-        inferences = " and ".join(
-            f"{short(data.mean(bits, count))} with {COUNTS.get(count, f'{count} threads')}" for count in data.counts
-        )
-        first = short(data.mean(bits, data.counts[-1], "first_ms"))
-        means.append(f"with {LIMITS[bits]} {inferences}, and {first} to the first result")
+        parts = [f"{short(data.mean(bits, count))} ({COUNTS.get(count, f'{count} threads')})" for count in data.counts]
+        parts.append(f"{short(data.mean(bits, data.counts[-1], 'first_ms'))} (first result)")
+        means.append(f"with {LIMITS[bits]} " + ", ".join(parts))
     return [
         f"{len(data.networks)} public networks, as their PyPI packages ship them, each with its own input ({'; '.join(places)}). "
         f"Geometric means: {'; '.join(means)}. {slower(data)}"
