@@ -80,8 +80,10 @@ class Picture:
 
     def heading(self, title, rest):
         self.y += 22
-        self.out.append(f'<text class="head" x="18" y="{self.y}">{escape(title)}<tspan class="soft" '
-                        f'style="font-weight: 400; font-size: 12.5px" dx="8">{escape(rest)}</tspan></text>')
+        self.out.append(
+            f'<text class="head" x="18" y="{self.y}">{escape(title)}<tspan class="soft" '
+            f'style="font-weight: 400; font-size: 12.5px" dx="8">{escape(rest)}</tspan></text>'
+        )
         self.y += 10
 
     def panel(self, lines, notes):
@@ -106,13 +108,17 @@ class Picture:
 
     def svg(self, title):
         height = self.y + 14
-        return "\n".join([
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
+        size = f'width="{WIDTH}" height="{height}"'
+        card = f'width="{WIDTH - 1}" height="{height - 1}" rx="8" fill="var(--paper)" stroke="var(--frame)"'
+        lines = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">',
             f"<title>{escape(title)}</title>",
             f"<style>{STYLE}</style>",
-            f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8" fill="var(--paper)" stroke="var(--frame)"/>',
-            *self.out, "</svg>",
-        ]) + "\n"
+            f'<rect x="0.5" y="0.5" {card}/>',
+            *self.out,
+            "</svg>",
+        ]
+        return "\n".join(lines) + "\n"
 
 
 LETTER = 7.2
@@ -155,7 +161,7 @@ def nest(text):
         colours = [""] * len(rest)
         for pattern, kind in reversed(parts):
             for found in re.finditer(pattern, rest):
-                colours[found.start():found.end()] = [kind] * (found.end() - found.start())
+                colours[found.start() : found.end()] = [kind] * (found.end() - found.start())
         start = 0
         for at in range(1, len(rest) + 1):
             if at == len(rest) or colours[at] != colours[start]:
@@ -193,7 +199,9 @@ def main():
     picture = Picture()
     picture.heading("1  The model", "five layers of digits.xml, which look up 64 rows of a table and add them")
     picture.panel(source(), 572)
-    picture.heading("2  The loop nest", "vinelift dump --stage fused: the five layers are one nest, without a tensor between them")
+    picture.heading(
+        "2  The loop nest", "vinelift dump --stage fused: the five layers are one nest, with no tensor between them"
+    )
     picture.panel(nest(dump("fused")), 500)
     picture.heading("3  The machine code", f"vinelift dump --stage asm: {count}, for x86-64 with AVX2")
     picture.panel(lines, 330)

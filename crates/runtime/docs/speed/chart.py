@@ -97,7 +97,7 @@ def draw(data):
         f"<title>OpenVINO’s time over Vinelift’s, {len(names)} networks</title>",
         f"<style>{STYLE}</style>",
         f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8" fill="var(--paper)" stroke="var(--frame)"/>',
-        f'<text class="title" x="18" y="29">OpenVINO’s time divided by Vinelift’s: right of 1, Vinelift is faster</text>',
+        '<text class="title" x="18" y="29">OpenVINO’s time divided by Vinelift’s: right of 1, Vinelift is faster</text>',
     ]
     # The key.
     x = 18
@@ -221,7 +221,11 @@ def sources(data):
     by_source = {}
     for name in sorted(data.networks):
         by_source.setdefault(data.networks[name].get("source") or "unknown", []).append(f"`{name}`")
-    return "The packages: " + "; ".join(f"{source} ({', '.join(names)})" for source, names in sorted(by_source.items())) + "."
+    return (
+        "The packages: "
+        + "; ".join(f"{source} ({', '.join(names)})" for source, names in sorted(by_source.items()))
+        + "."
+    )
 
 
 def slower(data):
@@ -235,7 +239,8 @@ def slower(data):
                 least[name] = min(ratios)
         names = ", ".join(f"`{name}` {value:.2f}" for name, value in sorted(least.items(), key=lambda pair: pair[1]))
         total = sum(1 for name in data.networks if any(data.ratio(name, bits, count) for count in data.counts))
-        lost = f"on {len(least)} of {total} networks, with one thread or more ({names})" if least else f"on none of {total} networks"
+        lost = f"on {len(least)} of {total} networks, with one thread or more ({names})"
+        lost = lost if least else f"on none of {total} networks"
         parts.append(f"With {LIMITS[bits]} Vinelift is slower {lost}.")
         failed = [f"`{name}`" for name in sorted(data.networks) if data.failed(name, bits)]
         if failed:

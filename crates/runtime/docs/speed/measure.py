@@ -70,7 +70,9 @@ class Failed(Exception):
 def run(command, environment, timeout):
     """What a process of its own prints."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, timeout=timeout)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=timeout
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f"it takes more than {timeout} seconds") from None
     if done.returncode < 0:
@@ -170,7 +172,9 @@ def main():
     for width in arguments.vectors:
         before = kept["measured"].get(width)
         if arguments.only and before and before != about:
-            parser.error(f"the other figures of {width} bits are not of this machine, day, versions and rounds: measure all")
+            parser.error(
+                f"the other figures of {width} bits are not of this machine, day, versions and rounds: measure all"
+            )
         kept["measured"][width] = about
         if not arguments.only:
             for network in kept["networks"].values():
