@@ -270,7 +270,10 @@ fn link(
     let [.., first, code] = all else {
         return None;
     };
-    code.reach.as_ref()?;
+    // A contraction that is chained itself begins no chain: its tasks are those of another.
+    if code.reach.is_none() || first.link.is_some() {
+        return None;
+    }
     let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
     Link::of(nest, kernels, aliases, users)
 }

@@ -94,8 +94,11 @@ impl Step {
         }
     }
 
-    /// The bytes of all its buffers.
+    /// The bytes of all its buffers; 0 if it runs with the tasks of a contraction alone.
     pub(crate) fn bytes(&self) -> u64 {
+        if self.consumer.as_ref().is_some_and(|c| c.rest.is_empty()) {
+            return 0;
+        }
         let buffers = self.kernel.stages.nest.buffers.iter();
         let bytes = buffers.map(|b| b.byte_len_at(&self.values).unwrap_or(0));
         bytes.fold(0, |sum, n| sum.saturating_add(n as u64))

@@ -71,6 +71,15 @@ impl Memory<'_> {
     }
 }
 
+/// The first fault that was met in a run.
+pub(super) struct FoundFault {
+    /// The step whose code met it.
+    pub(super) step: usize,
+    /// The first point of the task that did.
+    pub(super) start: usize,
+    pub(super) fault: Fault,
+}
+
 /// A plan bound to memory, for one run.
 ///
 /// Threads that share its steps may hold it for a moment longer than the run, but do nothing with it then.
@@ -81,8 +90,7 @@ pub(crate) struct Launch {
     /// The addresses of the buffers of all steps, step after step.
     pub(super) arguments: Vec<Pointer>,
     pub(super) arena: Pointer,
-    /// The first task of the step that met a fault.
-    pub(super) fault: Mutex<Option<(usize, Fault)>>,
+    pub(super) fault: Mutex<Option<FoundFault>>,
     /// Once true, the run ends soon.
     pub(super) stop: Arc<AtomicBool>,
     /// Whether a task has ended early for that.
@@ -130,7 +138,12 @@ impl Launch {
                 },
                 Slot::Output(k) => memory.outputs[*k].make_mut()?.as_mut_ptr(),
                 Slot::Arena(offset) => arena.wrapping_add(*offset),
-                Slot::Absent => std::ptr::null_mut(),
+                // No step reads or writes it, but in a window of a chain.
+                Slot::Absent => {
+                    let nowhere = std::ptr::dangling_mut();
+                    launch.buffers.push((Pointer(nowhere), 0));
+                    continue;
+                }
             };
             launch.buffers.push((Pointer(pointer), bytes));
         }

@@ -6,7 +6,7 @@ use crate::compile::contraction::{COMPUTING, PACKING, PackedContraction, Place};
 use crate::compile::kernels::Native;
 use crate::compile::plan::Plan;
 use crate::compile::step::{Engine, Step};
-use crate::execute::bind::{Launch, Memory};
+use crate::execute::bind::{FoundFault, Launch, Memory};
 use crate::execute::pool::{Pool, Round, Tasks, WORTH_WAKING};
 use crate::stop;
 use std::ops::Range;
@@ -83,13 +83,13 @@ impl Launch {
                 share(count, count);
                 if parts.dim.is_some()
                     && count > 1
-                    && let Some(fault) = self.take_fault()
+                    && let Some(fault) = self.take_fault(number)
                 {
                     // Which fault is the first is only known when all points are done in their order. They may be
                     // done again (`Effects::faults_again`); if other threads have changed the indices since, it is
                     // the one that was found.
                     self.part(number, 0..parts.extent, 0, None);
-                    self.note(fault);
+                    self.note(number, fault);
                 }
             }
             (Engine::Contraction(_), Some(_)) => {}
@@ -112,23 +112,27 @@ impl Launch {
             // A fault is that of the consumer, which says which is the first when all its parts are done.
             return Ok(());
         }
-        match self.take_fault() {
+        match self.take_fault(number) {
             Some((_, fault)) => Err(Error::Fault(fault.message(&step.nest()))),
             None => Ok(()),
         }
     }
 
-    /// Keeps a fault, if none was found in an earlier task.
-    fn note(&self, (start, fault): (usize, Fault)) {
+    /// Keeps a fault of a step, if none was found in an earlier step, or in an earlier task of it.
+    fn note(&self, step: usize, (start, fault): (usize, Fault)) {
         let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(other, _)| start < *other) {
-            *first = Some((start, fault));
+        let is_earlier = |other: &FoundFault| (step, start) < (other.step, other.start);
+        if first.as_ref().is_none_or(is_earlier) {
+            *first = Some(FoundFault { step, start, fault });
         }
     }
 
-    fn take_fault(&self) -> Option<(usize, Fault)> {
+    /// The fault that was found, with the start of its task, if it is one of the step: those of the steps that run with
+    /// its tasks are theirs.
+    fn take_fault(&self, step: usize) -> Option<(usize, Fault)> {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.take()
+        let found = fault.take_if(|found| found.step == step)?;
+        Some((found.start, found.fault))
     }
 
     fn at(&self, step: usize) -> &Step {
@@ -277,7 +281,7 @@ impl Launch {
         match function.chunks().pieces(part, *pieces).try_for_each(run) {
             Ok(()) => {}
             Err(Interrupt::Stopped) => self.is_cut_short.store(true, Ordering::Relaxed),
-            Err(Interrupt::Fault(fault)) => self.note((start, fault)),
+            Err(Interrupt::Fault(fault)) => self.note(number, (start, fault)),
         }
     }
 }

@@ -14,9 +14,10 @@ pub struct KernelTime {
     pub time: Duration,
     /// How it runs: which contraction kernel, or what else.
     pub how: String,
-    /// The floating-point operations of a contraction, two for each multiply-add; 0 for others.
+    /// The floating-point operations of the contractions in it, two for each multiply-add: also of one that runs with its
+    /// tasks, which has none of its own then.
     pub flops: u64,
-    /// The bytes of all tensors that it reads or writes, each once.
+    /// The bytes of all tensors that it reads or writes, each once; 0 if it runs with the tasks of another alone.
     pub bytes: u64,
 }
 
