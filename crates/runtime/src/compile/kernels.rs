@@ -2,11 +2,11 @@
 
 use crate::Error;
 use crate::compile::Settings;
-use crate::compile::chain::Link;
 use crate::compile::consumer::{Consumer, reach};
 use crate::compile::contraction::{Consumers, PackedContraction};
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
+use crate::compile::link::Link;
 use crate::compile::parallelism::{pieces, tasks, workers};
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};

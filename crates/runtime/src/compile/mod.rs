@@ -23,6 +23,7 @@ pub(crate) mod functions;
 pub(crate) mod interface;
 mod kernel;
 pub(crate) mod kernels;
+pub(crate) mod link;
 pub(crate) mod packed_operands;
 mod parallelism;
 pub(crate) mod passes;

@@ -1,0 +1,128 @@
+//! How a contraction may be chained to the code before it, and that to the contraction before it ([`Chain`]): what is known
+//! of that for all shapes, and the chain at those of a plan.
+
+use crate::compile::chain::{Chain, MOST_BUFFERS};
+use crate::compile::consumer::Consumer;
+use crate::compile::contraction::PackedContraction;
+use crate::compile::kernel::Kernel;
+use crate::compile::step::{Engine, Step};
+use std::ops::Range;
+use vinelift_nest::{
+    Aliases, Buffer, BufferId, Contraction, Effects, Footprint, Nest, Role, SubNest,
+};
+
+/// What a contraction and the two kernels before it are at all shapes, if they may be a chain.
+pub(crate) struct Link {
+    /// The buffer of the whole nest that the code writes and the contraction takes rows of.
+    operand: BufferId,
+    /// The temporaries of the code.
+    temporaries: Vec<Temporary>,
+}
+
+/// A temporary of the code of a chain.
+struct Temporary {
+    buffer: BufferId,
+    /// The bytes of an element.
+    size: usize,
+    /// The elements that each turn of the code uses.
+    used: Footprint,
+    /// Whether no kernel but those of the chain uses it.
+    is_own: bool,
+}
+
+impl Link {
+    /// Of three kernels of `nest` that follow each other; `users` says how many kernels use each of its buffers.
+    pub(crate) fn of(
+        nest: &Nest,
+        [first, code, last]: [&SubNest; 3],
+        aliases: &Aliases,
+        users: &[u32],
+    ) -> Option<Link> {
+        let [stage] = last.nest.stages.as_slice() else {
+            return None;
+        };
+        let contraction = Contraction::of(&last.nest, stage)?;
+        let effects = |kernel| Effects::of_kernel(kernel, aliases);
+        let (before, after) = (effects(code), effects(last));
+        let factors = [&contraction.left, &contraction.right].into_iter();
+        let operands = factors.map(|factor| last.buffers[factor.tensor.buffer.0 as usize]);
+        let mut written = operands.filter(|operand| before.writes(*operand));
+        let operand = written.next().filter(|_| written.next().is_none())?;
+        let before = before.and(&effects(first));
+        if !after.may_overlap(&before, operand, aliases) || code.buffers.len() > MOST_BUFFERS {
+            return None;
+        }
+        let chained = [first, code, last];
+        let temporaries = (0..).map(BufferId).zip(&code.buffers);
+        let temporaries = temporaries.filter_map(|(local, &buffer)| {
+            let Buffer { role, ty, .. } = nest.buf(buffer);
+            let of_chain = chained
+                .iter()
+                .filter(|kernel| kernel.buffers.contains(&buffer));
+            let is_own = users[buffer.0 as usize] == of_chain.count() as u32;
+            Some(Temporary {
+                buffer,
+                size: Some(ty.bits() / 8)
+                    .filter(|_| *role == Role::Temporary && !ty.is_packed())?,
+                used: Footprint::of(&code.nest, local)?,
+                is_own,
+            })
+        });
+        let temporaries: Vec<Temporary> = temporaries.collect();
+        let is_known = temporaries.iter().any(|t| t.buffer == operand);
+        is_known.then_some(Link {
+            operand,
+            temporaries,
+        })
+    }
+
+    /// The contraction in as many tasks as the first step has, each for the rows that the same task of the code makes,
+    /// and what the first step must know then; `None` if these are no rows of it.
+    pub(crate) fn bound_to(
+        &self,
+        values: &[usize],
+        [first, code]: [&Step; 2],
+        (kernel, last): (&Kernel, &PackedContraction),
+    ) -> Option<(PackedContraction, Consumer, Chain)> {
+        let Engine::Contraction(producer) = &first.engine else {
+            return None;
+        };
+        let consumer = code.consumer.as_ref().filter(|c| c.rest.is_empty())?;
+        let parts: Vec<Range<usize>> = consumer.parts.iter().cloned().collect::<Option<_>>()?;
+        let results = first.kernel.buffers()[producer.results().0 as usize];
+        let regions = producer.regions()?;
+        let mut chain = Chain {
+            windows: Vec::new(),
+            worker_bytes: 0,
+            scratch: 0,
+            flops: last.flops(),
+        };
+        let mut rows = None;
+        for temporary in &self.temporaries {
+            let Some(turn) = temporary.used.bound_to(values) else {
+                continue;
+            };
+            let used = parts.iter().map(|part| turn.elements(part));
+            let mut used: Vec<Range<usize>> = used.collect::<Option<_>>()?;
+            if temporary.buffer == self.operand {
+                let local = kernel.buffers().iter().position(|b| *b == self.operand)?;
+                let local = BufferId(u32::try_from(local).ok()?);
+                rows = Some(last.by_rows(local, &used, producer.workers)?);
+            }
+            if temporary.buffer == results {
+                for (used, region) in used.iter_mut().zip(&regions) {
+                    *used = used.start.min(region.start)..used.end.max(region.end);
+                }
+            }
+            if temporary.is_own {
+                chain.add(temporary.buffer, temporary.size, &used)?;
+            }
+        }
+        let tasks = 0..parts.len();
+        let consumer = Consumer {
+            parts: tasks.map(|task| Some(task..task + 1)).collect(),
+            rest: Vec::new(),
+        };
+        Some((rows?, consumer, chain))
+    }
+}
