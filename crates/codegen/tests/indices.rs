@@ -609,3 +609,18 @@ fn faults_of_folds_come_in_their_order() {
     let inputs = [bytes(&ix), numbers.clone(), numbers, bytes(&[0i32, -2])];
     assert_eq!(run(&nest, &inputs).1, reference(&nest, &inputs).1);
 }
+
+/// An index that is the same for all points of a row, and wrong where one that is evaluated before it is wrong as well.
+#[test]
+fn faults_of_rows_come_in_their_order() {
+    let text = "input ix: i64[40]\ninput iz: i64[8]\ninput x: u8[3, 2]\noutput y: u8[40, 10]\n\
+                for i<8, j<40: y[j, (i + 2)] = x[check(ix[j], 3), check(iz[i], 2)]\n";
+    let nest = vinelift_nest::parse(text).unwrap();
+    for (row, point) in [(0, 0), (1, 0), (1, 30)] {
+        let (mut ix, mut iz) = ([0i64; 40], [0i64; 8]);
+        (ix[point], iz[row]) = (-2, 2);
+        let inputs = [bytes(&ix), bytes(&iz), vec![1; 6]];
+        let (_, expected) = reference(&nest, &inputs);
+        assert_eq!(run(&nest, &inputs).1, expected, "row {row}, point {point}");
+    }
+}

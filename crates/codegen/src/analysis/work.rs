@@ -41,13 +41,26 @@ impl<'n> Analysis<'n> {
         }
     }
 
+    /// The points of an axis that a stage's loops over it are laid out for: of the one that is cut, no more than each part
+    /// has at least.
+    pub(crate) fn usual_points(&self, stage: &Stage, axis: Axis) -> usize {
+        usual_points(axis.extent).min(self.least_of_part(stage, axis.id))
+    }
+
+    /// The points of an axis that each part has at least, unless it is the whole; any number of one that is not cut.
+    pub(crate) fn least_of_part(&self, stage: &Stage, axis: AxisId) -> usize {
+        match self.cut_axis(stage) == Some(axis) {
+            true => self.parts.grain.saturating_mul(self.cut_turns(stage)),
+            false => usize::MAX,
+        }
+    }
+
     /// Whether the loops over `axes` are little enough work to be one call of an assembled function. The axis that
     /// is cut may have as few of its points in each call as a part has at least.
     pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
-        let cut = self.cut_axis(stage);
-        let points = axes.iter().map(|axis| match Some(axis.id) == cut {
-            true => self.parts.grain.saturating_mul(self.cut_turns(stage)),
-            false => large_points(axis.extent),
+        let points = axes.iter().map(|axis| match self.cut_axis(stage) {
+            Some(cut) if cut == axis.id => self.least_of_part(stage, cut),
+            _ => large_points(axis.extent),
         });
         let each = self.work_under(stage, &stage.value);
         points.fold(each, usize::saturating_mul) <= MOST_CALL

@@ -2,9 +2,11 @@
 //! depend on the loop's axis.
 //!
 //! Only what is evaluated at every point moves, never what a select guards. An index that faults
-//! outside the loop would have faulted at its first point: the same points have been written.
+//! outside the loop would have faulted at its first point: the same points have been written. It moves past no other
+//! that may fault.
 
 use super::emitter::{Emitter, Result};
+use crate::analysis::walk::{Visit, visit};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Kind, Scalar};
 
@@ -59,7 +61,8 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// The outermost scalars with effects that satisfy `wanted`, among those under `roots` that are
-    /// evaluated whatever the data are.
+    /// evaluated whatever the data are. One that may fault is not among them if another is evaluated before it that may
+    /// fault as well and is not found: that other fault would be the first.
     fn certain(
         &self,
         roots: impl Iterator<Item = &'n Scalar>,
@@ -67,34 +70,63 @@ impl<'n> Emitter<'n, '_> {
     ) -> Vec<&'n Scalar> {
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
-        let mut open: Vec<&'n Scalar> = roots.collect();
+        let mut may_have_faulted = false;
+        let mut open: Vec<Step<'n>> = roots.map(Step::Enter).collect();
         // The first root is on top, so that what is found keeps its order of evaluation.
         open.reverse();
-        while let Some(x) = open.pop() {
+        while let Some(step) = open.pop() {
+            let x = match step {
+                Step::Enter(x) => x,
+                Step::Leave(x) => {
+                    may_have_faulted |= match x.kind() {
+                        Kind::Select(_, yes, no) => may_fault(yes) || may_fault(no),
+                        _ => x.may_fault(),
+                    };
+                    continue;
+                }
+            };
             if self.is_known(x) || !self.analysis.facts.has_effect(x) || !seen.insert(x.address()) {
                 continue;
             }
             // A term is computed as part of its sum only.
-            if x.as_term().is_none() && wanted(x) {
+            let may_be_found = x.as_term().is_none() && !(may_have_faulted && may_fault(x));
+            if may_be_found && wanted(x) {
                 found.push(x);
                 continue;
             }
+            open.push(Step::Leave(x));
             let below = open.len();
             match x.kind() {
-                Kind::Select(condition, ..) => open.push(condition),
-                Kind::Wrap(wrap) => open.push(&wrap.index),
+                Kind::Select(condition, ..) => open.push(Step::Enter(condition)),
+                Kind::Wrap(wrap) => open.push(Step::Enter(&wrap.index)),
                 Kind::Reduce {
                     axes, init, body, ..
                 } => {
-                    open.push(init);
+                    open.push(Step::Enter(init));
                     if axes.iter().all(|axis| axis.extent > 0) {
-                        open.push(body);
+                        open.push(Step::Enter(body));
                     }
                 }
-                _ => open.extend(x.children()),
+                _ => open.extend(x.children().map(Step::Enter)),
             }
             open[below..].reverse();
         }
         found
     }
+}
+
+/// Before a scalar's parts are evaluated, and after.
+enum Step<'n> {
+    Enter(&'n Scalar),
+    Leave(&'n Scalar),
+}
+
+/// Whether evaluating a scalar may fault.
+fn may_fault(x: &Scalar) -> bool {
+    let mut found = false;
+    visit(x, |x| {
+        found |= x.may_fault();
+        if found { Visit::End } else { Visit::Children }
+    });
+    found
 }

@@ -213,6 +213,9 @@ impl<'b, 'n> Builder<'b, 'n> {
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
         let step = i32::try_from(self.lanes * self.parts).ok()?;
         let extent = i32::try_from(lane.extent.most()).ok()?;
+        if self.lanes * self.parts > self.least_of_part(lane.id) {
+            return None;
+        }
         let is_known = lane.extent >= self.lanes * self.parts || self.few.is_some();
         if !is_known {
             self.least = Some((lane, self.lanes * self.parts));
@@ -232,6 +235,14 @@ impl<'b, 'n> Builder<'b, 'n> {
         self.push(lane, trips);
         self.lane = Some(lane.id);
         Some(())
+    }
+
+    /// The points of an axis that each part has at least, where only a part may have to be done.
+    pub(super) fn least_of_part(&self, axis: AxisId) -> usize {
+        match self.cut == Some(axis) {
+            true => self.analysis.least_of_part(self.stage, axis),
+            false => usize::MAX,
+        }
     }
 
     /// The value and its store, inside the loops that are open.

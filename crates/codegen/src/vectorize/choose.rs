@@ -73,22 +73,22 @@ impl<'n> Analysis<'n> {
     ) -> Option<VectorLoop<'n>> {
         let (target, lane) = (self.target?, *axes.last()?);
         let mut bytes = target.bytes();
-        let points = usual_points(lane.extent);
-        while bytes / widest > points {
+        let (points, most) = (usual_points(lane.extent), self.usual_points(stage, lane));
+        while bytes / widest > most {
             bytes /= 2;
         }
         if bytes < LEAST_BYTES || bytes / widest < 2 {
             return None;
         }
         // Registers done side by side hide how long each takes, most of all in what is a long chain.
-        let most = if is_long { 4 } else { 2 };
+        let side_by_side = if is_long { 4 } else { 2 };
         let columns = self.few_columns(stage, lane).unwrap_or(1);
         self.cut_at(stage, columns);
         // Loads of every second element may need registers of 256 bits.
         for bytes in [bytes, 32] {
             let lanes = bytes / widest;
             let mut counts = vec![4, 2, 1];
-            counts.retain(|parts| *parts <= most);
+            counts.retain(|parts| *parts <= side_by_side);
             // As many as have whole rows of few columns, if these have not.
             let whole = (1..=MOST_PARTS).find(|parts| (lanes * parts).is_multiple_of(columns));
             counts.extend(whole.filter(|parts| !counts.contains(parts)));
@@ -96,7 +96,7 @@ impl<'n> Analysis<'n> {
                 // The last turn overlaps the one before: too much must not be done twice.
                 let turns = |lanes: usize| points.div_ceil(lanes);
                 let done = turns(lanes * parts) * parts;
-                if lanes * parts > points || done * 8 > turns(lanes) * 9 {
+                if lanes * parts > most || done * 8 > turns(lanes) * 9 {
                     continue;
                 }
                 for outer in (0..axes.len()).filter(|k| self.may_be_call(stage, &axes[*k..])) {

@@ -36,8 +36,7 @@ impl Collected<'_> {
 const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
 /// Bytes from line to line with which these do not.
 const COLLIDES: u64 = 1024;
-/// Points of a block: what is collected for them stays in the innermost cache, and no part of a loop that
-/// threads share is shorter.
+/// Points of a block: what is collected for them stays in the innermost cache.
 const MOST_POINTS: usize = 256;
 /// The same where it is not known how many there are: fewer than a block are done one by one.
 const SYMBOLIC_POINTS: usize = 32;
@@ -120,7 +119,7 @@ impl<'n> Analysis<'n> {
         let each: usize = loads.iter().map(|x| usize::from(lane_bytes(x.ty()))).sum();
         let count = rows.map_or(1, |(_, count)| count);
         let most = MOST_POINTS.min(MOST_BYTES / (each * count));
-        let points = usual_points(lane.extent);
+        let points = self.usual_points(stage, lane);
         let most = lane
             .extent
             .number()

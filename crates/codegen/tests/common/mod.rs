@@ -28,6 +28,9 @@ const BEFORE: usize = 17;
 /// The contents of buffers after a run, and how it ended.
 pub(crate) type Outcome = (Vec<Vec<u8>>, Result<(), Fault>);
 
+/// The bytes of all buffers before a run, and after two.
+type Memories<'a> = (&'a [Vec<u8>], &'a [Vec<u8>], &'a [Vec<u8>]);
+
 /// The bytes of each buffer after a run, and how it ended. `inputs` go to the inputs in order; what
 /// is written starts as zeros. It must end in the same way part by part, and by vectors of any width; what
 /// has been written when it faults may differ.
@@ -83,9 +86,31 @@ pub(crate) fn run_code(nest: &Nest, code: &Code, numbers: &[i64], inputs: &[Vec<
         }
         if whole.1.is_ok() {
             assert_eq!(by_parts.0, whole.0, "{count} parts of\n{nest}");
+            for part in ranges.iter().take(MOST_ALONE) {
+                let (alone, _) = run_parts(nest, code, inputs, std::slice::from_ref(part));
+                writes_its_own(nest, (&contents(nest, inputs), &alone, &whole.0), part);
+            }
         }
     }
     whole
+}
+
+/// Parts that are run alone, too.
+const MOST_ALONE: usize = 3;
+
+/// What a part writes is what the whole does: nothing of the rows of others, which it would have made of other values.
+fn writes_its_own(nest: &Nest, (before, alone, whole): Memories<'_>, part: &Range<usize>) {
+    for (k, buffer) in nest.buffers.iter().enumerate() {
+        let all = before[k].iter().zip(&alone[k]).zip(&whole[k]);
+        let is_right = all.map(|((before, alone), whole)| alone == before || alone == whole);
+        let wrong = is_right.enumerate().find(|(_, is_right)| !is_right);
+        let wrong = wrong.map(|(byte, _)| byte);
+        assert_eq!(
+            wrong, None,
+            "byte of `{}`, part {part:?} of\n{nest}",
+            buffer.name
+        );
+    }
 }
 
 /// Runs parts in the order given; the fault is that of the first part, not of the first to run.

@@ -30,6 +30,9 @@ pub struct ParallelChunks {
 /// The least points of a chunk of a loop that has no loop inside.
 const LEAST_POINTS: usize = 256;
 
+/// The same beside loops over rows: a few vectors.
+const LEAST_ROWS: usize = 32;
+
 /// The least points of a chunk of an inner loop: they fill a line of the cache or more, so that chunks do not share
 /// lines.
 const LEAST_COLUMNS: usize = 16;
@@ -155,11 +158,7 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     let mut grain = 1;
     // Where others go through rows, loops without a loop inside are the least of the work.
     let has_rows = stages.iter().any(|s| inner_points(s) >= LEAST_POINTS);
-    let least = if has_rows {
-        LEAST_COLUMNS
-    } else {
-        LEAST_POINTS
-    };
+    let least = if has_rows { LEAST_ROWS } else { LEAST_POINTS };
     for (stage, axis) in stages.iter().zip(&outer) {
         let turns = axis.extent.over(extent)?.number()?;
         if stage
