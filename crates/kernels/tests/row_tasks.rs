@@ -6,7 +6,9 @@ use problems::{any_contraction, depthwise, lengths, matrices};
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use vinelift_kernels::{Buffers, Contraction, Element, Form, Isa, Operand, PreparedContraction};
+use vinelift_kernels::{
+    Buffers, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction,
+};
 
 const SIZE: usize = size_of::<f32>();
 
@@ -142,6 +144,32 @@ fn attention() {
                     check_all(&contraction, count, &[3, 40, 77]);
                 }
             }
+        }
+    }
+}
+
+/// The product of weights with values that the heads of a group share, written with the heads side by side.
+#[test]
+fn grouped_heads() {
+    for (groups, heads, queries, keys, width) in
+        [(2, 7, 30, 50, 16), (2, 3, 1, 129, 8), (1, 4, 9, 40, 32)]
+    {
+        let (row, all) = (heads * width, groups * heads * width);
+        let contraction = Contraction {
+            element: Element::F32,
+            batch: vec![Dim::new(groups, heads * queries * keys, keys * width, row)],
+            m: vec![
+                Dim::new(heads, queries * keys, 0, width),
+                Dim::new(queries, keys, 0, all),
+            ],
+            n: vec![Dim::new(width, 0, 1, 1)],
+            k: vec![Dim::new(keys, 1, width, 0)],
+        };
+        let kernel = PreparedContraction::new(&contraction).unwrap();
+        assert_eq!(kernel.dense_rows(), Some(keys));
+        assert_eq!(kernel.rows(), groups * heads * queries);
+        for count in [1, 2, 5, 100] {
+            check_all(&contraction, count, &[3, 40, 77]);
         }
     }
 }

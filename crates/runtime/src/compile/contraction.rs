@@ -4,6 +4,7 @@ use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::parallelism::workers;
 use crate::compile::slot::Slot;
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -39,6 +40,15 @@ struct Operand {
 
 /// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
 const FLOPS_PER_NANOSECOND: u64 = 60;
+
+/// The kernels that a contraction may be fused with.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Neighbours {
+    /// The buffer of the step whose rows the tasks of another contraction make, if it may be
+    /// [chained](crate::compile::chain) to that.
+    pub(crate) rows_of: Option<BufferId>,
+    pub(crate) consumers: Option<Consumers>,
+}
 
 /// The kernels that use the results of each task of a contraction while they are in the cache.
 #[derive(Clone, Copy)]
@@ -76,14 +86,14 @@ const CHAINED_COLUMNS: usize = 4 << 20;
 const MOST_SCRATCH: usize = 1 << 30;
 
 impl PackedContraction {
-    /// Of the only stage of `step`. `slots` says where each of its buffers is found, `consumers` are the kernels that are to
-    /// be fused with it, if any are. `None` if there is no kernel for the contraction.
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
+    /// contraction.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &SubNest,
         slots: &[Slot],
         settings: &Settings<'_>,
-        consumers: Option<Consumers>,
+        Neighbours { rows_of, consumers }: Neighbours,
     ) -> Option<PackedContraction> {
         let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
         let element = match contraction.ty {
@@ -92,7 +102,7 @@ impl PackedContraction {
             _ if left_type == ElementType::U8 => Element::U8I8,
             _ => Element::I8U8,
         };
-        let problem = problem(contraction, element);
+        let problem = problem(contraction, element, rows_of);
         let still = Stride {
             extent: 1,
             left: 0,
@@ -341,8 +351,13 @@ impl PackedContraction {
     }
 }
 
-/// The contraction as the kernels know it: each axis by the operands that it moves in.
-fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction {
+/// The contraction as the kernels know it: each axis by the operands that it moves in; of those that move in the buffer
+/// `rows_of` alone the one with the largest stride first.
+fn problem(
+    contraction: &Contraction,
+    element: Element,
+    rows_of: Option<BufferId>,
+) -> kernels::Contraction {
     let mut problem = kernels::Contraction {
         element,
         batch: vec![],
@@ -360,6 +375,12 @@ fn problem(contraction: &Contraction, element: Element) -> kernels::Contraction 
         group.push(dim(axis));
     }
     problem.k.extend(inner.iter().map(dim));
+    let is_rows = |factor: &Factor| rows_of == Some(factor.tensor.buffer);
+    if is_rows(&contraction.left) {
+        problem.m.sort_by_key(|dim| Reverse(dim.left));
+    } else if is_rows(&contraction.right) {
+        problem.n.sort_by_key(|dim| Reverse(dim.right));
+    }
     problem
 }
 

@@ -38,6 +38,12 @@ impl Kernel {
         &self.stages.buffers
     }
 
+    /// The number that a buffer of the whole nest has in the kernel.
+    pub(crate) fn local(&self, buffer: BufferId) -> Option<BufferId> {
+        let position = self.buffers().iter().position(|b| *b == buffer)?;
+        u32::try_from(position).ok().map(BufferId)
+    }
+
     /// Nanoseconds on one thread where the symbol of number `k` is `values[k]`, roughly.
     pub(crate) fn cost(&self, values: &[usize]) -> u64 {
         self.work.at(values) as u64 / 10

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::consumer::{Consumer, reach};
-use crate::compile::contraction::{Consumers, PackedContraction};
+use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
@@ -203,7 +203,10 @@ impl Kernels {
             cost,
             take_rows: self.least_elements(k, values),
         });
-        PackedContraction::new(&contraction, &step, slots, settings, consumers).map(Arc::new)
+        let link = self.all[k].link.as_ref();
+        let rows_of = link.and_then(|link| kernel.local(link.operand));
+        let neighbours = Neighbours { rows_of, consumers };
+        PackedContraction::new(&contraction, &step, slots, settings, neighbours).map(Arc::new)
     }
 
     /// The least elements of results of the contraction `k` that the kernels which may be chained to it can take; `None` if

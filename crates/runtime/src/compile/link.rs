@@ -14,7 +14,7 @@ use vinelift_nest::{
 /// What a contraction and the two kernels before it are at all shapes, if they may be a chain.
 pub(crate) struct Link {
     /// The buffer of the whole nest that the code writes and the contraction takes rows of.
-    operand: BufferId,
+    pub(crate) operand: BufferId,
     /// The temporaries of the code.
     temporaries: Vec<Temporary>,
 }
@@ -105,9 +105,7 @@ impl Link {
             let used = parts.iter().map(|part| turn.elements(part));
             let mut used: Vec<Range<usize>> = used.collect::<Option<_>>()?;
             if temporary.buffer == self.operand {
-                let local = kernel.buffers().iter().position(|b| *b == self.operand)?;
-                let local = BufferId(u32::try_from(local).ok()?);
-                rows = Some(last.by_rows(local, &used, producer.workers)?);
+                rows = Some(last.by_rows(kernel.local(self.operand)?, &used, producer.workers)?);
             }
             if temporary.buffer == results {
                 for (used, region) in used.iter_mut().zip(&regions) {

@@ -285,3 +285,61 @@ fn a_sum_of_what_is_written_again_is_computed_again() {
         ]
     );
 }
+
+/// Keys and values that are copied for all heads of a group are read where they are: the heads' queries are rows of one
+/// product for each group.
+#[test]
+fn heads_of_a_group_are_rows_of_one_product() {
+    let text = "\
+input k: f32[2, 40, 16]
+input v: f32[2, 40, 16]
+input q: f32[6, 5, 16]
+temporary ks: f32[6, 40, 16]
+temporary vs: f32[6, 40, 16]
+temporary scores: f32[6, 5, 40]
+output y: f32[5, 96]
+for i<6, j<40, l<16: ks[i, j, l] = k[(i / 3), j, l]
+for i<6, j<40, l<16: vs[i, j, l] = v[(i / 3), j, l]
+for h<6, i<5, j<40: scores[h, i, j] = add[l<16; 0.0](term(q[h, i, l], ks[h, j, l]))
+for i<5, j<96: y[i, j] = add[l<40; 0.0](term(scores[(j / 16), i, l], vs[(j / 16), l, (j % 16)]))
+";
+    let mut nest = crate::parse(text).unwrap();
+    let found = contracted(&mut nest);
+    assert_eq!(
+        found,
+        [
+            "for i<2, j<3, k<5, l<40: scores[((i * 3) + j), k, l] = \
+             add[m<16; 0.0](term(q[((i * 3) + j), k, m], k[i, l, m]))",
+            "for i<5, j<2, k<3, l<16: y[i, (((j * 48) + (k * 16)) + l)] = \
+             add[m<40; 0.0](term(scores[((j * 3) + k), i, m], v[j, m, l]))",
+        ]
+    );
+}
+
+/// A picture that is enlarged before a convolution is stored: its points are columns, which the weights do not have. So is
+/// what is read beside the products.
+#[test]
+fn other_copies_are_stored() {
+    let enlarged = "\
+input x: f32[16, 20, 20]
+input w: f32[32, 16]
+temporary large: f32[16, 40, 40]
+output y: f32[32, 40, 40]
+for c<16, i<40, j<40: large[c, i, j] = x[c, (i / 2), (j / 2)]
+for o<32, i<40, j<40: y[o, i, j] = add[c<16; 0.0](term(w[o, c], large[c, i, j]))
+";
+    let twice = "\
+input k: f32[2, 40, 16]
+input q: f32[6, 5, 16]
+temporary ks: f32[6, 40, 16]
+output s: f32[6, 5, 40]
+output y: f32[6, 40]
+for i<6, j<40, l<16: ks[i, j, l] = k[(i / 3), j, l]
+for h<6, i<5, j<40: s[h, i, j] = add[l<16; 0.0](term(q[h, i, l], ks[h, j, l]))
+for h<6, j<40: y[h, j] = max[l<16; 0.0](exp(ks[h, j, l]))
+";
+    for text in [enlarged, twice] {
+        let mut nest = crate::parse(text).unwrap();
+        assert_eq!(fuse(&mut nest).len(), 1, "{text}");
+    }
+}

@@ -2,14 +2,15 @@
 //! take the value in place of the load.
 //!
 //! The one predicate is [`Reason`]: what keeps a definition from being put into its readers.
-//! 1. What is read once per element, or costs nothing (loads and linear index arithmetic), is inlined; the
-//!    rest is kept.
+//! 1. What is read once per element, or costs nothing (loads and linear index arithmetic, or a copy of one matrix for
+//!    several whose rows a contraction multiplies it with), is inlined; the rest is kept.
 //! 2. A reduction is never inlined under another one, nor where it would run more than once per
 //!    element.
 //! 3. A value that can end the run with an error is inlined only where every element is still
 //!    evaluated, in the same order, so that fusion never hides an error.
 
 mod cost;
+mod rows;
 mod sites;
 #[cfg(test)]
 mod tests;
@@ -279,7 +280,15 @@ impl<'a> Fuse<'a> {
         if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {
             return Err(Reason::Apart(sites.len()));
         }
-        if cost.arithmetic > 0 && reads > elements {
+        let is_read_by_rows = || {
+            let readers = readers
+                .iter()
+                .filter_map(|&reader| self.stages[reader].as_ref());
+            let mut copy = stage.clone();
+            simplify_stage(&mut copy);
+            rows::are_shared(&copy, readers)
+        };
+        if cost.arithmetic > 0 && reads > elements && !is_read_by_rows() {
             return Err(Reason::Recomputed {
                 reads,
                 elements,

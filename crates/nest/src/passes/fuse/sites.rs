@@ -39,20 +39,41 @@ impl Site {
         self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
     }
 
-    /// Whether the dims of a stage that its value divides, or takes rests of, are read by an axis each: where one is read by
-    /// a sum, quotients of that are not linear any more.
+    /// Whether the dims of a stage that its value divides, or takes rests of, are read by an axis each, or by a quotient or
+    /// rest of one that can be divided further: where one is read by a sum, quotients of that are not linear any more.
     pub(super) fn keeps_divided(&self, stage: &Stage) -> bool {
-        let mut divided = FxHashSet::default();
+        let mut divided: FxHashMap<AxisId, Vec<usize>> = FxHashMap::default();
         visit(&stage.value, &mut |x| {
-            if let Kind::Binary(Binary::Div | Binary::Rem, x, _) = x.kind() {
-                divided.extend(free_axes(x));
+            if let Kind::Binary(Binary::Div | Binary::Rem, x, by) = x.kind() {
+                let by = by.as_index().and_then(|by| usize::try_from(by).ok());
+                for axis in free_axes(x) {
+                    divided.entry(axis).or_default().push(by.unwrap_or(0));
+                }
             }
         });
         let mut dims = stage.domain.iter().zip(&self.at);
-        dims.all(|(axis, index)| {
-            let is_plain = matches!(index.kind(), Kind::Axis(_) | Kind::Const(_));
-            is_plain || !divided.contains(&axis.id)
+        dims.all(|(axis, index)| match divided.get(&axis.id) {
+            None => true,
+            Some(divisors) => divisors.iter().all(|by| self.can_divide(index, *by)),
         })
+    }
+
+    /// Whether an index is still linear in axes that are divided once it is divided by `by`.
+    fn can_divide(&self, index: &Scalar, by: usize) -> bool {
+        let extent = |x: &Scalar| self.axes.iter().find(|a| x.is_axis(a.id)).map(|a| a.extent);
+        match index.kind() {
+            Kind::Axis(_) | Kind::Const(_) => true,
+            Kind::Binary(op @ (Binary::Div | Binary::Rem), x, c) => {
+                let c = c.as_index().and_then(|c| usize::try_from(c).ok());
+                let whole = match (op, c) {
+                    (Binary::Div, Some(c)) => c.checked_mul(by).filter(|whole| *whole > 0),
+                    (_, Some(c)) => Some(c).filter(|c| by > 0 && c.is_multiple_of(by)),
+                    _ => None,
+                };
+                whole.is_some_and(|whole| extent(x).is_some_and(|n| n.is_multiple_of(whole)))
+            }
+            _ => false,
+        }
     }
 
     /// Whether every element of a buffer of `shape` is certainly read, one after the other: the offset is a mixed-radix
