@@ -27,20 +27,63 @@ fn attention(core: &Core, [heads, length, width]: [usize; 3]) -> Model {
     graph.model(core, &[first, last]).unwrap()
 }
 
-/// Tensors for the inputs, of numbers between -0.5 and 0.5 without a pattern.
-fn inputs([heads, length, width]: [usize; 3]) -> Vec<Tensor> {
-    let shapes = [[heads, length, width]; 3];
-    let shapes = shapes.into_iter().chain([[1, length, length]]);
+/// The same with keys and values that `shared` heads have together, as language models write it.
+fn grouped_attention(core: &Core, [groups, shared, length, width]: [usize; 4]) -> Model {
+    let mut graph = Graph::default();
+    let query = [1, groups * shared, length, width];
+    let query = graph.parameter("q", ElementType::F32, &query);
+    let [key, value] =
+        ["k", "v"].map(|name| graph.parameter(name, ElementType::F32, &[1, groups, length, width]));
+    let mask = graph.parameter("mask", ElementType::F32, &[1, 1, length, length]);
+    let mut constant = |numbers: &[usize]| {
+        let bytes: Vec<u8> = numbers
+            .iter()
+            .flat_map(|n| (*n as i64).to_le_bytes())
+            .collect();
+        graph.constant(ElementType::I64, &[numbers.len()], &bytes)
+    };
+    let axis = constant(&[2]);
+    let all = constant(&[1, groups, shared, length, width]);
+    let heads = constant(&[0, groups * shared, length, width]);
+    let order = constant(&[0, 2, 1, 3]);
+    let mut node = |ty, version, attributes, inputs: &[&Value]| {
+        let added = graph.node(core, ty, version, attributes, inputs, 1);
+        added.unwrap().swap_remove(0)
+    };
+    let [key, value] = [&key, &value].map(|x| {
+        let apart = node("Unsqueeze", "opset1", "", &[x, &axis]);
+        let repeated = node(
+            "Broadcast",
+            "opset3",
+            "mode=\"bidirectional\"",
+            &[&apart, &all],
+        );
+        node(
+            "Reshape",
+            "opset1",
+            "special_zero=\"true\"",
+            &[&repeated, &heads],
+        )
+    });
+    let inputs = [&query, &key, &value, &mask];
+    let (sdpa, plain) = ("ScaledDotProductAttention", "causal=\"false\"");
+    let attention = node(sdpa, "opset13", plain, &inputs);
+    let last = node("Transpose", "opset1", "", &[&attention, &order]);
+    graph.model(core, &[last]).unwrap()
+}
+
+/// Tensors of these shapes, of numbers between -0.5 and 0.5 without a pattern.
+fn tensors<const RANK: usize>(shapes: [[usize; RANK]; 4]) -> Vec<Tensor> {
     let mut state = 11_u32;
     let mut number = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as f32 / (1 << 24) as f32 - 0.5
     };
-    let mut tensor = |shape: [usize; 3]| {
+    let mut tensor = |shape: [usize; RANK]| {
         let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| number()).collect();
         Tensor::from_slice(&shape, &numbers).unwrap()
     };
-    shapes.map(&mut tensor).collect()
+    shapes.map(&mut tensor).into()
 }
 
 /// The outputs, and how many contractions run with the tasks of another.
@@ -58,43 +101,79 @@ fn run(model: &CompiledModel, inputs: &[Tensor]) -> (Vec<Tensor>, usize) {
     (request.outputs().to_vec(), chained)
 }
 
+/// Runs a model as kernels one after the other, and in chains on some threads, which it must run in, or must not, if
+/// `expected_chains` says so.
+fn check(core: &Core, model: &Model, inputs: &[Tensor], expected_chains: Option<bool>, what: &str) {
+    let compile = |level, threads| {
+        let config = Config {
+            level,
+            threads: NonZeroUsize::new(threads),
+            specialization: Specialization::Always,
+            ..Config::default()
+        };
+        core.compile_model_with(model, config).unwrap()
+    };
+    let (expected, chained) = run(&compile(Level::Compiled, 1), inputs);
+    assert_eq!(chained, 0);
+    for threads in [1, 2, 5] {
+        let (found, chained) = run(&compile(Level::Scheduled, threads), inputs);
+        let is_same = found.iter().zip(&expected).all(|(a, b)| same(a, b));
+        assert!(is_same, "{what}, {threads} threads");
+        assert!(
+            expected_chains.is_none_or(|is_chained| is_chained == (chained > 0)),
+            "{what}, {threads} threads: {chained} contractions are chained"
+        );
+    }
+}
+
+// With long texts the results are worth to be made in parts, with short ones not; between them the threads decide.
+const ALWAYS: Option<bool> = Some(true);
+const NEVER: Option<bool> = Some(false);
+const EITHER: Option<bool> = None;
+
 #[test]
 fn attention_is_the_same_in_chains() {
     let core = Core::new().unwrap();
-    // With long texts the results are worth to be made in parts, with short ones not; between them the threads decide.
-    let (always, never, either) = (Some(true), Some(false), None);
     for (shape, expected_chains) in [
-        ([2, 300, 16], always),
-        ([1, 129, 32], either),
-        ([5, 40, 8], either),
-        ([3, 7, 4], never),
-        ([4, 1, 16], never),
+        ([2, 300, 16], ALWAYS),
+        ([1, 129, 32], EITHER),
+        ([5, 40, 8], EITHER),
+        ([3, 7, 4], NEVER),
+        ([4, 1, 16], NEVER),
     ] {
         let model = attention(&core, shape);
-        let compile = |level, threads, specialization| {
-            let config = Config {
-                level,
-                threads: NonZeroUsize::new(threads),
-                specialization,
-                ..Config::default()
-            };
-            core.compile_model_with(&model, config).unwrap()
-        };
-        let plain = compile(Level::Compiled, 1, Specialization::Always);
-        let inputs = inputs(shape);
-        let (expected, chained) = run(&plain, &inputs);
-        assert_eq!(chained, 0);
-        for threads in [1, 2, 5] {
-            let scheduled = compile(Level::Scheduled, threads, Specialization::Always);
-            let (found, chained) = run(&scheduled, &inputs);
-            assert!(
-                found.iter().zip(&expected).all(|(a, b)| same(a, b)),
-                "{shape:?}, {threads} threads"
-            );
-            assert!(
-                expected_chains.is_none_or(|is_chained| is_chained == (chained > 0)),
-                "{shape:?}, {threads} threads: {chained} contractions are chained"
-            );
-        }
+        let [_, length, _] = shape;
+        let inputs = tensors([shape, shape, shape, [1, length, length]]);
+        check(
+            &core,
+            &model,
+            &inputs,
+            expected_chains,
+            &format!("{shape:?}"),
+        );
+    }
+}
+
+#[test]
+fn attention_of_grouped_heads_is_the_same_in_chains() {
+    let core = Core::new().unwrap();
+    for (shape, expected_chains) in [
+        ([2, 3, 300, 16], ALWAYS),
+        ([2, 7, 65, 32], EITHER),
+        ([3, 2, 40, 8], EITHER),
+        ([2, 2, 5, 4], NEVER),
+    ] {
+        let model = grouped_attention(&core, shape);
+        let [groups, shared, length, width] = shape;
+        let keys = [1, groups, length, width];
+        let query = [1, groups * shared, length, width];
+        let inputs = tensors([query, keys, keys, [1, 1, length, length]]);
+        check(
+            &core,
+            &model,
+            &inputs,
+            expected_chains,
+            &format!("{shape:?}"),
+        );
     }
 }
