@@ -10,14 +10,14 @@ tests=$PWD/crates/python/tests
 python3 -m venv "$target/python/venv"
 python=$target/python/venv/bin/python
 log=$target/python/pip.log
-if ! "$python" -m pip install --quiet --disable-pip-version-check --retries 1 -r "$tests/requirements.txt" >"$log" 2>&1; then
+install() {
+    "$python" -m pip install --quiet --disable-pip-version-check --retries 1 "$@" >"$log" 2>&1 && return
     cat "$log"
-    if grep -qE 'ConnectionError|Timeout|NameResolution|ProxyError|from versions: none' "$log"; then
-        echo "skipped: PyPI, which has what the tests need, cannot be reached"
-        exit 0
-    fi
-    exit 1
-fi
+    grep -qE 'ConnectionError|Timeout|NameResolution|ProxyError|from versions: none' "$log" || exit 1
+    echo "skipped: PyPI, which has what the tests need, cannot be reached"
+    exit 0
+}
+install -r "$tests/requirements.txt"
 
 rm -rf "$target/python/wheel"
 "$python" crates/python/build.py "$target/python/wheel"
@@ -31,3 +31,7 @@ cd "$target/python"
 "$python" -m ruff check --quiet --no-cache "$tests/.."
 "$python" -m ruff format --quiet --no-cache --check "$tests/.."
 "$python" -m pytest -q -p no:cacheprovider --rootdir "$tests" "$tests" "$@"
+
+# The examples on a Ray cluster.
+install -r "$tests/../examples/requirements.txt"
+"$python" -m pytest -q -W ignore -p no:cacheprovider --rootdir "$tests/../examples" "$tests/../examples"
