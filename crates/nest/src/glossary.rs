@@ -45,8 +45,8 @@
 //!
 //! # Passes
 //! * **fuse**: put a stage's value in place of the loads of its target ([`fuse`](crate::fuse())).
-//! * **partial folds**: `op_k x[k] = op_l t[l]`, `t[l] = op_j x[j·L + l]`: `L` folds side by side
-//!   ([`partial_folds`](crate::partial_folds())).
+//! * **partial folds**: `op_k x[k] = op_l t[l]`, `t[l] = op_j x[j·L + l]`: `L` folds side by side, of which the last take
+//!   in the last points, fewer than `L` ([`partial_folds`](crate::partial_folds())).
 //! * **constant indices**: indices known when the nest is made, as tables of offsets
 //!   ([`constant_indices`](crate::constant_indices())).
 //! * **in-place**: write the copy of a temporary that dies instead of the temporary.
@@ -56,6 +56,8 @@
 //! * **pad**: store an operand with its borders filled in, so that windows need no guards.
 //! * **flatten**: merge neighbouring dims of a buffer, `[m, n]` → `[m·n]`.
 //! * **collapse**: merge neighbouring axes of a domain, `i<m, j<n` → `k<m·n`.
+//! * **coalesce**: make one loop of the two outermost of a stage, as the other stages of its kernel have it, so that it is cut
+//!   into more chunks.
 //! * **legalize**: replace functions by definitions in primitive operations ([`legalize`](crate::legalize())).
 //! * **journal**: elements and offsets that an update overwrites, to undo it if the run fails
 //!   ([`Journal`](crate::Journal)).
@@ -68,3 +70,5 @@
 //! * **pack**: copy an operand into the order in which tiles read it; a **panel** is the packed part for one tile.
 //! * **producer–consumer fusion**: chunks of a kernel run in the tasks of the kernel before it, as soon as the elements
 //!   of their footprints are complete ([`Effects::may_overlap`](crate::Effects::may_overlap)).
+//! * **chain**: a contraction, code and another contraction that run task by task, as attention does; a **window** is the
+//!   part of a temporary between them that one task of a thread uses.
