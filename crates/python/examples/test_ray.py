@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -26,11 +27,18 @@ ROWS, FILES = 100_000, 20
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """Two workers, which find the examples."""
+def cluster() -> Iterator[int]:
+    """Two workers, which find the examples, and a port for requests."""
     runtime = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
-    ray.init("local", num_cpus=4, include_dashboard=False, runtime_env=runtime, log_to_driver=False)
-    yield
+    try:
+        ray.init("local", num_cpus=4, include_dashboard=False, runtime_env=runtime, log_to_driver=False)
+    except Exception as error:
+        pytest.skip(f"Ray starts no cluster here: {error}")
+    with socket.socket() as any_free:
+        any_free.bind(("127.0.0.1", 0))
+        port = any_free.getsockname()[1]
+    serve.start(http_options={"port": port})
+    yield port
     serve.shutdown()
     ray.shutdown()
 
@@ -89,10 +97,10 @@ def test_each_row_is_scored_once_although_a_worker_dies(cluster, pixels, tmp_pat
     np.testing.assert_array_equal(found["confidence"], expected["confidence"].ravel())
 
 
-def ask(body: bytes):
+def ask(port: int, body: bytes):
     """The status and the answer."""
     try:
-        with urllib.request.urlopen("http://127.0.0.1:8000/", body, timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", body, timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -103,7 +111,7 @@ def test_requests_are_answered(cluster):
     digits = np.load(SAMPLE / "ten_digits.npy").astype(np.int32).reshape(-1, 64)
     expected = vinelift.Core().compile_model(str(MODEL))({"pixels": digits})
     for pixels, digit, confidence in zip(digits, expected["digit"].ravel(), expected["confidence"].ravel()):
-        status, answer = ask(json.dumps({"pixels": pixels.tolist()}).encode())
+        status, answer = ask(cluster, json.dumps({"pixels": pixels.tolist()}).encode())
         assert (status, answer["digit"]) == (200, digit)
         assert answer["confidence"] == pytest.approx(float(confidence))
 
@@ -120,6 +128,6 @@ def test_requests_are_answered(cluster):
 )
 def test_what_is_no_picture_is_refused(cluster, body, why):
     serve.run(ray_serve.application(MODEL))
-    status, answer = ask(body)
+    status, answer = ask(cluster, body)
     assert status == 400
     assert why in answer["error"]
