@@ -11,7 +11,6 @@ use crate::analysis::{Contraction, ParallelChunks, is_proven, kernel_ranges};
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use vinelift_tensor::Extent;
 
 /// As many chunks are enough.
@@ -23,16 +22,18 @@ const LONG_ROW: usize = 32;
 /// Coalesces outer loops of the kernels of a nest.
 pub(crate) fn coalesce_outer_loops(nest: &mut Nest) {
     let kernels = kernel_ranges(nest, |stage| Contraction::of(nest, stage).is_some());
+    let mut stages = std::mem::take(&mut nest.stages);
     for kernel in kernels.into_iter().filter(|stages| stages.len() > 1) {
-        if let Some(stages) = coalesced(nest, kernel.clone()) {
-            nest.stages.splice(kernel, stages);
+        if let Some(coalesced) = coalesced(nest, &stages[kernel.clone()]) {
+            stages.splice(kernel, coalesced);
         }
     }
+    nest.stages = stages;
 }
 
-/// The stages of a kernel with longer outermost loops, if it can be cut into more chunks then.
-fn coalesced(nest: &Nest, kernel: Range<usize>) -> Option<Vec<Stage>> {
-    let stages = &nest.stages[kernel];
+/// The stages of a kernel with longer outermost loops, if it can be cut into more chunks then. `nest` has its buffers,
+/// and no stages.
+fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     let outer = stages.iter().map(Stage::outermost);
     let outer: Vec<Axis> = outer.collect::<Option<_>>()?;
     let shortest = outer
@@ -59,12 +60,13 @@ fn coalesced(nest: &Nest, kernel: Range<usize>) -> Option<Vec<Stage>> {
     };
     let coalesced = stages.iter().zip(&outer).zip(&all).map(coalesced);
     let stages: Vec<Stage> = coalesced.collect::<Option<_>>()?;
-    let kernel = Nest {
-        stages: stages.clone(),
-        ..nest.clone()
-    };
-    let is_safe = stages.iter().all(|stage| is_proven(nest, stage));
-    (is_safe && ParallelChunks::of(&kernel).extent == extent).then_some(stages)
+    if !stages.iter().all(|stage| is_proven(nest, stage)) {
+        return None;
+    }
+    nest.stages = stages;
+    let is_longer = ParallelChunks::of(nest).extent == extent;
+    let stages = std::mem::take(&mut nest.stages);
+    is_longer.then_some(stages)
 }
 
 /// The loop inside of the outermost one.
