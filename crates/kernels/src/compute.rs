@@ -272,7 +272,7 @@ impl<T: HasEngine> Run<'_, T> {
                 step: 0,
             },
             panel_step: 0,
-            zero: std::ptr::null(),
+            shift: std::ptr::null(),
             scale: std::ptr::null(),
             points_step: 0,
             group: 0,
@@ -363,7 +363,7 @@ impl<T: HasEngine> Run<'_, T> {
         let Some(tiles) = self.engine.coded else {
             unreachable!("runs are only planned with such tiles if there are some");
         };
-        tiles(code.code)
+        tiles(code.code, code.is_fused)
     }
 
     /// Those that take several panels of `rows` rows.
@@ -374,11 +374,11 @@ impl<T: HasEngine> Run<'_, T> {
         self.coded_tiles(code).spread[rows - 1]
     }
 
-    /// Says where the zero points and scales of a panel are, from number `k` on.
+    /// Says where the shifts and scales of a panel are, from number `k` on.
     fn set_points(&self, tile: &mut Tile<T>, code: &Coded, k: usize, panel: &ColumnPanel) {
         let first = panel.first_vector as usize * self.kernel.lanes;
-        let [zero, scale] = code.points(k, first);
-        (tile.zero, tile.scale) = (zero.cast(), scale.cast());
+        let [shift, scale] = code.points(k, first);
+        (tile.shift, tile.scale) = (shift.cast(), scale.cast());
         (tile.points_step, tile.group) = (code.padded, code.group);
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct Engine<T: Number> {
     /// `spread[h - 1]` is the micro-kernel of `h` rows and several packed panels of [`SPREAD_WIDTH`](crate::tile::SPREAD_WIDTH)
     /// vectors, and how many panels these are.
     pub(crate) spread: &'static [(usize, TileFn<T>)],
-    /// Those of columns of codes, if there are any for the instruction set.
-    pub(crate) coded: Option<fn(Code) -> CodedTiles<T>>,
+    /// Those of columns of codes, [`Fused`](crate::coded::Fused) or not, if there are any for the instruction set.
+    pub(crate) coded: Option<fn(Code, bool) -> CodedTiles<T>>,
     /// [`decode`](crate::coded::decode), if elements can be coded.
     pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
     /// [`chains`](crate::tile::chains).
@@ -185,7 +185,7 @@ macro_rules! define_coded_tiles {
     ($module:ident, $simd:ty, $feature:meta, $($h:literal: $spread:literal)+) => {
         mod $module {
             use super::*;
-            use crate::coded::{Code, Load};
+            use crate::coded::{Code, Fused, Load, MakeElement, Rounded};
             use crate::engine::CodedTiles;
 
             engine::parts!($simd, $feature);
@@ -193,32 +193,45 @@ macro_rules! define_coded_tiles {
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
-            unsafe fn tile<L: Load<$simd>, const H: usize, const N: usize, const WIDTH: usize>(
+            unsafe fn tile<
+                L: Load<$simd>,
+                E: MakeElement<$simd>,
+                const H: usize,
+                const N: usize,
+                const WIDTH: usize,
+            >(
                 t: &Tile<f32>,
             ) {
                 // SAFETY: the caller's.
-                unsafe { tile::coded_tile::<$simd, L, H, N, WIDTH>(t, PARTS) }
+                unsafe { tile::coded_tile::<$simd, L, E, H, N, WIDTH>(t, PARTS) }
             }
 
-            fn tiles<L: Load<$simd>>() -> CodedTiles<f32> {
+            fn made<L: Load<$simd>, E: MakeElement<$simd>>() -> CodedTiles<f32> {
                 CodedTiles {
-                    packed: &[&[$(tile::<L, $h, 1, 1>),+], &[$(tile::<L, $h, 2, 2>),+]],
-                    spread: &[$(($spread / tile::SPREAD_WIDTH, tile::<L, $h, $spread, 2>)),+],
+                    packed: &[&[$(tile::<L, E, $h, 1, 1>),+], &[$(tile::<L, E, $h, 2, 2>),+]],
+                    spread: &[$(($spread / tile::SPREAD_WIDTH, tile::<L, E, $h, $spread, 2>)),+],
                 }
             }
 
-            pub(super) fn of(code: Code) -> CodedTiles<f32> {
+            pub(super) fn of(code: Code, is_fused: bool) -> CodedTiles<f32> {
+                match is_fused {
+                    true => tiles::<Fused>(code),
+                    false => tiles::<Rounded>(code),
+                }
+            }
+
+            fn tiles<E: MakeElement<$simd>>(code: Code) -> CodedTiles<f32> {
                 match code {
-                    Code::I8 => tiles::<coded::I8>(),
-                    Code::U8 => tiles::<coded::U8>(),
-                    Code::F16 => tiles::<coded::F16>(),
-                    Code::BF16 => tiles::<coded::BF16>(),
-                    Code::I4 => tiles::<coded::I4>(),
-                    Code::U4 => tiles::<coded::U4>(),
-                    Code::NF4 => tiles::<coded::Nf4>(),
-                    Code::F4E2M1 => tiles::<coded::F4>(),
-                    Code::F8E4M3 => tiles::<coded::F8E4>(),
-                    Code::F8E5M2 => tiles::<coded::F8E5>(),
+                    Code::I8 => made::<coded::I8, E>(),
+                    Code::U8 => made::<coded::U8, E>(),
+                    Code::F16 => made::<coded::F16, E>(),
+                    Code::BF16 => made::<coded::BF16, E>(),
+                    Code::I4 => made::<coded::I4, E>(),
+                    Code::U4 => made::<coded::U4, E>(),
+                    Code::NF4 => made::<coded::Nf4, E>(),
+                    Code::F4E2M1 => made::<coded::F4, E>(),
+                    Code::F8E4M3 => made::<coded::F8E4, E>(),
+                    Code::F8E5M2 => made::<coded::F8E5, E>(),
                 }
             }
         }

@@ -97,13 +97,23 @@ impl PreparedContraction {
             }
             all.into()
         };
+        // Without tiles for codes a machine may have no instruction for it.
+        let is_fused = self.engine::<f32>().coded.is_some() && coding.can_fuse();
+        let scale = pad(&coding.scale, 1.0);
+        // To add -0 changes nothing.
+        let mut shift = pad(&coding.zero, if is_fused { -0.0 } else { 0.0 });
+        if is_fused && coding.zero.is_some() {
+            let all = shift.iter_mut().zip(&scale);
+            all.for_each(|(shift, scale)| *shift = -*shift * scale);
+        }
         Some(Coded {
             code: coding.code,
             group,
             padded,
             is_plain: coding.zero.is_none() && coding.scale.is_none(),
-            zero: pad(&coding.zero, 0.0),
-            scale: pad(&coding.scale, 1.0),
+            is_fused,
+            shift,
+            scale,
         })
     }
 

@@ -9,7 +9,7 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::coded::{Codes, Load};
+use crate::coded::{Codes, Load, MakeElement};
 use crate::lanes::{Number, Simd, Vector};
 use std::marker::PhantomData;
 
@@ -29,9 +29,9 @@ pub(crate) struct Tile<T> {
     pub(crate) next: Next<T>,
     /// How far, in elements or bytes of codes, it is between panels of two vectors, where a tile takes several.
     pub(crate) panel_step: usize,
-    /// Where it is coded: the zero point and the scale of each lane, how far it is to those of the next group of `k`, and
+    /// Where it is coded: the shift and the scale of each lane, how far it is to those of the next group of `k`, and
     /// how many `k` a group has.
-    pub(crate) zero: *const T,
+    pub(crate) shift: *const T,
     pub(crate) scale: *const T,
     pub(crate) points_step: usize,
     pub(crate) group: usize,
@@ -159,6 +159,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
 pub(crate) unsafe fn coded_tile<
     S: Codes,
     L: Load<S>,
+    E: MakeElement<S>,
     const H: usize,
     const N: usize,
     const WIDTH: usize,
@@ -170,7 +171,7 @@ pub(crate) unsafe fn coded_tile<
     unsafe {
         let mut sums = start::<S, H, N>(tile, &parts);
         let mut codes: *const u8 = tile.columns.cast();
-        let (mut rows, mut zeros, mut scales) = (tile.rows, tile.zero, tile.scale);
+        let (mut rows, mut shifts, mut scales) = (tile.rows, tile.shift, tile.scale);
         let (mut left, mut left_in_group) = (tile.k, tile.group);
         let line_bytes = WIDTH * S::LANES * L::BYTES;
         while left > 0 {
@@ -182,9 +183,9 @@ pub(crate) unsafe fn coded_tile<
             } else {
                 0
             };
-            let line = CodedLine::<S, L, H, N, WIDTH> {
+            let line = CodedLine::<S, L, E, H, N, WIDTH> {
                 tile,
-                zeros,
+                shifts,
                 scales,
                 ahead: CODES_AHEAD + others,
                 load: PhantomData,
@@ -201,7 +202,7 @@ pub(crate) unsafe fn coded_tile<
             left_in_group -= count;
             if left_in_group == 0 {
                 left_in_group = tile.group;
-                zeros = zeros.wrapping_add(tile.points_step);
+                shifts = shifts.wrapping_add(tile.points_step);
                 scales = scales.wrapping_add(tile.points_step);
             }
         }
@@ -216,17 +217,17 @@ const CODES_AHEAD: usize = 1 << 10;
 const FETCHED_TOGETHER: usize = 64;
 
 /// What lines of a group of `k` have in common.
-struct CodedLine<'a, S, L, const H: usize, const N: usize, const WIDTH: usize> {
+struct CodedLine<'a, S, L, E, const H: usize, const N: usize, const WIDTH: usize> {
     tile: &'a Tile<f32>,
-    zeros: *const f32,
+    shifts: *const f32,
     scales: *const f32,
     /// How far ahead codes are fetched.
     ahead: usize,
-    load: PhantomData<(S, L)>,
+    load: PhantomData<(S, L, E)>,
 }
 
-impl<S: Codes, L: Load<S>, const H: usize, const N: usize, const WIDTH: usize>
-    CodedLine<'_, S, L, H, N, WIDTH>
+impl<S: Codes, L: Load<S>, E: MakeElement<S>, const H: usize, const N: usize, const WIDTH: usize>
+    CodedLine<'_, S, L, E, H, N, WIDTH>
 {
     /// Adds the products of the first `depth` `k` of a line, whose rows are at `rows`.
     ///
@@ -248,10 +249,18 @@ impl<S: Codes, L: Load<S>, const H: usize, const N: usize, const WIDTH: usize>
                     S::fetch_codes(panel.wrapping_add(self.ahead));
                 }
                 let loaded = L::load(panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES));
-                let zero = S::load(self.zeros.add(j * S::LANES));
-                let scale = S::load(self.scales.add(j * S::LANES));
+                let shift = self.shifts.add(j * S::LANES);
+                let scale = self.scales.add(j * S::LANES);
+                // Sixteen registers hold sums, rows and codes first.
+                let scale = match H == 1 || L::DEPTH == 1 {
+                    true => S::load(scale),
+                    false => S::load_anew(scale),
+                };
                 for d in 0..depth {
-                    let element = S::mul(S::sub(loaded[d], zero), scale);
+                    let element = match H == 1 && L::DEPTH == 1 {
+                        true => E::element::<true>(loaded[d], shift, scale),
+                        false => E::element::<false>(loaded[d], shift, scale),
+                    };
                     for i in 0..H {
                         let row = S::splat(rows.add(d * self.tile.rows_step + i));
                         sums[i][j] = S::fma(row, element, sums[i][j]);

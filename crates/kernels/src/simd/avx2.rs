@@ -1,9 +1,11 @@
 //! 256-bit vectors. Every tile keeps at most 12 accumulators, one register for each vector of the
 //! column side and one for the row side's element: at most 16 registers.
 
+mod codes;
+
 use std::arch::x86_64::*;
 
-use crate::coded::{self, Codes, Decode};
+use crate::coded::{self, Decode};
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
 use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
@@ -76,81 +78,6 @@ impl Simd for V32 {
     unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
         // SAFETY: as `zero`.
         unsafe { _mm256_fmadd_ps(a, b, c) }
-    }
-}
-
-impl Codes for V32 {
-    #[inline(always)]
-    unsafe fn i8(from: *const u8) -> __m256 {
-        // SAFETY: the caller's machine has the instructions, and all lanes may be read.
-        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn u8(from: *const u8) -> __m256 {
-        // SAFETY: as `i8`.
-        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn f16(from: *const u8) -> __m256 {
-        // SAFETY: as `i8`.
-        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn fetch_codes(from: *const u8) {
-        // SAFETY: as `i8`; nothing is read.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn bf16(from: *const u8) -> __m256 {
-        // SAFETY: as `i8`.
-        unsafe {
-            let halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
-            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(halves))
-        }
-    }
-    #[inline(always)]
-    unsafe fn i4(from: *const u8) -> [__m256; 2] {
-        // SAFETY: as `i8`.
-        unsafe {
-            let bytes = _mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()));
-            let low = _mm256_srai_epi32::<28>(_mm256_slli_epi32::<28>(bytes));
-            let high = _mm256_srai_epi32::<4>(bytes);
-            [_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)]
-        }
-    }
-    #[inline(always)]
-    unsafe fn u4(from: *const u8) -> [__m256; 2] {
-        // SAFETY: as `i8`.
-        unsafe {
-            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
-            let low = _mm256_and_si256(bytes, _mm256_set1_epi32(15));
-            let high = _mm256_srli_epi32::<4>(bytes);
-            [_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)]
-        }
-    }
-    #[inline(always)]
-    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [__m256; 2] {
-        // SAFETY: as `i8`; the table has two vectors. Permutations look at three bits, the fourth chooses the vector.
-        unsafe {
-            let (first, second) = (V32::load(table.as_ptr()), V32::load(table[8..].as_ptr()));
-            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
-            [bytes, _mm256_srli_epi32::<4>(bytes)].map(|codes| {
-                let low = _mm256_permutevar8x32_ps(first, codes);
-                let high = _mm256_permutevar8x32_ps(second, codes);
-                let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(codes));
-                _mm256_blendv_ps(low, high, is_high)
-            })
-        }
-    }
-    #[inline(always)]
-    unsafe fn sub(a: __m256, b: __m256) -> __m256 {
-        // SAFETY: as `i8`.
-        unsafe { _mm256_sub_ps(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: __m256, b: __m256) -> __m256 {
-        // SAFETY: as `i8`.
-        unsafe { _mm256_mul_ps(a, b) }
     }
 }
 

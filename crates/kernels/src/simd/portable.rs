@@ -202,9 +202,9 @@ define_coded_tiles!(
     1: 8 2: 4
 );
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-const CODED: Option<fn(coded::Code) -> engine::CodedTiles<f32>> = Some(coded_tiles::of);
+const CODED: Option<fn(coded::Code, bool) -> engine::CodedTiles<f32>> = Some(coded_tiles::of);
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
-const CODED: Option<fn(coded::Code) -> engine::CodedTiles<f32>> = None;
+const CODED: Option<fn(coded::Code, bool) -> engine::CodedTiles<f32>> = None;
 
 engine_of!(F32, f32_tiles, V32, CODED, Some(decode));
 engine_of!(F64, f64_tiles, V64, None, None);
