@@ -56,6 +56,6 @@ pub use formula::{Formula, Symbol};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, read_npy_cast, write_npy};
-pub use shape::{Dim, PartialShape, Shape, element_count, is_injective};
+pub use shape::{Dim, PartialShape, Shape, count_of, element_count, is_injective};
 pub use storage::{AlignedBytes, Memory};
 pub use tensor::{Element, Tensor};

@@ -11,11 +11,19 @@ pub type Shape = Vec<usize>;
 ///
 /// An empty tensor has 0 even where the product of its other extents would overflow.
 pub fn element_count(shape: &[usize]) -> Option<usize> {
-    if shape.contains(&0) {
-        return Some(0);
+    count_of(shape.iter().copied())
+}
+
+/// [`element_count`] of the shape that these extents are.
+pub fn count_of(mut extents: impl Iterator<Item = usize>) -> Option<usize> {
+    let count = extents.try_fold(1usize, |n, d| match n.checked_mul(d) {
+        Some(product) if product <= isize::MAX as usize => Ok(product),
+        _ => Err(()),
+    });
+    match count {
+        Ok(count) => Some(count),
+        Err(()) => extents.any(|d| d == 0).then_some(0),
     }
-    let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-    (count <= isize::MAX as usize).then_some(count)
 }
 
 /// Whether the offsets `Σ_d i_d · stride_d` over all `0 <= i_d < extent_d` differ from each other, by a sufficient

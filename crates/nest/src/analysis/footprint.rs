@@ -9,7 +9,7 @@ use vinelift_tensor::Formula;
 
 /// Turn `k` of a nest uses only elements of a buffer with offsets in `k·step + low ..= k·step + high`, in row-major
 /// order, for each of the lows and highs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footprint {
     step: Formula,
     lows: Vec<Formula>,

@@ -16,6 +16,7 @@ mod rewrite;
 mod scalar;
 mod stage;
 mod sub_nest;
+mod unused_buffers;
 mod visit;
 
 pub use axis::{Axis, AxisId};

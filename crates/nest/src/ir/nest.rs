@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::RangeFrom;
 use std::sync::Arc;
-use vinelift_tensor::{ElementType, Extent, Formula, Shape, element_count, extents};
+use vinelift_tensor::{ElementType, Extent, Formula, Shape, count_of, element_count, extents};
 
 /// A list of stages over buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,12 +57,11 @@ impl Buffer {
 
     /// The bytes that it takes where the symbol of number `k` is `values[k]`, if they can be counted.
     pub fn byte_len_at(&self, values: &[usize]) -> Option<usize> {
-        let shape: Shape = self
-            .shape
-            .iter()
-            .map(|n| n.at(values))
-            .collect::<Option<_>>()?;
-        element_count(&shape).and_then(|n| self.ty.byte_len(n))
+        let extents = self.shape.iter().map(|n| n.at(values));
+        if extents.clone().any(|n| n.is_none()) {
+            return None;
+        }
+        count_of(extents.flatten()).and_then(|n| self.ty.byte_len(n))
     }
 
     /// The shape at the example.

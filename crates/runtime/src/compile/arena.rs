@@ -5,10 +5,11 @@ use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use rustc_hash::FxHashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_nest::{BufferId, Nest, Role};
 
 /// A buffer, with the first and the last step between which it holds something.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
     pub(crate) bytes: usize,
     pub(crate) first: usize,
@@ -18,9 +19,50 @@ pub(crate) struct Lifetime {
 /// Every buffer starts at a multiple of this: a cache line.
 const ALIGNMENT: usize = 64;
 
+/// An offset for each of some buffers, and the bytes of all.
+pub(crate) struct Placement {
+    lifetimes: Vec<Lifetime>,
+    offsets: Vec<usize>,
+    total: usize,
+}
+
+/// The last placement for a class of shapes. Shapes that differ by little have the same, since sizes are
+/// [rounded](rounded) up.
+#[derive(Default)]
+pub(crate) struct LastPlacement(Mutex<Option<Arc<Placement>>>);
+
+impl LastPlacement {
+    /// The placement of buffers with these lifetimes; `None` if their sizes overflow.
+    fn of(&self, lifetimes: Vec<Lifetime>) -> Option<Arc<Placement>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| last.lifetimes == lifetimes) {
+            return Some(last.clone());
+        }
+        let (offsets, total) = place(&lifetimes)?;
+        let placement = Arc::new(Placement {
+            lifetimes,
+            offsets,
+            total,
+        });
+        *last = Some(placement.clone());
+        Some(placement)
+    }
+}
+
+/// Sizes are rounded up to a multiple of at least this.
+const LEAST_STEP: usize = 1 << 10;
+
+/// A size that is at most an eighth or [`LEAST_STEP`] larger, and is the same for sizes that differ by little.
+fn rounded(bytes: usize) -> usize {
+    // A power of two between a sixteenth and an eighth.
+    let step = (bytes / 16 + 1).checked_next_power_of_two();
+    let step = step.unwrap_or(1).max(LEAST_STEP);
+    bytes.checked_next_multiple_of(step).unwrap_or(bytes)
+}
+
 impl Native {
     /// Gives every temporary and all scratch memory a place in the arena, whose size in bytes it returns, and lets go of
-    /// constants that no step reads.
+    /// constants that no step reads. `last` is the last placement for the class of these shapes, if they are of one.
     ///
     /// # Errors
     /// If that is more than an address space has.
@@ -29,6 +71,7 @@ impl Native {
         nest: &Nest,
         lengths: &[Option<usize>],
         slots: &mut [Slot],
+        last: Option<&LastPlacement>,
     ) -> Result<usize, Error> {
         let times = self.times();
         let mut needed = vec![false; slots.len()];
@@ -58,8 +101,15 @@ impl Native {
             let bytes = chain.map_or(0, |c| c.worker_bytes.saturating_mul(step.workers));
             Lifetime { bytes, first, last }
         }));
-        let (offsets, total) = place(&all).ok_or_else(too_large)?;
-        let (own, scratch) = offsets.split_at(buffers.len());
+        let placement = match last {
+            Some(last) => {
+                all.iter_mut().for_each(|l| l.bytes = rounded(l.bytes));
+                last.of(all)
+            }
+            None => LastPlacement::default().of(all),
+        };
+        let placement = placement.ok_or_else(too_large)?;
+        let (own, scratch) = placement.offsets.split_at(buffers.len());
         let (scratch, chained) = scratch.split_at(self.steps.len());
         for ((buffer, _), offset) in buffers.iter().zip(own) {
             slots[buffer.0 as usize] = Slot::Arena(*offset);
@@ -70,7 +120,7 @@ impl Native {
                 chain.scratch = *chained;
             }
         }
-        Ok(total)
+        Ok(placement.total)
     }
 
     /// The temporaries of the nest that have memory of their own, in order, and when they hold something; `lengths` are the
@@ -179,6 +229,15 @@ fn place(lifetimes: &[Lifetime]) -> Option<(Vec<usize>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_rounded_by_little() {
+        for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1, usize::MAX / 2, usize::MAX]) {
+            let rounded = rounded(bytes);
+            assert!(rounded >= bytes && rounded - bytes <= (bytes / 8).max(LEAST_STEP));
+        }
+        assert_eq!([1, 1000, 1024].map(rounded), [1024; 3]);
+    }
 
     #[test]
     fn only_what_lives_apart_shares() {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::compile::Settings;
+use crate::compile::arena::LastPlacement;
 use crate::compile::kernels::Kernels;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
@@ -116,6 +117,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
         nest: Arc::new(nest),
         slots,
         candidates: Vec::new(),
+        placement: LastPlacement::default(),
         outputs: Vec::new(),
         constants: Arc::default(),
         calls: Vec::new(),

@@ -1,6 +1,7 @@
 //! A plan in the making, with a stop where the caller runs what depends on constants alone.
 
 use crate::compile::Settings;
+use crate::compile::arena::LastPlacement;
 use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
 use crate::compile::kernels::Kernels;
@@ -49,10 +50,10 @@ impl Draft {
         let level = settings.level;
         let updates = may_update(&segment, level);
         let mut nest = segment.nest;
-        let (outputs, room) = (&segment.outputs, &segment.room);
+        let room = &segment.room;
         let mut candidates = match (room.is_empty(), updates) {
             (true, _) => Vec::new(),
-            (false, true) => grow(&mut nest, &slots, outputs, interface, room)?,
+            (false, true) => grow(&mut nest, &slots, &segment.outputs, interface, room)?,
             (false, false) => return Err(Error::internal("room for what does not grow")),
         };
         if !room.is_empty() {
@@ -66,12 +67,13 @@ impl Draft {
             settings.stop,
             &settings.shared.unproven,
         )?;
+        let mut outputs = segment.outputs;
+        drop_unused_buffers(&mut nest, &mut slots, &mut outputs, &mut candidates);
         find_orders(&nest, &mut candidates)?;
-        slots.resize(nest.buffers.len(), Slot::Absent);
         if updates {
-            candidates.extend(update_in_place(&mut nest, &mut slots, outputs, interface));
+            candidates.extend(update_in_place(&mut nest, &mut slots, &outputs, interface));
         }
-        let outputs = segment.outputs.iter();
+        let outputs = outputs.iter();
         let outputs = outputs.map(|(buffer, tensor)| {
             // Scheduling may have flattened the buffer: the tensor's shape is the one inferred.
             let inferred = segment.types.shape(*tensor);
@@ -106,7 +108,7 @@ impl Draft {
     /// Has the buffers that the prologue computed be constants.
     pub(crate) fn set_constants(&mut self, values: Vec<(BufferId, Tensor)>) {
         for (buffer, value) in values {
-            self.slots[buffer.0 as usize] = Slot::Constant(value);
+            self.slots[buffer.0 as usize] = Slot::Constant(Arc::new(value));
         }
     }
 
@@ -122,12 +124,18 @@ impl Draft {
         let alone = |stage: &Stage| self.candidates.iter().any(|c| c.sets_apart(nest, stage));
         let kernels = || Kernels::of(nest, contracts, &alone, &aliases, settings);
         let kernels = self.level.is_native().then(kernels).transpose()?;
+        let mut candidates = self.candidates;
+        if let Some(kernels) = &kernels {
+            let find_copy = |c: &mut Candidate| c.find_copy(kernels.stages());
+            candidates.iter_mut().for_each(find_copy);
+        }
         Ok(SymbolicPlan {
             extents: self.nest.symbolic_extents(),
             kernels,
             nest: Arc::new(self.nest),
             slots: self.slots,
-            candidates: self.candidates,
+            candidates,
+            placement: LastPlacement::default(),
             outputs: self.outputs,
             constants: Arc::new(self.constants),
             calls: self.calls,
@@ -135,6 +143,26 @@ impl Draft {
             forgotten: self.forgotten.into(),
         })
     }
+}
+
+/// Takes away the buffers that the passes have left without use: most that were temporaries. Each run goes through the
+/// others.
+fn drop_unused_buffers(
+    nest: &mut Nest,
+    slots: &mut Vec<Slot>,
+    outputs: &mut [(BufferId, TensorId)],
+    candidates: &mut [Candidate],
+) {
+    let named = outputs.iter_mut().map(|(buffer, _)| buffer);
+    let of_candidates = candidates.iter_mut().flat_map(Candidate::buffers_mut);
+    let named: Vec<&mut BufferId> = named.chain(of_candidates).collect();
+    slots.resize(nest.buffers.len(), Slot::Absent);
+    let new_ids = nest.drop_unused_buffers(named.iter().map(|buffer| **buffer));
+    for buffer in named {
+        *buffer = new_ids[buffer.0 as usize].unwrap_or(*buffer);
+    }
+    let mut stays = new_ids.iter().map(Option::is_some);
+    slots.retain(|_| stays.next() == Some(true));
 }
 
 /// Whether the plan of a segment may update variables in place: a later segment may read what one held.

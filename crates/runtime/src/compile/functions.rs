@@ -48,14 +48,14 @@ impl Functions {
     /// [`Error::Cancelled`], and those of memory.
     pub(crate) fn of(
         &self,
-        kernels: &[(Nest, &Nest)],
+        kernels: &[(&Nest, &Nest)],
         settings: &Settings<'_>,
     ) -> Result<Vec<Function>, Error> {
         let mut numbers: FxHashMap<&Nest, usize> = FxHashMap::default();
         let mut distinct: Vec<(&Nest, &Nest)> = Vec::new();
         let mut of_kernel = Vec::with_capacity(kernels.len());
         for (canonical, nest) in kernels {
-            let number = *numbers.entry(canonical).or_insert(distinct.len());
+            let number = *numbers.entry(*canonical).or_insert(distinct.len());
             if number == distinct.len() {
                 distinct.push((canonical, nest));
             }

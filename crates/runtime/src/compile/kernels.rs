@@ -11,6 +11,8 @@ use crate::compile::parallelism::{pieces, tasks, workers};
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::stop;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use vinelift_codegen::KernelText;
 use vinelift_nest::{
@@ -45,6 +47,8 @@ struct Candidate {
     link: Option<Link>,
     /// The engine of a contraction, if that is the same for all numbers.
     contraction: OnceLock<Option<Arc<PackedContraction>>>,
+    /// The number of the first contraction that has the same engine if neither has constant operands: it may be this one.
+    first_alike: usize,
 }
 
 /// Where symbols have numbers: these, and the bytes of each buffer of the nest.
@@ -79,9 +83,11 @@ impl Kernels {
         let ranges = kernel_ranges(nest, |stage| alone(stage) || is_contraction(nest, stage));
         let kernels = compiler_threads::map(ranges, extract);
         stop::check(settings.stop)?;
-        let code = kernels.iter().filter(|(_, is_contraction)| !is_contraction);
-        let code: Vec<&Nest> = code.map(|(kernel, _)| &kernel.stages.nest).collect();
-        let code = compiler_threads::map(code, |nest| (nest.canonical(), nest));
+        let nests = kernels.iter().map(|(kernel, _)| &kernel.stages.nest);
+        let forms = compiler_threads::map(nests.clone().collect(), Nest::canonical);
+        let code = kernels.iter().zip(forms.iter().zip(nests));
+        let code = code.filter(|((_, is_contraction), _)| !is_contraction);
+        let code: Vec<(&Nest, &Nest)> = code.map(|(_, nests)| nests).collect();
         let functions = settings.shared.functions.of(&code, settings)?;
         let mut functions = functions.into_iter();
         let mut users = vec![0; nest.buffers.len()];
@@ -104,13 +110,33 @@ impl Kernels {
                 reach,
                 link,
                 contraction: OnceLock::new(),
+                first_alike: all.len(),
             });
+        }
+        let mut first: FxHashMap<&Nest, Vec<usize>> = FxHashMap::default();
+        for k in 0..all.len() {
+            if all[k].function.is_some() {
+                continue;
+            }
+            let of_form = first.entry(&forms[k]).or_default();
+            match of_form
+                .iter()
+                .find(|first| are_alike(&all, &forms, [**first, k]))
+            {
+                Some(first) => all[k].first_alike = *first,
+                None => of_form.push(k),
+            }
         }
         Ok(Kernels {
             all,
             contracts,
             is_packed: OnceLock::new(),
         })
+    }
+
+    /// The stages of each kernel.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &SubNest> {
+        self.all.iter().map(|candidate| &candidate.kernel.stages)
     }
 
     /// The kernels where symbols have `numbers`; `None` if an extent then is none.
@@ -127,15 +153,46 @@ impl Kernels {
             stop::check(settings.stop)?;
             self.engine(k, numbers.values, slots, settings)
         };
-        let all = 0..self.all.len();
-        let engines: Vec<Result<Option<Engine>, Error>> = match self.is_packed.get() {
-            Some(()) => all.map(engine).collect(),
-            // Each by itself: packing one operand may take much longer than all the rest.
-            None => compiler_threads::map_apart(all.collect(), || (), |(), k| engine(k)),
+        let engines: Option<Vec<Engine>> = match self.is_packed.get() {
+            Some(()) => self.engines(slots, engine)?,
+            None => {
+                // Each by itself: packing one operand may take much longer than all the rest.
+                let all = (0..self.all.len()).collect();
+                let engines = compiler_threads::map_apart(all, || (), |(), k| engine(k));
+                engines.into_iter().collect::<Result<_, Error>>()?
+            }
         };
-        let engines: Option<Vec<Engine>> = engines.into_iter().collect::<Result<_, Error>>()?;
         let _ = self.is_packed.set(());
         Ok(engines.map(|engines| self.native(engines, numbers, settings.threads)))
+    }
+
+    /// All engines, one after the other: that of contractions that are alike is made once.
+    fn engines(
+        &self,
+        slots: &[Slot],
+        engine: impl Fn(usize) -> Result<Option<Engine>, Error>,
+    ) -> Result<Option<Vec<Engine>>, Error> {
+        let has_constants = |k: usize| {
+            let mut used = self.all[k].kernel.used.iter();
+            used.any(|b| matches!(slots[b.0 as usize], Slot::Constant(_)))
+        };
+        let mut engines: Vec<Engine> = Vec::with_capacity(self.all.len());
+        for (k, candidate) in self.all.iter().enumerate() {
+            let alike = match engines.get(candidate.first_alike) {
+                Some(Engine::Contraction(alike)) => Some(alike.clone()),
+                _ => None,
+            };
+            let is_same = || !has_constants(k) && !has_constants(candidate.first_alike);
+            let engine = match alike.filter(|_| is_same()) {
+                Some(alike) => Some(Engine::Contraction(alike)),
+                None => engine(k)?,
+            };
+            let Some(engine) = engine else {
+                return Ok(None);
+            };
+            engines.push(engine);
+        }
+        Ok(Some(engines))
     }
 
     /// The engine of kernel `k`: its code, unless there is a contraction kernel for it. `None` if an extent is none.
@@ -173,7 +230,7 @@ impl Kernels {
         let functions = settings
             .shared
             .functions
-            .of(&[(nest.canonical(), &nest)], settings)?;
+            .of(&[(&nest.canonical(), &nest)], settings)?;
         let mut functions = functions.into_iter();
         Ok(functions.next().map(|function| Engine::Code {
             function,
@@ -222,10 +279,7 @@ impl Kernels {
 
     /// The kernels that may be fused with the contraction `k`.
     fn consumers(&self, k: usize) -> impl Iterator<Item = &Candidate> {
-        let code = self.all.get(k + 1).filter(|next| next.reach.is_some());
-        let last = self.all.get(k + 2);
-        let last = last.filter(|last| code.is_some() && last.link.is_some());
-        code.into_iter().chain(last)
+        self.all[consumers(&self.all, k)].iter()
     }
 
     /// The steps that call the engines.
@@ -251,6 +305,35 @@ impl Kernels {
         let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
         Native { steps, shared_cost }
     }
+}
+
+/// The kernels that may be fused with the contraction `k`.
+fn consumers(all: &[Candidate], k: usize) -> Range<usize> {
+    let has_code = all.get(k + 1).is_some_and(|next| next.reach.is_some());
+    let is_chained = has_code && all.get(k + 2).is_some_and(|last| last.link.is_some());
+    let count = match (has_code, is_chained) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => 2,
+    };
+    k + 1..k + 1 + count
+}
+
+/// Whether two contractions of the same form are followed by the same kernels, and chained in the same way to what is
+/// before them. `forms` are the canonical forms of all kernels.
+fn are_alike(all: &[Candidate], forms: &[Nest], [a, b]: [usize; 2]) -> bool {
+    let rows_of = |k: usize| {
+        let link = all[k].link.as_ref()?;
+        all[k].kernel.local(link.operand)
+    };
+    let [next_to_a, next_to_b] = [a, b].map(|k| consumers(all, k));
+    let is_same = |(c, d): (usize, usize)| {
+        let [c_reach, d_reach] = [c, d].map(|k| all[k].reach.as_ref());
+        forms[c] == forms[d] && c_reach == d_reach
+    };
+    rows_of(a) == rows_of(b)
+        && next_to_a.len() == next_to_b.len()
+        && next_to_a.zip(next_to_b).all(is_same)
 }
 
 /// How code uses the results of the last of these kernels, if that is a contraction with which it may be fused.

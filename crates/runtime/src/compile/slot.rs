@@ -1,6 +1,7 @@
 //! Where the buffers of a nest are found when it runs.
 
 use crate::Tensor;
+use std::sync::Arc;
 use vinelift_graph::{Segment, Source, TensorId};
 
 /// Where a buffer of a nest is found when it runs.
@@ -9,7 +10,7 @@ pub(crate) enum Slot {
     /// The input at this position.
     Parameter(usize),
     /// A constant.
-    Constant(Tensor),
+    Constant(Arc<Tensor>),
     /// A tensor that an earlier segment computed.
     Kept(TensorId),
     /// The output at this position in [`Plan::outputs`](crate::compile::plan::Plan::outputs), or the journal after these.
@@ -27,7 +28,7 @@ pub(crate) fn slots(segment: &Segment) -> Vec<Slot> {
     for (buffer, source) in &segment.sources {
         slots[buffer.0 as usize] = match source {
             Source::Parameter(k) => Slot::Parameter(*k),
-            Source::Constant(tensor) => Slot::Constant(tensor.clone()),
+            Source::Constant(tensor) => Slot::Constant(Arc::new(tensor.clone())),
             Source::Kept(tensor) => Slot::Kept(*tensor),
         };
     }

@@ -1,6 +1,7 @@
 //! A plan for a class of shapes: all but the numbers of its symbols.
 
 use crate::compile::Settings;
+use crate::compile::arena::LastPlacement;
 use crate::compile::kernels::{Kernels, Numbers};
 use crate::compile::plan::{NodeCall, Plan};
 use crate::compile::slot::Slot;
@@ -23,6 +24,7 @@ pub(crate) struct SymbolicPlan {
     /// Of the buffers that are no temporaries.
     pub(super) slots: Vec<Slot>,
     pub(super) candidates: Vec<Candidate>,
+    pub(super) placement: LastPlacement,
     pub(super) outputs: Vec<(BufferId, TensorId, Vec<Extent>)>,
     pub(super) constants: Arc<FxHashMap<TensorId, Tensor>>,
     pub(super) calls: Vec<NodeCall>,
@@ -61,14 +63,15 @@ impl SymbolicPlan {
             let Some(mut code) = kernels.bound_to(&numbers, &slots, settings)? else {
                 return Ok(None);
             };
-            arena = code.place(&self.nest, &lengths, &mut slots)?;
+            let last = (!values.is_empty()).then_some(&self.placement);
+            arena = code.place(&self.nest, &lengths, &mut slots, last)?;
             for candidate in &self.candidates {
                 journals.extend(candidate.journal_buffers().map(|b| {
                     let buffer = self.nest.buf(b);
                     let shape = buffer.shape.iter().map(|n| n.at(&values).unwrap_or(0));
                     (buffer.ty, shape.collect::<Shape>())
                 }));
-                updates.extend(candidate.bound_to(&values, &code.steps));
+                updates.extend(candidate.bound_to(&values));
             }
             native = Some(code);
         }

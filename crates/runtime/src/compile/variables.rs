@@ -8,7 +8,6 @@
 use crate::Error;
 use crate::compile::interface::Interface;
 use crate::compile::slot::Slot;
-use crate::compile::step::Step;
 use vinelift_graph::TensorId;
 use vinelift_nest::{
     Aliases, BufferId, Journal, Nest, Order, Stage, SubNest, keep_journals, verify,
@@ -53,6 +52,8 @@ struct Pair {
 pub(crate) struct Candidate {
     pair: Pair,
     how: How,
+    /// The kernel that copies what it held.
+    copy: Option<usize>,
 }
 
 enum How {
@@ -128,7 +129,8 @@ pub(crate) fn grow(
         if let Some((_, capacity)) = room.find(|(_, capacity)| extent.at_most(*capacity)) {
             nest.make_room([pair.from, pair.to], axis, *capacity);
             let how = How::Grows(axis, extent, nest.buf(pair.to).shape.clone(), Order::Same);
-            found.push(Candidate { pair, how });
+            let copy = None;
+            found.push(Candidate { pair, how, copy });
         }
     }
     match found.len() == room.len() {
@@ -142,7 +144,7 @@ pub(crate) fn grow(
 /// # Errors
 /// If there is no single stage that copies what one held.
 pub(crate) fn find_orders(nest: &Nest, candidates: &mut [Candidate]) -> Result<(), Error> {
-    for Candidate { pair, how } in candidates {
+    for Candidate { pair, how, .. } in candidates {
         if let How::Grows(.., order) = how {
             let stages = nest.stages.iter();
             let mut copies = stages.filter_map(|s| nest.takes_over(s, pair.from, pair.to));
@@ -170,7 +172,8 @@ pub(crate) fn update_in_place(
     let candidate = |pair: Pair| {
         let journals = keep_journals(nest, pair.from, pair.to)?;
         let how = How::Journals(journals);
-        Some(Candidate { pair, how })
+        let copy = None;
+        Some(Candidate { pair, how, copy })
     };
     let pairs = pairs(slots, outputs, interface).into_iter();
     let candidates: Vec<Candidate> = pairs.filter_map(candidate).collect();
@@ -188,6 +191,11 @@ pub(crate) fn update_in_place(
 }
 
 impl Candidate {
+    /// Where it is read and set.
+    pub(crate) fn buffers_mut(&mut self) -> [&mut BufferId; 2] {
+        [&mut self.pair.from, &mut self.pair.to]
+    }
+
     /// Whether a stage is a kernel of its own: the copy, which is left out, or one that writes a journal, which ends
     /// before what it writes down is overwritten.
     pub(crate) fn sets_apart(&self, nest: &Nest, stage: &Stage) -> bool {
@@ -215,10 +223,20 @@ impl Candidate {
         journals.iter().flat_map(|j| [j.old, j.places])
     }
 
-    /// The update, without the one of `steps` that copies, where symbols have `values`; `None` if there is none.
-    pub(crate) fn bound_to(&self, values: &[usize], steps: &[Step]) -> Option<InPlaceUpdate> {
-        let mut copies = (0..steps.len()).filter(|k| self.is_copy(&steps[*k].kernel.stages));
+    /// Finds the one of `kernels` that copies what the variable held.
+    pub(crate) fn find_copy<'k>(&mut self, kernels: impl Iterator<Item = &'k SubNest>) {
+        let copies = kernels
+            .enumerate()
+            .filter(|(_, kernel)| self.is_copy(kernel));
+        let mut copies = copies.map(|(k, _)| k);
         let copy = copies.next().filter(|_| copies.next().is_none());
+        drop(copies);
+        self.copy = copy;
+    }
+
+    /// The update, without the step that copies, where symbols have `values`; `None` if there is none.
+    pub(crate) fn bound_to(&self, values: &[usize]) -> Option<InPlaceUpdate> {
+        let copy = self.copy;
         let (journals, growth) = match &self.how {
             How::Journals(journals) => (journals.clone(), None),
             How::Grows(axis, extent, memory, order) => {

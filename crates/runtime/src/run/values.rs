@@ -101,7 +101,7 @@ impl<'a> Values<'a> {
     pub(super) fn is_in_order(&self, slot: &Slot) -> bool {
         let tensor = match slot {
             Slot::Parameter(k) => self.inputs.get(*k),
-            Slot::Constant(tensor) => Some(tensor),
+            Slot::Constant(tensor) => Some(&**tensor),
             Slot::Kept(id) => self.kept.get(id),
             Slot::Output(_) | Slot::Arena(_) | Slot::Absent => None,
         };
