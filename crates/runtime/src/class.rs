@@ -25,6 +25,13 @@ pub(crate) struct Class<T> {
     pub(crate) time: Duration,
 }
 
+/// What is known of the numbers of a key, and why.
+#[derive(Default)]
+pub(crate) struct Settled {
+    places: Vec<Place>,
+    pins: Vec<Pin>,
+}
+
 /// What a class knows of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -59,12 +66,14 @@ const MOST_ROUNDS: usize = 12;
 impl<T> Class<T> {
     /// The class of which `example` is one. `is_input_static` says of dim `d` of input `k` whether all shapes that the
     /// model allows have the same extent there. `lower` makes something of inputs and known tensors of given types, and
-    /// `finish` the rest, once symbols are settled as far as `lower` goes.
+    /// `finish` the rest, once symbols are settled as far as `lower` goes. `settled` is what is known of that already: for the
+    /// first numbers of the key.
     pub(crate) fn of<L, E>(
         example: &Key,
         known: &Known,
         is_input_static: impl Fn(usize, usize) -> bool,
         inferred: Option<&Types>,
+        settled: Option<Settled>,
         mut lower: impl FnMut(&[Vec<Extent>], &Known) -> Result<L, E>,
         mut finish: impl FnMut(L) -> Result<T, E>,
     ) -> Result<Class<T>, Alone> {
@@ -83,8 +92,9 @@ impl<T> Class<T> {
         if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {
             return Err(Alone::Unsuited);
         }
+        let Settled { places, mut pins } = settled.unwrap_or_default();
+        pattern[..places.len()].copy_from_slice(&places);
         share(&mut pattern, &numbers, numbers.len() - example.room.len());
-        let mut pins = Vec::new();
         for _ in 0..MOST_ROUNDS {
             let (mut symbols, given) = number(&mut pattern, &numbers).ok_or(Alone::Pinned)?;
             let (inputs, known) = typed(example, &given, known);
@@ -109,6 +119,14 @@ impl<T> Class<T> {
             }
         }
         Err(Alone::Unsuited)
+    }
+
+    /// What is settled for keys of the class.
+    pub(crate) fn settled(&self) -> Settled {
+        Settled {
+            places: self.pattern.clone(),
+            pins: self.pins.clone(),
+        }
     }
 
     /// The values of the symbols for `key`, which is of the kind of the example, if it belongs to the class.

@@ -1,6 +1,6 @@
 //! Which variables grow, by the shapes of a run.
 
-use crate::class::{Alone, Class};
+use crate::class::{Alone, Class, Settled};
 use crate::key::{Key, Kind};
 use lru::LruCache;
 use std::num::NonZeroUsize;
@@ -58,6 +58,13 @@ impl Growths {
             Some((*tensor, *axis, extent.at(&values)?))
         };
         class.made.iter().map(at).collect()
+    }
+
+    /// What is settled for the shapes of `key`.
+    pub(crate) fn settled(&mut self, kind: &Kind, key: &Key) -> Option<Settled> {
+        let mut classes = self.kinds.get(kind)?.classes.iter();
+        let class = classes.find(|class| class.values(key).is_some())?;
+        Some(class.settled())
     }
 
     /// Takes down shapes at which variables grow. Gives, now and then, those of a run to come if they go on as before.

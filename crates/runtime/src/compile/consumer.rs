@@ -6,7 +6,7 @@
 
 use crate::compile::contraction::PackedContraction;
 use std::ops::Range;
-use vinelift_nest::{Aliases, BoundChunks, BoundFootprint, BufferId, Effects, Footprint, SubNest};
+use vinelift_nest::{Aliases, BoundChunks, BoundFootprint, BufferId, Effects, SubNest};
 
 /// The parts of a kernel by the tasks of the contraction before it. Together they are the whole.
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub(crate) struct Consumer {
     pub(crate) rest: Vec<Range<usize>>,
 }
 
-/// The elements of a contraction's results that each turn of `consumer`, the kernel after it in the same nest, uses. The
-/// contraction is the last of `producers`, the other kernels run with its tasks. `None` if the consumer cannot: if it does
-/// not use the results in their order, uses anything else that the producers write, or writes what they use.
+/// The buffer of `consumer`, the kernel after a contraction in the same nest, that has the results of this. The contraction
+/// is the last of `producers`, the other kernels run with its tasks. `None` if the consumer cannot: if it uses anything else
+/// that the producers write, or writes what they use.
 pub(crate) fn reach<'k>(
     producers: impl DoubleEndedIterator<Item = &'k SubNest>,
     consumer: &SubNest,
     aliases: &Aliases,
-) -> Option<Footprint> {
+) -> Option<BufferId> {
     let mut producers = producers.rev();
     let contraction = producers.next()?;
     let [stage] = contraction.nest.stages.as_slice() else {
@@ -39,7 +39,7 @@ pub(crate) fn reach<'k>(
     if !effects(consumer).may_overlap(&before, results, aliases) {
         return None;
     }
-    Footprint::of(&consumer.nest, BufferId(u32::try_from(position).ok()?))
+    Some(BufferId(u32::try_from(position).ok()?))
 }
 
 impl Consumer {

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::compile::Settings;
 use crate::compile::consumer::{Consumer, reach};
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
+use crate::compile::forms::Forms;
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
@@ -47,7 +48,8 @@ struct Candidate {
     link: Option<Link>,
     /// The engine of a contraction, if that is the same for all numbers.
     contraction: OnceLock<Option<Arc<PackedContraction>>>,
-    /// The number of the first contraction that has the same engine if neither has constant operands: it may be this one.
+    /// The number of the first kernel which, if both are contractions without constant operands, has the same engine: it may
+    /// be this one.
     first_alike: usize,
 }
 
@@ -84,8 +86,8 @@ impl Kernels {
         let kernels = compiler_threads::map(ranges, extract);
         stop::check(settings.stop)?;
         let nests = kernels.iter().map(|(kernel, _)| &kernel.stages.nest);
-        let forms = compiler_threads::map(nests.clone().collect(), Nest::canonical);
-        let code = kernels.iter().zip(forms.iter().zip(nests));
+        let canonical = compiler_threads::map(nests.clone().collect(), Nest::canonical);
+        let code = kernels.iter().zip(canonical.iter().zip(nests));
         let code = code.filter(|((_, is_contraction), _)| !is_contraction);
         let code: Vec<(&Nest, &Nest)> = code.map(|(_, nests)| nests).collect();
         let functions = settings.shared.functions.of(&code, settings)?;
@@ -94,11 +96,15 @@ impl Kernels {
         for buffer in kernels.iter().flat_map(|(kernel, _)| &kernel.used) {
             users[buffer.0 as usize] += 1;
         }
+        let mut forms = Forms::of(&canonical);
         let mut all: Vec<Candidate> = Vec::with_capacity(kernels.len());
         for (kernel, is_contraction) in kernels {
             let (reach, link) = match is_contraction {
-                false => (follows(&all, &kernel, aliases), None),
-                true => (None, link(nest, &all, &kernel, aliases, &users)),
+                false => (follows(&all, &kernel, aliases, &mut forms), None),
+                true => {
+                    let link = link(nest, &all, &kernel, aliases, &users, &mut forms);
+                    (None, link)
+                }
             };
             all.push(Candidate {
                 kernel: Arc::new(kernel),
@@ -113,18 +119,13 @@ impl Kernels {
                 first_alike: all.len(),
             });
         }
-        let mut first: FxHashMap<&Nest, Vec<usize>> = FxHashMap::default();
+        let mut firsts: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for k in 0..all.len() {
-            if all[k].function.is_some() {
-                continue;
-            }
-            let of_form = first.entry(&forms[k]).or_default();
-            match of_form
-                .iter()
-                .find(|first| are_alike(&all, &forms, [**first, k]))
-            {
-                Some(first) => all[k].first_alike = *first,
-                None => of_form.push(k),
+            let firsts = firsts.entry(forms.number(k)).or_default();
+            let mut alike = firsts.iter().filter(|f| are_alike(&all, &forms, [**f, k]));
+            match alike.next().copied() {
+                Some(first) => all[k].first_alike = first,
+                None => firsts.push(k),
             }
         }
         Ok(Kernels {
@@ -320,8 +321,8 @@ fn consumers(all: &[Candidate], k: usize) -> Range<usize> {
 }
 
 /// Whether two contractions of the same form are followed by the same kernels, and chained in the same way to what is
-/// before them. `forms` are the canonical forms of all kernels.
-fn are_alike(all: &[Candidate], forms: &[Nest], [a, b]: [usize; 2]) -> bool {
+/// before them.
+fn are_alike(all: &[Candidate], forms: &Forms, [a, b]: [usize; 2]) -> bool {
     let rows_of = |k: usize| {
         let link = all[k].link.as_ref()?;
         all[k].kernel.local(link.operand)
@@ -329,7 +330,7 @@ fn are_alike(all: &[Candidate], forms: &[Nest], [a, b]: [usize; 2]) -> bool {
     let [next_to_a, next_to_b] = [a, b].map(|k| consumers(all, k));
     let is_same = |(c, d): (usize, usize)| {
         let [c_reach, d_reach] = [c, d].map(|k| all[k].reach.as_ref());
-        forms[c] == forms[d] && c_reach == d_reach
+        forms.number(c) == forms.number(d) && c_reach == d_reach
     };
     rows_of(a) == rows_of(b)
         && next_to_a.len() == next_to_b.len()
@@ -337,12 +338,18 @@ fn are_alike(all: &[Candidate], forms: &[Nest], [a, b]: [usize; 2]) -> bool {
 }
 
 /// How code uses the results of the last of these kernels, if that is a contraction with which it may be fused.
-fn follows(all: &[Candidate], kernel: &Kernel, aliases: &Aliases) -> Option<Footprint> {
+fn follows(
+    all: &[Candidate],
+    kernel: &Kernel,
+    aliases: &Aliases,
+    forms: &mut Forms,
+) -> Option<Footprint> {
     let last = all.last().filter(|last| last.function.is_none())?;
     let chained = if last.link.is_some() { 3 } else { 1 };
     let producers = all[all.len() - chained..].iter();
     let producers = producers.map(|c| &c.kernel.stages);
-    reach(producers, &kernel.stages, aliases)
+    let results = reach(producers, &kernel.stages, aliases)?;
+    forms.footprint(all.len(), &kernel.stages, results)
 }
 
 /// How a contraction may be chained to the last two of these kernels.
@@ -352,6 +359,7 @@ fn link(
     kernel: &Kernel,
     aliases: &Aliases,
     users: &[u32],
+    forms: &mut Forms,
 ) -> Option<Link> {
     let [.., first, code] = all else {
         return None;
@@ -361,7 +369,8 @@ fn link(
         return None;
     }
     let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
-    Link::of(nest, kernels, aliases, users)
+    let footprint = |buffer| forms.footprint(all.len() - 1, &code.kernel.stages, buffer);
+    Link::of(nest, kernels, aliases, users, footprint)
 }
 
 /// Chains a step to the last two of `steps`, if it can be.

@@ -31,12 +31,14 @@ struct Temporary {
 }
 
 impl Link {
-    /// Of three kernels of `nest` that follow each other; `users` says how many kernels use each of its buffers.
+    /// Of three kernels of `nest` that follow each other; `users` says how many kernels use each of its buffers, and
+    /// `footprint` how the chunks of the code use one of the code's buffers.
     pub(crate) fn of(
         nest: &Nest,
         [first, code, last]: [&SubNest; 3],
         aliases: &Aliases,
         users: &[u32],
+        mut footprint: impl FnMut(BufferId) -> Option<Footprint>,
     ) -> Option<Link> {
         let [stage] = last.nest.stages.as_slice() else {
             return None;
@@ -64,7 +66,7 @@ impl Link {
                 buffer,
                 size: Some(ty.bits() / 8)
                     .filter(|_| *role == Role::Temporary && !ty.is_packed())?,
-                used: Footprint::of(&code.nest, local)?,
+                used: footprint(local)?,
                 is_own,
             })
         });

@@ -1,7 +1,7 @@
 //! Plans for classes of shapes: found or made, and bound to the shapes of a run.
 
 use super::Unit;
-use crate::class::{Alone, Class};
+use crate::class::{Alone, Class, Settled};
 use crate::classes::Found;
 use crate::compile::Settings;
 use crate::compile::draft::growing_in;
@@ -186,7 +186,26 @@ impl Unit {
             finish(segment)
         };
         let inferred = self.inferred.as_deref();
-        Class::of(key, known, is_input_static, inferred, lower, finish)
+        let settled = self.settled(key);
+        Class::of(
+            key,
+            known,
+            is_input_static,
+            inferred,
+            settled,
+            lower,
+            finish,
+        )
+    }
+
+    /// What was settled when it was found out which variables grow: lowering does not ask for their memory.
+    fn settled(&self, key: &Key) -> Option<Settled> {
+        if key.room.is_empty() {
+            return None;
+        }
+        let mut key = key.clone();
+        key.room.clear();
+        self.growths().settled(&key.kind(), &key)
     }
 }
 

@@ -320,7 +320,7 @@ pub(crate) fn sums_that(stage: &Stage, is_sum: impl Fn(&Scalar) -> bool) -> Vec<
     let mut seen = FxHashSet::default();
     let mut open = vec![&stage.value];
     while let Some(x) = open.pop() {
-        if !seen.insert(x.address()) {
+        if !x.folds() || !seen.insert(x.address()) {
             continue;
         }
         match x.kind() {
