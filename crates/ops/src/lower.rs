@@ -31,6 +31,8 @@ pub struct Lower<'a> {
     /// What is known of the elements of inputs whose values have symbols.
     bounds: &'a [Option<Vec<ValueRange>>],
     policy: IndexPolicy,
+    /// Whether the model keeps state from run to run.
+    has_state: bool,
     /// Of the stages that are being added, if they take turns.
     group: Option<u32>,
 }
@@ -79,6 +81,7 @@ impl<'a> Lower<'a> {
             values,
             bounds: &[],
             policy,
+            has_state: false,
             group: None,
         }
     }
@@ -86,6 +89,16 @@ impl<'a> Lower<'a> {
     /// The same with what is known of the elements of inputs whose values have symbols.
     pub fn with_bounds(self, bounds: &'a [Option<Vec<ValueRange>>]) -> Lower<'a> {
         Lower { bounds, ..self }
+    }
+
+    /// The same in a model that keeps state from run to run, if `has_state`.
+    pub fn with_state(self, has_state: bool) -> Lower<'a> {
+        Lower { has_state, ..self }
+    }
+
+    /// Whether the model keeps state from run to run.
+    pub(crate) fn has_state(&self) -> bool {
+        self.has_state
     }
 
     /// The buffer of input `name`.

@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
-# Builds the device, makes a wheel of it, and runs its Python tests with that in a virtual environment below the target
-# folder. Needs PyPI. Arguments are pytest's.
+# run.sh [python|clients] [ARGUMENT …]: builds the device, makes a wheel of it, and runs its Python tests with that in a
+# virtual environment below the target folder. `clients` are programs of others (optimum-intel, NNCF, openvino-genai with
+# Whisper), which take 3 GB for PyTorch. Needs PyPI. Arguments are pytest's.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 target=${CARGO_TARGET_DIR:-target}
-tests=crates/plugin/tests/python
+suite=python
+case ${1:-} in
+python | clients)
+    suite=$1
+    shift
+    ;;
+esac
+tests=crates/plugin/tests/$suite
+[ "${target#/}" != "$target" ] || target=$PWD/$target
 
-python3 -m venv "$target/plugin/venv"
-python=$PWD/$target/plugin/venv/bin/python
-[ "${target#/}" = "$target" ] || python=$target/plugin/venv/bin/python
+python3 -m venv "$target/plugin/venv-$suite"
+python=$target/plugin/venv-$suite/bin/python
 "$python" -m pip install --quiet --disable-pip-version-check -r "$tests/requirements.txt"
 
 OPENVINO_DIR=$("$python" -c "import openvino, os; print(os.path.dirname(openvino.__file__))")

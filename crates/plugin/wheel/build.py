@@ -23,6 +23,8 @@ PLUGINS = f"""<ie><plugins>
 def main():
     source, out = map(Path, sys.argv[1:])
     libraries = [source / name for name in LIBRARIES]
+    if b"create_plugin_engine" not in libraries[1].read_bytes():
+        sys.exit(f"{libraries[1]} was built without OpenVINO's headers: OPENVINO_DIR must name the folder of its package")
     files = {f"{PACKAGE}/{path.name}": wheels.stripped(path) for path in libraries}
     files[f"{PACKAGE}/__init__.py"] = (HERE / PACKAGE / "__init__.py").read_bytes()
     files["openvino/libs/plugins.xml"] = PLUGINS.encode()

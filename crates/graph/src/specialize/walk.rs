@@ -306,8 +306,9 @@ impl<'a> Walk<'a> {
             .collect();
         let policy = self.policy();
         let nest = &mut self.nest;
+        let has_state = !self.model.assigns.is_empty();
         let lower = Lower::new(nest, def, layer, sources, targets, values, policy);
-        op.lower(&mut lower.with_bounds(bounds));
+        op.lower(&mut lower.with_bounds(bounds).with_state(has_state));
         let read = self.nest.read_in(before.stages..self.nest.stages.len());
         self.inline_scalars(&before, &read);
 

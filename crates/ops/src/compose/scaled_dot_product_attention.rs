@@ -3,7 +3,10 @@
 //!
 //! `scale` is `1 / √E` unless given. `bias` is 0, or the mask, which adds 0 and `-inf` if it is boolean,
 //! or with `causal`, which ignores the mask, `-inf` where `s > l`. A row that is masked from end to
-//! end is NaN.
+//! end is NaN by that formula. Where texts are padded to one length such rows are those of the padding,
+//! and the next layer's keys and values would spread their NaN to all others. So in a model that keeps
+//! state a boolean mask adds the lowest finite number: other rows are the same, and such a row is
+//! the mean of the values, as on OpenVINO's CPU device, which is NaN without state, too.
 //!
 //! Specification: ScaledDotProductAttention-13. All batch dims, and `L` and `S` of the mask, broadcast;
 //! a mask of any rank does, a scalar in particular. The specification has no `sink`; as in OpenVINO
@@ -150,17 +153,18 @@ impl ScaledDotProductAttention {
 
     /// The mask's addend for the score at `at`.
     fn bias(&self, cx: &Lower<'_>, at: &[Scalar], wide: ElementType) -> Option<Scalar> {
-        let (shown, hidden) = (zero(wide), lowest(wide));
+        let shown = zero(wide);
         if self.causal {
             let (l, s) = (&at[at.len() - 2], &at[at.len() - 1]);
-            return Some(select(s.gt(l.clone()), hidden, shown));
+            return Some(select(s.gt(l.clone()), lowest(wide), shown));
         }
         if !cx.has("attention_mask") {
             return None;
         }
         let mask = stretched(cx, cx.input("attention_mask"), at);
         Some(match mask.ty() {
-            ElementType::Boolean => select(mask, shown, hidden),
+            ElementType::Boolean if cx.has_state() => select(mask, shown, lowest_finite(wide)),
+            ElementType::Boolean => select(mask, shown, lowest(wide)),
             _ => mask,
         })
     }
@@ -233,6 +237,14 @@ impl ScaledDotProductAttention {
             ))
         })?;
         countable(out)
+    }
+}
+
+/// The lowest number of a float type, -inf aside.
+fn lowest_finite(ty: ElementType) -> Scalar {
+    match ty {
+        ElementType::F64 => number(f64::MIN, ty),
+        _ => number(f32::MIN.into(), ty),
     }
 }
 
