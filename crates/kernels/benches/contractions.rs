@@ -96,6 +96,24 @@ fn contractions(criterion: &mut Criterion) {
             Packed,
         ),
         ("weights/1x336x336", matrices(1, 1, 336, 336), Plain, Packed),
+        (
+            "pixels/16384x24x24",
+            matrices(1, 16384, 24, 24),
+            Plain,
+            Packed,
+        ),
+        (
+            "pixels/4096x32x128",
+            matrices(1, 4096, 128, 32),
+            Plain,
+            Packed,
+        ),
+        (
+            "pixels/12544x64x16",
+            matrices(1, 12544, 16, 64),
+            Plain,
+            Packed,
+        ),
         ("product/4x8x8", matrices(1, 4, 8, 8), Plain, Plain),
         (
             "product/512x512x512",

@@ -15,6 +15,9 @@ use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
 
+/// The most rows of several tiles that are packed together: a few lines of the cache.
+const PACKED_ROWS: usize = 48;
+
 /// How far ahead anything is fetched: the second cache has to hold it.
 const FETCH_MOST: usize = 256 << 10;
 
@@ -193,18 +196,29 @@ impl<T: HasEngine> Run<'_, T> {
     /// # Safety
     /// as [`PreparedContraction::run_task`].
     unsafe fn make_rows(&self, at: &At<T>) {
-        for RowTile { rows: tile, .. } in self.kernel.row_tiles(at.block.clone(), at.panel) {
+        let tiles = self.kernel.row_tiles(at.block.clone(), at.panel);
+        let mut tiles = tiles.map(|tile| tile.rows).peekable();
+        while let Some(mut rows) = tiles.next() {
+            let height = rows.len();
+            let place = (rows.start - at.block.start) * at.count;
             // SAFETY: the caller's.
             unsafe {
-                let to = self.own_rows.add((tile.start - at.block.start) * at.count);
-                match self.row_code {
-                    Some(code) => self.decode_rows(code, at.rows, to, tile, at.k, at.count),
-                    None => {
-                        let from = at.rows.cast();
-                        self.kernel
-                            .pack_rows(self.engine, from, to, tile, at.k, at.count)
+                let to = self.own_rows.add(place);
+                let Some(code) = self.row_code else {
+                    // Tiles of the same height are packed together, so that lines are read further.
+                    let fits = |next: &Range<usize>, rows: &Range<usize>| {
+                        next.len() == height && rows.len() + height <= PACKED_ROWS
+                    };
+                    while let Some(next) = tiles.next_if(|next| fits(next, &rows)) {
+                        rows.end = next.end;
                     }
-                }
+                    let panels = rows.len() / height;
+                    let from = at.rows.cast();
+                    self.kernel
+                        .pack_rows(self.engine, from, to, (rows, panels), at.k, at.count);
+                    continue;
+                };
+                self.decode_rows(code, at.rows, to, rows, at.k, at.count);
             }
         }
     }
@@ -241,6 +255,10 @@ impl<T: HasEngine> Run<'_, T> {
         for (number, row_tile) in kernel.row_tiles(at.block.clone(), at.panel).enumerate() {
             (tile.rows, tile.rows_step) = self.rows(at, &row_tile);
             let h = row_tile.rows.len();
+            if plan.rows == RowSource::Strided {
+                tile.row_points = kernel.rows.points[row_tile.rows.clone()].as_ptr();
+                tile.row_steps = kernel.rows.offsets[at.k..at.k + at.count].as_ptr();
+            }
             tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();
             tile.next = ahead.of(number);
             // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
@@ -250,6 +268,7 @@ impl<T: HasEngine> Run<'_, T> {
                     _ if plan.columns == ColumnSource::Plain => {
                         self.plain_tile(at, panel, &tile, h)
                     }
+                    _ if plan.rows == RowSource::Strided => engine.strided[n - 1][h - 1](&tile),
                     _ => engine.packed[n - 1][h - 1](&tile),
                 }
             }
@@ -265,6 +284,8 @@ impl<T: HasEngine> Run<'_, T> {
             k: at.count,
             rows: at.rows.cast(),
             rows_step: 0,
+            row_points: std::ptr::null(),
+            row_steps: std::ptr::null(),
             columns: self.columns(at.columns, first, panel, at.k, at.count),
             rows_ahead: self.rows_ahead(),
             next: Next {
@@ -393,6 +414,7 @@ impl<T: HasEngine> Run<'_, T> {
                 let step = tile.rows.len();
                 (self.own_rows.wrapping_add(place).cast_const(), step)
             }
+            RowSource::Strided => (rows, 0),
             RowSource::Direct { step } => {
                 let row = self.kernel.rows.points[first] as usize;
                 (rows.wrapping_add(row + at.k * step), step)

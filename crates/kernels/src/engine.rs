@@ -13,6 +13,8 @@ pub(crate) struct Engine<T: Number> {
     /// How many `k` a step takes: several where an element of the packed operands is a word.
     pub(crate) group: usize,
     pub(crate) packed: &'static [&'static [TileFn<T>]],
+    /// As `packed`, of rows that lie apart; none of words.
+    pub(crate) strided: &'static [&'static [TileFn<T>]],
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
     pub(crate) packing: Packing<T>,
@@ -67,6 +69,14 @@ macro_rules! define_engine {
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
+            pub(super) unsafe fn strided<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::STRIDED_ROWS }>(t, PARTS) }
+            }
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
             pub(super) unsafe fn plain<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
                 // SAFETY: the caller's.
                 unsafe { tile::tile::<$simd, H, N, { tile::PLAIN }>(t, PARTS) }
@@ -115,6 +125,7 @@ macro_rules! define_engine {
             lanes: <$simd as Simd>::LANES,
             group: 1,
             packed: &[$(engine::tiles!($module packed $n [$($h)+])),+],
+            strided: &[$(engine::tiles!($module strided $n [$($h)+])),+],
             plain: &[$(engine::tiles!($module plain $n [$($h)+])),+],
             edge: engine::edges!($module $([$($h)+])+),
             packing: Packing::Elements {
@@ -168,6 +179,7 @@ macro_rules! define_byte_engine {
             lanes: <$simd as Simd>::LANES,
             group: $group,
             packed: &[$(engine::tiles!($module packed $n [$($h)+])),+],
+            strided: &[],
             plain: &[],
             edge: &[],
             packing: Packing::Words($words),

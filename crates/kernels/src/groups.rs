@@ -16,6 +16,8 @@ pub(crate) struct Groups {
     pub(crate) columns: Axes<2>,
     /// Strides in the rows and the columns.
     pub(crate) sum: Axes<2>,
+    /// The bytes of an element of the operands.
+    operand_bytes: usize,
 }
 
 /// One operand.
@@ -27,6 +29,7 @@ pub(crate) struct Side {
     pub(crate) signed: bool,
     /// The offset of each `k`.
     pub(crate) offsets: Box<[u32]>,
+    pub(crate) spacing: Spacing,
     /// The largest of them, and whether they never decrease.
     pub(crate) largest: u32,
     pub(crate) ordered: bool,
@@ -37,6 +40,35 @@ pub(crate) struct Side {
     pub(crate) needed: usize,
     /// How many different ones the batch has.
     pub(crate) copies: usize,
+}
+
+/// How the elements of a point lie in memory, in the order of `k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    /// Most of them follow each other.
+    Runs,
+    Apart,
+    /// As far apart as crowds a few sets of the first cache.
+    Crowded,
+}
+
+impl Spacing {
+    /// Of `offsets` of elements of `bytes`.
+    fn of(offsets: &[u32], bytes: usize) -> Spacing {
+        /// A quarter of what all sets of the first cache span.
+        const CROWDING: usize = 1 << 10;
+        let most = |is_step: &dyn Fn(usize) -> bool| {
+            let steps = offsets.windows(2).map(|w| w[1].wrapping_sub(w[0]) as usize);
+            2 * steps.filter(|step| is_step(*step)).count() >= offsets.len()
+        };
+        if most(&|step| step == 1) {
+            Spacing::Runs
+        } else if most(&|step| (step * bytes).is_multiple_of(CROWDING)) {
+            Spacing::Crowded
+        } else {
+            Spacing::Apart
+        }
+    }
 }
 
 impl Groups {
@@ -78,6 +110,7 @@ impl Groups {
         };
         Ok(Groups {
             exchanged,
+            operand_bytes: contraction.element.operand_bytes(),
             batch: batch_axes(&batch, exchanged)?,
             rows,
             columns,
@@ -95,6 +128,7 @@ impl Groups {
             points: axes.table(0)?,
             largest: self.sum.last(which) as u32,
             ordered: offsets.is_sorted(),
+            spacing: Spacing::of(&offsets, self.operand_bytes),
             offsets,
             k_line: self.sum.line(which),
             line: axes.line(0),

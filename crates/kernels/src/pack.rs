@@ -250,11 +250,11 @@ where
             run.load as usize,
         );
         let mut line = block.to.wrapping_add(run.to as usize);
-        for &offset in &block.offsets[..block.k] {
+        for (k, &offset) in block.offsets[..block.k].iter().enumerate() {
             // SAFETY: by the caller's contract; a run loads no lane after its last point.
             unsafe {
                 let v = S::load_first(from.wrapping_add(offset as usize), lanes);
-                S::store_first(line, v, lanes);
+                store_line::<S>(line, v, lanes, (block.k - k) * block.width);
             }
             line = line.wrapping_add(block.width);
         }
@@ -266,12 +266,41 @@ where
             let line = block.to.add(k * block.width);
             for run in runs {
                 let from = block.from.wrapping_add(offset as usize + run.from as usize);
-                let lanes = S::compress(S::load_first(from, run.load as usize), run.valid);
-                S::store_first(line.add(run.to as usize), lanes, run.elements as usize);
+                let mut lanes = S::load_first(from, run.load as usize);
+                if run.elements != run.load {
+                    lanes = S::compress(lanes, run.valid);
+                }
+                // Of the lines of a panel, whose width is at least one, those after this one have room for a vector.
+                let room = match k + S::LANES <= block.k {
+                    true => S::LANES,
+                    false => 0,
+                };
+                store_line::<S>(
+                    line.add(run.to as usize),
+                    lanes,
+                    run.elements as usize,
+                    room,
+                );
             }
             for lane in padding.clone() {
                 line.add(lane).write_unaligned(S::T::ZERO);
             }
+        }
+    }
+}
+
+/// Stores `lanes` elements of a line, from which on the panel has `room` elements: a whole vector where there is room, as
+/// the lanes too many are those of elements that are stored after it. A store of some lanes takes AVX2 machines several times as long.
+///
+/// # Safety
+/// `room` elements may be written from `line` on, at least `lanes`; the machine has the instructions.
+#[inline(always)]
+pub(crate) unsafe fn store_line<S: Simd>(line: *mut S::T, v: S::V, lanes: usize, room: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        match room >= S::LANES {
+            true => S::store(line, v),
+            false => S::store_first(line, v, lanes),
         }
     }
 }

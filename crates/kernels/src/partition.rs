@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::PreparedContraction;
 use crate::engine::CODED_ROWS;
 use crate::geometry::{ColumnVectors, part_start, parts};
+use crate::groups::Spacing;
 use crate::pack::MOST_POINTS;
 use crate::packed::Form;
 use crate::tile::SPREAD_WIDTH;
@@ -44,6 +45,8 @@ pub(crate) enum RowSource {
     Direct {
         step: usize,
     },
+    /// The operand has them apart; tiles take each element from where it is.
+    Strided,
     /// Each task packs its own.
     Own,
     /// Each task makes its own of coded ones.
@@ -102,6 +105,12 @@ const GROUP_BYTES: usize = 16 << 10;
 
 /// The most rows that a task packs at a time.
 const ROW_BLOCK: usize = 1 << 10;
+
+/// The bytes of rows that the second cache keeps while panels of columns go by.
+const ROW_BYTES: usize = 256 << 10;
+
+/// The most rows of a tile that takes their elements from where they are.
+const STRIDED_ROWS: usize = 8;
 
 /// The most bytes that the first phase packs.
 const SHARED_BYTES: usize = 256 << 20;
@@ -217,7 +226,7 @@ impl PreparedContraction {
         tasks: usize,
     ) -> TaskPartition {
         let panels = &self.columns_of(columns).panels;
-        let rows = self.row_source(rows, panels.len());
+        let rows = self.row_source(rows, columns, panels.len());
         let width = self.width(columns);
         let in_tiles = columns == ColumnSource::Coded && self.takes_codes(width);
         let rows_stream = self.rows_stream(rows, columns);
@@ -229,6 +238,7 @@ impl PreparedContraction {
         };
         let row_block = match rows {
             RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),
+            RowSource::Strided if panels.len() > 1 => self.strided_block(k_block),
             _ if rows_stream => self.height,
             _ => usize::MAX,
         };
@@ -323,20 +333,56 @@ impl PreparedContraction {
         vectors.max().unwrap_or(1) as usize * self.lanes
     }
 
-    /// Where tiles get their rows from, with this many panels of columns.
-    fn row_source(&self, rows: Form, panels: usize) -> RowSource {
+    /// The most rows whose elements, `k_block` of each at a time, the second cache keeps.
+    fn strided_block(&self, k_block: usize) -> usize {
+        let rows = self.rows.points.len();
+        // Rows may share elements, as windows of a picture do.
+        let each = (self.rows.needed / rows.max(1)).clamp(1, k_block.max(1));
+        let most = ROW_BYTES / (each * self.element.bytes());
+        match most >= rows {
+            true => usize::MAX,
+            false => most.max(1).next_multiple_of(self.height),
+        }
+    }
+
+    /// Where tiles get their rows from, with this many panels of columns from `columns`.
+    fn row_source(&self, rows: Form, columns: ColumnSource, panels: usize) -> RowSource {
+        // Each panel has the lines of all `k` fetched anew.
+        let most_direct = match self.rows.spacing {
+            Spacing::Crowded => 2,
+            Spacing::Runs | Spacing::Apart => 4,
+        };
         let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
             _ if self.group > 1 => None,
             (1, _, Some(step)) => Some(step),
-            (_, Some(1), Some(step)) if panels <= 4 => Some(step),
+            (_, Some(1), Some(step)) if panels <= most_direct => Some(step),
             _ => None,
         };
         match (rows, direct) {
             (Form::Packed, _) => RowSource::Packed,
             (Form::Coded, _) => RowSource::Coded,
             (Form::Plain, Some(step)) => RowSource::Direct { step },
+            (Form::Plain, None) if self.strided_rows_pay(columns, panels) => RowSource::Strided,
             (Form::Plain, None) => RowSource::Own,
         }
+    }
+
+    /// Whether it is cheaper to take elements of rows from where they are than to pack them for this many panels of columns.
+    fn strided_rows_pay(&self, columns: ColumnSource, panels: usize) -> bool {
+        let has_tiles = match columns {
+            ColumnSource::Plain => false,
+            ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
+            _ => self.group == 1 && self.spread(columns) == 1,
+        };
+        // Tiles have a register for the address of each row.
+        let fits = self.height <= STRIDED_ROWS || self.lanes == 16 && self.width(columns) == 16;
+        has_tiles
+            && fits
+            && match self.rows.spacing {
+                Spacing::Runs => true,
+                Spacing::Apart => panels <= 8,
+                Spacing::Crowded => false,
+            }
     }
 
     /// The length of blocks of `k`, as equal as possible, whose panels of `width` columns the cache has room for.
@@ -505,6 +551,7 @@ impl PreparedContraction {
         let rows = match rows {
             RowSource::Packed => "packed",
             RowSource::Direct { .. } => "direct",
+            RowSource::Strided => "strided",
             RowSource::Own => "packed in tasks",
             RowSource::Coded => "decoded in tasks",
         };

@@ -60,7 +60,8 @@ impl PreparedContraction {
                     let to = to.add(row_copy * one);
                     for rows in parts(self.rows.points.len(), self.row_panels) {
                         let to = to.add(rows.start * self.k);
-                        self.pack_rows(engine, from.add(row_offset), to, rows, 0, self.k);
+                        let from = from.add(row_offset);
+                        self.pack_rows(engine, from, to, (rows, 1), 0, self.k);
                     }
                 }
             }
@@ -120,22 +121,25 @@ impl PreparedContraction {
         }
     }
 
+    /// Packs `count` lines, from number `k` on, of rows in as many panels of the same height.
+    ///
     /// # Safety
-    /// `from` is the row side of one batch, and `to` has room for `k` lines of the rows.
+    /// `from` is the row side of one batch, and `to` has room for the panels.
     pub(crate) unsafe fn pack_rows<T: HasEngine>(
         &self,
         engine: &Engine<T>,
         from: *const T::Item,
         to: *mut T,
-        rows: Range<usize>,
+        (rows, panels): (Range<usize>, usize),
         k: usize,
         count: usize,
     ) {
         let (from, offsets) = self.rows.lines(from, self.group, k, count);
+        let width = rows.len() / panels;
         let block = Block {
             from,
             to,
-            width: rows.len(),
+            width,
             points: &self.rows.points[rows],
             k: count,
             offsets,
@@ -143,7 +147,7 @@ impl PreparedContraction {
             signed: self.rows.signed,
         };
         // SAFETY: the caller's, and the engine is of this machine.
-        unsafe { pack(&engine.packing, engine.lanes, &block, 1, 0) }
+        unsafe { pack(&engine.packing, engine.lanes, &block, panels, width * count) }
     }
 }
 

@@ -220,8 +220,10 @@ impl PreparedContraction {
         } else {
             buffers.left
         };
-        if let (Operand::Window { bytes, start }, RowSource::Own | RowSource::Direct { .. }) =
-            (operand, plan.rows)
+        if let (
+            Operand::Window { bytes, start },
+            RowSource::Own | RowSource::Strided | RowSource::Direct { .. },
+        ) = (operand, plan.rows)
         {
             let size = size_of::<T::Item>();
             let needed = self.row_elements(part);
@@ -237,7 +239,7 @@ impl PreparedContraction {
         let form = match plan.rows {
             RowSource::Packed => Form::Packed,
             RowSource::Coded => Form::Coded,
-            RowSource::Own | RowSource::Direct { .. } => Form::Plain,
+            RowSource::Own | RowSource::Strided | RowSource::Direct { .. } => Form::Plain,
         };
         self.operand::<T>(operand, form, false)
     }
@@ -324,7 +326,9 @@ impl PreparedContraction {
             // that these offsets lead to.
             let rows = rows.wrapping_add(match plan.rows {
                 RowSource::Packed | RowSource::Coded => row_copy * one(row_code, false),
-                RowSource::Direct { .. } | RowSource::Own => row * size_of::<T::Item>(),
+                RowSource::Direct { .. } | RowSource::Strided | RowSource::Own => {
+                    row * size_of::<T::Item>()
+                }
             });
             let columns = columns.wrapping_add(match plan.columns {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {

@@ -21,6 +21,9 @@ pub(crate) struct Tile<T> {
     /// The elements of the row side: `H` for each `k`, and from one `k` to the next `rows_step`.
     pub(crate) rows: *const T,
     pub(crate) rows_step: usize,
+    /// Where they lie apart: the offset of each row, and of each `k`.
+    pub(crate) row_points: *const u32,
+    pub(crate) row_steps: *const u32,
     /// The column side: packed (`N` vectors for each `k`), maybe in numbers, or plain.
     pub(crate) columns: *const T,
     /// How many elements ahead the rows are fetched into the second cache.
@@ -80,6 +83,8 @@ pub(crate) const EDGE: u8 = 2;
 /// From several packed panels of [`SPREAD_WIDTH`] vectors at once, so that few rows keep as many sums under way as the
 /// machine adds at a time.
 pub(crate) const SPREAD: u8 = 3;
+/// As [`PACKED`], with rows that lie apart.
+pub(crate) const STRIDED_ROWS: u8 = 4;
 
 /// The vectors of the panels that tiles take several of.
 pub(crate) const SPREAD_WIDTH: usize = 2;
@@ -110,13 +115,13 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
         let vectors = *tile.vectors.cast::<[Vector; N]>();
         let mut packed = tile.columns;
         let mut next = tile.next.from;
-        sums::<S, H, N>(
+        sums::<S, H, N, SIDE>(
             tile,
             parts,
             #[inline(always)]
             |k| {
                 let mut columns = [S::zero(); N];
-                if SIDE == PACKED {
+                if SIDE == PACKED || SIDE == STRIDED_ROWS {
                     for j in 0..N {
                         columns[j] = S::load(packed.add(j * S::LANES));
                     }
@@ -276,27 +281,43 @@ impl<S: Codes, L: Load<S>, E: MakeElement<S>, const H: usize, const N: usize, co
 /// # Safety
 /// as [`TileFn`].
 #[inline(always)]
-unsafe fn sums<S: Simd, const H: usize, const N: usize>(
+unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
     tile: &Tile<S::T>,
     parts: EdgeFunctions<S>,
     mut columns: impl FnMut(usize) -> [S::V; N],
 ) {
+    let strided = SIDE == STRIDED_ROWS;
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
     unsafe {
         let mut sums = start::<S, H, N>(tile, &parts);
         let mut rows = tile.rows;
+        let mut apart = [tile.rows; H];
+        if strided {
+            for i in 0..H {
+                apart[i] = tile.rows.add(*tile.row_points.add(i) as usize);
+            }
+        }
         for k in 0..tile.k {
             let columns = columns(k);
-            if H >= LEAST_FETCHING {
+            let step = match strided {
+                true => *tile.row_steps.add(k) as usize,
+                false => 0,
+            };
+            if H >= LEAST_FETCHING && !strided {
                 S::fetch(rows.wrapping_add(tile.rows_ahead));
             }
             for i in 0..H {
-                let row = S::splat(rows.add(i));
+                let row = S::splat(match strided {
+                    true => apart[i].add(step),
+                    false => rows.add(i),
+                });
                 for j in 0..N {
                     sums[i][j] = S::fma(row, columns[j], sums[i][j]);
                 }
             }
-            rows = rows.add(tile.rows_step);
+            if !strided {
+                rows = rows.add(tile.rows_step);
+            }
         }
         finish::<S, H, N>(tile, &parts, sums);
     }

@@ -350,6 +350,11 @@ unsafe fn across(block: &Block<f32>) {
                     for (line, &v) in lines.iter().enumerate() {
                         V32::store(to.add(line * block.width), v);
                     }
+                } else if block.width <= 8 {
+                    for (line, &v) in lines.iter().enumerate().take(depth) {
+                        let room = (block.k - k - line) * block.width;
+                        pack::store_line::<V32>(to.add(line * block.width), v, lanes, room);
+                    }
                 } else {
                     for (line, &v) in lines.iter().enumerate() {
                         if line < depth {
@@ -385,7 +390,7 @@ macro_rules! engine_of {
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
             2 [1 2 3 4 5 6]
-            3 [1 2 3]
+            3 [1 2 3 4]
             4 [1 2]
             5 [1 2]
             6 [1]
