@@ -56,28 +56,38 @@ impl<T: HasEngine> Run<'_, T> {
             let block = start..part.rows.end.min(start.saturating_add(plan.row_block));
             let panel = kernel.row_panel(block.start);
             let tiles = kernel.row_tiles(block.clone(), panel).count();
-            let mut k = 0;
-            loop {
-                if self.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                let count = plan.k_block.min(kernel.k - k);
-                let at = At {
-                    rows,
-                    columns,
-                    out,
-                    readable,
-                    block: block.clone(),
-                    panel,
-                    tiles,
-                    k,
-                    count,
-                };
-                // SAFETY: the caller's.
-                unsafe { self.block(&at) }
-                k += count;
-                if k >= kernel.k {
-                    break;
+            let panels = &kernel.columns_of(plan.columns).panels[part.panels.clone()];
+            // Where nothing is packed block by block, the sums of a panel stay in the cache from one block of `k` to the next.
+            let is_plain = plan.columns == ColumnSource::Plain && !plan.rows.are_own();
+            let together = match is_plain && plan.k_block < kernel.k {
+                true => 1,
+                false => panels.len().max(1),
+            };
+            for panels in panels.chunks(together) {
+                let mut k = 0;
+                loop {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let count = plan.k_block.min(kernel.k - k);
+                    let at = At {
+                        rows,
+                        columns,
+                        out,
+                        readable,
+                        block: block.clone(),
+                        panel,
+                        tiles,
+                        panels,
+                        k,
+                        count,
+                    };
+                    // SAFETY: the caller's.
+                    unsafe { self.block(&at) }
+                    k += count;
+                    if k >= kernel.k {
+                        break;
+                    }
                 }
             }
             start = block.end;
@@ -88,14 +98,13 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// as [`PreparedContraction::run_task`].
-    unsafe fn block(&self, at: &At<T>) {
+    unsafe fn block(&self, at: &At<'_, T>) {
         let Run { kernel, plan, .. } = self;
         if plan.rows.are_own() {
             // SAFETY: `own_rows` has room for a block of rows and of `k`.
             unsafe { self.make_rows(at) }
         }
-        let panels = &kernel.columns_of(plan.columns).panels[self.part.panels.clone()];
-        let mut rest = panels;
+        let mut rest = at.panels;
         while !rest.is_empty() {
             let spread = self.spread(at, rest);
             if spread > 1 {
@@ -113,7 +122,7 @@ impl<T: HasEngine> Run<'_, T> {
             for (number, panel) in group.iter().enumerate() {
                 let following = match rest.get(number + 1) {
                     Some(panel) => Some((panel, at.k)),
-                    None => Some((&panels[0], next)).filter(|_| next < kernel.k),
+                    None => Some((&at.panels[0], next)).filter(|_| next < kernel.k),
                 };
                 // SAFETY: the panel's columns are there, and the rows and `out`.
                 unsafe { self.panel(at, &group[0], panel, following) }
@@ -123,7 +132,7 @@ impl<T: HasEngine> Run<'_, T> {
     }
 
     /// How many of the panels a tile takes at once.
-    fn spread(&self, at: &At<T>, rest: &[ColumnPanel]) -> usize {
+    fn spread(&self, at: &At<'_, T>, rest: &[ColumnPanel]) -> usize {
         let most = self.kernel.spread(self.plan.columns);
         let codes = self.plan.columns == ColumnSource::Coded;
         let fits = |panel: &ColumnPanel| panel.whole && panel.vectors as usize == SPREAD_WIDTH;
@@ -144,7 +153,7 @@ impl<T: HasEngine> Run<'_, T> {
     /// # Safety
     /// as [`PreparedContraction::run_task`].
     #[inline(never)]
-    unsafe fn panels(&self, at: &At<T>, panels: &[ColumnPanel]) {
+    unsafe fn panels(&self, at: &At<'_, T>, panels: &[ColumnPanel]) {
         let Run { kernel, plan, .. } = self;
         if self.stop.load(Ordering::Relaxed) {
             return;
@@ -177,7 +186,7 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// as [`PreparedContraction::run_task`].
-    unsafe fn make_columns(&self, at: &At<T>, group: &[ColumnPanel]) {
+    unsafe fn make_columns(&self, at: &At<'_, T>, group: &[ColumnPanel]) {
         // SAFETY: the caller's.
         unsafe {
             match self.column_code {
@@ -195,7 +204,7 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// as [`PreparedContraction::run_task`].
-    unsafe fn make_rows(&self, at: &At<T>) {
+    unsafe fn make_rows(&self, at: &At<'_, T>) {
         let tiles = self.kernel.row_tiles(at.block.clone(), at.panel);
         let mut tiles = tiles.map(|tile| tile.rows).peekable();
         while let Some(mut rows) = tiles.next() {
@@ -231,7 +240,7 @@ impl<T: HasEngine> Run<'_, T> {
     #[inline(never)]
     unsafe fn panel(
         &self,
-        at: &At<T>,
+        at: &At<'_, T>,
         first: &ColumnPanel,
         panel: &ColumnPanel,
         following: Option<(&ColumnPanel, usize)>,
@@ -276,7 +285,7 @@ impl<T: HasEngine> Run<'_, T> {
     }
 
     /// A tile of a panel, which is in the group that starts with `first`: all but its rows and what is fetched.
-    fn tile(&self, at: &At<T>, first: &ColumnPanel, panel: &ColumnPanel) -> Tile<T> {
+    fn tile(&self, at: &At<'_, T>, first: &ColumnPanel, panel: &ColumnPanel) -> Tile<T> {
         let Run { kernel, plan, .. } = self;
         let n = panel.vectors as usize;
         let vectors = &kernel.columns_of(plan.columns).vectors[panel.first_vector as usize..][..n];
@@ -405,7 +414,7 @@ impl<T: HasEngine> Run<'_, T> {
 
     /// Where the rows of a tile are, and how far it is from one `k` to the next.
     #[inline(always)]
-    fn rows(&self, at: &At<T>, tile: &RowTile) -> (*const T, usize) {
+    fn rows(&self, at: &At<'_, T>, tile: &RowTile) -> (*const T, usize) {
         let rows = at.rows.cast::<T>();
         let first = tile.rows.start;
         match self.plan.rows {
@@ -478,7 +487,7 @@ impl<T: HasEngine> Run<'_, T> {
     /// computes, so that memory is asked evenly.
     fn ahead(
         &self,
-        at: &At<T>,
+        at: &At<'_, T>,
         panel: &ColumnPanel,
         following: Option<(&ColumnPanel, usize)>,
         columns: *const T,
@@ -521,7 +530,7 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// as [`PreparedContraction::run_task`].
-    unsafe fn plain_tile(&self, at: &At<T>, panel: &ColumnPanel, tile: &Tile<T>, h: usize) {
+    unsafe fn plain_tile(&self, at: &At<'_, T>, panel: &ColumnPanel, tile: &Tile<T>, h: usize) {
         let Run { kernel, engine, .. } = self;
         let n = panel.vectors as usize;
         let last = kernel.columns_last(at.k + at.count);
@@ -545,7 +554,7 @@ impl<T: HasEngine> Run<'_, T> {
 }
 
 /// The block that a task works on: a block of rows and of `k` of one batch.
-struct At<T> {
+struct At<'a, T> {
     /// The sides, where the batch starts in them, and in `out`.
     rows: *const u8,
     columns: *const u8,
@@ -557,6 +566,7 @@ struct At<T> {
     panel: (usize, usize),
     /// How many tiles it is.
     tiles: usize,
+    panels: &'a [ColumnPanel],
     k: usize,
     count: usize,
 }

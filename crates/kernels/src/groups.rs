@@ -167,16 +167,35 @@ impl Groups {
         .contains(&0)
     }
 
-    /// Whether `out` has the points of the batch, the rows and the columns in row-major order, without gaps.
-    pub(crate) fn is_dense(&self) -> bool {
-        let sides = self.rows.axes().iter().chain(self.columns.axes());
-        let outer = self.batch.axes().iter().map(|a| (a.extent, a.strides[2]));
-        is_row_major(
-            outer
-                .chain(sides.map(|a| (a.extent, a.strides[1])))
-                .collect(),
-        )
+    /// How far apart batches, and rows, are in `out`, if the columns of a row lie together there, and rows and batches
+    /// follow each other in order: maybe with gaps, but equal ones.
+    pub(crate) fn out_pitches(&self) -> Option<[usize; 2]> {
+        let of = |axes: &Axes<2>| {
+            axes.axes()
+                .iter()
+                .map(|a| (a.extent, a.strides[1]))
+                .collect()
+        };
+        let (rows, columns): (Vec<_>, Vec<_>) = (of(&self.rows), of(&self.columns));
+        let batch = self.batch.axes().iter().map(|a| (a.extent, a.strides[2]));
+        let row = pitch(&rows, self.columns.points())?;
+        let batch = pitch(
+            &batch.collect::<Vec<_>>(),
+            row.checked_mul(self.rows.points())?,
+        )?;
+        is_row_major(columns).then_some([batch, row])
     }
+}
+
+/// The step from each point of some dims to the next, if it is the same for all, at least `least`; that for a single point.
+fn pitch(dims: &[(usize, usize)], least: usize) -> Option<usize> {
+    let Some(&(_, pitch)) = dims.last() else {
+        return Some(least);
+    };
+    let is_even = dims
+        .windows(2)
+        .all(|pair| pair[1].0.checked_mul(pair[1].1) == Some(pair[0].1));
+    (is_even && pitch >= least).then_some(pitch)
 }
 
 /// Whether dims of these extents and strides follow each other without gaps.

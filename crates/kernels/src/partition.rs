@@ -87,7 +87,7 @@ pub(crate) struct TaskShare {
     pub(crate) batch: Range<usize>,
     pub(crate) rows: Range<usize>,
     pub(crate) panels: Range<usize>,
-    /// The elements of `out`, if they lie together.
+    /// The elements of `out` from the first to the last, if those of other tasks do not lie between them.
     pub(crate) region: Option<Range<usize>>,
 }
 
@@ -517,7 +517,7 @@ impl PreparedContraction {
         }
     }
 
-    /// The elements of `out` that a part writes, if they lie together.
+    /// The elements of `out` from the first to the last that a part writes, if no other writes any between them.
     fn region(
         &self,
         columns: &ColumnVectors,
@@ -527,13 +527,12 @@ impl PreparedContraction {
     ) -> Option<Range<usize>> {
         let whole_rows = panels.len() == columns.panels.len();
         let whole_batch = whole_rows && rows.len() == self.rows.points.len();
-        if !self.dense || !(rows.len() == 1 || whole_rows) || !(batch.len() == 1 || whole_batch) {
+        if !(rows.len() == 1 || whole_rows) || !(batch.len() == 1 || whole_batch) {
             return None;
         }
         let (first, last) = (columns.panels[panels.start], columns.panels[panels.end - 1]);
-        let row = |batch: usize, row: usize| {
-            (batch * self.rows.points.len() + row) * self.columns.points.len()
-        };
+        let [batch_pitch, row_pitch] = self.out_pitches?;
+        let row = |batch: usize, row: usize| batch * batch_pitch + row * row_pitch;
         let end = (last.first_column + last.columns) as usize;
         Some(
             row(batch.start, rows.start) + first.first_column as usize
@@ -586,7 +585,8 @@ impl TaskPartition {
         self.parts.len()
     }
 
-    /// Which elements of `out` a task of the second phase writes, if they lie together.
+    /// The elements of `out` from the first to the last that a task of the second phase writes, if no other task writes any
+    /// between them.
     pub fn region(&self, task: usize) -> Option<Range<usize>> {
         self.parts[task].region.clone()
     }

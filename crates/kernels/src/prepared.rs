@@ -52,8 +52,8 @@ pub struct PreparedContraction {
     pub(crate) row_out: Box<[u32]>,
     /// How many elements of `out` there must be.
     pub(crate) out_needed: usize,
-    /// Whether they lie in the order of the batch, the rows and the columns, without gaps.
-    pub(crate) dense: bool,
+    /// How far apart batches, and rows, are in it, if each row lies together.
+    pub(crate) out_pitches: Option<[usize; 2]>,
     /// How many elements each row of the row side has, if they lie in the order of the batch, the rows and `k`, without gaps.
     pub(crate) row_length: Option<usize>,
     /// The extents of the caller's `m` and `n`.
@@ -147,7 +147,7 @@ impl PreparedContraction {
             plain,
             scatter: (!contiguous).then_some(column_out),
             row_out,
-            dense: groups.is_dense(),
+            out_pitches: groups.out_pitches(),
             row_length: groups.row_length(),
             out_needed: groups.out_needed(),
             m,

@@ -208,7 +208,7 @@ fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     }
 }
 
-/// Where tasks have regions, these follow each other, cover `out`, and are what the tasks write.
+/// Where tasks have regions, these follow each other, reach to the end of `out`, and are what the tasks write.
 fn check_regions(
     kernel: &PreparedContraction,
     plan: &TaskPartition,
@@ -226,7 +226,7 @@ fn check_regions(
     let mut worker = vec![0u8; plan.worker_bytes()];
     let mut next = 0;
     for (task, region) in regions.into_iter().enumerate() {
-        assert_eq!(region.start, next);
+        assert!(region.start >= next);
         assert!(region.end > next);
         next = region.end;
         let mut out = vec![0xa5u8; bytes];

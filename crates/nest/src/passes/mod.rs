@@ -11,6 +11,7 @@
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
+//! | … array padding | `array_padding` | temporaries whose channels lie whole pages apart → with a row more in each |
 //! | … simplify | `simplify` | index arithmetic and conditions → their simplest form |
 //! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
 //! | … loop peeling | `peel` | a domain → its interior without guards, and its borders |
@@ -25,6 +26,7 @@
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
 
+mod array_padding;
 mod coalesce;
 mod collapse;
 mod constant_indices;
