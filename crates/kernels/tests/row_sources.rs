@@ -1,0 +1,81 @@
+//! Where tiles get their rows from, on both sides of each threshold: the sums are the same bits.
+
+use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};
+
+/// `rows` by `columns`, summed over `k`, whose elements are `row` and `step` apart on the row side.
+fn product(rows: usize, columns: usize, k: usize, [row, step]: [usize; 2]) -> Contraction {
+    Contraction {
+        element: Element::F32,
+        batch: vec![],
+        m: vec![Dim::new(rows, row, 0, columns)],
+        n: vec![Dim::new(columns, 0, 1, 1)],
+        k: vec![Dim::new(k, step, columns, 0)],
+    }
+}
+
+/// The tile's name for packed columns with AVX2, if the machine has it, once the sums are what they must be.
+fn rows_with_avx2(contraction: &Contraction) -> Option<String> {
+    let forms = [Form::Plain, Form::Packed];
+    let kernel = PreparedContraction::with_forms(contraction, Isa::Avx2, forms).ok()?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let [left, right, out] = kernel.elements();
+    let mut numbers = |n: usize| (0..n).map(|_| random.f32() - 0.5).collect::<Vec<_>>();
+    let (left, right) = (numbers(left), numbers(right));
+    let packed = kernel.pack_right(bytemuck::cast_slice(&right)).unwrap();
+    let plan = kernel.plan(Form::Plain, Form::Packed, 1);
+    let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
+    let mut result = vec![f32::NAN; out];
+    let operands = [
+        Operand::Plain(bytemuck::cast_slice(&left)),
+        Operand::Packed(&packed),
+    ];
+    let bytes = bytemuck::cast_slice_mut(&mut result);
+    kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
+    let [m, n, k] = [contraction.m[0], contraction.n[0], contraction.k[0]];
+    for row in 0..m.extent {
+        for column in 0..n.extent {
+            let term = |sum: f32, step: usize| {
+                let l = left[row * m.left + step * k.left];
+                l.mul_add(right[column * n.right + step * k.right], sum)
+            };
+            let expected = (0..k.extent).fold(0.0, term);
+            let found = result[row * m.out + column * n.out];
+            assert_eq!(found.to_bits(), expected.to_bits(), "{}", plan.name());
+        }
+    }
+    Some(plan.name().to_owned())
+}
+
+fn check(contraction: &Contraction, expected: &str) {
+    if let Some(name) = rows_with_avx2(contraction) {
+        assert!(name.contains(expected), "{name}: {contraction:?}");
+    }
+}
+
+#[test]
+fn rows_along_k_are_read_where_they_are() {
+    // One block of rows, and several, whose last is a part of one.
+    for (rows, k) in [(5, 3), (40, 24), (100, 700), (401, 700)] {
+        for columns in [16, 24, 40, 300] {
+            check(&product(rows, columns, k, [k, 1]), "left strided");
+        }
+    }
+}
+
+#[test]
+fn high_tiles_have_no_room_for_addresses() {
+    check(&product(8, 8, 40, [40, 1]), "8x8, left strided");
+    check(&product(9, 8, 40, [40, 1]), "9x8, left packed in tasks");
+}
+
+#[test]
+fn rows_across_k_are_packed_for_many_columns() {
+    // Rows that follow each other are read directly for few panels, whatever else.
+    let apart = |columns| product(60, columns, 40, [1, 60]);
+    check(&apart(4 * 16), "left direct");
+    check(&apart(8 * 16), "left strided");
+    check(&apart(9 * 16), "left packed in tasks");
+    let crowded = |columns| product(256, columns, 40, [1, 256]);
+    check(&crowded(2 * 16), "left direct");
+    check(&crowded(4 * 16), "left packed in tasks");
+}
