@@ -28,6 +28,11 @@
 //!   between them are computed and left out when the vector is stored, so that a convolution's vectors
 //!   run on over the padding between two rows of its input, or over every second element.
 //!
+//! Rows come from packed panels as well, or from where they are: side by side in the operand (the pixels of a picture whose
+//! channels are planes), or each at an address of its own, from which `k` takes the same steps in all of them (pixels whose
+//! channels follow each other, rows of a matrix, and windows over either). They are packed where tiles have no register for the
+//! address of each row, or where many panels of columns would have the caches fetch lines that lie far apart again and again.
+//!
 //! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Of columns that are packed once for
 //! many runs panels suit many rows, so that one copy serves any number of them; tiles of few rows take several of these
 //! panels at once, to have as many sums under way as the machine adds at a time. Blocks of `k`
