@@ -304,7 +304,7 @@ fn larger(shapes: &[Vec<usize>], dims: &[(usize, usize)], more: usize) -> Vec<Ve
     shapes
 }
 
-/// What is wrong if one plan does not serve both of `runs`, shapes of a sample that differ in `dims`.
+/// Says what is wrong if one plan does not serve both of `runs`, shapes of a sample that differ in `dims`.
 fn not_shared(
     core: &Core,
     name: &str,

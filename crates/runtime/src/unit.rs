@@ -94,7 +94,7 @@ impl Unit {
             Some(control) => Interface::of_loop(graph, control, number),
             None => Interface::of(graph),
         };
-        // What other variables of a body hold may be needed again: a run has several runs of it.
+        // Other variables of a body stay as they are: it runs several times, and a run that fails needs what they held.
         let is_carried = interface.carried.len() == interface.reads.len();
         let is_dynamic = |id: &str| {
             let ty = graph.variable(id);

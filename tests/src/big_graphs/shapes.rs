@@ -76,7 +76,7 @@ fn inputs(case: &Case) -> Vec<Vec<Tensor>> {
     all
 }
 
-/// What a request gives for these inputs, one after the other, twice; it forgets its variables before each.
+/// The outcomes of a request for these inputs, one after the other, twice; it forgets its variables before each.
 fn run(
     core: &Core,
     case: &Case,

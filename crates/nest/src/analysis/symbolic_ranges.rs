@@ -158,7 +158,7 @@ impl Ranges {
             if x.as_const().is_some() {
                 continue;
             }
-            // What is known of `y + 2` is known of `y`, too.
+            // A fact about `y + 2` is one about `y`, too.
             let form = Linear::of(x);
             if let ([(y, 1)], more @ (..=-1 | 1..)) = (&form.terms[..], form.constant)
                 && self.is_exact(y)

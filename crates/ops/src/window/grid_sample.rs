@@ -178,7 +178,7 @@ impl GridSample {
                 };
                 let place = phase.min(back).min(last(n));
                 match n.is_symbolic() {
-                    // It is already; of a remainder by what has symbols less is known.
+                    // It is never less than 0, but nobody proves that of a remainder by an extent that has symbols.
                     true => place.max(index(0)),
                     false => place,
                 }

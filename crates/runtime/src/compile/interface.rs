@@ -14,7 +14,7 @@ pub(crate) struct Interface {
     pub(crate) results: Vec<TensorId>,
     /// The tensors that variables are set to after a run.
     pub(crate) assigns: Vec<(TensorId, String)>,
-    /// What a loop carries from one run to the next in variables of its own, in the order of results.
+    /// Tensors that a loop carries from one iteration to the next in variables of its own, in the order of results.
     pub(crate) carried: Vec<Carried>,
 }
 
