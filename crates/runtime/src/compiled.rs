@@ -73,7 +73,14 @@ impl CompiledModel {
         let types = model.infer()?;
         let (inputs, outputs) = (model.inputs(), model.ports_of_results(&types));
         let (mut strings, mut units) = (Strings::default(), 0);
-        let unit = Unit::new(&model.graph, Some(types), &config, &mut strings, &mut units)?;
+        let unit = Unit::new(
+            &model.graph,
+            Some(types),
+            None,
+            &config,
+            &mut strings,
+            &mut units,
+        )?;
         let mut known = FxHashSet::default();
         let is_first = unit
             .interface

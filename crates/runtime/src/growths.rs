@@ -22,6 +22,8 @@ pub(crate) struct Growths {
 #[derive(Default)]
 struct Met {
     classes: Vec<Class<Growing>>,
+    /// How many shapes there were of which no class could be made.
+    alone: usize,
     /// Whether no variable grows for shapes in none of these.
     is_settled: bool,
 }
@@ -29,6 +31,9 @@ struct Met {
 /// The most kinds that are kept, and the most classes of each.
 const MOST_KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const MOST_OF_A_KIND: usize = 16;
+
+/// How often a class is tried for shapes of a kind that are in none.
+const MOST_ALONE: usize = 3;
 
 /// How many runs ahead a class is made if there is none for their shapes, and after how many runs that is looked at.
 const RUNS_AHEAD: usize = 32;
@@ -80,7 +85,12 @@ impl Growths {
     /// Takes down what was found out about shapes of a kind.
     pub(crate) fn add(&mut self, kind: &Kind, found: Result<Class<Growing>, Alone>) {
         let met = self.kinds.get_or_insert_mut_ref(kind, Met::default);
-        met.is_settled = found.is_err() || met.classes.len() + 1 >= MOST_OF_A_KIND;
+        met.alone += usize::from(found.is_err());
+        // An extent of 0 or 1 has no symbol, but a later run may have more.
+        met.is_settled = match found {
+            Err(_) => met.alone >= MOST_ALONE,
+            Ok(_) => met.classes.len() + 1 >= MOST_OF_A_KIND,
+        };
         met.classes.extend(found);
     }
 }

@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use vinelift_graph::{
-    self as graph, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, Types, specialize,
+    self as graph, Control, Given, Known, NodeIndex, NodeKind, Segment, Stop, Strings, Types,
+    specialize,
 };
 use vinelift_tensor::{Extent, Shape, extents};
 use vinelift_xml::BodyKind;
@@ -59,11 +60,13 @@ pub(crate) struct Unit {
 const MOST_PACKED: usize = 256 << 20;
 
 impl Unit {
-    /// The unit of a model, of which `inferred` is known, or of a body, and those of its sub-graphs. `strings` gets the
+    /// The unit of a model, of which `inferred` is known, or of a body that `control` runs, and those of its
+    /// sub-graphs. `strings` gets the
     /// texts of all constants, `count` is the number of units so far.
     pub(crate) fn new(
         graph: &Arc<graph::Model>,
         inferred: Option<Arc<Types>>,
+        control: Option<&Control>,
         config: &Config,
         strings: &mut Strings,
         count: &mut usize,
@@ -77,18 +80,28 @@ impl Unit {
                 strings.encode(tensor)?;
             }
             for (kind, body) in &node.bodies {
-                let unit = Unit::new(body, None, config, strings, count)?;
+                let control = match &node.kind {
+                    NodeKind::Control(control) => Some(control),
+                    _ => None,
+                };
+                let unit = Unit::new(body, None, control, config, strings, count)?;
                 bodies.insert((index, *kind), unit);
             }
         }
-        let interface = Interface::of(graph);
+        let grows =
+            config.level == Level::Scheduled && config.specialization != Specialization::Always;
+        let interface = match control.filter(|_| grows) {
+            Some(control) => Interface::of_loop(graph, control, number),
+            None => Interface::of(graph),
+        };
+        // Other variables of a body stay as they are: it runs several times, and a run that fails needs what they held.
+        let is_carried = interface.carried.len() == interface.reads.len();
         let is_dynamic = |id: &str| {
             let ty = graph.variable(id);
             ty.is_none_or(|ty| !ty.shape.is_static())
         };
-        let may_grow = inferred.is_some()
-            && config.level == Level::Scheduled
-            && config.specialization != Specialization::Always
+        let may_grow = grows
+            && (inferred.is_some() || is_carried)
             && interface.reads.iter().any(|(_, id)| is_dynamic(id));
         Ok(Unit {
             number,

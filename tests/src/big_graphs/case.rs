@@ -180,6 +180,20 @@ impl Case {
         parameters.collect()
     }
 
+    /// The same at other shapes: those that `change` makes of the inputs' own.
+    pub(crate) fn inputs_with(
+        &self,
+        results: &[Port],
+        change: impl Fn(&[usize]) -> Vec<usize>,
+    ) -> Vec<Tensor> {
+        let needed = self.needed(results);
+        let parameters = self.parameters(&needed).map(|(k, fill)| {
+            let (ty, shape) = &self.nodes[k].outputs[0];
+            fill.tensor(*ty, &change(shape), self.seed ^ (k as u64) << 20)
+        });
+        parameters.collect()
+    }
+
     /// Whether there is an input of indices that the results need.
     pub(crate) fn has_indices(&self) -> bool {
         !self.indices(&self.needed(&self.results)).is_empty()

@@ -36,7 +36,7 @@ impl Fill {
             Fill::Integers { low, high } | Fill::Indices { low, high } => {
                 random.i64(*low..=*high) as f64
             }
-            Fill::Exactly(numbers) => numbers[k],
+            Fill::Exactly(numbers) => numbers[k % numbers.len()],
         };
         let bytes = encode(ty, (0..count).map(number));
         Tensor::from_bytes(ty, shape, bytes).expect("as many bytes as the shape has")

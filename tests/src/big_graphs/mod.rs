@@ -1,7 +1,7 @@
 //! Random graphs whose tensors are large enough for every optimisation to switch on: blocks of contractions, packed
 //! weights, kernels that follow others, tasks of several threads, updates in place.
 //!
-//! [`grow`] makes a graph of choices, [`check`] runs it in ways that must give the same bits (see `run`). What
+//! [`grow`] makes a graph of choices, [`check`] runs it in ways that must give the same bits (see `run` and `shapes`). What
 //! differs is made as small as it can be (`minimise`) and described in the message.
 
 mod case;
@@ -12,6 +12,7 @@ mod listing;
 mod minimise;
 mod pick;
 mod run;
+mod shapes;
 mod source;
 mod steps;
 

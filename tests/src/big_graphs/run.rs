@@ -1,10 +1,11 @@
 //! Runs a graph in the ways that must give the same bits.
 
 use super::case::{Case, Port, Set};
+use super::shapes;
 use crate::different_bits;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use vinelift::{Config, Core, IndexPolicy, Level, Model, PartialShape, Tensor, Vectors};
+use vinelift::{Config, Core, Error, IndexPolicy, Level, Model, PartialShape, Tensor, Vectors};
 
 /// Graphs of no more operations are interpreted, too.
 const FEW: usize = 400_000;
@@ -190,12 +191,12 @@ fn ways(case: &Case) -> Vec<Way> {
 }
 
 /// The outputs of an inference, or the error with which it ends.
-type Outcome = Result<Vec<Tensor>, String>;
+pub(super) type Outcome = Result<Vec<Tensor>, String>;
 
 /// What other ways are compared with: the way that was the first of its kind, and what it gave.
 type Reference = Option<(&'static str, Vec<Outcome>)>;
 
-/// Runs `case` in all ways, or in those called `only`, and says what is not as it should be.
+/// Runs `case` in all ways, or in those called `only`, then at other shapes, and says what is not as it should be.
 pub(super) fn compare(
     core: &Core,
     case: &Case,
@@ -266,7 +267,7 @@ pub(super) fn compare(
         }
     }
     if found.ways.is_empty() {
-        Ok(())
+        shapes::compare(core, case, only)
     } else {
         Err(found)
     }
@@ -280,19 +281,20 @@ fn compile(
 ) -> Result<vinelift::CompiledModel, String> {
     let (text, weights) = case.text(results);
     let model = core.read_model_from_memory(text.as_bytes(), weights);
-    let any = |model: Model| {
-        let ranks = model.inputs().into_iter().map(|port| port.shape.rank());
-        let shapes =
-            ranks.map(|rank| rank.map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank));
-        model.reshape(&shapes.enumerate().collect::<Vec<_>>())
-    };
     let model = if way.dynamic {
-        model.and_then(any)
+        model.and_then(any_shapes)
     } else {
         model
     };
     let compiled = model.and_then(|model| core.compile_model_with(&model, way.config.clone()));
     compiled.map_err(|e| e.to_string())
+}
+
+/// The model with all dims of its inputs dynamic.
+pub(super) fn any_shapes(model: Model) -> Result<Model, Error> {
+    let ranks = model.inputs().into_iter().map(|port| port.shape.rank());
+    let shapes = ranks.map(|rank| rank.map_or(PartialShape::DYNAMIC, PartialShape::any_of_rank));
+    model.reshape(&shapes.enumerate().collect::<Vec<_>>())
 }
 
 /// Inputs of zeros in which one extent is another one wherever it occurs; `None` if there is no such extent.
@@ -347,7 +349,7 @@ fn infer(
 }
 
 /// A panic is an error like others here, so that what leads to it can be made smaller.
-fn guarded<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

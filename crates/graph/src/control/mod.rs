@@ -61,6 +61,25 @@ impl Repeat {
         })
     }
 
+    /// The parameters of the body that carry a result over, with that result, where nothing else becomes of it but
+    /// that it is an output after the last iteration.
+    pub fn carries(&self) -> impl Iterator<Item = (usize, usize)> {
+        let feeds = self.feeds.iter().enumerate();
+        let carried = feeds.filter_map(|(parameter, feed)| match feed {
+            Feed::Carried { result, .. } => Some((parameter, *result)),
+            _ => None,
+        });
+        carried.filter(|(parameter, result)| {
+            let is_collected = |c: &Collect| matches!(c, Collect::All(all, _) if all == result);
+            let is_condition = self.condition == Some(*result);
+            let is_only = self.feeds.iter().enumerate().all(|(k, feed)| {
+                let is_it = matches!(feed, Feed::Carried { result: other, .. } if other == result);
+                !is_it || k == *parameter
+            });
+            is_only && !is_condition && !self.outputs.iter().any(is_collected)
+        })
+    }
+
     /// The parameter that a result is carried to.
     pub(crate) fn carried(&self, from: usize) -> Option<usize> {
         let to = |f: &Feed| matches!(f, Feed::Carried { result, .. } if *result == from);

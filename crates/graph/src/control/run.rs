@@ -15,6 +15,9 @@ pub trait Body<E> {
     /// The results of the body of this kind.
     fn run(&mut self, kind: BodyKind, parameters: Vec<Tensor>) -> Result<Vec<Tensor>, E>;
 
+    /// A result after the last iteration, of which the last run gave `value`.
+    fn last(&mut self, result: usize, value: &Tensor) -> Result<Tensor, E>;
+
     /// The type of a parameter of the body of a loop.
     fn parameter(&self, parameter: usize) -> TensorType;
 
@@ -95,7 +98,7 @@ impl Repeat {
         let outputs = self.outputs.iter().zip(collected).enumerate();
         outputs
             .map(|(output, (collect, all))| match collect {
-                Collect::Last(result) => self.last(*result, last.as_deref(), inputs),
+                Collect::Last(result) => self.last(*result, last.as_deref(), inputs, body),
                 Collect::All(_, slices) => {
                     let backward = slices.stride < 0;
                     side_by_side(all, slices, backward, body.output(output))
@@ -170,9 +173,11 @@ impl Repeat {
         result: usize,
         last: Option<&[Tensor]>,
         inputs: &[Tensor],
+        body: &mut impl Body<E>,
     ) -> Result<Tensor, ControlError<E>> {
         if let Some(last) = last {
-            return Ok(last[result].clone());
+            let value = body.last(result, &last[result]);
+            return value.map_err(ControlError::Body);
         }
         match self.carried(result).map(|p| &self.feeds[p]) {
             Some(Feed::Carried { first, .. }) => Ok(inputs[*first].clone()),

@@ -255,7 +255,11 @@ impl Repeat {
         let most = value(0).and_then(|n| usize::try_from(n).ok());
         match (value(1), self.goes_on(body), most) {
             (Some(_), Some(true), Some(n)) => Dim::fixed(n),
-            (Some(_), _, most) => Dim::between(usize::from(most != Some(0)), most),
+            // Only a count that is known is known not to be 0.
+            (Some(_), _, most) => {
+                let least = value(0).is_some_and(|count| count != 0);
+                Dim::between(usize::from(least), most)
+            }
             _ => Dim::between(0, most),
         }
     }

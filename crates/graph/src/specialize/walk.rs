@@ -376,6 +376,8 @@ impl<'a> Walk<'a> {
         let buffer = self.new_buffer(tensor, Role::Input);
         let source = if let Some(value) = self.values.get(&tensor) {
             Source::Constant(self.strings.encode(value)?)
+        } else if self.known.computed.contains_key(&tensor) {
+            Source::Kept(tensor)
         } else if let Some(k) = self.model.parameters.iter().position(|p| *p == tensor.node) {
             Source::Parameter(k)
         } else {

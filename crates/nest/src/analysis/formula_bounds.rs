@@ -94,6 +94,26 @@ impl Bounds {
     }
 }
 
+/// The bounds of both lists in turns: either may have the one that matters, and only the first few are kept.
+pub(super) fn alternating(a: &[Formula], b: &[Formula]) -> Vec<Formula> {
+    let longest = a.len().max(b.len());
+    let turns = (0..longest).flat_map(|k| [a.get(k), b.get(k)]);
+    let mut all: Vec<Formula> = Vec::with_capacity(a.len() + b.len());
+    for bound in turns.flatten() {
+        if !all.contains(bound) {
+            all.push(*bound);
+        }
+    }
+    all
+}
+
+/// The first bounds of both lists, as many as are kept.
+fn in_turns(a: &[Formula], b: &[Formula]) -> Vec<Formula> {
+    let mut all = alternating(a, b);
+    all.truncate(MOST);
+    all
+}
+
 /// Whether `a <= b` whatever the symbols are, given `relations` that are never negative.
 pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
     let is_natural = |gap: &Formula| gap.least().is_some_and(|least| least >= 0);
@@ -157,26 +177,14 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             (Some(by), _) => b.times(by),
             (None, None) => Bounds::default(),
         },
-        Binary::Min => {
-            let either = Bounds {
-                lows: a.or(&b, &[]).lows,
-                highs: a.highs,
-            };
-            either.and(Bounds {
-                lows: Vec::new(),
-                highs: b.highs,
-            })
-        }
-        Binary::Max => {
-            let either = Bounds {
-                lows: a.lows.clone(),
-                highs: a.or(&b, &[]).highs,
-            };
-            either.and(Bounds {
-                lows: b.lows,
-                highs: Vec::new(),
-            })
-        }
+        Binary::Min => Bounds {
+            lows: a.or(&b, &[]).lows,
+            highs: in_turns(&a.highs, &b.highs),
+        },
+        Binary::Max => Bounds {
+            lows: in_turns(&a.lows, &b.lows),
+            highs: a.or(&b, &[]).highs,
+        },
         // Of `q·d - 1`, and of what is less, the quotient is at most `q - 1`.
         Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
             let quotient =

@@ -3,8 +3,8 @@
 //! [`Ranges`] has intervals of numbers. Where an extent has symbols, that an index lies inside of it is proven for all
 //! their values at once: `i + s1` with `i < s0` is at most `s0 + s1 - 1`, and so an index of a dim of `s0 + s1` points.
 
-use crate::analysis::Ranges;
-use crate::analysis::formula_bounds::{Bounds, bounds_of_binary, each, is_at_most};
+use crate::analysis::formula_bounds::{Bounds, alternating, bounds_of_binary, each, is_at_most};
+use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::{ElementType, Extent, Formula};
 
@@ -107,7 +107,7 @@ impl Ranges {
                         .iter()
                         .flat_map(|h| self.relations.iter().map(move |r| h.plus(r)));
                     let more: Vec<Formula> = pairs.flatten().filter(is_last).collect();
-                    a.highs.splice(0..0, more);
+                    a.highs = alternating(&a.highs, &more);
                 }
                 bounds_of_binary(*op, a, b)
             }
@@ -155,9 +155,22 @@ impl Ranges {
             self.relations.extend(gaps);
         }
         for (x, bounds) in facts {
-            if x.as_const().is_none() {
-                self.formula_facts.push((x.clone(), bounds));
+            if x.as_const().is_some() {
+                continue;
             }
+            // A fact about `y + 2` is one about `y`, too.
+            let form = Linear::of(x);
+            if let ([(y, 1)], more @ (..=-1 | 1..)) = (&form.terms[..], form.constant)
+                && self.is_exact(y)
+            {
+                let more = [Formula::number(more)];
+                let bounds = Bounds {
+                    lows: each(&bounds.lows, &more, Formula::minus),
+                    highs: each(&bounds.highs, &more, Formula::minus),
+                };
+                self.formula_facts.push((y.clone(), bounds));
+            }
+            self.formula_facts.push((x.clone(), bounds));
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, number, select};
+use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "PReLU",
@@ -28,7 +29,7 @@ impl Op for PRelu {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         let element = super::same_type(cx, Class::Float)?;
         let (data, slope) = (cx.shape("data"), cx.shape("slope"));
-        if let (Some(x), Some(s)) = (data.to_static(), slope.to_static()) {
+        if let (Some(x), Some(s)) = (data.to_extents(), slope.to_extents()) {
             let fits = per_channel(&x, &s) || stretches(&s, &x);
             ensure!(
                 fits,
@@ -40,13 +41,13 @@ impl Op for PRelu {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
-        let (data, slope) = (cx.shape("data"), cx.shape("slope"));
+        let (data, slope) = (cx.extents("data"), cx.extents("slope"));
         cx.define(cx.output(0), |cx, at| {
             let from: Vec<Scalar> = if per_channel(&data, &slope) {
                 vec![at[channel(data.len())].clone()]
             } else {
                 let last = &at[data.len() - slope.len()..];
-                let place = |(i, &n): (&Scalar, &usize)| if n == 1 { index(0) } else { i.clone() };
+                let place = |(i, &n): (&Scalar, &Extent)| if n == 1 { index(0) } else { i.clone() };
                 last.iter().zip(&slope).map(place).collect()
             };
             let x = widened(cx.load("data", at));
@@ -61,18 +62,19 @@ fn channel(rank: usize) -> usize {
     usize::from(rank > 1)
 }
 
-fn per_channel(data: &[usize], slope: &[usize]) -> bool {
-    slope.len() == 1 && data.get(channel(data.len())) == Some(&slope[0])
+fn per_channel(data: &[Extent], slope: &[Extent]) -> bool {
+    let channels = data.get(channel(data.len()));
+    slope.len() == 1 && channels.is_some_and(|channels| channels.same(slope[0]))
 }
 
 /// Whether `from` broadcasts to `to`.
-fn stretches(from: &[usize], to: &[usize]) -> bool {
+fn stretches(from: &[Extent], to: &[Extent]) -> bool {
     from.len() <= to.len()
         && from
             .iter()
             .rev()
             .zip(to.iter().rev())
-            .all(|(&n, &m)| n == 1 || n == m)
+            .all(|(&n, &m)| n == 1 || n.same(m))
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@
 //! Specifications: BatchToSpace-2 and SpaceToBatch-2.
 
 use super::extent::{countable, divided, grown, naturals, product};
-use super::index_map::{extent, flatten, unflatten};
+use super::index_map::{extent, flatten, unflatten, within_extent};
 use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_nest::build::{index, inside, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::build::{index, select, zero};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static BATCH_TO_SPACE: OpDef = OpDef {
     name: "BatchToSpace",
@@ -59,7 +59,7 @@ impl Op for BatchToSpace {
     fn lower(&self, cx: &mut Lower<'_>) {
         let block = naturals_of(cx, "block_shape");
         let begin = naturals_of(cx, "crops_begin");
-        let out = cx.shape_of(cx.output(0));
+        let out = cx.extents_of(cx.output(0));
         cx.define(cx.output(0), |cx, at| {
             let mut place: Vec<Scalar> = Vec::with_capacity(at.len());
             let mut from = vec![index(0)];
@@ -93,7 +93,7 @@ impl Op for SpaceToBatch {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let shape = cx.shape("data");
+        let shape = cx.extents("data");
         let block = naturals_of(cx, "block_shape");
         let (begin, end) = (naturals_of(cx, "pads_begin"), naturals_of(cx, "pads_end"));
         let ty = cx.element("data");
@@ -104,13 +104,13 @@ impl Op for SpaceToBatch {
             for d in 1..at.len() {
                 let i = &at[d] * extent(block[d]) + &place[d - 1] - extent(begin[d]);
                 if begin[d] > 0 || end[d] > 0 {
-                    let within = inside(&i, 0, extent(shape[d]));
+                    let within = within_extent(&i, shape[d]);
                     guard = Some(guard.map_or(within.clone(), |guard| guard & within));
                 }
                 from.push(i);
             }
             match guard {
-                Some(_) if shape.contains(&0) => zero(ty),
+                Some(_) if shape.iter().any(|n| *n == 0) => zero(ty),
                 Some(guard) => select(guard, cx.load("data", &from), zero(ty)),
                 None => cx.load("data", &from),
             }
@@ -119,8 +119,9 @@ impl Op for SpaceToBatch {
 }
 
 /// The shape of the longer batch: the places of a block, then the shorter batch.
-fn batch_shape(block: &[usize], batch: usize) -> Vec<usize> {
-    block[1..].iter().copied().chain([batch]).collect()
+fn batch_shape(block: &[usize], batch: Extent) -> Vec<Extent> {
+    let places = block[1..].iter().map(|n| Extent::from(*n));
+    places.chain([batch]).collect()
 }
 
 fn sum(a: usize, b: usize) -> i128 {

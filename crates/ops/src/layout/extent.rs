@@ -2,7 +2,7 @@
 
 use crate::OpError;
 use crate::error::ensure;
-use vinelift_tensor::{Dim, PartialShape, element_count, example};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape, element_count, example, symbols};
 
 /// `shape`, whose elements can be counted.
 pub(crate) fn countable(shape: PartialShape) -> Result<PartialShape, OpError> {
@@ -22,6 +22,15 @@ pub(crate) fn naturals(name: &str, values: &[i64], least: usize) -> Result<Vec<u
     all.ok_or_else(|| OpError::Shape(format!("`{name}` {values:?} must be at least {least}")))
 }
 
+/// As [`naturals`] of at least 0, of elements that may have symbols.
+pub(crate) fn natural_extents(name: &str, values: &[Formula]) -> Result<Vec<Extent>, OpError> {
+    let all: Option<Vec<Extent>> = values.iter().map(|v| Extent::of(*v)).collect();
+    all.ok_or_else(|| {
+        let values: Vec<i64> = values.iter().filter_map(symbols::example).collect();
+        OpError::Shape(format!("`{name}` {values:?} must be at least 0"))
+    })
+}
+
 /// `dim + by`, cut off at 0.
 pub(crate) fn grown(dim: Dim, by: i128) -> Dim {
     if let (Some(extent), Ok(less)) = (dim.extent(), usize::try_from(-by)) {
@@ -38,10 +47,9 @@ pub(crate) fn grown(dim: Dim, by: i128) -> Dim {
 
 /// `dim / by`, `None` if that leaves a remainder for every extent.
 pub(crate) fn divided(dim: Dim, by: usize) -> Option<Dim> {
-    if let Some(exact) = dim.extent().filter(|n| n.is_symbolic())
-        && let Some(exact) = exact.over(by.into())
-    {
-        return Some(exact.into());
+    if let Some(whole) = dim.extent().filter(|n| n.is_symbolic()) {
+        let part = whole.quotient(by.into());
+        return part.product(by.into()).same(whole).then(|| part.into());
     }
     let (min, max) = (dim.min().div_ceil(by), dim.max().map(|max| max / by));
     max.is_none_or(|max| min <= max)

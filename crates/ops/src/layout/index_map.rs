@@ -1,8 +1,9 @@
 //! Positions in row-major order: from coordinates and back.
 
 use std::ops::Range;
-use vinelift_nest::{Scalar, build::index, row_major};
-use vinelift_tensor::{Extent, extents, numbers};
+use vinelift_nest::build::{index, number};
+use vinelift_nest::{Scalar, row_major};
+use vinelift_tensor::{ElementType, Extent, extents, numbers};
 
 /// The position of `at` in a tensor of `shape`: `Σ at[d] · stride[d]`.
 pub(crate) fn flatten(at: &[Scalar], shape: &[impl Into<Extent> + Copy]) -> Scalar {
@@ -112,6 +113,27 @@ pub(crate) fn last(n: Extent) -> Scalar {
         Some(n) => index(extent(n).saturating_sub(1)),
         None => Scalar::extent(n) - 1,
     }
+}
+
+/// [`last`] as a float of type `ty`.
+pub(crate) fn last_float(n: Extent, ty: ElementType) -> Scalar {
+    match n.number() {
+        Some(n) => number(extent(n) as f64 - 1.0, ty),
+        None => last(n).cast(ty),
+    }
+}
+
+/// An extent as a float of type `ty`.
+pub(crate) fn extent_float(n: Extent, ty: ElementType) -> Scalar {
+    match n.number() {
+        Some(n) => number(n as f64, ty),
+        None => Scalar::extent(n).cast(ty),
+    }
+}
+
+/// `0 <= i < n`
+pub(crate) fn within_extent(i: &Scalar, n: Extent) -> Scalar {
+    i.ge(index(0)) & i.lt(Scalar::extent(n))
 }
 
 /// An extent or stride as an index. It only saturates where a tensor is empty.

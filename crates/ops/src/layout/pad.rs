@@ -5,14 +5,14 @@
 //! opposite edge.
 
 use super::extent::{countable, grown};
-use super::index_map::extent;
+use super::index_map::{extent, last};
 use crate::attrs::Attributes;
 use crate::error::ensure;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = pad(&["opset1"], Build::Op(|a| build(a, false)));
 pub(crate) static V12: OpDef = pad(&["opset12"], Build::Op(|a| build(a, true)));
@@ -126,8 +126,7 @@ impl Op for Pad {
                     }
                     from.push(i);
                 } else {
-                    let n = extent(shape[d].pin());
-                    from.push(self.mirrored(i, n, begin[d] > 0 || end[d] > 0));
+                    from.push(self.mirrored(i, shape[d], begin[d] > 0 || end[d] > 0));
                 }
             }
             match guard {
@@ -158,47 +157,46 @@ impl Pad {
             -FAR
         );
         let padded = grown(dim, i128::from(begin) + i128::from(end));
-        let extent_of_dim = match self.mode {
-            Mode::Constant => None,
-            _ => dim.get(),
+        let most = match (self.mode, dim.extent()) {
+            (Mode::Constant, _) | (_, None) => None,
+            (Mode::Edge, Some(n)) if n == 0 => Some(n),
+            (Mode::Edge, Some(_)) => None,
+            (Mode::Reflect, Some(n)) => Some(n.difference(Extent::ONE)),
+            (Mode::Symmetric, Some(n)) => Some(n),
         };
-        let most = match (self.mode, extent_of_dim) {
-            (Mode::Constant, _) | (_, None) => i64::MAX,
-            (Mode::Edge, Some(n)) => {
-                if n == 0 {
-                    0
-                } else {
-                    i64::MAX
-                }
-            }
-            (Mode::Reflect, Some(n)) => extent(n).saturating_sub(1).max(0),
-            (Mode::Symmetric, Some(n)) => extent(n),
-        };
+        let longest = usize::try_from(begin.max(end)).unwrap_or(0);
         let mode = format!("{:?}", self.mode).to_lowercase();
-        ensure!(
-            begin.max(end) <= most,
-            "pads {begin} and {end} of mode {mode} must be at most {most} for an extent of {dim}"
-        );
+        if let Some(most) = most {
+            ensure!(
+                Extent::from(longest).at_most(most),
+                "pads {begin} and {end} of mode {mode} must be at most {} for an extent of {dim}",
+                most.example()
+            );
+        }
         Ok(padded)
     }
 
     /// The index into a dim of `n` elements, for one that may lie outside if the dim `grows`.
-    fn mirrored(&self, i: Scalar, n: i64, grows: bool) -> Scalar {
+    fn mirrored(&self, i: Scalar, n: Extent, grows: bool) -> Scalar {
         if !grows {
             return i;
         }
+        let last_but = |few: i64| match n.number() {
+            Some(n) => index(extent(n).saturating_mul(2) - few),
+            None => Scalar::extent(n.product(2.into())) - few,
+        };
         let mirrored = match self.mode {
             Mode::Reflect => {
                 let i = i.max(-i.clone());
-                i.min(index(n.saturating_mul(2) - 2) - &i)
+                i.min(last_but(2) - &i)
             }
             Mode::Symmetric => {
                 let i = i.max(index(-1) - &i);
-                i.min(index(n.saturating_mul(2) - 1) - &i)
+                i.min(last_but(1) - &i)
             }
             _ => i,
         };
-        mirrored.max(index(0)).min(index(n - 1))
+        mirrored.max(index(0)).min(last(n))
     }
 }
 

@@ -7,11 +7,11 @@ use super::counted::counted;
 use super::regions::{float, stage};
 use super::sample::{bilinear, bounded, within};
 use crate::Lower;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::extent_float;
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// The attribute `mode`: what becomes of the samples of a bin.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -31,8 +31,16 @@ pub(super) struct Bin {
     pub(super) centre: Scalar,
 }
 
+/// Samples can meet a map on a stretch of `2 · half` along an axis.
+#[derive(Clone)]
+pub(super) struct Reach {
+    pub(super) half: Scalar,
+    /// No more samples than this do, even if coordinates are rounded.
+    pub(super) most: Extent,
+}
+
 /// Indices of samples are cut to this.
-const MOST: i64 = 1 << 31;
+const MOST: usize = 1 << 31;
 
 /// The samples of all bins of all regions.
 pub(super) struct Grid {
@@ -58,22 +66,21 @@ struct Part {
     first: BufferId,
     count: BufferId,
     /// The largest count there can be.
-    most: usize,
+    most: Extent,
 }
 
 impl Grid {
-    /// `bin` gives a bin of a region along an axis, of which there are `pooled`; along each axis samples
-    /// can meet the map on a stretch of `2 · reach`.
+    /// `bin` gives a bin of a region along an axis, of which there are `pooled`.
     pub(super) fn new(
         cx: &mut Lower<'_>,
         sampling_ratio: usize,
         pooled: [usize; 2],
-        reach: [f64; 2],
+        reach: [Reach; 2],
         bin: impl Fn(&Lower<'_>, usize, &Scalar, &Scalar) -> Bin,
     ) -> Grid {
         let axes = [0, 1].map(|a| {
             let bin = |cx: &Lower<'_>, at: &[Scalar]| bin(cx, a, &at[0], &at[1]);
-            Axis::new(cx, sampling_ratio, pooled[a], reach[a], bin)
+            Axis::new(cx, sampling_ratio, pooled[a], &reach[a], bin)
         });
         Grid {
             sampling_ratio,
@@ -88,7 +95,7 @@ impl Grid {
         cx: &mut Lower<'_>,
         mode: Mode,
         [r, p, q]: [&Scalar; 3],
-        dims: [usize; 2],
+        dims: [Extent; 2],
         place: impl Fn(Scalar, Scalar) -> [Scalar; 2],
         load: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> Scalar,
     ) -> Scalar {
@@ -96,7 +103,8 @@ impl Grid {
         let ty = cx.type_of(down.start);
         let sample = |cx: &mut Lower<'_>, i: &Scalar, j: &Scalar| {
             let [y, x] = place(down.place(cx, r, p, i), across.place(cx, r, q, j));
-            let near = within(&y, -1.0, dims[0] as f64) & within(&x, -1.0, dims[1] as f64);
+            let [bottom, right] = dims.map(|n| extent_float(n, ty));
+            let near = within(&y, -1.0, bottom) & within(&x, -1.0, right);
             select(near, bilinear(cx, [&y, &x], dims, &load), zero(ty))
         };
         let (op, init) = match mode {
@@ -139,11 +147,11 @@ impl Axis {
         cx: &mut Lower<'_>,
         sampling_ratio: usize,
         pooled: usize,
-        reach: f64,
+        reach: &Reach,
         bin: impl Fn(&Lower<'_>, &[Scalar]) -> Bin,
     ) -> Axis {
         let ty = cx.element("rois").compute();
-        let shape = [cx.shape("rois")[0], pooled];
+        let shape = [cx.extents("rois")[0], pooled.into()];
         if sampling_ratio > 0 {
             let spacing = stage(cx, "spacing", ty, &shape, |cx, at| {
                 bin(cx, at).size / sampling_ratio as f64
@@ -165,16 +173,15 @@ impl Axis {
             bin(cx, at).start + cx.load_from(spacing, at) * 0.5
         });
         let first = stage(cx, "first", ElementType::I64, &shape, |cx, at| {
-            let before = bin(cx, at).centre - cx.load_from(start, at) - reach;
+            let before = bin(cx, at).centre - cx.load_from(start, at) - &reach.half;
             let skipped = before / cx.load_from(spacing, at);
-            bounded(&(skipped.floor() - 1.0), 0, MOST)
+            bounded(&(skipped.floor() - 1.0), MOST.into())
         });
-        // A few more than there are between the ends of the stretch, against rounding.
-        let most = (4.0 * reach).ceil() as usize + 6;
+        let most = reach.most;
         let count = stage(cx, "count", ElementType::I64, &shape, |cx, at| {
-            let all = bounded(&cx.load_from(total, at), 0, MOST);
+            let all = bounded(&cx.load_from(total, at), MOST.into());
             let left = all - cx.load_from(first, at);
-            left.max(index(0)).min(index(extent(most)))
+            left.max(index(0)).min(Scalar::extent(most))
         });
         Axis {
             start,

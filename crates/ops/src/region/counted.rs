@@ -4,6 +4,7 @@ use crate::Lower;
 use crate::layout::index_map::extent;
 use vinelift_nest::build::select;
 use vinelift_nest::{Binary, Scalar};
+use vinelift_tensor::Extent;
 
 /// Points of one loop, of the loops around it too.
 const BASE: usize = 8;
@@ -18,24 +19,21 @@ pub(super) fn counted<'a>(
     cx: &mut Lower<'a>,
     op: Binary,
     count: &Scalar,
-    most: usize,
+    most: Extent,
     init: &Scalar,
     body: impl FnOnce(&mut Lower<'a>, &Scalar) -> Scalar,
 ) -> Scalar {
     let mut span = 1;
-    while most.div_ceil(span) > BASE {
+    while most.example().div_ceil(span) > BASE {
         span *= BASE;
     }
-    digit(
-        cx,
-        op,
-        count,
-        most.div_ceil(span),
-        span,
-        init,
-        None,
-        Box::new(body),
-    )
+    let digits = match most.number() {
+        Some(most) => most.div_ceil(span),
+        // As many as there may be with this many digits.
+        None if most.at_most((span * BASE).into()) => BASE,
+        None => most.pin().div_ceil(span),
+    };
+    digit(cx, op, count, digits, span, init, None, Box::new(body))
 }
 
 type Body<'b, 'a> = Box<dyn FnOnce(&mut Lower<'a>, &Scalar) -> Scalar + 'b>;

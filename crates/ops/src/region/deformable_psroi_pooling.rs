@@ -22,7 +22,7 @@ use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent, extent_float};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, number, select, zero};
@@ -94,7 +94,7 @@ impl DeformablePsRoiPooling {
         if !cx.has("offsets") {
             return None;
         }
-        let classes = self.classes(cx.shape("offsets")[1])?;
+        let classes = self.classes(cx.extents("offsets")[1].pin())?;
         let class = c / extent(self.output_dim / classes);
         let channel = class * 2 + [1, 0][a];
         let place = |p: &Scalar| match self.part_size == self.group_size {
@@ -162,14 +162,14 @@ impl Op for DeformablePsRoiPooling {
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
         let wide = ty.compute();
-        let data = cx.shape("data");
+        let data = cx.extents("data");
         let dims = [data[2], data[3]];
         let batches = Batches::from_rois(cx);
         if regions::zeros_if_empty(cx) {
             return;
         }
         let samples = [self.spatial_bins_y, self.spatial_bins_x];
-        let regions = cx.shape("rois")[0];
+        let regions = cx.extents("rois")[0];
         let starts = [0, 1].map(|a| {
             [("low", 0), ("size", 1)].map(|(name, k)| {
                 stage(cx, name, wide, &[regions], |cx, at| {
@@ -197,7 +197,11 @@ impl Op for DeformablePsRoiPooling {
             let place = |a: usize, k: &Scalar| {
                 let [start, step] = &bins[a];
                 let x = start + float(k, wide) * step;
-                let on = within(&x, -0.5, extent(dims[a]) as f64 - 0.5);
+                let end = match dims[a].number() {
+                    Some(n) => number(n as f64 - 0.5, wide),
+                    None => extent_float(dims[a], wide) - 0.5,
+                };
+                let on = within(&x, -0.5, end);
                 (x, on)
             };
             let sum = cx.reduce(Binary::Add, &samples, zero(wide), |cx, k| {

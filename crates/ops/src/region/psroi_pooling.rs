@@ -23,12 +23,12 @@ use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent, last_float};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, number, select, zero};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::Dim;
+use vinelift_tensor::{Dim, Extent};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "PSROIPooling",
@@ -100,18 +100,18 @@ impl PsRoiPooling {
         r: &Scalar,
         a: usize,
         [k, p]: [&Scalar; 2],
-        n: usize,
+        n: Extent,
     ) -> Scalar {
         let column = [2, 1][a];
         let low = scaled(cx, r, column, self.spatial_scale);
         let high = scaled(cx, r, column + 2, self.spatial_scale);
         let ty = low.ty();
         let size = (high - &low) / self.parts()[a] as f64;
-        let last = extent(n) as f64 - 1.0;
+        let last = last_float(n, ty);
         let start = low + float(k, ty) * &size;
         match self.group_size {
             1 => (start + size * 0.5) * last,
-            bins => float(p, ty) * (size * last / (bins as f64 - 1.0)) + start * last,
+            bins => float(p, ty) * (size * &last / (bins as f64 - 1.0)) + start * last,
         }
     }
 }
@@ -140,7 +140,7 @@ impl Op for PsRoiPooling {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let data = cx.shape("data");
+        let data = cx.extents("data");
         let dims = [data[2], data[3]];
         let batches = Batches::from_rois(cx);
         if regions::zeros_if_empty(cx) {
@@ -154,7 +154,7 @@ impl Op for PsRoiPooling {
 }
 
 impl PsRoiPooling {
-    fn average(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [usize; 2]) {
+    fn average(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [Extent; 2]) {
         let ty = cx.element("data");
         let wide = ty.compute();
         let [rows, columns] = [0, 1].map(|a| {
@@ -182,13 +182,13 @@ impl PsRoiPooling {
         });
     }
 
-    fn bilinear(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [usize; 2]) {
+    fn bilinear(&self, cx: &mut Lower<'_>, batches: &Batches, dims: [Extent; 2]) {
         let ty = cx.element("data");
         let wide = ty.compute();
         let parts = self.parts();
-        let regions = cx.shape("rois")[0];
+        let regions = cx.extents("rois")[0];
         let places = [0, 1].map(|a| {
-            let shape = [regions, parts[a], self.group_size];
+            let shape = [regions, parts[a].into(), self.group_size.into()];
             stage(cx, "place", wide, &shape, |cx, at| {
                 self.place(cx, &at[0], a, [&at[1], &at[2]], dims[a])
             })
@@ -201,7 +201,7 @@ impl PsRoiPooling {
                 let channel = part * extent(self.output_dim) + c;
                 let y = cx.load_from(places[0], &[r, &k[0], p].map(Clone::clone));
                 let x = cx.load_from(places[1], &[r, &k[1], q].map(Clone::clone));
-                let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
+                let [last_y, last_x] = dims.map(|n| last_float(n, wide));
                 let inside = within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
                 let value = bilinear(cx, [&y, &x], dims, |cx, y, x| {
                     let at = [&batch, &channel, y, x].map(Clone::clone);

@@ -5,11 +5,11 @@ use super::sample::bounded;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::last;
 use crate::{Infer, Lower, OpError, TensorType};
 use vinelift_nest::build::{index, number, select, zero};
 use vinelift_nest::{BufferId, Policy, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 /// Checks `data` and `rois`, which has `columns`; the number of regions, and the dims of `data`.
 pub(super) fn infer(cx: &Infer<'_>, columns: usize) -> Result<(Dim, [Dim; 4]), OpError> {
@@ -75,7 +75,7 @@ pub(super) fn check_positive(name: &str, value: usize) -> Result<(), OpError> {
 /// Which of the `N` feature maps each region looks at, or -1 for none.
 pub(super) struct Batches {
     buffer: BufferId,
-    last: i64,
+    last: Scalar,
 }
 
 impl Batches {
@@ -101,15 +101,15 @@ impl Batches {
 
     fn new<'a>(
         cx: &mut Lower<'a>,
-        of: impl FnOnce(&mut Lower<'a>, &[Scalar], usize) -> Scalar,
+        of: impl FnOnce(&mut Lower<'a>, &[Scalar], Extent) -> Scalar,
     ) -> Batches {
-        let regions = cx.shape("rois")[0];
-        let maps = cx.shape("data")[0];
+        let regions = cx.extents("rois")[0];
+        let maps = cx.extents("data")[0];
         let buffer = cx.temporary("batches", ElementType::I64, &[regions]);
         cx.define(buffer, |cx, region| of(cx, region, maps));
         Batches {
             buffer,
-            last: extent(maps) - 1,
+            last: last(maps),
         }
     }
 
@@ -117,13 +117,13 @@ impl Batches {
     pub(super) fn of(&self, cx: &Lower<'_>, region: &Scalar) -> (Scalar, Scalar) {
         let batch = cx.load_from(self.buffer, std::slice::from_ref(region));
         let any = batch.ge(index(0));
-        (batch.max(index(0)).min(index(self.last)), any)
+        (batch.max(index(0)).min(self.last.clone()), any)
     }
 }
 
 /// Fills the output with zeros if `data` has no element to read. Returns whether it did.
 pub(super) fn zeros_if_empty(cx: &mut Lower<'_>) -> bool {
-    let empty = cx.shape("data").contains(&0);
+    let empty = cx.extents("data").iter().any(|n| *n == 0);
     if empty {
         let ty = cx.element("data");
         cx.define(cx.output(0), |_, _| zero(ty));
@@ -150,7 +150,7 @@ pub(super) fn stage<'a>(
     cx: &mut Lower<'a>,
     name: &str,
     ty: ElementType,
-    shape: &[usize],
+    shape: &[Extent],
     value: impl FnOnce(&mut Lower<'a>, &[Scalar]) -> Scalar,
 ) -> BufferId {
     let buffer = cx.temporary(name, ty, shape);
@@ -163,7 +163,7 @@ pub(super) struct Windows {
     first: BufferId,
     count: BufferId,
     /// Extent of the dim.
-    pub(super) n: usize,
+    pub(super) n: Extent,
 }
 
 impl Windows {
@@ -171,13 +171,12 @@ impl Windows {
     pub(super) fn new(
         cx: &mut Lower<'_>,
         bins: usize,
-        n: usize,
+        n: Extent,
         edges: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> [Scalar; 2],
     ) -> Windows {
-        let shape = [cx.shape("rois")[0], bins];
-        let edge = |cx: &Lower<'_>, at: &[Scalar], k: usize| {
-            bounded(&edges(cx, &at[0], &at[1])[k], 0, extent(n))
-        };
+        let shape = [cx.extents("rois")[0], bins.into()];
+        let edge =
+            |cx: &Lower<'_>, at: &[Scalar], k: usize| bounded(&edges(cx, &at[0], &at[1])[k], n);
         let first = stage(cx, "first", ElementType::I64, &shape, |cx, at| {
             edge(cx, at, 0)
         });
@@ -195,6 +194,6 @@ impl Windows {
     /// Element `i` of them.
     pub(super) fn at(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar, i: &Scalar) -> Scalar {
         let first = cx.load_from(self.first, &[r.clone(), p.clone()]);
-        (first + i).max(index(0)).min(index(extent(self.n) - 1))
+        (first + i).max(index(0)).min(last(self.n))
     }
 }

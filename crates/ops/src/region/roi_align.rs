@@ -11,13 +11,15 @@
 //! that is not larger than 0 has no samples with a `sampling_ratio` of 0, and gives 0. A batch index out
 //! of range is an error.
 
-use super::align::{Bin, Grid, Mode};
+use super::align::{Bin, Grid, Mode, Reach};
 use super::regions::{self, Batches, float};
 use crate::elementwise::widened;
+use crate::layout::index_map::last_float;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, number};
+use vinelift_tensor::{ElementType, Extent};
 
 pub(crate) static V3: OpDef = version(
     &["opset3"],
@@ -97,7 +99,7 @@ impl RoiAlign {
         low: i64,
         p: &Scalar,
         pooled: usize,
-        n: usize,
+        n: Extent,
     ) -> Bin {
         let coordinate = |column: i64| {
             let x = widened(cx.load("rois", &[r.clone(), index(column)]));
@@ -124,7 +126,7 @@ pub(super) fn bin(
     least: Option<f64>,
     p: &Scalar,
     pooled: usize,
-    n: usize,
+    n: Extent,
 ) -> Bin {
     let ty = low.ty();
     let mut size = high - &low;
@@ -135,13 +137,23 @@ pub(super) fn bin(
     Bin {
         start: low + float(p, ty) * &size,
         size,
-        centre: number((n as f64 - 1.0) / 2.0, ty),
+        centre: match n.number() {
+            Some(n) => number((n as f64 - 1.0) / 2.0, ty),
+            None => last_float(n, ty) * 0.5,
+        },
     }
 }
 
-/// Samples meet a map of extents `dims` between -1 and its end: half the length of that.
-pub(super) fn reach(dims: [usize; 2]) -> [f64; 2] {
-    dims.map(|n| (n as f64 + 1.0) / 2.0)
+/// Samples meet a map of extents `dims` between -1 and its end.
+pub(super) fn reach(dims: [Extent; 2], ty: ElementType) -> [Reach; 2] {
+    dims.map(|n| Reach {
+        half: match n.number() {
+            Some(n) => number((n as f64 + 1.0) / 2.0, ty),
+            None => (Scalar::extent(n) + 1).cast(ty) * 0.5,
+        },
+        // A few more than there are between the ends of the stretch, against rounding.
+        most: n.product(2.into()).sum(8.into()),
+    })
 }
 
 impl Op for RoiAlign {
@@ -154,7 +166,7 @@ impl Op for RoiAlign {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
-        let data = cx.shape("data");
+        let data = cx.extents("data");
         let batches = Batches::from_indices(cx);
         if regions::zeros_if_empty(cx) {
             return;
@@ -165,7 +177,7 @@ impl Op for RoiAlign {
             cx,
             self.sampling_ratio,
             pooled,
-            reach(dims),
+            reach(dims, ty.compute()),
             |cx, a, r, p| self.bin(cx, r, [1, 0][a], p, pooled[a], dims[a]),
         );
         cx.define(cx.output(0), |cx, at| {

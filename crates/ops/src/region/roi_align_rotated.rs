@@ -11,13 +11,14 @@
 //! Specification: ROIAlignRotated-15. A region of no width or height has no samples with a
 //! `sampling_ratio` of 0, and gives 0. A batch index out of range is an error.
 
-use super::align::{Bin, Grid, Mode};
+use super::align::{Bin, Grid, Mode, Reach};
 use super::regions::{self, Batches, float, scaled, stage};
 use crate::elementwise::widened;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, number};
 use vinelift_nest::{Scalar, Unary};
+use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ROIAlignRotated",
@@ -54,14 +55,15 @@ impl Op for RoiAlignRotated {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
-        let data = cx.shape("data");
-        let dims = [data[2], data[3]];
+        let data = cx.extents("data");
+        // How far samples reach is the diagonal.
+        let dims = [data[2].pin(), data[3].pin()];
         let batches = Batches::from_indices(cx);
         if regions::zeros_if_empty(cx) {
             return;
         }
         let wide = ty.compute();
-        let regions = cx.shape("rois")[0];
+        let regions = cx.extents("rois")[0];
         let turn = |cx: &mut Lower<'_>, name: &str, function: Unary, sign: f64| {
             stage(cx, name, wide, &[regions], |cx, at| {
                 Scalar::unary(function, scaled(cx, &at[0], 4, sign))
@@ -79,7 +81,12 @@ impl Op for RoiAlignRotated {
 
         let pooled = [self.pooled_h, self.pooled_w];
         let (h, w) = (dims[0] as f64 + 1.0, dims[1] as f64 + 1.0);
-        let reach = [h.hypot(w) / 2.0; 2];
+        let half = h.hypot(w) / 2.0;
+        let reach = || Reach {
+            half: number(half, wide),
+            most: ((4.0 * half).ceil() as usize + 6).into(),
+        };
+        let reach = [reach(), reach()];
         let grid = Grid::new(cx, self.sampling_ratio, pooled, reach, |cx, a, r, p| {
             let size = scaled(cx, r, [3, 2][a], self.spatial_scale);
             let start = &size * -0.5;
@@ -109,8 +116,15 @@ impl Op for RoiAlignRotated {
             let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
                 widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
             };
-            grid.pool(cx, Mode::Avg, [r, p, q], dims, place, load)
-                .cast(ty)
+            grid.pool(
+                cx,
+                Mode::Avg,
+                [r, p, q],
+                dims.map(Extent::from),
+                place,
+                load,
+            )
+            .cast(ty)
         });
     }
 }

@@ -83,7 +83,7 @@ impl Op for RoiFeatureExtractor {
         let ty = cx.element("rois");
         let wide = ty.compute();
         let pyramid = cx.inputs()[1..].to_vec();
-        let regions = cx.shape("rois")[0];
+        let regions = cx.extents("rois")[0];
         // From 0 on; -1 for a region without an area.
         let level = stage(cx, "level", ElementType::I64, &[regions], |cx, r| {
             let corner = |k: i64| scaled(cx, &r[0], k, 1.0);
@@ -108,7 +108,7 @@ impl Op for RoiFeatureExtractor {
             let mut value = zero(wide);
             for (l, (map, grid)) in grids.iter().enumerate().rev() {
                 let Some(grid) = grid else { continue };
-                let shape = cx.shape_of(*map);
+                let shape = cx.extents_of(*map);
                 let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
                     widened(cx.load_from(*map, &[&index(0), c, y, x].map(Clone::clone)))
                 };
@@ -126,7 +126,7 @@ impl Op for RoiFeatureExtractor {
 impl RoiFeatureExtractor {
     /// The samples of all regions in one level of the pyramid, if that has any elements.
     fn grid(&self, cx: &mut Lower<'_>, map: BufferId, scale: u32) -> Option<Grid> {
-        let shape = cx.shape_of(map);
+        let shape = cx.extents_of(map);
         let dims = [shape[2], shape[3]];
         let pooled = self.output_size;
         let bins = [pooled; 2];
@@ -138,8 +138,9 @@ impl RoiFeatureExtractor {
             let low = [1, 0][a];
             bin(corner(low), corner(low + 2), Some(1.0), p, pooled, dims[a])
         };
-        let any = !dims.contains(&0);
-        any.then(|| Grid::new(cx, self.sampling_ratio, bins, reach(dims), bin))
+        let any = !dims.iter().any(|n| *n == 0);
+        let reach = reach(dims, cx.element("rois").compute());
+        any.then(|| Grid::new(cx, self.sampling_ratio, bins, reach, bin))
     }
 }
 

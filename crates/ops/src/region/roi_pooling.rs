@@ -21,11 +21,12 @@ use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent, last_float};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, number, select, zero};
 use vinelift_nest::{Binary, Scalar};
+use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ROIPooling",
@@ -89,17 +90,17 @@ impl RoiPooling {
     }
 
     /// The place of bin `p` along axis `a` of the map, where it has `n` elements.
-    fn place(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: usize) -> Scalar {
+    fn place(&self, cx: &Lower<'_>, r: &Scalar, a: usize, p: &Scalar, n: Extent) -> Scalar {
         let column = [2, 1][a];
         let low = scaled(cx, r, column, 1.0);
         let high = scaled(cx, r, column + 2, 1.0);
-        let last = extent(n) as f64 - 1.0;
         let ty = low.ty();
+        let last = last_float(n, ty);
         match self.pooled()[a] {
             0 | 1 => (low + high) * 0.5 * last,
             pooled => {
-                let step = (&high - &low) * last / (pooled as f64 - 1.0);
-                let inner = float(p, ty) * step + low * last;
+                let step = (&high - &low) * &last / (pooled as f64 - 1.0);
+                let inner = float(p, ty) * step + low * &last;
                 // Computed so that rounding cannot move the last bin off the map.
                 select(p.eq(index(extent(pooled) - 1)), high * last, inner)
             }
@@ -116,7 +117,7 @@ impl Op for RoiPooling {
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
         let wide = ty.compute();
-        let data = cx.shape("data");
+        let data = cx.extents("data");
         let dims = [data[2], data[3]];
         let batches = Batches::from_rois(cx);
         if regions::zeros_if_empty(cx) {
@@ -147,9 +148,9 @@ impl Op for RoiPooling {
                 });
             }
             Method::Bilinear => {
-                let regions = cx.shape("rois")[0];
+                let regions = cx.extents("rois")[0];
                 let places = [0, 1].map(|a| {
-                    stage(cx, "place", wide, &[regions, pooled[a]], |cx, at| {
+                    stage(cx, "place", wide, &[regions, pooled[a].into()], |cx, at| {
                         self.place(cx, &at[0], a, &at[1], dims[a])
                     })
                 });
@@ -158,7 +159,7 @@ impl Op for RoiPooling {
                     let (batch, any) = batches.of(cx, r);
                     let y = cx.load_from(places[0], &[r.clone(), p.clone()]);
                     let x = cx.load_from(places[1], &[r.clone(), q.clone()]);
-                    let [last_y, last_x] = dims.map(|n| extent(n) as f64 - 1.0);
+                    let [last_y, last_x] = dims.map(|n| last_float(n, wide));
                     let inside = any & within(&y, 0.0, last_y) & within(&x, 0.0, last_x);
                     let value = bilinear(cx, [&y, &x], dims, |cx, y, x| load(cx, &batch, c, y, x));
                     select(inside, value, zero(wide)).cast(ty)

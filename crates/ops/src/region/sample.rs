@@ -1,26 +1,25 @@
 //! Reading between the elements of a feature map.
 
 use crate::Lower;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent_float, last, last_float};
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, number};
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// The float `x` cut to `low..=high`, and `low` if it is NaN.
-pub(crate) fn cut(x: &Scalar, low: f64, high: f64) -> Scalar {
-    let of = |n| number(n, x.ty());
-    x.max(of(low)).min(of(high))
+pub(crate) fn cut(x: &Scalar, low: f64, high: Scalar) -> Scalar {
+    x.max(number(low, x.ty())).min(high)
 }
 
-/// The float `x`, which is an integer, as one in `low..=high`.
-pub(super) fn bounded(x: &Scalar, low: i64, high: i64) -> Scalar {
-    let whole = cut(x, low as f64, high as f64).cast(ElementType::I64);
-    whole.max(index(low)).min(index(high))
+/// The float `x`, which is an integer, as one in `0..=high`.
+pub(super) fn bounded(x: &Scalar, high: Extent) -> Scalar {
+    let whole = cut(x, 0.0, extent_float(high, x.ty())).cast(ElementType::I64);
+    whole.max(index(0)).min(Scalar::extent(high))
 }
 
 /// `low <= x <= high`, and not NaN.
-pub(super) fn within(x: &Scalar, low: f64, high: f64) -> Scalar {
-    x.ge(number(low, x.ty())) & x.le(number(high, x.ty()))
+pub(super) fn within(x: &Scalar, low: f64, high: Scalar) -> Scalar {
+    x.ge(number(low, x.ty())) & x.le(high)
 }
 
 /// The elements of a dim on both sides of a position, and how near it is to the second.
@@ -32,17 +31,11 @@ struct Neighbours {
 
 impl Neighbours {
     /// A position outside of the dim counts as its first or last element.
-    fn new(position: &Scalar, n: usize) -> Neighbours {
-        let last = extent(n) - 1;
-        let position = cut(position, 0.0, last as f64);
+    fn new(position: &Scalar, n: Extent) -> Neighbours {
+        let position = cut(position, 0.0, last_float(n, position.ty()));
         let low = position.floor();
         // In range already; the verifier does not follow floats.
-        let element = |x: &Scalar| {
-            x.clone()
-                .cast(ElementType::I64)
-                .max(index(0))
-                .min(index(last))
-        };
+        let element = |x: &Scalar| x.clone().cast(ElementType::I64).max(index(0)).min(last(n));
         Neighbours {
             fraction: &position - &low,
             high: element(&position.ceil()),
@@ -56,7 +49,7 @@ impl Neighbours {
 pub(crate) fn bilinear(
     cx: &Lower<'_>,
     [y, x]: [&Scalar; 2],
-    dims: [usize; 2],
+    dims: [Extent; 2],
     load: impl Fn(&Lower<'_>, &Scalar, &Scalar) -> Scalar,
 ) -> Scalar {
     let (y, x) = (Neighbours::new(y, dims[0]), Neighbours::new(x, dims[1]));

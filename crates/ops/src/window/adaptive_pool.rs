@@ -11,12 +11,12 @@ use crate::attrs::{NoAttributes, element_type};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, naturals};
-use crate::layout::index_map::extent;
+use crate::layout::index_map::last;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, zero};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static AVG: OpDef = pool(
     "AdaptiveAvgPool",
@@ -96,18 +96,15 @@ impl Op for AdaptivePool {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        let target = cx.shape_of(out);
-        if target.contains(&0) {
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        let target = cx.extents_of(out);
+        if target.iter().any(|n| *n == 0) {
             return;
         }
         let lanes: Vec<Lane> = (shape[2..].iter().zip(&target[2..]))
-            .map(|(&n, &m)| Lane {
-                extent: extent(n),
-                windows: extent(m),
-            })
+            .map(|(&extent, &windows)| Lane { extent, windows })
             .collect();
-        let kernel: Vec<usize> = lanes.iter().map(Lane::longest).collect();
+        let kernel: Vec<Extent> = lanes.iter().map(Lane::longest).collect();
         let place = |at: &[Scalar], k: &[Scalar]| {
             let mut from = at[..2].to_vec();
             let mut guard: Option<Scalar> = None;
@@ -144,23 +141,28 @@ impl Op for AdaptivePool {
 
 /// One dim: its extent, and how many windows lie over it.
 struct Lane {
-    extent: i64,
-    windows: i64,
+    extent: Extent,
+    windows: Extent,
 }
 
 impl Lane {
     fn start(&self, o: &Scalar) -> Scalar {
-        o * self.extent / self.windows
+        o * &Scalar::extent(self.extent) / &Scalar::extent(self.windows)
     }
 
     fn end(&self, o: &Scalar) -> Scalar {
-        ((o + 1) * self.extent + (self.windows - 1)) / self.windows
+        let windows = Scalar::extent(self.windows);
+        ((o + 1) * Scalar::extent(self.extent) + last(self.windows)) / windows
     }
 
     /// A length that no window exceeds.
-    fn longest(&self) -> usize {
-        let most = (self.extent + self.windows - 1) / self.windows + 1;
-        usize::try_from(most.min(self.extent)).unwrap_or(0)
+    fn longest(&self) -> Extent {
+        let most = self.extent.sum(self.windows).difference(Extent::ONE);
+        let most = most.quotient(self.windows).sum(Extent::ONE);
+        match most.at_most(self.extent) {
+            true => most,
+            false => self.extent,
+        }
     }
 }
 

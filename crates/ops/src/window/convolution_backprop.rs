@@ -12,13 +12,13 @@ use super::convolution::channels;
 use super::slide::AutoPad;
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::extent::{countable, naturals};
-use crate::layout::index_map::extent;
+use crate::layout::extent::{countable, natural_extents, naturals};
+use crate::layout::index_map::{extent, within_extent};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{boolean, index, inside, select, zero};
 use vinelift_nest::{BufferId, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
     "ConvolutionBackpropData",
@@ -101,13 +101,14 @@ impl Op for Backprop {
             cx.shape("filters")
         );
         let mut out = vec![data[0], channels.groups.mul(channels.third)];
-        let asked = match cx.integers("output_shape")? {
+        let asked = match cx.elements("output_shape")? {
             Some(asked) => {
+                let asked = natural_extents("output_shape", &asked)?;
                 ensure!(
                     asked.len() == spatial,
                     "`output_shape` {asked:?} must have {spatial} elements"
                 );
-                Some(naturals("output_shape", &asked, 0)?)
+                Some(asked)
             }
             None => None,
         };
@@ -119,10 +120,10 @@ impl Op for Backprop {
             );
             if cx.has("output_shape") {
                 let known = asked.as_ref().map(|asked| asked[d]);
-                if let (Some(n), Some(k), Some(y)) = (n.get(), k.get(), known) {
+                if let (Some(n), Some(k), Some(y)) = (n.extent(), k.get(), known) {
                     self.begin(d, n, k, Some(y))?;
                 }
-                out.push(known.map_or(Dim::ANY, Dim::fixed));
+                out.push(known.map_or(Dim::ANY, Dim::from));
             } else {
                 out.push(self.extent(d, n, k)?);
             }
@@ -134,8 +135,8 @@ impl Op for Backprop {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (data, filters, ty) = (cx.shape("data"), cx.shape("filters"), cx.element("data"));
-        let out = cx.shape_of(cx.output(0));
+        let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
+        let out = cx.extents_of(cx.output(0));
         let skip = usize::from(self.grouped);
         let (inputs, each) = (filters[skip], extent(filters[skip + 1].max(1)));
         let asked = cx.has("output_shape");
@@ -152,8 +153,8 @@ impl Op for Backprop {
                 dilation: self.attrs.dilations[d],
                 begin: begin[d],
                 kernel: extent(kernel[d]),
-                data: extent(data[2 + d]),
-                out: extent(out[2 + d]),
+                data: data[2 + d],
+                out: out[2 + d],
             })
             .collect();
         let spread = match dims.iter().all(Steps::divides) {
@@ -183,7 +184,7 @@ impl Op for Backprop {
                         None => dim.meets(&at[2 + d], k),
                     };
                     if spread.is_none() {
-                        has_x = has_x & inside(&x, 0, dim.data);
+                        has_x = has_x & within_extent(&x, dim.data);
                         has_w = has_w & inside(&w, 0, dim.kernel);
                     }
                     from.push(x);
@@ -210,16 +211,19 @@ struct Steps {
     dilation: i64,
     begin: i64,
     kernel: i64,
-    data: i64,
-    out: i64,
+    data: Extent,
+    out: Extent,
 }
 
 impl Steps {
     /// Whether `o = stride · q + r` can be told apart into axes `q` and `r`, where each `r` has taps of its
     /// own.
     fn divides(&self) -> bool {
-        let split = self.dilation == 1 && self.out > 0 && self.out % self.stride == 0;
-        self.stride == 1 || split
+        let Ok(stride @ 2..) = usize::try_from(self.stride) else {
+            return true;
+        };
+        let whole = self.out.quotient(stride.into()).product(stride.into());
+        self.dilation == 1 && !(self.out == 0) && whole.same(self.out)
     }
 
     /// How many taps an element of the output has, at most.
@@ -250,6 +254,14 @@ impl Steps {
         (o + k * self.dilation, index(self.kernel - 1) - k)
     }
 
+    /// Behind the last element, where `stride - 1` zeros lie between neighbours.
+    fn end(&self) -> Scalar {
+        match self.data.number() {
+            Some(n) => index(extent(n).saturating_sub(1).saturating_mul(self.stride) + 1),
+            None => (Scalar::extent(self.data) - 1) * self.stride + 1,
+        }
+    }
+
     fn reach(&self) -> i64 {
         (self.kernel - 1).max(0) * self.dilation
     }
@@ -257,20 +269,17 @@ impl Steps {
 
 /// The input with `stride - 1` zeros between its elements, and zeros around it.
 fn spread(cx: &mut Lower<'_>, dims: &[Steps]) -> BufferId {
-    let (data, ty) = (cx.shape("data"), cx.element("data"));
-    let along = |dim: &Steps| dim.out.saturating_add(dim.reach());
-    let space = dims
-        .iter()
-        .map(|dim| usize::try_from(along(dim)).unwrap_or(0));
-    let shape: Vec<usize> = data[..2].iter().copied().chain(space).collect();
+    let (data, ty) = (cx.extents("data"), cx.element("data"));
+    let reach = |dim: &Steps| usize::try_from(dim.reach()).unwrap_or(0);
+    let space = dims.iter().map(|dim| dim.out.sum(reach(dim).into()));
+    let shape: Vec<Extent> = data[..2].iter().copied().chain(space).collect();
     let spread = cx.temporary("spread", ty, &shape);
     cx.define(spread, |cx, at| {
         let (mut from, mut guard) = (at[..2].to_vec(), boolean(true));
         for (place, dim) in at[2..].iter().zip(dims) {
             let Steps { stride, .. } = *dim;
             let ahead = place + (dim.begin - dim.reach());
-            let end = (dim.data - 1).saturating_mul(stride) + 1;
-            guard = guard & inside(&ahead, 0, end);
+            guard = guard & (ahead.ge(index(0)) & ahead.lt(dim.end()));
             if stride == 1 {
                 from.push(ahead);
             } else {
@@ -297,14 +306,32 @@ impl Backprop {
         Ok(full)
     }
 
+    /// As [`Backprop::full`] less `pads`, as a formula, if the extent has symbols.
+    fn formula(&self, d: usize, n: Extent, k: usize, pads: i128) -> Option<Formula> {
+        let stride = Formula::number(self.attrs.strides[d]);
+        // Of one element, the rest does not depend on the stride.
+        let rest = self.full(d, 1, k).ok()? - pads;
+        let rest = Formula::number(i64::try_from(rest).ok()?).minus(&stride)?;
+        let full = n.formula().times(&stride)?.plus(&rest);
+        full.filter(|_| n.is_symbolic())
+    }
+
+    /// How much longer than `y` the output would be without pads, which is as long for all numbers of a symbol.
+    fn surplus(&self, d: usize, n: Extent, k: usize, y: Extent) -> Result<i128, OpError> {
+        let constant = |full: Formula| full.minus(y.formula())?.as_number();
+        if let Some(surplus) = self.formula(d, n, k, 0).and_then(constant) {
+            return Ok(surplus.into());
+        }
+        Ok(self.full(d, n.pin(), k)? - y.pin() as i128)
+    }
+
     /// How many elements of padding lie before the output.
-    fn begin(&self, d: usize, n: usize, k: usize, asked: Option<usize>) -> Result<i64, OpError> {
-        let full = self.full(d, n, k)?;
+    fn begin(&self, d: usize, n: Extent, k: usize, asked: Option<Extent>) -> Result<i64, OpError> {
         let begin = match (asked, self.attrs.auto_pad) {
             (None, AutoPad::Explicit) => return Ok(self.attrs.pads_begin[d]),
             (None, _) => 0,
             (Some(y), auto_pad) => {
-                let total = (full - y as i128).max(0);
+                let total = self.surplus(d, n, k, y)?.max(0);
                 match auto_pad {
                     AutoPad::SameUpper => total - total / 2,
                     _ => total / 2,
@@ -328,6 +355,11 @@ impl Backprop {
             pads < 1 << 62,
             "spatial dim {d}: pads of {pads} are too large"
         );
+        if let (Some(n), Some(k)) = (n.extent(), k.get())
+            && let Some(extent) = self.formula(d, n, k, pads).and_then(Extent::of)
+        {
+            return Ok(extent.into());
+        }
         let of = |n, k| self.full(d, n, k).map(|full| full - pads);
         let min = of(n.min(), k.min().max(1)).unwrap_or(0);
         let max = n.max().zip(k.max()).map(|(n, k)| of(n, k)).transpose()?;

@@ -20,13 +20,13 @@ use super::slide::{AutoPad, Rounding, Slide, places};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, divided};
-use crate::layout::index_map::{extent, flatten};
+use crate::layout::index_map::{extent, extent_float, flatten, last_float, within_extent};
 use crate::region::sample::{bilinear, cut};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_nest::build::{inside, number, select, zero};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_nest::build::{number, select, zero};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -188,18 +188,20 @@ impl Op for DeformableConvolution {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (data, filters, ty) = (cx.shape("data"), cx.shape("filters"), cx.element("data"));
+        let (data, ty) = (cx.extents("data"), cx.element("data"));
+        let filters = cx.shape("filters");
         let wide = ty.compute();
         let out = cx.output(0);
-        if data.contains(&0) {
+        if data.iter().any(|n| *n == 0) {
             cx.define(out, |_, _| zero(ty));
             return;
         }
-        let size = cx.shape_of(out);
-        let samples = [data[0], data[1], filters[2], filters[3], size[2], size[3]];
+        let size = cx.extents_of(out);
+        let [rows, columns] = [filters[2].into(), filters[3].into()];
+        let samples = [data[0], data[1], rows, columns, size[2], size[3]];
         let samples = cx.temporary("samples", wide, &samples);
         let lanes = lanes(&self.slide, &data[2..], &filters[2..]);
-        let each = extent(data[1] / self.deformable_group);
+        let each = extent(data[1].pin() / self.deformable_group);
         cx.define(samples, |cx, at| {
             let [n, c, k_y, k_x, y, x] = at else {
                 return zero(wide);
@@ -249,7 +251,7 @@ impl DeformableConvolution {
         cx: &Lower<'_>,
         places: &[Scalar],
         offsets: [Scalar; 2],
-        dims: [usize; 2],
+        dims: [Extent; 2],
         at: impl Fn(&Scalar, &Scalar) -> [Scalar; 4],
     ) -> Scalar {
         let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| widened(cx.load("data", &at(y, x)));
@@ -257,7 +259,7 @@ impl DeformableConvolution {
         if wide.is_integer() {
             let on = |d: usize| {
                 let place = &places[d] + offsets[d].clone().cast(wide).cast(ElementType::I64);
-                let guard = inside(&place, 0, extent(dims[d]));
+                let guard = within_extent(&place, dims[d]);
                 (place, guard)
             };
             let ((y, on_y), (x, on_x)) = (on(0), on(1));
@@ -266,8 +268,8 @@ impl DeformableConvolution {
         let place = |d: usize| places[d].clone().cast(wide) + widened(offsets[d].clone());
         let (y, x) = (place(0), place(1));
         let value = bilinear(cx, [&y, &x], dims, load);
-        let bound = |x: &Scalar, n: usize| {
-            let end = x.lt(number(n as f64, wide));
+        let bound = |x: &Scalar, n: Extent| {
+            let end = x.lt(extent_float(n, wide));
             match self.zeros_around {
                 true => end & x.gt(number(-1.0, wide)),
                 false => end & x.ge(zero(wide)),
@@ -283,8 +285,8 @@ impl DeformableConvolution {
 
 /// How much of what stands at the border of a dim of `n` elements is left at a position off it, with
 /// zeros around.
-fn nearness(x: &Scalar, n: usize) -> Scalar {
-    let on = cut(x, 0.0, extent(n) as f64 - 1.0);
+fn nearness(x: &Scalar, n: Extent) -> Scalar {
+    let on = cut(x, 0.0, last_float(n, x.ty()));
     number(1.0, x.ty()) - (x - on).abs()
 }
 

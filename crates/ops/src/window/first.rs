@@ -15,7 +15,7 @@ use vinelift_tensor::{ElementType, Extent};
 /// they may not.
 pub(super) fn positions(
     cx: &mut Lower<'_>,
-    kernel: &[usize],
+    kernel: &[impl Into<Extent> + Copy],
     from: usize,
     place: impl FnOnce(&[Scalar], &[Scalar]) -> (Vec<Scalar>, Option<Scalar>),
 ) {

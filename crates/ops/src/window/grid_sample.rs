@@ -13,13 +13,13 @@ use super::bounds::clamped;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent, extent_float, last, last_float, within_extent};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_nest::build::{clamp, index, inside, number, select, zero};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_nest::build::{clamp, index, number, select, zero};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GridSample",
@@ -83,9 +83,10 @@ impl Op for GridSample {
             return Err(OpError::Shape(message));
         };
         let out = vec![batch, data[1], grid[1], grid[2]];
-        let some = out.iter().all(|d| d.min() > 0);
+        let is_positive = |d: &Dim| d.extent().is_some_and(|n| n > 0) || d.min() > 0;
+        let some = out.iter().all(is_positive);
         ensure!(
-            self.padding_mode == Padding::Zeros || !some || !data.contains(&Dim::fixed(0)),
+            self.padding_mode == Padding::Zeros || !some || !data.iter().any(|d| d.is(0)),
             "`data` {} has nothing to sample",
             cx.shape("data")
         );
@@ -94,12 +95,12 @@ impl Op for GridSample {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        if shape.contains(&0) {
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        if shape.iter().any(|n| *n == 0) {
             cx.define(out, |_, _| zero(ty));
             return;
         }
-        let extents = [extent(shape[2]), extent(shape[3])];
+        let extents = [shape[2], shape[3]];
         let grid = cx.element("grid").compute();
         cx.define(out, |cx, at| {
             // The axis of the rows comes second in the grid.
@@ -119,7 +120,7 @@ impl Op for GridSample {
                 let value = cx.load("data", &from);
                 match self.padding_mode {
                     Padding::Zeros => {
-                        let here = inside(&i, 0, extents[0]) & inside(&j, 0, extents[1]);
+                        let here = within_extent(&i, extents[0]) & within_extent(&j, extents[1]);
                         select(here, value, zero(ty))
                     }
                     _ => value,
@@ -148,30 +149,39 @@ impl Op for GridSample {
 
 impl GridSample {
     /// The coordinate in a dim of extent `n` for `x` in `-1..1`, in the order of the reference.
-    fn coordinate(&self, x: Scalar, n: i64) -> Scalar {
+    fn coordinate(&self, x: Scalar, n: Extent) -> Scalar {
+        let ty = x.ty();
         match self.align_corners {
-            true => (x + 1.0) * (n as f64 - 1.0) / 2.0,
-            false => ((x + 1.0) * (n as f64) - 1.0) / 2.0,
+            true => (x + 1.0) * last_float(n, ty) / 2.0,
+            false => ((x + 1.0) * extent_float(n, ty) - 1.0) / 2.0,
         }
     }
 
     /// The index into a dim of extent `n` for position `i`, which may lie outside with `zeros`.
-    fn place(&self, i: &Scalar, n: i64) -> Scalar {
+    fn place(&self, i: &Scalar, n: Extent) -> Scalar {
         match self.padding_mode {
             Padding::Zeros => i.clone(),
-            Padding::Border => i.max(index(0)).min(index(n - 1)),
+            Padding::Border => i.max(index(0)).min(last(n)),
             Padding::Reflection => {
                 // A period runs forth and back; with aligned corners the edges count once.
-                let period = match self.align_corners {
-                    true => (2 * (n - 1)).max(1),
-                    false => 2 * n,
+                let period = match (self.align_corners, n.number().map(extent)) {
+                    (true, Some(n)) => index((2 * (n - 1)).max(1)),
+                    (false, Some(n)) => index(2 * n),
+                    (true, None) => last(n) * 2,
+                    (false, None) => Scalar::extent(n) * 2,
                 };
-                let phase = (i.rem(index(period)) + period).rem(index(period));
-                let back = match self.align_corners {
-                    true => index(period) - &phase,
-                    false => index(period - 1) - &phase,
+                let phase = (i.rem(period.clone()) + &period).rem(period.clone());
+                let back = match (self.align_corners, period.as_index()) {
+                    (true, _) => period - &phase,
+                    (false, Some(period)) => index(period - 1) - &phase,
+                    (false, None) => period - 1 - &phase,
                 };
-                phase.min(back).min(index(n - 1))
+                let place = phase.min(back).min(last(n));
+                match n.is_symbolic() {
+                    // It is never less than 0, but nobody proves that of a remainder by an extent that has symbols.
+                    true => place.max(index(0)),
+                    false => place,
+                }
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Calls of layers that stand between segments: those with sub-graphs, and those that are evaluated as a whole.
 
+use crate::compile::interface::Carried;
 use crate::compile::plan::{NodeCall, Plan};
 use crate::run::values::Values;
 use crate::run::{KernelTime, Run};
 use crate::unit::Unit;
 use crate::{Error, Tensor};
 use std::time::Instant;
-use vinelift_graph::{self as graph, ControlError, NodeKind, Stop};
+use vinelift_graph::{self as graph, Control, ControlError, NodeKind, Stop};
 use vinelift_ops::TensorType;
 use vinelift_tensor::ElementType;
 use vinelift_xml::BodyKind;
@@ -32,8 +33,12 @@ impl Run<'_> {
                     run: self,
                     unit,
                     call,
+                    has_begun: false,
                 };
                 let outputs = control.run(&inputs, &mut bodies);
+                if matches!(control, Control::Repeat(_)) {
+                    bodies.forget_carried();
+                }
                 outputs.map_err(|e| match e {
                     ControlError::Body(e) => e,
                     other => Error::Fault(format!("{}: {other}", node.label())),
@@ -67,12 +72,55 @@ struct Bodies<'a, 'b> {
     run: &'a mut Run<'b>,
     unit: &'a Unit,
     call: &'a NodeCall,
+    /// Whether one has run.
+    has_begun: bool,
+}
+
+impl Bodies<'_, '_> {
+    /// Lets go of what the loop has carried in variables.
+    fn forget_carried(&mut self) {
+        if let Ok(body) = self.unit.body(self.call.node, BodyKind::Body) {
+            for carried in &body.interface.carried {
+                self.run.variables.remove(&carried.variable);
+            }
+        }
+    }
 }
 
 impl graph::Body<Error> for Bodies<'_, '_> {
-    fn run(&mut self, kind: BodyKind, parameters: Vec<Tensor>) -> Result<Vec<Tensor>, Error> {
+    fn run(&mut self, kind: BodyKind, mut parameters: Vec<Tensor>) -> Result<Vec<Tensor>, Error> {
         let body = self.unit.body(self.call.node, kind)?;
-        self.run.unit(body, parameters)
+        let carried = &body.interface.carried;
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        for Carried {
+            parameter,
+            variable,
+            ..
+        } in carried
+        {
+            // It is in the variable, where it may grow; the body reads it there.
+            let stand_in = Tensor::zeros(ElementType::U8, &[0])?;
+            let value = std::mem::replace(&mut parameters[*parameter], stand_in);
+            if is_first {
+                self.run.variables.insert(variable.clone(), value.into());
+            }
+        }
+        let mut results = self.run.unit(body, parameters)?;
+        for carried in carried {
+            results.insert(carried.result, Tensor::zeros(ElementType::U8, &[0])?);
+        }
+        Ok(results)
+    }
+
+    fn last(&mut self, result: usize, value: &Tensor) -> Result<Tensor, Error> {
+        let body = self.unit.body(self.call.node, BodyKind::Body)?;
+        let mut carried = body.interface.carried.iter();
+        let Some(carried) = carried.find(|carried| carried.result == result) else {
+            return Ok(value.clone());
+        };
+        let held = self.run.variables.get(&carried.variable);
+        let value = held.and_then(|held| held.tensor()).cloned();
+        value.ok_or_else(|| Error::Fault("out of memory: a tensor that a loop carries".to_owned()))
     }
 
     fn parameter(&self, parameter: usize) -> TensorType {

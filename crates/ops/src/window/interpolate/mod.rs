@@ -19,20 +19,20 @@
 
 mod attributes;
 mod coordinates;
+mod formulas;
 mod resize;
 mod taps;
 #[cfg(test)]
 mod tests;
 
 use crate::error::ensure;
-use crate::layout::extent::{countable, grown, naturals};
+use crate::layout::extent::{countable, grown, natural_extents};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use attributes::{Axes, By, Interpolate, build, build_1};
-use coordinates::Axis;
-use resize::Resize;
+use resize::{Resize, Resized};
 use vinelift_nest::MAX_RANK;
 use vinelift_tensor::memory::room_for;
-use vinelift_tensor::{Dim, PartialShape, Tensor};
+use vinelift_tensor::{Dim, Extent, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -74,7 +74,11 @@ impl Op for Interpolate {
             t.is_integer() || t.is_float()
         })?;
         let asked = match self.by {
-            By::Sizes => cx.integers(self.asked)?.map(Asked::Sizes),
+            By::Sizes => {
+                let sizes = cx.elements(self.asked)?;
+                let extents = sizes.map(|sizes| natural_extents(self.asked, &sizes));
+                extents.transpose()?.map(Asked::Sizes)
+            }
             By::Scales => {
                 cx.expect(self.asked, "a float type", |t| t.is_float())?;
                 cx.expect_list(self.asked, MAX_RANK)?;
@@ -115,25 +119,14 @@ impl Op for Interpolate {
         for (k, &d) in axes.iter().enumerate() {
             out[d] = match &asked {
                 None => Dim::ANY,
-                Some(Asked::Sizes(sizes)) => Dim::fixed(naturals(self.asked, &sizes[k..=k], 0)?[0]),
+                Some(Asked::Sizes(sizes)) => sizes[k].into(),
                 Some(Asked::Scales(scales)) => scaled_dim(padded[d], scales[k]),
             };
         }
         let shape = countable(PartialShape::ranked(out.clone()))?;
-        let empty = out.contains(&Dim::fixed(0));
+        let empty = out.iter().any(|n| n.is(0));
         for &d in axes.iter().filter(|_| !empty) {
-            let (from, to) = (padded[d], out[d]);
-            ensure!(
-                from != Dim::fixed(0) || to.min() == 0,
-                "axis {d} of extent 0 cannot be resized to {to}"
-            );
-            let long = from.min().max(to.min());
-            if long > LONGEST && from != to {
-                let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
-                return Err(OpError::Unsupported(what));
-            }
-            // Who makes the tables cannot say that there is no memory for them.
-            drop(room_for::<u8>(if from == to { 0 } else { long * TABLES })?);
+            self.fits(d, padded[d], out[d])?;
         }
         Ok(vec![TensorType::new(element, shape)])
     }
@@ -157,17 +150,12 @@ impl Op for Interpolate {
             By::Scales => cx.constant(self.asked).and_then(|t| t.to_f64_vec().ok()),
             By::Sizes => None,
         };
-        let resized: Vec<Axis> = (axes.iter().enumerate())
-            .map(|(k, &dim)| {
-                let (from, to) = (padded[dim].min(), out[dim].pin());
-                let ratio = to as f64 / from as f64;
-                let scale = scales.as_ref().map_or(ratio, |scales| scales[k]);
-                Axis {
-                    dim,
-                    from,
-                    to,
-                    scale,
-                }
+        let resized: Vec<Resized> = (axes.iter().enumerate())
+            .map(|(k, &dim)| Resized {
+                dim,
+                from: padded[dim].extent().unwrap_or(shape[dim]),
+                to: out[dim],
+                scale: scales.as_ref().map(|scales| scales[k]),
             })
             .collect();
         let (pads_begin, pads_end) = self.pads(rank, &axes);
@@ -187,7 +175,7 @@ impl Op for Interpolate {
 
 /// The output's extents along the axes.
 enum Asked {
-    Sizes(Vec<i64>),
+    Sizes(Vec<Extent>),
     Scales(Vec<f64>),
 }
 
@@ -217,6 +205,28 @@ impl Interpolate {
             (Axes::Input, Some(axes)) => Some(axes),
             (Axes::Input, None) => (!there).then(|| (0..rank as i64).collect()),
         }
+    }
+
+    /// Whether axis `d` can be resized.
+    fn fits(&self, d: usize, from: Dim, to: Dim) -> Result<(), OpError> {
+        if let (Some(a), Some(b)) = (from.extent(), to.extent())
+            && (a.is_symbolic() || b.is_symbolic())
+            && [a, b].iter().all(|n| n.at_most(LONGEST.into()))
+        {
+            return Ok(());
+        }
+        ensure!(
+            from != Dim::fixed(0) || to.min() == 0,
+            "axis {d} of extent 0 cannot be resized to {to}"
+        );
+        let long = from.min().max(to.min());
+        if long > LONGEST && from != to {
+            let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
+            return Err(OpError::Unsupported(what));
+        }
+        // Who makes the tables cannot say that there is no memory for them.
+        drop(room_for::<u8>(if from == to { 0 } else { long * TABLES })?);
+        Ok(())
     }
 
     fn padded(&self, dims: &[Dim], axes: &[usize]) -> Result<Vec<Dim>, OpError> {
@@ -255,6 +265,31 @@ fn scaled_dim(dim: Dim, scale: f64) -> Dim {
     if scale == 1.0 {
         return dim;
     }
-    let scaled = |n: usize| (n as f32 * (scale + 1e-6)) as usize;
+    if let Some(scaled) = dim.extent().and_then(|n| scaled_extent(n, scale)) {
+        return scaled.into();
+    }
+    let scaled = |n: usize| scaled(n, scale);
     Dim::between(scaled(dim.min()), dim.max().map(scaled))
+}
+
+fn scaled(n: usize, scale: f32) -> usize {
+    (n as f32 * (scale + 1e-6)) as usize
+}
+
+/// An extent that has symbols scaled, where that is a product or a quotient of it.
+fn scaled_extent(n: Extent, scale: f32) -> Option<Extent> {
+    /// Longer ones are not looked at: in the end, the 1e-6 makes another extent of them.
+    const LONG: usize = 1 << 14;
+    /// Of the denominators of scales.
+    const MOST: usize = 32;
+    if !n.is_symbolic() || !n.at_most(LONG.into()) {
+        return None;
+    }
+    let is_right = |times: usize, over: usize| {
+        let mut all = Extent::LEAST..=LONG;
+        times > 0 && all.all(|n| scaled(n, scale) == n * times / over)
+    };
+    let mut ratios = (1..=MOST).map(|over| ((scale * over as f32).round() as usize, over));
+    let (times, over) = ratios.find(|(times, over)| is_right(*times, *over))?;
+    Some(n.product(times.into()).quotient(over.into()))
 }

@@ -1,14 +1,16 @@
 //! The loop nests: one that picks the nearest elements, or one for each axis that mixes elements.
 
 use super::coordinates::{Axis, Nearest, Transform};
+use super::formulas::{Formulas, Near};
 use super::taps::{Filter, Taps};
 use crate::Lower;
 use crate::elementwise::widened;
-use crate::layout::index_map::extent;
+use crate::layout::index_map::{extent, last};
 use crate::window::bounds::clamped;
+use std::cmp::Ordering;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::ElementType;
+use vinelift_nest::{Binary, BufferId, Mode, Scalar};
+use vinelift_tensor::{ElementType, Extent};
 
 /// The axes that are resized, and how.
 pub(super) struct Resize {
@@ -18,16 +20,78 @@ pub(super) struct Resize {
     /// How many lie after it.
     pub(super) pads_end: Vec<usize>,
     /// In the order of the model.
-    pub(super) axes: Vec<Axis>,
+    pub(super) axes: Vec<Resized>,
     pub(super) transform: Transform,
+}
+
+/// An axis that is resized.
+#[derive(Clone, Copy)]
+pub(super) struct Resized {
+    /// Which dim it is.
+    pub(super) dim: usize,
+    /// The extent of the input, pads included; at least 1.
+    pub(super) from: Extent,
+    /// The extent of the output.
+    pub(super) to: Extent,
+    /// How much larger the output is, if the model says so.
+    pub(super) scale: Option<f64>,
+}
+
+impl Resized {
+    /// The same in numbers.
+    fn pinned(&self) -> Axis {
+        let (from, to) = (self.from.pin(), self.to.pin());
+        Axis {
+            dim: self.dim,
+            from,
+            to,
+            scale: self.scale.unwrap_or(to as f64 / from as f64),
+        }
+    }
+
+    /// How much larger the output is, if that is the same for all numbers of the symbols.
+    pub(super) fn known_scale(&self) -> Option<f64> {
+        let ratio = |a: Extent, b: Extent| a.over(b)?.number();
+        let grown = || ratio(self.to, self.from).map(|by| by as f64);
+        let shrunk = || ratio(self.from, self.to).map(|by| 1.0 / by as f64);
+        self.scale.or_else(grown).or_else(shrunk)
+    }
+
+    /// Whether the output is smaller.
+    pub(super) fn shrinks(&self) -> bool {
+        match self.scale {
+            Some(scale) => (scale as f32) < 1.0,
+            None => !self.from.at_most(self.to),
+        }
+    }
+
+    /// Whether the output grows by more, less or as much as along another axis.
+    fn compare(&self, other: &Resized) -> Ordering {
+        if let (Some(a), Some(b)) = (self.scale, other.scale) {
+            return a.total_cmp(&b);
+        }
+        let (a, b) = (self.to.product(other.from), other.to.product(self.from));
+        match a.same(b) {
+            true => Ordering::Equal,
+            false if a.at_most(b) => Ordering::Less,
+            false => Ordering::Greater,
+        }
+    }
 }
 
 impl Resize {
     /// Each element is that of the input nearest to its coordinate.
     pub(super) fn nearest(&self, cx: &mut Lower<'_>, nearest: Nearest) {
         let positions: Vec<(usize, Positions)> = (self.axes.iter())
-            .filter(|axis| axis.from != axis.to)
+            .filter(|axis| !axis.from.same(axis.to))
             .map(|axis| {
+                if let Some(formulas) = Formulas::new(axis, self.transform, None) {
+                    return (
+                        axis.dim,
+                        Positions::of_formulas(cx, &formulas, nearest, axis),
+                    );
+                }
+                let axis = axis.pinned();
                 let of = |o| axis.nearest(self.transform, nearest, o);
                 let all: Vec<usize> = (0..axis.to).map(of).collect();
                 (axis.dim, Positions::new(cx, &all, axis.from - 1))
@@ -47,38 +111,34 @@ impl Resize {
         let (out, pillow) = (cx.output(0), matches!(filter, Filter::Pillow { .. }));
         let (ty, target) = (cx.type_of(out), cx.extents_of(out));
         let wide = arithmetic(ty);
-        let shrinks = self.axes.iter().any(|axis| (axis.scale as f32) < 1.0);
-        let mut axes: Vec<&Axis> = self.axes.iter().filter(|a| a.from != a.to).collect();
+        let mut axes: Vec<&Resized> = self.axes.iter().collect();
+        axes.retain(|axis| !axis.from.same(axis.to));
         if pillow {
             axes.reverse();
         } else {
             // The axis that shrinks most comes first, so that what is in between is small.
-            axes.sort_by(|a, b| (a.to * b.from).cmp(&(b.to * a.from)));
+            axes.sort_by(|a, b| a.compare(b));
         }
         let Some((last, others)) = axes.split_last() else {
             cx.define(out, |cx, at| self.read(cx, at.to_vec()));
             return;
         };
         let mut shape = target.clone();
-        axes.iter()
-            .for_each(|axis| shape[axis.dim] = axis.from.into());
+        axes.iter().for_each(|axis| shape[axis.dim] = axis.from);
         let mut source = None;
-        let pass = |cx: &mut Lower<'_>, source: Option<BufferId>, axis: &Axis, to: BufferId| {
-            let exact = wide == ElementType::F64;
-            let taps = Taps::new(filter, axis, self.transform, shrinks, exact);
+        let pass = |cx: &mut Lower<'_>, source: Option<BufferId>, axis: &Resized, to: BufferId| {
+            let mix = self.mix(cx, filter, axis, wide);
             let whole = pillow || to == out;
-            let starts = Positions::new(cx, &taps.starts, axis.from - taps.count);
-            let weights = cx.weights("weights", wide, &taps.weights);
             cx.define(to, |cx, at| {
-                let (o, start) = (&at[axis.dim], starts.at(cx, &at[axis.dim]));
-                let sum = weighted(cx, taps.count, wide, |cx, k| {
+                let (o, start) = (&at[axis.dim], mix.starts.at(cx, &at[axis.dim]));
+                let sum = weighted(cx, mix.count, wide, |cx, k| {
                     let mut from = at.to_vec();
                     from[axis.dim] = &start + k;
                     let x = match source {
                         Some(source) => cx.load_from(source, &from),
                         None => widened(self.read(cx, from)).cast(wide),
                     };
-                    x * cx.load_from(weights, &[k * extent(axis.to) + o])
+                    x * cx.load_from(mix.weights, &[k * &Scalar::extent(axis.to) + o])
                 });
                 let sum = if whole { rounded(sum, ty) } else { sum };
                 if to == out {
@@ -89,12 +149,28 @@ impl Resize {
             });
         };
         for axis in others {
-            shape[axis.dim] = axis.to.into();
+            shape[axis.dim] = axis.to;
             let between = cx.temporary("resized", wide, &shape);
             pass(cx, source, axis, between);
             source = Some(between);
         }
         pass(cx, source, last, out);
+    }
+
+    /// Which elements make up those of the output along `axis`, with weights of type `wide`.
+    fn mix(&self, cx: &mut Lower<'_>, filter: Filter, axis: &Resized, wide: ElementType) -> Mix {
+        let exact = wide == ElementType::F64;
+        if let Some(formulas) = Formulas::new(axis, self.transform, Some(filter)) {
+            return Mix::of_formulas(cx, &formulas, filter, axis, wide);
+        }
+        let shrinks = self.axes.iter().any(Resized::shrinks);
+        let axis = axis.pinned();
+        let taps = Taps::new(filter, &axis, self.transform, shrinks, exact);
+        Mix {
+            count: taps.count,
+            starts: Positions::new(cx, &taps.starts, axis.from - taps.count),
+            weights: cx.weights("weights", wide, &taps.weights),
+        }
     }
 
     /// The data at `from`, where pads count.
@@ -153,6 +229,42 @@ fn weighted(
     (1..extent(count)).fold(first, |sum, k| sum + body(cx, &index(k)))
 }
 
+/// `count` elements from each of `starts` on, with weights as in [`Taps`].
+struct Mix {
+    count: usize,
+    starts: Positions,
+    weights: BufferId,
+}
+
+impl Mix {
+    fn of_formulas(
+        cx: &mut Lower<'_>,
+        formulas: &Formulas<'_>,
+        filter: Filter,
+        axis: &Resized,
+        wide: ElementType,
+    ) -> Mix {
+        let exact = wide == ElementType::F64;
+        let count = filter.fewest().unwrap_or(1);
+        let starts = cx.temporary("starts", ElementType::I64, &[axis.to]);
+        cx.define(starts, |_, at| formulas.taps(filter, &at[0], exact).0);
+        let weights = cx.temporary("weights", wide, &[axis.to.product(count.into())]);
+        for k in 0..count {
+            cx.stage(&[axis.to], weights, Mode::Set, |_, at| {
+                let weight = formulas.taps(filter, &at[0], exact).1.swap_remove(k);
+                let place = index(extent(k)) * Scalar::extent(axis.to) + &at[0];
+                (vec![place], weight.cast(wide))
+            });
+        }
+        let most = last(axis.from.difference((count - 1).into()));
+        Mix {
+            count,
+            starts: Positions::Table(starts, most),
+            weights,
+        }
+    }
+}
+
 /// A position for each element along an axis.
 enum Positions {
     /// `o · by`
@@ -160,7 +272,7 @@ enum Positions {
     /// `o / by`
     Over(i64),
     /// From a table; the positions are at most this.
-    Table(BufferId, i64),
+    Table(BufferId, Scalar),
 }
 
 impl Positions {
@@ -176,7 +288,24 @@ impl Positions {
             return Positions::Over(extent(by));
         }
         let all: Vec<i64> = all.iter().map(|&i| extent(i)).collect();
-        Positions::Table(cx.table("positions", &all), extent(most))
+        Positions::Table(cx.table("positions", &all), index(extent(most)))
+    }
+
+    fn of_formulas(
+        cx: &mut Lower<'_>,
+        formulas: &Formulas<'_>,
+        nearest: Nearest,
+        axis: &Resized,
+    ) -> Positions {
+        match formulas.near(nearest) {
+            Near::Times(by) => Positions::Times(extent(by)),
+            Near::Over(by) => Positions::Over(extent(by)),
+            Near::Other => {
+                let table = cx.temporary("positions", ElementType::I64, &[axis.to]);
+                cx.define(table, |_, at| formulas.nearest(nearest, &at[0]));
+                Positions::Table(table, last(axis.from))
+            }
+        }
     }
 
     fn at(&self, cx: &Lower<'_>, o: &Scalar) -> Scalar {
@@ -187,7 +316,7 @@ impl Positions {
             // The bounds are for the verifier, which does not read tables.
             Positions::Table(table, most) => {
                 let position = cx.load_from(*table, std::slice::from_ref(o));
-                position.max(index(0)).min(index(*most))
+                position.max(index(0)).min(most.clone())
             }
         }
     }

@@ -21,6 +21,18 @@ pub(super) enum Filter {
     Pillow { cubic: Option<f64> },
 }
 
+impl Filter {
+    /// How many neighbours make up each element where the input has as many, even if some have no weight; `None` if
+    /// that depends on the scale.
+    pub(super) fn fewest(self) -> Option<usize> {
+        match self {
+            Filter::Linear { antialias: false } | Filter::LinearOnnx => Some(2),
+            Filter::Cubic { .. } => Some(4),
+            Filter::Linear { antialias: true } | Filter::Pillow { .. } => None,
+        }
+    }
+}
+
 /// For each element of the output `count` neighbouring elements of the input, from `starts` on.
 pub(super) struct Taps {
     pub(super) starts: Vec<usize>,
@@ -52,12 +64,13 @@ impl Taps {
             Filter::Cubic { a } => cubic(coordinate(o), a, axis.from),
             Filter::Pillow { cubic } => pillow(axis, o, cubic),
         });
-        Taps::from_rows(rows.collect(), axis.from)
+        Taps::from_rows(rows.collect(), axis.from, filter.fewest().unwrap_or(1))
     }
 
-    fn from_rows(rows: Vec<Row>, from: usize) -> Taps {
+    /// Of `fewest` elements each, or more where a row has more.
+    fn from_rows(rows: Vec<Row>, from: usize, fewest: usize) -> Taps {
         let count = rows.iter().map(|r| r.weights.len()).max().unwrap_or(0);
-        let count = count.clamp(1, from);
+        let count = count.max(fewest).min(from);
         let mut starts = Vec::with_capacity(rows.len());
         let mut weights = vec![0.0; rows.len() * count];
         for (o, row) in rows.iter().enumerate() {
