@@ -10,6 +10,7 @@ use crate::analysis::coefficient::Coefficient;
 use crate::analysis::indices::how_checked;
 use crate::analysis::linear::Linear;
 use crate::analysis::walk::{Visit, visit};
+use crate::target::Target;
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
@@ -70,20 +71,17 @@ impl<'n> Builder<'_, 'n> {
         let (rows, rest) = self.by_rows(rest, lane, width)?;
         let pace = rows.pace(self.cut == Some(lane));
         let (access, step) = self.access_of(buffer, rest, pace)?;
-        if index_step < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
-            return None;
-        }
-        if self.is_in_kernel() && rows.columns > 0 {
+        let has_rows = rows.columns > 0;
+        let may_have_rows = step == 0 && !self.is_in_kernel();
+        if index_step < 1 || !(0..=1).contains(&step) || (has_rows && !may_have_rows) {
             return None;
         }
         let column_bytes = if step == 1 { width } else { rows.column_bytes };
         let index_bytes = lane_bytes(index.ty());
         let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
         let registers = [self.lanes, self.parts];
-        let holds = self
-            .target
-            .is_some_and(|target| target.holds_table(registers, extent, width, index_bytes));
-        let keeps = is_row && holds;
+        let holds = |target: Target| target.holds_table(registers, extent, width, index_bytes);
+        let keeps = is_row && self.target.is_some_and(holds);
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
         let innermost = self.blocks.iter().rposition(|b| b.is_over(lane))?;

@@ -34,8 +34,8 @@ impl<'n> Builder<'_, 'n> {
             return Some(start);
         }
         let ty = x.ty();
-        let few = points_of(axes).filter(|points| self.is_unrolled(*points, body));
-        if let Some(points) = few.filter(|_| !self.is_in_kernel()) {
+        let is_unrolled = |points: &usize| !self.is_in_kernel() && self.is_unrolled(*points, body);
+        if let Some(points) = points_of(axes).filter(is_unrolled) {
             return self.fold_unrolled(*op, ty, (axes, points), start, body);
         }
         let is_sum = |op: &Op| ty != Boolean && !matches!(op, Op::Compare(_));
@@ -54,14 +54,14 @@ impl<'n> Builder<'_, 'n> {
             }
         }
         match factors {
-            Some((a, b)) if is_float(ty) => {
-                let (a, b) = (self.value(a)?, self.value(b)?);
-                self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
-            }
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                let term = self.apply(Op::Mul, ty, &[a, b]);
-                self.assign(op, ty, &[sum, term], sum);
+                if is_float(ty) {
+                    self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
+                } else {
+                    let term = self.apply(Op::Mul, ty, &[a, b]);
+                    self.assign(op, ty, &[sum, term], sum);
+                }
             }
             None => {
                 let next = self.value(body)?;
