@@ -1,6 +1,6 @@
 //! The text of a kernel at each step of its way, traceable to stages and layers.
 
-use crate::analysis::legality::Runs;
+use crate::analysis::runs::Runs;
 use crate::disassembly;
 use crate::emit::{LoopCode, source_location};
 use crate::listing::{self, AsmLine, ClifLine, Stages};

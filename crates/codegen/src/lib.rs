@@ -28,15 +28,15 @@
 //! | module | holds |
 //! |---|---|
 //! | `compile` | nests in parallel, from legalisation to linked code |
-//! | `analysis` | the facts of a stage that all kinds of code ask for: offsets, legality, indices, work, columns |
-//! | `emit` | stages and scalars in Cranelift's IR, the exact code; 128-bit vectors inside the kernel; calls of vector loops |
+//! | `analysis` | the facts of a stage that all kinds of code ask for: offsets, indices, work, columns |
+//! | `emit` | stages and scalars in Cranelift's IR, the exact code; vector loops as part of it, and calls of others |
 //! | `vectorize` | from a stage to a program of the vector IR |
 //! | `vector_ir` | operations over typed lanes, and loops around them, of no machine |
 //! | `target` | back ends of these operations: Cranelift's 128 bits, x86 with AVX2 or AVX-512 |
 //! | `dump` | the text of every step |
 //! | `listing` | the code line by line, with what each line comes from |
 //!
-//! Words: a *vector loop* is a function that does inner loops of a stage by vectors; a *lane* is an element of a
+//! Words: a *vector loop* does inner loops of a stage by vectors, as a function of its own or as part of the kernel; a *lane* is an element of a
 //! vector, a *part* one of the registers that hold a value of the widest type; a value is *broadcast* if it is the same
 //! in all lanes; to *collect* is to put elements side by side on the stack before a vector loop; a *panel* is a block of
 //! columns packed into scratch memory; the *cut* axis is the one of which a call does only a part.

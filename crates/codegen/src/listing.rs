@@ -35,7 +35,7 @@ pub struct AsmLine {
     pub stage: Option<usize>,
     /// The number of the instruction of Cranelift's intermediate code that it comes from.
     pub clif: Option<u32>,
-    /// What it does; empty if nobody says.
+    /// A few words on its purpose; empty if there are none.
     pub note: String,
 }
 

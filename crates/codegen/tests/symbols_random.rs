@@ -16,7 +16,7 @@ const EXAMPLE: [usize; 2] = [37, 21];
 struct Builder<'a> {
     nest: Nest,
     numbers: std::slice::Iter<'a, u32>,
-    /// What is there to be loaded.
+    /// The buffers that stages may load from.
     buffers: Vec<BufferId>,
 }
 

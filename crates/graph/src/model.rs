@@ -63,7 +63,7 @@ pub enum NodeKind {
     Assign(VariableAttributes),
     /// It runs sub-graphs.
     Control(Control),
-    /// None that can run, with the reason; `None` if the type and version are not known at all.
+    /// It cannot run, with the reason; `None` if the type and version are not known at all.
     Refused(Option<OpError>),
 }
 

@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// What is proven of a nest with symbols holds for all their values; what does not is not proven.
+/// The verifier accepts a nest with symbols only if its accesses are inside for all values of the symbols.
 #[test]
 fn nests_with_symbols() {
     let proven = |text: &str| {

@@ -28,7 +28,7 @@ pub struct Lower<'a> {
     inputs: Vec<BufferId>,
     outputs: Vec<BufferId>,
     values: &'a [Option<&'a Tensor>],
-    /// What is known of the elements of inputs whose values have symbols.
+    /// The known ranges of the elements of inputs whose values have symbols.
     bounds: &'a [Option<Vec<ValueRange>>],
     policy: IndexPolicy,
     /// Whether the model keeps state from run to run.

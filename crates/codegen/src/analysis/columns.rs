@@ -6,7 +6,6 @@
 //! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
 //! which they are packed, as in that of the indices.
 
-use super::legality::LanePlan;
 use super::linear::PackedColumns;
 use super::state::Analysis;
 use rustc_hash::FxHashSet;
@@ -30,7 +29,6 @@ const MOST_SCRATCH: usize = 16 << 20;
 /// Points that are done in blocks of columns.
 pub(crate) struct Columns<'n> {
     pub(crate) count: usize,
-    pub(crate) plan: LanePlan,
     /// The data that is packed for each block.
     pub(crate) panels: Vec<PackedColumns<'n>>,
 }
@@ -60,14 +58,13 @@ pub(crate) fn place_panels(panels: &mut Vec<PackedColumns<'_>>, count: usize) {
 
 impl<'n> Analysis<'n> {
     /// The columns, which are points of the innermost axis, that should be done before the next, but not
-    /// fewer than those that are done at once; `None` if all. `rows` is the axis around it.
+    /// fewer than `lanes`, which are done at once; `None` if all. `rows` is the axis around it, `lane`.
     pub(crate) fn columns(
         &self,
         stage: &'n Stage,
-        rows: Axis,
-        plan: LanePlan,
+        [rows, lane]: [Axis; 2],
+        lanes: usize,
     ) -> Option<Columns<'n>> {
-        let lane = plan.axis;
         let mut count = usize::MAX;
         let mut panels = Vec::new();
         let mut seen = FxHashSet::default();
@@ -88,16 +85,12 @@ impl<'n> Analysis<'n> {
         }
         // The last block overlaps the one before, by as little as can be.
         let points = lane.extent.number()?;
-        let count = even(points, count, plan.lanes).max(plan.lanes);
+        let count = even(points, count, lanes).max(lanes);
         let fewer = count < points / 2 && rows.extent >= 8;
         // In another order, and all points once more if an index is wrong.
         let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
         let may = fewer && ordered && self.is_injective(stage);
-        may.then_some(Columns {
-            count,
-            plan,
-            panels,
-        })
+        may.then_some(Columns { count, panels })
     }
 
     /// If each point of `buffer[at]` leads to a row of its own: how many columns should be done at once, and

@@ -122,7 +122,7 @@ impl<'n> Linear<'n> {
         self.symbolic.push(constant);
     }
 
-    /// What the axis by itself is taken times; 0 if it is in no term, `None` if it is in several.
+    /// The coefficient of the axis by itself; 0 if it is in no term, `None` if it is in several.
     pub(crate) fn of_axis(&self, axis: AxisId) -> Option<Coefficient> {
         let mut terms = self.terms().filter(|(leaf, _)| leaf.is_axis(axis));
         let first = terms.next().map_or(Coefficient::from(0), |(_, k)| k);

@@ -58,12 +58,12 @@ impl CompareTime {
 
 /// Indices of consecutive points in memory, `step` elements apart from `address + offset` on.
 #[derive(Clone, Copy)]
-struct Neighbours {
-    flags: MemFlagsData,
-    address: Value,
-    offset: i32,
-    ty: ElementType,
-    step: i32,
+pub(super) struct Neighbours {
+    pub(super) flags: MemFlagsData,
+    pub(super) address: Value,
+    pub(super) offset: i32,
+    pub(super) ty: ElementType,
+    pub(super) step: i32,
 }
 
 impl Neighbours {
@@ -110,7 +110,8 @@ impl<'n> Emitter<'n, '_> {
                 (None, _) => self.check_each(check, axis, count, &mut signs)?,
                 (Some(from), CompareTime::Ahead) if extent.is_some() => {
                     let points = 0..count;
-                    let load = |point| self.load_index(&from, point, extent, cold);
+                    let outside = extent.map(|extent| (extent, cold));
+                    let load = |point| self.load_index(&from, point, outside);
                     Values::Known(points.map(load).collect())
                 }
                 (Some(from), _) => Values::Loaded(from, extent),
@@ -180,14 +181,13 @@ impl<'n> Emitter<'n, '_> {
         Ok(Values::Known(known))
     }
 
-    /// The index of a point, which goes on at `cold` if it is not below the extent, if there is one. One that is less
-    /// than zero is above any extent.
-    fn load_index(
+    /// The index of a point. The kernel goes on at the block of `outside` if it is not below the extent. One that is
+    /// less than zero is above any extent.
+    pub(super) fn load_index(
         &mut self,
         from: &Neighbours,
         point: usize,
-        extent: Option<Extent>,
-        cold: Block,
+        outside: Option<(Extent, Block)>,
     ) -> Value {
         let offset = from.offset_of(point);
         let ins = self.builder.ins();
@@ -195,7 +195,7 @@ impl<'n> Emitter<'n, '_> {
             I64 => ins.load(types::I64, from.flags, from.address, offset),
             _ => ins.uload32(from.flags, from.address, offset),
         };
-        if let Some(extent) = extent {
+        if let Some((extent, cold)) = outside {
             let condition = IntCC::UnsignedGreaterThanOrEqual;
             let outside = self.compare_with(condition, index, extent);
             self.leave_if(outside, cold);
@@ -217,7 +217,7 @@ impl<'n> Emitter<'n, '_> {
                 let value = match &ready.values {
                     Values::Known(indices) => indices[point],
                     Values::Loaded(from, extent) => {
-                        this.load_index(from, point, *extent, ways.cold)
+                        this.load_index(from, point, extent.map(|extent| (extent, ways.cold)))
                     }
                 };
                 let inside = None;

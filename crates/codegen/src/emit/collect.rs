@@ -194,7 +194,7 @@ impl<'n> Emitter<'n, '_> {
                 }
                 let value = match elements[..] {
                     [one] => one,
-                    _ => self.one_register(register, &elements),
+                    _ => self.clif128(each).one_register(register, &elements),
                 };
                 let offset = (first as i64 * place.step) as i32;
                 self.store_collected(value, address, offset);

@@ -1,10 +1,8 @@
 //! The emitter of a kernel: what it knows and has emitted so far, and the scopes of computed scalars.
 
-use super::numbers::Numbers;
-use super::state::{Binding, Bounds, Looks, Loop, Slot, Task};
-use super::vector::values::KnownLanes;
+use super::state::{Binding, Bounds, Looks, Loop, Numbers, Slot, Task};
 use crate::analysis::Analysis;
-use crate::analysis::legality::Runs;
+use crate::analysis::runs::Runs;
 pub(super) use crate::target::clif128::register;
 use crate::target::{Mark, Target};
 use cranelift_codegen::ir::{
@@ -56,7 +54,7 @@ pub(crate) struct LoopCode {
     pub(crate) bytes: Vec<u8>,
     /// How many of them are instructions; constants follow.
     pub(crate) code: usize,
-    /// What its instructions do.
+    /// Labels of its instructions, for the listing.
     pub(crate) marks: Vec<Mark>,
     /// The buffers behind those of its arguments that are addresses.
     pub(crate) buffers: Vec<Option<BufferId>>,
@@ -93,7 +91,7 @@ pub(crate) struct Emitter<'n, 'f> {
     /// Where scratch memory begins, and how much of it is used.
     pub(super) scratch: Value,
     pub(super) scratch_bytes: usize,
-    /// What extents are that have symbols.
+    /// The formulas whose numbers the caller hands over.
     pub(super) numbers: Numbers,
     /// The axes in scope.
     pub(super) axes: FxHashMap<AxisId, Binding>,
@@ -108,8 +106,6 @@ pub(crate) struct Emitter<'n, 'f> {
     /// Length of `order` at the start of each open scope.
     pub(super) scopes: Vec<usize>,
     pub(super) tasks: Vec<Task<'n>>,
-    /// Of the stage that runs by vectors.
-    pub(super) vectors: KnownLanes,
     /// How each stage runs.
     pub(super) runs: Vec<Runs>,
     /// Memory for what the current stage collects, a piece for each load.
@@ -163,7 +159,6 @@ impl<'n, 'f> Emitter<'n, 'f> {
             order: Vec::new(),
             scopes: Vec::new(),
             tasks: Vec::new(),
-            vectors: KnownLanes::default(),
             runs: vec![Runs::SCALAR; nest.stages.len()],
             collected: Vec::new(),
             instead_of_faults: None,
@@ -223,7 +218,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
     }
 }
 
-/// What is known of a nest before anything is emitted.
+/// Analyses a nest before anything is emitted; a refusal if a stride has no formula.
 pub(super) fn analysis<'n>(nest: &'n Nest, around: &Around<'n>) -> Result<Analysis<'n>> {
     match Analysis::new(nest, around.target, has_vectors(around.isa)) {
         Some(analysis) => Ok(analysis),

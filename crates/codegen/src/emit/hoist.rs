@@ -19,14 +19,12 @@ impl<'n> Emitter<'n, '_> {
 
     /// The largest scalars under `roots` that are worth hoisting and depend on axes in scope alone.
     pub(super) fn ready(&self, roots: impl Iterator<Item = &'n Scalar>) -> Vec<&'n Scalar> {
-        // A value that runs over lanes is no scalar that could be computed ahead.
-        let lanes = self.vectors.axis();
         self.certain(roots, |x| {
             self.analysis
                 .facts
                 .free(x)
                 .iter()
-                .all(|id| self.axes.contains_key(id) && *id != lanes)
+                .all(|id| self.axes.contains_key(id))
                 && !self.analysis.facts.converts_halves(x)
         })
     }

@@ -1,7 +1,7 @@
 //! A whole kernel: its function, and what has been emitted besides.
 
 use super::emitter::{Around, Emitter, LoopCode, Nests, Result, analysis};
-use crate::analysis::legality::Runs;
+use crate::analysis::runs::Runs;
 use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, SourceLoc, types};
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};

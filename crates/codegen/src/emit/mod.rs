@@ -31,6 +31,9 @@ mod float_rem;
 mod hoist;
 mod integer;
 mod kernel;
+mod kernel_loop;
+mod lane_memory;
+mod lane_program;
 mod loops;
 mod memory;
 mod numbers;
@@ -41,7 +44,6 @@ mod scan;
 mod stage;
 mod state;
 mod update;
-mod vector;
 mod vector_call;
 mod wrap;
 

@@ -1,4 +1,4 @@
-//! What extents are that have symbols: the numbers of a call.
+//! The values, in one call, of extents that have symbols: the numbers of the call.
 //!
 //! The caller gives a table of them, one for each formula that the kernel needs: extents, and products of extents that
 //! are strides. It does not change during a call, so that loads from it may be moved out of loops, and be one.
@@ -8,37 +8,6 @@ use crate::analysis::coefficient::Coefficient;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use vinelift_tensor::{Extent, Formula};
 
-/// The formulas that a kernel needs the numbers of.
-pub(crate) struct Numbers {
-    /// Where the table begins.
-    table: Value,
-    /// What is in it, in order.
-    extents: Vec<Extent>,
-}
-
-impl Numbers {
-    pub(super) fn new(table: Value) -> Numbers {
-        Numbers {
-            table,
-            extents: Vec::new(),
-        }
-    }
-
-    /// The place of an extent in the table.
-    pub(super) fn of(&mut self, extent: Extent) -> usize {
-        let known = self.extents.iter().position(|known| *known == extent);
-        known.unwrap_or_else(|| {
-            self.extents.push(extent);
-            self.extents.len() - 1
-        })
-    }
-
-    /// What is in the table, in order.
-    pub(super) fn into_extents(self) -> Vec<Extent> {
-        self.extents
-    }
-}
-
 impl Emitter<'_, '_> {
     /// An extent as a number.
     pub(super) fn extent(&mut self, extent: Extent) -> Value {
@@ -47,7 +16,7 @@ impl Emitter<'_, '_> {
         }
         let offset = 8 * self.numbers.of(extent) as i32;
         let once = MemFlagsData::trusted().with_readonly().with_can_move();
-        let table = self.numbers.table;
+        let table = self.numbers.table();
         self.builder.ins().load(types::I64, once, table, offset)
     }
 

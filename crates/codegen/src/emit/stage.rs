@@ -5,9 +5,9 @@ use super::emitter::{Emitter, Result};
 use super::scan::ScanRows;
 use super::update::BLOCK;
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked};
-use crate::analysis::legality::{LanePlan, Runs};
+use crate::analysis::runs::Runs;
 use crate::analysis::work::{first_inner, usual_points};
-use crate::vectorize::{BlockColumns, Collected, VectorLoop};
+use crate::vectorize::{BlockColumns, BlockLoop, Collected, KernelLoop, VectorLoop};
 use cranelift_codegen::ir::{Block, InstBuilder};
 use vinelift_nest::{Axis, Mode, Scalar, Stage};
 
@@ -41,7 +41,9 @@ impl<'n> Emitter<'n, '_> {
                 let depth = self.loops.len();
                 let instead = self.open_columns(stage, [axis, many[k + 1]], &mut columns.columns);
                 exact = Some((depth, instead));
-                if let Some(ready) = columns.vector_loop.take() {
+                if let BlockLoop::Function(function) = &mut columns.block
+                    && let Some(ready) = function.take()
+                {
                     self.run_vector_loop_of_columns(number, stage, ready, instead)?;
                     break;
                 }
@@ -102,10 +104,16 @@ impl<'n> Emitter<'n, '_> {
                 self.rows(stage, rows, inner)?;
                 return Ok(true);
             }
-            Way::Vectors(plan) if is_last => self.vectors_or_points(stage, *plan)?,
-            Way::Columns(columns) if is_last => {
-                self.vectors_or_points(stage, columns.columns.plan)?;
+            Way::Vectors(kernel_loop) if is_last => {
+                self.kernel_loop_or_points(stage, kernel_loop)?;
             }
+            Way::Columns(columns) if is_last => match &columns.block {
+                BlockLoop::InKernel(kernel_loop) => {
+                    self.kernel_loop_or_points(stage, kernel_loop)?;
+                }
+                BlockLoop::Update(checks) => self.update_loop(stage, axis, checks)?,
+                BlockLoop::Function(_) => {}
+            },
             Way::Update(checks) if is_last => self.update_loop(stage, axis, checks)?,
             _ => {
                 let turns = self.turns(stage, axis);
@@ -167,11 +175,10 @@ impl<'n> Emitter<'n, '_> {
         if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
             return Way::VectorLoop(Some(vector_loop));
         }
-        let plan = self.analysis.plan(stage);
-        let columns = plan.and_then(|plan| self.analysis.columns_of(stage, many, plan));
-        if columns
-            .as_ref()
-            .is_none_or(|columns| columns.vector_loop.is_none())
+        let columns = self.analysis.columns_of(stage, many);
+        let is_function =
+            |columns: &BlockColumns<'n>| matches!(columns.block, BlockLoop::Function(_));
+        if !columns.as_ref().is_some_and(is_function)
             && let Some(collected) = self.analysis.collected_loop(stage, many, first)
         {
             return Way::Collected(Some(Box::new(collected)));
@@ -179,8 +186,8 @@ impl<'n> Emitter<'n, '_> {
         if let Some(columns) = columns {
             return Way::Columns(Box::new(columns));
         }
-        if let Some(plan) = plan {
-            return Way::Vectors(plan);
+        if let Some(kernel_loop) = self.analysis.kernel_loop_of(stage) {
+            return Way::Vectors(Box::new(kernel_loop));
         }
         if let Some(rows) = self.rows_of(stage, many).filter(|r| r.outermost >= first) {
             return Way::Scan(rows);
@@ -190,8 +197,8 @@ impl<'n> Emitter<'n, '_> {
 
     /// The way of a stage of which a part is not a run of points: nothing that goes through several loops.
     fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
-        match self.analysis.plan(stage) {
-            Some(plan) => Way::Vectors(plan),
+        match self.analysis.kernel_loop_of(stage) {
+            Some(kernel_loop) => Way::Vectors(Box::new(kernel_loop)),
             None => self.way_of_updates(stage, many),
         }
     }
@@ -231,12 +238,10 @@ impl<'n> Emitter<'n, '_> {
                 let rows = rows.map_or(String::new(), |(_, count)| format!("{count} × "));
                 format!("collected in blocks of {rows}{lane}")
             }
-            Way::Vectors(plan) => {
-                how_all_checked(&self.analysis.checks(stage, plan.axis.id)).to_owned()
-            }
+            Way::Vectors(kernel_loop) => kernel_loop.how.clone(),
             Way::Columns(columns) => {
-                let checks =
-                    how_all_checked(&self.analysis.checks(stage, columns.columns.plan.axis.id));
+                let lane = many.last().map(|axis| self.analysis.checks(stage, axis.id));
+                let checks = how_all_checked(&lane.unwrap_or_default());
                 format!("{checks}, {}", columns.columns)
             }
             Way::VectorLoop(Some(ready)) => {
@@ -296,8 +301,8 @@ impl<'n> Emitter<'n, '_> {
 enum Way<'n> {
     /// One by one.
     Points,
-    /// Several at once.
-    Vectors(LanePlan),
+    /// Several at once, inside the kernel.
+    Vectors(Box<KernelLoop<'n>>),
     /// Several at once, in blocks of columns.
     Columns(Box<BlockColumns<'n>>),
     /// One by one, with the indices of several checked at once.
@@ -317,7 +322,7 @@ impl Way<'_> {
         match self {
             Way::VectorLoop(Some(ready)) => ready.runs(),
             Way::Collected(Some(collected)) => collected.ready.runs(),
-            Way::Vectors(plan) => plan.runs(),
+            Way::Vectors(kernel_loop) => kernel_loop.runs(),
             Way::Columns(columns) => columns.runs(),
             _ => Runs::SCALAR,
         }

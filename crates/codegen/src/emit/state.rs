@@ -1,8 +1,9 @@
-//! The state of what is being emitted: open loops, computed scalars, open tasks.
+//! The state of what is being emitted: open loops, computed scalars, open tasks, the numbers that are needed.
 
 use cranelift_codegen::ir::{Block, Value};
 use rustc_hash::FxHashMap;
 use vinelift_nest::{Axis, AxisId, Binary, Scalar, Wrap};
+use vinelift_tensor::Extent;
 
 /// A loop that is open: code is being emitted into its body.
 pub(super) struct Loop {
@@ -125,4 +126,39 @@ pub(super) struct Binding {
     pub(super) plus: i64,
     /// How many loops are open around its values.
     pub(super) depth: usize,
+}
+
+/// The formulas that a kernel needs the numbers of.
+pub(crate) struct Numbers {
+    /// Where the table begins.
+    table: Value,
+    /// The extents whose numbers are in it, in order.
+    extents: Vec<Extent>,
+}
+
+impl Numbers {
+    pub(super) fn new(table: Value) -> Numbers {
+        Numbers {
+            table,
+            extents: Vec::new(),
+        }
+    }
+
+    pub(super) fn table(&self) -> Value {
+        self.table
+    }
+
+    /// The place of an extent in the table.
+    pub(super) fn of(&mut self, extent: Extent) -> usize {
+        let known = self.extents.iter().position(|known| *known == extent);
+        known.unwrap_or_else(|| {
+            self.extents.push(extent);
+            self.extents.len() - 1
+        })
+    }
+
+    /// The extents whose numbers the table has, in order.
+    pub(super) fn into_extents(self) -> Vec<Extent> {
+        self.extents
+    }
 }

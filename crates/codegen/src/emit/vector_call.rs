@@ -38,7 +38,7 @@ impl<'n> Emitter<'n, '_> {
             let next = rest.peek().map(|_| self.builder.create_block());
             self.enough_points(stage, &ready, next.or(exact));
             if may_be_few {
-                // What is computed from here on is not known elsewhere.
+                // Scalars computed from here on do not dominate the code for too few points.
                 self.open_scope();
             }
             let may_fault = ready.may_fault;
@@ -134,7 +134,11 @@ impl<'n> Emitter<'n, '_> {
         Ok(status)
     }
 
-    fn argument(&mut self, argument: &Argument<'n>, turns: Option<Bounds>) -> Result<Value> {
+    pub(super) fn argument(
+        &mut self,
+        argument: &Argument<'n>,
+        turns: Option<Bounds>,
+    ) -> Result<Value> {
         match argument {
             Argument::Points { less } => {
                 let Some(Bounds { from, to, .. }) = turns else {

@@ -1,8 +1,8 @@
-//! Machines that vector loops are compiled for.
+//! Back ends of vector loops.
 //!
-//! Cranelift knows vectors of 128 bits. Where a stage, or the inner part of its loops, is arithmetic on elements
-//! whose addresses step by constants, it becomes a [`Program`] that runs on 256 (AVX2) or 512 bits (AVX-512): a
-//! function of its own that the kernel calls. All else of the kernel stays Cranelift's.
+//! Cranelift knows vectors of 128 bits: with these, a [`Program`] becomes part of the kernel ([`clif128`]). Where a
+//! stage, or the inner part of its loops, is arithmetic on elements whose addresses step by constants, its program runs
+//! on 256 (AVX2) or 512 bits (AVX-512): a function of its own that the kernel calls.
 
 pub(crate) mod clif128;
 mod x86;
@@ -23,11 +23,11 @@ pub(crate) struct Assembled {
     pub(crate) bytes: Vec<u8>,
     /// How many of them are instructions.
     pub(crate) code: usize,
-    /// What the instructions from an offset on do, in the order of the offsets.
+    /// Labels of the instructions from an offset on, in the order of the offsets.
     pub(crate) marks: Vec<Mark>,
 }
 
-/// What instructions of a vector loop do, for whoever reads them.
+/// A label of instructions of a vector loop, for whoever reads them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     /// Of the first of them, in bytes.

@@ -8,14 +8,16 @@
 //! | kind | operations |
 //! |---|---|
 //! | the same in all lanes | `Constant`, `Argument` (both in no loop), `MaskArgument` |
-//! | memory | `Load`, `LoadUniform`, `LoadEverySecond`, `Store`, `Prefetch` |
+//! | memory | `Load`, `LoadUniform`, `LoadStrided`, `Store`, `Prefetch` |
 //! | numbers | `Add`, `Sub`, `Mul`, `Div`, `Min`, `Max`, `MulAdd`, `Neg`, `Abs`, `Sqrt`, `Round`, `Floor`, `Ceil`, `Trunc` |
 //! | bits and masks | `And`, `Or`, `Xor`, `Not`, `ShiftLeft`, `ShiftRight`, `Compare`, `IsNonZero`, `Select`, `MaskedConstant` |
 //! | types | `Convert` |
+//! | left to scalar code | `Scalar`, `ByLane` (inside the kernel only) |
 //! | reductions | `Variable`, and any instruction whose result is one |
 //! | indices in memory | `CheckIndices`, `Gather`, `LoadTable`, `TableLookup` |
 //!
-//! Nothing here names a machine. A back end refuses a program that holds something it has no instructions for; the
+//! Nothing here names a machine. A program that is part of a kernel leaves to its scalar code what no back end has. A back
+//! end refuses a program that holds something it has no instructions for; the
 //! stage then runs in another way. Every lane computes what the scalar code computes, bit for bit, and a program
 //! touches no element that its stage does not. A program ends where it finds an index out of range, and says so.
 

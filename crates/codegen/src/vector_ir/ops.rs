@@ -18,8 +18,10 @@ pub(crate) enum Op {
     Load(Access),
     /// `to =` one element of memory in all lanes.
     LoadUniform(Access),
-    /// `to =` elements two apart in memory; nothing behind the last is read.
-    LoadEverySecond(Access),
+    /// `to =` elements this many apart in memory; nothing behind the last is read.
+    LoadStrided(Access, i32),
+    /// `to =` the scalar of this number among those that the kernel computes, at the points of the lanes.
+    Scalar(u32),
     /// `memory = x`, neighbours.
     Store(Access),
     /// Has the cache fetch the line of an address, which need not be mapped.
@@ -78,6 +80,9 @@ pub(crate) enum Op {
         from: ElementType,
     },
 
+    /// As the scalar operation, lane by lane.
+    ByLane(LaneOp),
+
     /// A new value that starts as `x`. Later instructions may write it.
     Variable,
 
@@ -95,6 +100,16 @@ pub(crate) enum Op {
     TableLookup {
         index_bytes: u8,
     },
+}
+
+/// A scalar operation for which there is none on lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneOp {
+    Unary(Unary),
+    /// With the bits of `y` if it is a constant.
+    Binary(Binary, Option<u64>),
+    /// From this type.
+    Cast(ElementType),
 }
 
 /// How two numbers compare; false where one is NaN, but for `NotEqual`.
@@ -155,6 +170,16 @@ pub(crate) enum Compared {
 }
 
 impl Op {
+    /// The type of an operand, by its number, of the operation that is of type `ty`.
+    pub(crate) fn operand_type(self, number: usize, ty: ElementType) -> ElementType {
+        match self {
+            Op::Convert { from } | Op::ByLane(LaneOp::Cast(from)) => from,
+            Op::MaskedConstant(_) => ElementType::Boolean,
+            Op::Select if number == 0 => ElementType::Boolean,
+            _ => ty,
+        }
+    }
+
     /// The operation of two operands that computes `op` in every lane.
     pub(crate) fn of_binary(op: Binary) -> Option<Op> {
         Some(match op {

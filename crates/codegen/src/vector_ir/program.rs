@@ -1,6 +1,7 @@
 //! Programs: instructions over numbered values, and the loops around them.
 
 use super::ops::Op;
+use vinelift_nest::Axis;
 use vinelift_tensor::ElementType;
 
 /// A value by its number. Only an [`Op::Variable`] is written more than once.
@@ -34,6 +35,8 @@ pub(crate) enum TripCount {
     Fixed(i32),
     /// Over `extent` elements, `step` at a time; the last turn overlaps the one before.
     Lanes { extent: i32, step: i32 },
+    /// As the kernel says that the program is part of.
+    OfKernel,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub(crate) enum Step {
     /// The instruction of this number.
     Do(u32),
     Loop {
+        axis: Axis,
         trips: TripCount,
         /// Pointers that move with each turn, and by how many bytes.
         moves: Vec<(u32, i32)>,

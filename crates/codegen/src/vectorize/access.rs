@@ -52,7 +52,10 @@ impl<'n> Builder<'_, 'n> {
                 let access = self.collected(x)?;
                 self.apply(Op::Load(access), ty, &[])
             }
-            false => self.load_in_place(x, buffer, at)?,
+            false => match self.load_in_place(x, buffer, at) {
+                Some(loaded) => loaded,
+                None => return self.kernel_scalar(x),
+            },
         };
         Some(match ty {
             Boolean => self.apply(Op::IsNonZero, U8, &[loaded]),
@@ -85,8 +88,8 @@ impl<'n> Builder<'_, 'n> {
         let op = match step {
             0 => Op::LoadUniform(access),
             1 => Op::Load(access),
-            2 => Op::LoadEverySecond(access),
-            _ => return None,
+            2 => Op::LoadStrided(access, 2),
+            _ => Op::LoadStrided(access, self.near_step(access, step, ty)?),
         };
         let loaded = self.load_in_common(op, ty);
         Some(self.where_inside(at, ty, loaded))
@@ -171,7 +174,7 @@ impl<'n> Builder<'_, 'n> {
             } else if self.lane == Some(*id) {
                 strides.step = coefficient.number()?;
             } else {
-                let block = self.blocks.iter().position(|b| b.axis == Some(*id))?;
+                let block = self.blocks.iter().position(|b| b.is_over(*id))?;
                 strides.moves.push((block, bytes()?));
             }
         }
@@ -237,6 +240,13 @@ impl<'n> Builder<'_, 'n> {
             }
         }
         Some(())
+    }
+
+    /// The elements that lie where the stage writes.
+    pub(super) fn old_value(&mut self) -> Option<Value> {
+        let ty = self.analysis.nest.buf(self.stage.target).ty;
+        let (access, _) = self.access(self.stage.target, &self.stage.at)?;
+        Some(self.apply(Op::Load(access), ty, &[]))
     }
 
     /// Stores `value` where the stage writes.

@@ -1,7 +1,7 @@
 //! Arithmetic on all lanes, as operations of the vector program.
 
 use super::build::Builder;
-use crate::vector_ir::ops::{Op, cast_steps};
+use crate::vector_ir::ops::{LaneOp, Op, cast_steps};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{Binary, Unary};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -13,7 +13,8 @@ impl Builder<'_, '_> {
     }
 
     pub(super) fn unary(&mut self, op: Unary, ty: ElementType, x: Value) -> Option<Value> {
-        Some(self.apply(Op::of_unary(op)?, ty, &[x]))
+        let op = Op::of_unary(op).or_else(|| self.by_lane(LaneOp::Unary(op)))?;
+        Some(self.apply(op, ty, &[x]))
     }
 
     /// `y_bits` are the bits of `y` if it is a constant.
@@ -24,19 +25,26 @@ impl Builder<'_, '_> {
         [x, y]: [Value; 2],
         y_bits: Option<u64>,
     ) -> Option<Value> {
-        Some(match Op::of_shift(op, ty, y_bits) {
-            Some(shift) => self.apply(shift, ty, &[x]),
-            None => self.apply(Op::of_binary(op)?, ty, &[x, y]),
-        })
+        if let Some(shift) = Op::of_shift(op, ty, y_bits) {
+            return Some(self.apply(shift, ty, &[x]));
+        }
+        let op = Op::of_binary(op).or_else(|| self.by_lane(LaneOp::Binary(op, y_bits)))?;
+        Some(self.apply(op, ty, &[x, y]))
     }
 
     pub(super) fn cast(&mut self, x: Value, from: ElementType, to: ElementType) -> Option<Value> {
-        let steps = cast_steps(from, to)?;
+        let by_lane = || Some(vec![(self.by_lane(LaneOp::Cast(from))?, to)]);
+        let steps = cast_steps(from, to).or_else(by_lane)?;
         Some(
             steps
                 .into_iter()
                 .fold(x, |x, (op, ty)| self.apply(op, ty, &[x])),
         )
+    }
+
+    /// The operation that does it lane by lane, inside the kernel.
+    pub(super) fn by_lane(&self, op: LaneOp) -> Option<Op> {
+        self.is_in_kernel().then_some(Op::ByLane(op))
     }
 
     pub(super) fn bitcast(&mut self, x: Value, from: ElementType, to: ElementType) -> Value {

@@ -1,6 +1,6 @@
 //! From a stage, or the inner loops of one, to a program.
 
-use super::vector_loop::{Argument, Pace, VectorLoop};
+use super::vector_loop::{Argument, KernelScalar, Pace, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
 use crate::analysis::walk::operands_first;
@@ -9,7 +9,7 @@ use crate::vector_ir::ops::{Access, Op, is_float};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use vinelift_nest::{Axis, AxisId, BufferId, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
@@ -60,19 +60,27 @@ pub(super) type Load = (Op, ElementType);
 
 /// A loop, or the code around all loops.
 pub(super) struct Block {
-    pub(super) axis: Option<AxisId>,
+    /// Its axis, which has the points of a block if it is in blocks.
+    pub(super) axis: Option<Axis>,
     steps: Vec<Step>,
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) trips: Option<TripCount>,
-    /// Points of the axis, or of those that a block of it has.
-    pub(super) length: Extent,
+}
+
+impl Block {
+    pub(super) fn is_over(&self, axis: AxisId) -> bool {
+        self.axis.is_some_and(|own| own.id == axis)
+    }
 }
 
 pub(super) struct Builder<'b, 'n> {
     pub(super) analysis: &'b Analysis<'n>,
-    pub(super) target: Target,
+    /// The machine that the program becomes a function for; `None` for a program that becomes part of the kernel.
+    pub(super) target: Option<Target>,
     pub(super) program: Program,
     pub(super) arguments: Vec<Argument<'n>>,
+    /// The scalars that the kernel computes inside the program.
+    pub(super) kernel_scalars: Vec<KernelScalar<'n>>,
     pub(super) stage: &'n Stage,
     /// Elements in one register.
     pub(super) lanes: usize,
@@ -97,7 +105,7 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) collected: Vec<&'n Scalar>,
     /// Axes that have one value for now.
     pub(super) fixed: FxHashMap<AxisId, i64>,
-    known: FxHashMap<usize, (usize, Value)>,
+    pub(super) known: FxHashMap<usize, (usize, Value)>,
     pub(super) order: Vec<usize>,
     /// Scalars that are evaluated whatever the guards say.
     pub(super) certain: FxHashSet<usize>,
@@ -120,7 +128,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     /// For `lanes` elements at a time, `parts` registers of them.
     pub(super) fn new(
         analysis: &'b Analysis<'n>,
-        target: Target,
+        target: Option<Target>,
         stage: &'n Stage,
         (lanes, parts): (usize, usize),
         certain: FxHashSet<usize>,
@@ -130,6 +138,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             target,
             program: Program::default(),
             arguments: Vec::new(),
+            kernel_scalars: Vec::new(),
             stage,
             lanes,
             parts,
@@ -140,7 +149,6 @@ impl<'b, 'n> Builder<'b, 'n> {
                 steps: Vec::new(),
                 moves: Vec::new(),
                 trips: None,
-                length: Extent::ONE,
             }],
             at: 0,
             jam: None,
@@ -167,7 +175,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         (self.program.lanes, self.program.parts) = (self.lanes, self.parts);
         self.program.few = self.few;
         Some(VectorLoop {
-            code: self.target.compile(&self.program)?,
+            code: self.target?.compile(&self.program)?,
             arguments: self.arguments,
             may_fault: self.may_fault,
             least: self.least,
@@ -211,6 +219,11 @@ impl<'b, 'n> Builder<'b, 'n> {
     }
 
     pub(super) fn open_lanes(&mut self, lane: Axis) -> Option<()> {
+        self.lane = Some(lane.id);
+        if self.is_in_kernel() {
+            self.push(lane, TripCount::OfKernel);
+            return Some(());
+        }
         let step = i32::try_from(self.lanes * self.parts).ok()?;
         let extent = i32::try_from(lane.extent.most()).ok()?;
         if self.lanes * self.parts > self.least_of_part(lane.id) {
@@ -233,7 +246,6 @@ impl<'b, 'n> Builder<'b, 'n> {
             None => TripCount::Lanes { extent, step },
         };
         self.push(lane, trips);
-        self.lane = Some(lane.id);
         Some(())
     }
 
@@ -247,10 +259,15 @@ impl<'b, 'n> Builder<'b, 'n> {
 
     /// The value and its store, inside the loops that are open.
     fn finish(&mut self) -> Option<()> {
-        let value = self.value(&self.stage.value)?;
+        let mut value = self.value(&self.stage.value)?;
+        if let Mode::Combine(op) = self.stage.mode {
+            let old = self.old_value()?;
+            let (ty, bits) = (self.stage.value.ty(), self.stage.value.as_const());
+            value = self.binary(op, ty, [old, value], bits)?;
+        }
         self.store(value)?;
         if let Some(lane) = self.blocks.last().filter(|_| !self.runs.is_empty()) {
-            self.fetch_ahead(lane.length.number()?)?;
+            self.fetch_ahead(lane.axis?.extent.number()?)?;
         }
         self.close_all()
     }
@@ -274,6 +291,10 @@ impl<'b, 'n> Builder<'b, 'n> {
 
     /// Opens the loop over an axis of a fold.
     pub(super) fn open_fold(&mut self, axis: Axis) -> Option<()> {
+        if self.is_in_kernel() {
+            self.push(axis, TripCount::OfKernel);
+            return Some(());
+        }
         match self.points_of(axis.extent, 0) {
             Some(argument) => self.push(axis, TripCount::Times(argument)),
             None => self.open(axis)?,
@@ -298,11 +319,10 @@ impl<'b, 'n> Builder<'b, 'n> {
     /// Opens what is done for a point of an axis, or for several at once, over which the loop is elsewhere.
     pub(super) fn push_block(&mut self, axis: Axis, trips: Option<TripCount>) {
         self.blocks.push(Block {
-            axis: Some(axis.id),
+            axis: Some(axis),
             steps: Vec::new(),
             moves: Vec::new(),
             trips,
-            length: axis.extent,
         });
         self.at = self.blocks.len() - 1;
     }
@@ -323,8 +343,9 @@ impl<'b, 'n> Builder<'b, 'n> {
         });
         self.at = depth - 1;
         let steps = &mut self.blocks[depth - 1].steps;
-        match block.trips {
-            Some(trips) => steps.push(Step::Loop {
+        match block.axis.zip(block.trips) {
+            Some((axis, trips)) => steps.push(Step::Loop {
+                axis,
                 trips,
                 moves: block.moves,
                 body: block.steps,
@@ -384,7 +405,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     /// The innermost loop that a scalar depends on.
     pub(super) fn depth(&self, x: &Scalar) -> usize {
         let free = self.analysis.facts.free(x);
-        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis));
+        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis.id));
         self.blocks.iter().rposition(inside).unwrap_or(0)
     }
 
@@ -401,7 +422,10 @@ impl<'b, 'n> Builder<'b, 'n> {
         for x in self.pending(root)? {
             let depth = self.depth(x);
             let before = std::mem::replace(&mut self.at, depth);
-            let value = self.compute(x)?;
+            let value = match x.kind() {
+                Kind::Reduce { .. } if self.is_in_kernel() => self.fold_ahead(x)?,
+                _ => self.compute(x)?,
+            };
             self.at = before;
             self.know(x, depth, value);
         }
@@ -429,7 +453,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     /// The scalars under `root` that are not known yet, operands first.
     fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
         let order = operands_first(root, |x| {
-            self.known.contains_key(&x.address()) || self.is_invariant(x)
+            self.known.contains_key(&x.address()) || self.is_invariant(x) || self.is_scalar(x)
         });
         (order.len() <= MOST_NODES).then_some(order)
     }
@@ -439,11 +463,20 @@ impl<'b, 'n> Builder<'b, 'n> {
         if let Some((_, value)) = self.known.get(&x.address()) {
             return Some(*value);
         }
-        if !self.is_invariant(x) || x.ty().is_packed() {
+        let is_scalar = self.is_scalar(x);
+        if !(self.is_invariant(x) || is_scalar) || x.ty().is_packed() {
             return None;
         }
         if let (Some(bits), true) = (x.as_const(), x.ty() != Boolean) {
             return Some(self.constant(bits, x.ty()));
+        }
+        if is_scalar {
+            let depth = self.depth(x);
+            let before = self.go_to(depth);
+            let value = self.kernel_scalar(x)?;
+            self.go_to(before);
+            self.know(x, depth, value);
+            return Some(value);
         }
         // Computed ahead of its guard.
         if !self.certain.contains(&x.address()) && self.analysis.facts.has_effect(x) {

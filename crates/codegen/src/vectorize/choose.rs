@@ -147,7 +147,7 @@ impl<'n> Analysis<'n> {
             return None;
         }
         let cut = self.cut_axis(stage).filter(|axis| *axis == rows.id);
-        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain);
+        let mut builder = Builder::new(self, Some(target), stage, (lanes, parts), certain);
         builder.blocked.push(lane.id);
         builder.stage(&[rows], block, cut)?;
         builder.ready(outer, target.bytes())
@@ -162,7 +162,7 @@ impl<'n> Analysis<'n> {
         [bytes, lanes, parts]: [usize; 3],
         certain: &FxHashSet<usize>,
     ) -> Option<VectorLoop<'n>> {
-        let mut builder = Builder::new(self, target, stage, (lanes, parts), certain.clone());
+        let mut builder = Builder::new(self, Some(target), stage, (lanes, parts), certain.clone());
         let (lane, between) = axes[outer..].split_last()?;
         let cut = self.cut_axis(stage).filter(|_| outer == 0);
         builder.stage(between, *lane, cut)?;
@@ -223,7 +223,7 @@ impl<'n> Analysis<'n> {
             return None;
         };
         let count = (lanes, 1);
-        let mut builder = Builder::new(self, self.target?, stage, count, certain.clone());
+        let mut builder = Builder::new(self, Some(self.target?), stage, count, certain.clone());
         builder.rows = Some((rows, 1));
         builder.stage(&[], lane, None)?;
         let is_safe = !builder.may_fault;
@@ -243,7 +243,7 @@ impl<'n> Analysis<'n> {
             return None;
         };
         let target = self.target?;
-        let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+        let mut builder = Builder::new(self, Some(target), stage, (lanes, 1), certain.clone());
         let jam = Jam::of(&builder, rows, most, true)?;
         let each = Axis {
             extent: jam.each.into(),
@@ -279,7 +279,7 @@ impl<'n> Analysis<'n> {
         }
         let points = lane.extent.number()?;
         for outer in (0..axes.len() - 1).filter(|k| self.may_be_call(stage, &axes[*k..])) {
-            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            let mut builder = Builder::new(self, Some(target), stage, (lanes, 1), certain.clone());
             builder.jam = Some(Jam::of(&builder, rows, most, false)?);
             builder.few = Some(points).filter(|few| *few < lanes);
             let cut = cut.filter(|_| outer == 0);

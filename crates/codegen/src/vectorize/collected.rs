@@ -95,7 +95,7 @@ impl<'n> Analysis<'n> {
         };
         let size = u64::from(lane_bytes(stage.value.ty()));
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
-        // Such steps lead to the same few places in the cache.
+        // Steps of a multiple of as many bytes lead to the same few sets of the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
         lane.extent
             .number()
@@ -130,7 +130,7 @@ impl<'n> Analysis<'n> {
             if lanes < 2 || lanes > length || bytes > target.bytes() {
                 continue;
             }
-            let mut builder = Builder::new(self, target, stage, (lanes, 1), certain.clone());
+            let mut builder = Builder::new(self, Some(target), stage, (lanes, 1), certain.clone());
             builder.collected = loads.to_vec();
             builder.blocked = rows.iter().map(|(axis, _)| axis.id).collect();
             builder.blocked.push(lane.id);
@@ -226,7 +226,7 @@ impl<'n> Analysis<'n> {
                     let linear = self.linear(*buffer, at);
                     let size = u64::from(lane_bytes(x.ty()));
                     let leads = |(leaf, k): (&Scalar, Coefficient)| {
-                        // What has symbols is far.
+                        // A step that has symbols counts as far.
                         let step = k.number().map_or(u64::MAX, i64::unsigned_abs);
                         leaf.is_axis(axis) && step.saturating_mul(size) > NEAR
                     };
@@ -255,11 +255,11 @@ impl<'n> Builder<'_, 'n> {
         let argument = self.argument(Argument::Collected(number));
         self.program.pointers.push(argument);
         let (lane, rows) = self.blocked.split_last()?;
-        let block = self.blocks.iter().find(|b| b.axis == Some(*lane))?;
-        let length = block.length.number()?;
+        let block = self.blocks.iter().find(|b| b.is_over(*lane))?;
+        let length = block.axis?.extent.number()?;
         let row = i32::try_from(length * usize::from(lane_bytes(x.ty()))).ok()?;
         for block in &mut self.blocks {
-            if block.axis.is_some_and(|axis| rows.contains(&axis)) {
+            if block.axis.is_some_and(|axis| rows.contains(&axis.id)) {
                 block.moves.push((argument, row));
             }
         }

@@ -8,9 +8,9 @@ use super::build::{Block, Builder};
 use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
 use crate::analysis::indices::how_checked;
-use crate::analysis::legality::LanePlan;
 use crate::analysis::linear::Linear;
 use crate::analysis::walk::{Visit, visit};
+use crate::target::Target;
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
@@ -64,24 +64,27 @@ impl<'n> Builder<'_, 'n> {
         let index_step = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
         // Instructions compare with it.
         let extent = wrap.extent.number()?;
-        if by != 1 && self.blocked.is_empty() && self.is_better_along_another(&rest, lane) {
+        let is_whole = self.blocked.is_empty() && !self.is_in_kernel();
+        if by != 1 && is_whole && self.is_better_along_another(&rest, lane) {
             return None;
         }
         let (rows, rest) = self.by_rows(rest, lane, width)?;
         let pace = rows.pace(self.cut == Some(lane));
         let (access, step) = self.access_of(buffer, rest, pace)?;
-        if index_step < 1 || !(0..=1).contains(&step) || (rows.columns > 0 && step != 0) {
+        let has_rows = rows.columns > 0;
+        let may_have_rows = step == 0 && !self.is_in_kernel();
+        if index_step < 1 || !(0..=1).contains(&step) || (has_rows && !may_have_rows) {
             return None;
         }
         let column_bytes = if step == 1 { width } else { rows.column_bytes };
         let index_bytes = lane_bytes(index.ty());
         let is_row = by == 1 && (column_bytes, rows.columns) == (0, 0);
         let registers = [self.lanes, self.parts];
-        let holds = { self.target }.holds_table(registers, extent, width, index_bytes);
-        let keeps = is_row && holds;
+        let holds = |target: Target| target.holds_table(registers, extent, width, index_bytes);
+        let keeps = is_row && self.target.is_some_and(holds);
         // The row is loaded outside of the loop over lanes.
         let row_depth = self.depth_of_pointer(access.pointer);
-        let innermost = self.blocks.iter().rposition(|b| b.axis == Some(lane))?;
+        let innermost = self.blocks.iter().rposition(|b| b.is_over(lane))?;
         let permutes = keeps && row_depth < innermost;
 
         self.check(wrap, index, permutes)?;
@@ -144,11 +147,10 @@ impl<'n> Builder<'_, 'n> {
         if rest.terms().any(|term| along(term) == Some(lane)) {
             let (axis, rows) = (many.next_back(), many.next_back());
             return axis.zip(rows).is_some_and(|(axis, rows)| {
-                let plan = LanePlan {
-                    axis: *axis,
-                    lanes: self.lanes,
-                };
-                self.analysis.columns(self.stage, *rows, plan).is_some()
+                let axes = [*rows, *axis];
+                self.analysis
+                    .columns(self.stage, axes, self.lanes)
+                    .is_some()
             });
         }
         many.any(|axis| rest.terms().any(|term| along(term) == Some(axis.id)))

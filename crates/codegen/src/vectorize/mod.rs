@@ -1,8 +1,13 @@
 //! Vector loops: which stages, or inner loops of them, become one ([`choose`]), and how it is built ([`build`]).
 //!
 //! A vector loop is a function of its own, in vectors as wide as the machine has them
-//! ([`Target`](crate::target::Target)). Where it finds an
-//! index out of range it ends and says so; the kernel then goes through its points again, one by one.
+//! ([`Target`](crate::target::Target)), or else part of the kernel, in Cranelift's vectors ([`in_kernel`]). Where it
+//! finds an index out of range it ends; the kernel then goes through its points again, one by one.
+//!
+//! | loop | what only it has |
+//! |---|---|
+//! | function | outer loops inside, short rows, unrolling, unroll-and-jam, row tables, prefetch |
+//! | in the kernel | scalars of the kernel's own code, operations lane by lane, stages that combine with their target |
 
 mod access;
 mod arithmetic;
@@ -12,11 +17,12 @@ mod choose;
 mod collected;
 mod delinearize;
 mod gather;
+mod in_kernel;
 mod prefetch;
 mod reduce;
 mod unroll_and_jam;
 mod vector_loop;
 
-pub(crate) use block_columns::BlockColumns;
+pub(crate) use block_columns::{BlockColumns, BlockLoop};
 pub(crate) use collected::Collected;
-pub(crate) use vector_loop::{Argument, Pace, VectorLoop};
+pub(crate) use vector_loop::{Argument, KernelLoop, KernelScalar, Pace, VectorLoop};

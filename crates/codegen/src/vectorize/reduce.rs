@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use crate::analysis::walk::operands_first;
-use crate::vector_ir::ops::{Op, is_float};
+use crate::vector_ir::ops::{LaneOp, Op, is_float};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, Binary, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -25,7 +25,7 @@ impl<'n> Builder<'_, 'n> {
         else {
             return None;
         };
-        // The loop must come right after what is already there.
+        // The loop of a function must come right after what is already there.
         if self.at + 1 != self.blocks.len() {
             return None;
         }
@@ -34,15 +34,15 @@ impl<'n> Builder<'_, 'n> {
             return Some(start);
         }
         let ty = x.ty();
-        if let Some(points) = points_of(axes).filter(|points| self.is_unrolled(*points, body)) {
+        let is_unrolled = |points: &usize| !self.is_in_kernel() && self.is_unrolled(*points, body);
+        if let Some(points) = points_of(axes).filter(is_unrolled) {
             return self.fold_unrolled(*op, ty, (axes, points), start, body);
         }
-        let op = Op::of_binary(*op).filter(|_| ty != Boolean)?;
-        if matches!(op, Op::Compare(_)) {
-            return None;
-        }
+        let is_sum = |op: &Op| ty != Boolean && !matches!(op, Op::Compare(_));
+        let fitting = Op::of_binary(*op).filter(|op| is_sum(op) || self.is_in_kernel());
+        let op = fitting.or_else(|| self.by_lane(LaneOp::Binary(*op, None)))?;
         let factors = body.as_term();
-        if factors.is_some() && !is_float(ty) {
+        if factors.is_some() && !is_float(ty) && !self.is_in_kernel() {
             return None;
         }
         let sum = self.apply(Op::Variable, ty, &[start]);
@@ -56,7 +56,12 @@ impl<'n> Builder<'_, 'n> {
         match factors {
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
+                if is_float(ty) {
+                    self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
+                } else {
+                    let term = self.apply(Op::Mul, ty, &[a, b]);
+                    self.assign(op, ty, &[sum, term], sum);
+                }
             }
             None => {
                 let next = self.value(body)?;
@@ -70,6 +75,25 @@ impl<'n> Builder<'_, 'n> {
             self.fixed.remove(&axis.id);
         }
         Some(sum)
+    }
+
+    /// Builds a fold in the loop that instructions go to, before the loops inside of that.
+    pub(super) fn fold_ahead(&mut self, x: &'n Scalar) -> Option<Value> {
+        let inner = self.blocks.split_off(self.at + 1);
+        let is_inside = |(depth, _): &(usize, Value)| *depth > self.at;
+        let inside = |address: &usize| self.known.get(address).is_some_and(is_inside);
+        let (hidden, order) = self.order.iter().partition(|address| inside(address));
+        self.order = order;
+        let hidden: Vec<usize> = hidden;
+        let take = |address| Some((address, self.known.remove(&address)?));
+        let hidden: Vec<(usize, (usize, Value))> = hidden.into_iter().filter_map(take).collect();
+        let sum = self.fold(x);
+        self.blocks.extend(inner);
+        for (address, known) in hidden {
+            self.known.insert(address, known);
+            self.order.push(address);
+        }
+        sum
     }
 
     /// Whether a fold has no loop.

@@ -63,7 +63,7 @@ impl<'n> Jam<'n> {
             row: 0,
             fold,
             behind: behind(builder, rows.id, axes, body)?,
-            most_kept: builder.target.registers().saturating_sub(each + OTHERS),
+            most_kept: builder.target?.registers().saturating_sub(each + OTHERS),
             loads: None,
         })
     }

@@ -1,12 +1,16 @@
 //! Vector loops that have been built, and their arguments.
 
-use crate::analysis::legality::Runs;
 use crate::analysis::linear::Linear;
+use crate::analysis::runs::Runs;
 use crate::target::Assembled;
-use vinelift_nest::{Axis, BufferId, Scalar};
+use crate::vector_ir::program::Program;
+use vinelift_nest::{Axis, AxisId, BufferId, Scalar};
 use vinelift_tensor::Extent;
 
-/// A vector loop that has been built for a stage.
+/// Bytes of a register inside the kernel.
+pub(super) const BYTES: usize = 16;
+
+/// A vector loop that has been built for a stage: a function of its own.
 pub(crate) struct VectorLoop<'n> {
     pub(crate) code: Assembled,
     pub(crate) arguments: Vec<Argument<'n>>,
@@ -40,6 +44,38 @@ impl VectorLoop<'_> {
             bits: self.bits,
         }
     }
+}
+
+/// A vector loop inside the kernel.
+pub(crate) struct KernelLoop<'n> {
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<Argument<'n>>,
+    pub(crate) scalars: Vec<KernelScalar<'n>>,
+    /// Whether an index may be out of range: the points of the axis are then done again, one by one.
+    pub(crate) may_fault: bool,
+    /// The axis that it goes over, and how many of its points each turn does; there may be fewer if its extent has
+    /// symbols.
+    pub(crate) axis: Axis,
+    pub(crate) lanes: usize,
+    /// The note of a dump on how indices are checked, if any are.
+    pub(crate) how: String,
+}
+
+impl KernelLoop<'_> {
+    pub(crate) fn runs(&self) -> Runs {
+        Runs {
+            lanes: self.lanes,
+            bits: 8 * BYTES,
+        }
+    }
+}
+
+/// A scalar that the kernel computes inside a program.
+#[derive(Clone)]
+pub(crate) struct KernelScalar<'n> {
+    pub(crate) scalar: &'n Scalar,
+    /// Axes of one point that are no loops, and that point.
+    pub(crate) fixed: Vec<(AxisId, i64)>,
 }
 
 /// An argument of a vector loop: one word, which the kernel computes.

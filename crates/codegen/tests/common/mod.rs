@@ -98,7 +98,8 @@ pub(crate) fn run_code(nest: &Nest, code: &Code, numbers: &[i64], inputs: &[Vec<
 /// Parts that are run alone, too.
 const MOST_ALONE: usize = 3;
 
-/// What a part writes is what the whole does: nothing of the rows of others, which it would have made of other values.
+/// Asserts that a part alone leaves each byte as it was or as the whole run leaves it: it writes nothing in the rows of
+/// other parts, which it would have computed from other values.
 fn writes_its_own(nest: &Nest, (before, alone, whole): Memories<'_>, part: &Range<usize>) {
     for (k, buffer) in nest.buffers.iter().enumerate() {
         let all = before[k].iter().zip(&alone[k]).zip(&whole[k]);

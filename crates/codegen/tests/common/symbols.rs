@@ -6,7 +6,7 @@ use vinelift_codegen::{Code, Options, Vectors};
 use vinelift_nest::{Axis, Kind, Nest, Scalar, Wrap, legalize, verify};
 use vinelift_tensor::{Extent, Formula, Symbol};
 
-/// What the symbols are at the example, whatever they are in a run.
+/// The example value of every symbol; a run may have any other.
 const EXAMPLE: usize = 37;
 
 /// The code of a nest with symbols, by vectors of each width.
@@ -82,7 +82,7 @@ pub(crate) fn run_with_symbols(nest: &Nest, inputs: &[Vec<u8>], want: &Outcome) 
     for numbers in chosen.into_iter().filter(|numbers| !numbers.is_empty()) {
         let numbers: Vec<usize> = numbers.into_iter().take(200).collect();
         let symbolic = with_symbols(nest, &numbers);
-        // What is proven of numbers need not be of all numbers.
+        // A proof for these numbers need not hold for all.
         if verify(&symbolic).is_err() || verify(&legalize(&symbolic)).is_err() {
             continue;
         }

@@ -70,7 +70,7 @@ impl Walk<'_> {
         })
     }
 
-    /// What is known of room, in order.
+    /// The tensors that variables hold in memory with room for more, and how much that takes along its axis, in order.
     fn room(&self) -> Vec<(TensorId, Extent)> {
         let room = self.known.room.iter();
         let mut room: Vec<(TensorId, Extent)> = room.map(|(t, n)| (*t, *n)).collect();
@@ -78,7 +78,7 @@ impl Walk<'_> {
         room
     }
 
-    /// What nobody reads once these outputs are there and the calls are done, among what is known then.
+    /// The tensors, among those known by then, that nobody reads once these outputs are there and the calls are done.
     fn forgotten(&self, outputs: &[(BufferId, TensorId)]) -> Vec<TensorId> {
         let is_over = self.wanted.is_empty() && self.calls.is_empty();
         if is_over {

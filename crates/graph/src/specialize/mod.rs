@@ -116,7 +116,7 @@ pub struct Segment {
     pub calls: Vec<NodeIndex>,
     /// As [`Known::room`], in order.
     pub room: Vec<(TensorId, Extent)>,
-    /// What nobody reads once the calls are done, among what is known then.
+    /// The tensors, among those known by then, that nobody reads once the calls are done.
     pub forgotten: Vec<TensorId>,
     /// The types of all tensors that have one by now.
     pub types: Types,
@@ -239,7 +239,7 @@ pub fn specialize(
     walk.finish(&live.nodes)
 }
 
-/// What results and variables depend on.
+/// The nodes and tensors that results and variables depend on.
 struct Live {
     /// The nodes that they depend on through tensors that are not computed yet.
     nodes: FxHashSet<NodeIndex>,

@@ -56,7 +56,7 @@ fn digits_of(outer: &Scalar, inner: &Scalar, extent: Extent) -> Option<Scalar> {
     (n.times(rows.into())? == extent).then(|| whole * factor + form.into_scalar())
 }
 
-/// What is divided in a quotient or remainder, and by which extent.
+/// The dividend of a quotient or remainder, and the extent that divides it.
 fn divided(x: &Scalar, wanted: Binary) -> Option<(&Scalar, Extent)> {
     let Kind::Binary(op, whole, by) = x.kind() else {
         return None;

@@ -117,7 +117,7 @@ fn take_extents(form: &mut Linear, axis: AxisId) -> Option<Formula> {
 /// How deep in a scalar is looked for its bounds.
 const DEPTH: usize = 24;
 
-/// What an offset lies between.
+/// The bounds of an offset.
 fn bounds_of(x: &Scalar, ranges: &mut Ranges, is_symbolic: bool) -> Bounds {
     let Interval { low, high } = ranges.of(x);
     let numbers = Bounds {

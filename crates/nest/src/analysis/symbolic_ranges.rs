@@ -39,7 +39,7 @@ impl Ranges {
         }
         let mut bounds = self.bounds_of_kind(x, depth);
         let range = self.of(x);
-        // What is less than this comes from numbers alone, or from guards.
+        // A bound beyond this is only the default for a symbol; one within it comes from numbers or guards.
         if range.high < Extent::MOST as i64 - 1 {
             bounds.highs.push(Formula::number(range.high));
         }
@@ -122,7 +122,7 @@ impl Ranges {
         range.low > i64::MIN && range.high < i64::MAX
     }
 
-    /// What follows for `a` and `b` if `a + gap <= b`.
+    /// Records the bounds of `a` and of `b` that follow from `a + gap <= b`.
     pub(super) fn learn_formulas(&mut self, a: &Scalar, b: &Scalar, gap: i64) {
         if !self.has_symbols || !self.is_exact(a) || !self.is_exact(b) {
             return;
@@ -145,7 +145,7 @@ impl Ranges {
                 },
             ),
         ];
-        // What has symbols says something of these, too.
+        // Bounds with symbols relate the symbols to each other, too.
         let has_symbols = |formula: &&Formula| formula.as_number().is_none();
         for low in of_a.lows.iter().filter(has_symbols) {
             let gaps = of_b

@@ -111,7 +111,7 @@ impl Slide {
             AutoPad::Valid => (0, 0),
             AutoPad::SameUpper | AutoPad::SameLower => return None,
         };
-        // What rounding up lets the last window reach further.
+        // The elements by which the last window reaches further if the count is rounded up.
         let further = match self.rounding {
             Rounding::Floor => 0,
             Rounding::Ceil | Rounding::CeilTorch => stride - 1,

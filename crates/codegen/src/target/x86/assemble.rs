@@ -193,6 +193,7 @@ impl Assembly<'_> {
                         self.code.require(step > 0);
                         self.over_lanes_until(argument, step, body);
                     }
+                    TripCount::OfKernel => self.code.require(false),
                 },
             }
         }

@@ -99,7 +99,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// What it does, for whoever reads the code.
+    /// A label for the listing of the code.
     pub(super) fn what(self) -> &'static str {
         match self {
             Form::Rvm | Form::Rm | Form::Vm(_) | Form::Mr => "compute",

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use iced_x86::{Code, Decoder, DecoderOptions};
 
-    /// What the disassembler makes of an instruction with these bits and bytes behind the prefix.
+    /// The disassembler's name for an instruction with these bits and bytes behind the prefix.
     fn decoded(op: Opcode, bits: u8, operands: u8) -> Option<Code> {
         let bytes = [0xc4, 0xe0 | op.map, bits | op.prefix, op.code, operands];
         let bytes = [&bytes[..], &[0; 5]].concat();

@@ -51,7 +51,9 @@ fn steps(of: &[Step], groups: &mut [Vec<MachineInstruction>]) -> Vec<MachineStep
                 let group = std::mem::take(&mut groups[*number as usize]);
                 all.extend(group.into_iter().map(MachineStep::Do));
             }
-            Step::Loop { trips, moves, body } => all.push(MachineStep::Loop {
+            Step::Loop {
+                trips, moves, body, ..
+            } => all.push(MachineStep::Loop {
                 trips: *trips,
                 moves: moves.clone(),
                 body: steps(body, groups),
@@ -113,7 +115,7 @@ impl Selector<'_> {
             Op::MaskArgument(number) => self.mask_argument(number)?,
             Op::Load(access) => self.load(access, width)?,
             Op::LoadUniform(access) => self.load_uniform(access, width),
-            Op::LoadEverySecond(access) => self.load_every_second(access, width)?,
+            Op::LoadStrided(access, 2) => self.load_every_second(access, width)?,
             Op::Gather(gather) => self.gather(gather, width)?,
             Op::LoadTable { access, extent } => self.load_table(access, extent as usize, width)?,
             Op::TableLookup { index_bytes } => {

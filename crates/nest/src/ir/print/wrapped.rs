@@ -6,8 +6,8 @@
 //!   out[i] = ($1 * $1)
 //! ```
 //!
-//! What is used more than once has a name, and so have the parts of what is long. A name starts with `$`, as no buffer
-//! does that is not quoted. A fold that is long has the names of its body inside it:
+//! A scalar that is used more than once has a name, and so have the parts of a long one. A name starts with `$`, which no
+//! unquoted name of a buffer does. A long fold has the names of its body inside it:
 //!
 //! ```text
 //!   let $1 = add[j<64; 0.0]:
@@ -22,7 +22,7 @@ use std::fmt::{self, Write};
 
 /// A stage of fewer characters is one line.
 const LINE: usize = 100;
-/// What is longer gets a name inside a stage that is no single line, so that what uses two of them fits on a line.
+/// In a stage of several lines, a scalar of more characters than this gets a name, so that one made of two fits on a line.
 const PART: usize = 48;
 /// Shared scalars of as many terms get a name: shorter ones are read as fast as their names.
 const SHARED_TERMS: usize = 4;

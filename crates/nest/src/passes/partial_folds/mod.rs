@@ -247,7 +247,8 @@ impl Fold {
         }
     }
 
-    /// What a lane, one of those `among`, holds of `parts`, with the last point that is its own.
+    /// The value of a lane, one of those `among`: its element of `parts`, combined with the last point of the lane if it has
+    /// one among those left over.
     fn lane(&self, nest: &mut Nest, parts: BufferId, at: At, among: Range<usize>) -> Scalar {
         let so_far = nest.load(parts, at.position());
         let end = self.lanes as i64;

@@ -8,7 +8,7 @@
 //! sum of `f32` is, and it does not depend on any order. It is this form that defines the result, for
 //! the interpreter as well. Where a value is NaN, so is every sum that it is part of.
 //!
-//! What is a sum of integers from the start, of numbers of 8 bits less zero points, stays what it is bit by bit
+//! A sum of integers from the start, of numbers of 8 bits less zero points, keeps its value bit by bit
 //! (`integers`).
 
 mod factors;
@@ -120,8 +120,8 @@ impl Pass<'_> {
         of_grids.or_else(|| self.attempt(nest, |pass, nest| pass.of_integers(nest, stage, sum)))
     }
 
-    /// What `make` gives. If that is nothing, or a guard around the sum is what proves the accesses of a stage that it
-    /// has made on the way, what it has made is gone.
+    /// The result of `make`. Undoes everything that `make` added if there is no result, or if the accesses of a stage
+    /// that it added are proven only by a guard around the sum.
     fn attempt(
         &mut self,
         nest: &mut Nest,

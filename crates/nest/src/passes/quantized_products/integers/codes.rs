@@ -110,7 +110,7 @@ impl Pass<'_> {
     }
 }
 
-/// What the elements of a constant lie between, if they are all integers of a few hundred.
+/// The range of the elements of a constant, if they are all integers of a few hundred.
 pub(super) fn integers(bytes: &[u8], ty: ElementType) -> Option<Interval> {
     let (elements, _) = bytes.as_chunks::<4>();
     let mut range = Interval { low: 0, high: -1 };

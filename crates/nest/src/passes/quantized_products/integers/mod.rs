@@ -30,7 +30,7 @@ struct Difference {
     /// constant, too.
     wide: Scalar,
     zero: Zero,
-    /// What the difference lies between.
+    /// The range of the difference.
     range: Interval,
 }
 

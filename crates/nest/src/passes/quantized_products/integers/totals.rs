@@ -66,7 +66,7 @@ impl Pass<'_> {
             let (_, _, step) = steps.swap_remove(steps.iter().position(whole)?);
             dims.push((extent, step));
         }
-        // What is left does not tell the elements apart: each is counted that often.
+        // The steps that are left index no dim: each element is counted once for each of their points.
         let times = steps.iter().map(|(_, n, _)| *n as i32);
         let times = times.fold(1, i32::wrapping_mul);
         let mut sums = vec![0i32; results];

@@ -3,6 +3,9 @@
 //! A value takes as many registers as its lanes fill, so that all values have the same number of lanes whatever their
 //! width. Masks are lanes of zeros or ones, of any width, and are resized to that of the lanes that they govern.
 
+mod memory;
+mod widths;
+
 use crate::vector_ir::ops::{Comparison, Op, is_float, is_whole_integer, lane_bytes};
 use cranelift_codegen::ir::{
     InstBuilder, MemFlagsData, Type, Value,
@@ -67,7 +70,15 @@ impl Clif128<'_, '_> {
         ty: ElementType,
         operands: &[&Lanes128],
     ) -> Option<Lanes128> {
-        match (op, operands) {
+        let typed: Vec<Lanes128> = operands
+            .iter()
+            .enumerate()
+            .map(|(k, x)| match op.operand_type(k, ty) {
+                Boolean => (*x).clone(),
+                operand => self.reinterpreted(x, operand),
+            })
+            .collect();
+        match (op, &typed[..]) {
             (Op::Convert { from }, [x]) => self.convert(x, from, ty),
             (Op::MaskedConstant(bits), [mask]) => Some(self.masked_constant(mask, bits, ty)),
             (Op::IsNonZero, [x]) => Some(self.is_not_zero(ty, x)),
@@ -91,6 +102,8 @@ impl Clif128<'_, '_> {
             Op::Neg if floats => self.each(x, |b, x| b.ins().fneg(x)),
             Op::Neg => self.each(x, |b, x| b.ins().ineg(x)),
             Op::Abs if floats => self.each(x, |b, x| b.ins().fabs(x)),
+            Op::Abs if signed => self.each(x, |b, x| b.ins().iabs(x)),
+            Op::Abs if ty != Boolean => x.clone(),
             Op::Sqrt if floats => self.each(x, |b, x| b.ins().sqrt(x)),
             Op::Floor if floats => self.each(x, |b, x| b.ins().floor(x)),
             Op::Ceil if floats => self.each(x, |b, x| b.ins().ceil(x)),
@@ -211,6 +224,11 @@ impl Clif128<'_, '_> {
             Op::Add => self.each_two(x, y, |b, x, y| b.ins().iadd(x, y)),
             Op::Sub => self.each_two(x, y, |b, x, y| b.ins().isub(x, y)),
             Op::Mul if x.width > 1 => self.each_two(x, y, |b, x, y| b.ins().imul(x, y)),
+            Op::Mul => {
+                let (x, y) = (self.resized(x, 2, false), self.resized(y, 2, false));
+                let products = self.each_two(&x, &y, |b, x, y| b.ins().imul(x, y));
+                self.resized(&products, 1, false)
+            }
             Op::And => self.each_two(x, y, |b, x, y| b.ins().band(x, y)),
             Op::Or => self.each_two(x, y, |b, x, y| b.ins().bor(x, y)),
             Op::Xor => self.each_two(x, y, |b, x, y| b.ins().bxor(x, y)),
@@ -299,129 +317,6 @@ impl Clif128<'_, '_> {
         Lanes128 {
             registers: registers.map(|r| self.cast_register(*r, ty)).collect(),
             width: x.width,
-        }
-    }
-
-    /// Integers in wider lanes, by their sign or not, or the low bits of them in narrower lanes.
-    fn resized(&mut self, lanes: &Lanes128, width: usize, signed: bool) -> Lanes128 {
-        let mut lanes = lanes.clone();
-        while lanes.width < width {
-            lanes = self.widened(&lanes, signed);
-        }
-        while lanes.width > width {
-            lanes = self.narrowed(&lanes);
-        }
-        lanes
-    }
-
-    fn widened(&mut self, lanes: &Lanes128, signed: bool) -> Lanes128 {
-        let width = lanes.width * 2;
-        let count = self.registers(width);
-        let mut registers = Vec::with_capacity(count);
-        for &x in &lanes.registers {
-            let x = self.cast_register(x, vector(integer(lanes.width)));
-            let ins = self.builder.ins();
-            registers.push(if signed {
-                ins.swiden_low(x)
-            } else {
-                ins.uwiden_low(x)
-            });
-            if registers.len() < count {
-                let ins = self.builder.ins();
-                registers.push(if signed {
-                    ins.swiden_high(x)
-                } else {
-                    ins.uwiden_high(x)
-                });
-            }
-        }
-        Lanes128 { registers, width }
-    }
-
-    fn narrowed(&mut self, lanes: &Lanes128) -> Lanes128 {
-        let width = lanes.width / 2;
-        // The low half of each lane, of two registers.
-        let picked = (0..32u8).filter(|k| usize::from(*k) % lanes.width < width);
-        let picked: Vec<u8> = picked.collect();
-        let mut registers = Vec::new();
-        for pair in lanes.registers.chunks(2) {
-            let a = self.cast_register(pair[0], types::I8X16);
-            let b = self.cast_register(pair[pair.len() - 1], types::I8X16);
-            let both = self.shuffled(a, b, &picked);
-            registers.push(self.cast_register(both, vector(integer(width))));
-        }
-        Lanes128 { registers, width }
-    }
-
-    fn shuffled(&mut self, a: Value, b: Value, picked: &[u8]) -> Value {
-        let mask = self.builder.func.dfg.immediates.push(picked.into());
-        self.builder.ins().shuffle(a, b, mask)
-    }
-
-    /// A mask for lanes of another width.
-    pub(crate) fn masks(&mut self, mask: &Lanes128, width: usize) -> Lanes128 {
-        self.resized(mask, width, true)
-    }
-
-    /// `f32` to `i32`, the smallest number for what does not fit.
-    fn truncated(&mut self, x: &Lanes128) -> Lanes128 {
-        let limit = self.builder.ins().f32const(2f32.powi(31));
-        let limit = self.builder.ins().splat(types::F32X4, limit);
-        let smallest = self
-            .builder
-            .ins()
-            .iconst(types::I32, i64::from(i32::MIN as u32));
-        let smallest = self.builder.ins().splat(types::I32X4, smallest);
-        let is_x86 = self.is_x86;
-        let convert = |x: &Value| {
-            if is_x86 {
-                return self.builder.ins().x86_cvtt2dq(types::I32X4, *x);
-            }
-            let near = self.builder.ins().fcvt_to_sint_sat(types::I32X4, *x);
-            let fits = self.builder.ins().fcmp(FloatCC::LessThan, *x, limit);
-            self.builder.ins().bitselect(fits, near, smallest)
-        };
-        Lanes128 {
-            registers: x.registers.iter().map(convert).collect(),
-            width: 4,
-        }
-    }
-
-    fn promoted(&mut self, x: &Lanes128) -> Lanes128 {
-        let count = self.registers(8);
-        let mut registers = Vec::with_capacity(count);
-        let high: Vec<u8> = (8..24).collect();
-        for &x in &x.registers {
-            registers.push(self.builder.ins().fvpromote_low(x));
-            if registers.len() < count {
-                let bytes = self.cast_register(x, types::I8X16);
-                let bytes = self.shuffled(bytes, bytes, &high);
-                let upper = self.cast_register(bytes, types::F32X4);
-                registers.push(self.builder.ins().fvpromote_low(upper));
-            }
-        }
-        Lanes128 {
-            registers,
-            width: 8,
-        }
-    }
-
-    fn demoted(&mut self, x: &Lanes128) -> Lanes128 {
-        let low: Vec<u8> = (0..8).chain(16..24).collect();
-        let mut registers = Vec::new();
-        for pair in x.registers.chunks(2) {
-            let parts: Vec<Value> = pair
-                .iter()
-                .map(|x| self.builder.ins().fvdemote(*x))
-                .collect();
-            let a = self.cast_register(parts[0], types::I8X16);
-            let b = self.cast_register(parts[parts.len() - 1], types::I8X16);
-            let both = self.shuffled(a, b, &low);
-            registers.push(self.cast_register(both, types::F32X4));
-        }
-        Lanes128 {
-            registers,
-            width: 4,
         }
     }
 
