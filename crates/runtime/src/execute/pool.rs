@@ -1,14 +1,17 @@
 //! The threads that share the work of a run: the caller's own and those that wait for it.
 //!
 //! Kernels are short, so handing one out must cost less than a microsecond. Work comes in rounds of numbered
-//! tasks; whoever is there takes the next number. The thread that runs the model takes numbers like the
-//! others and never waits for one that has not come yet: only for tasks that others are at. Threads that have
-//! nothing to do look for the next round for a while, and only then sleep.
+//! tasks. Each thread has a share of the numbers, the same one whenever there are as many tasks: neighbouring tasks of one
+//! kernel and of the next use neighbouring elements, which are then in the thread's own cache. Whoever is done with his
+//! share takes from the others'. The thread that runs the model takes numbers like the others and never waits for
+//! one that has not come yet: only for tasks that others are at. Threads that have nothing to do look for the next
+//! round for a while, and only then sleep.
 
 use crate::fork;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -136,7 +139,7 @@ struct Crew {
 
 impl Crew {
     fn new(count: usize, looks: bool) -> Option<Crew> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(count + 1));
         let start = |worker| {
             let shared = shared.clone();
             let thread = std::thread::Builder::new().name(format!("vinelift {worker}"));
@@ -177,12 +180,13 @@ impl Drop for Crew {
 const LOOK: Duration = Duration::from_micros(150);
 
 /// What the threads know of each other.
-#[derive(Default)]
 struct Shared {
     /// Held by the run that hands out work.
     lead: Mutex<()>,
-    /// The number of the round, and that of its next task.
-    tickets: AtomicU64,
+    /// The number of the round.
+    number: AtomicU32,
+    /// The shares of the threads.
+    shares: Vec<Share>,
     job: Mutex<Job>,
     /// How many tasks of the round are done.
     done: AtomicUsize,
@@ -196,6 +200,11 @@ struct Shared {
     alarm: Condvar,
 }
 
+/// The tasks of a thread in a round: the number of the round, and of the next task, in one. It has a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Share(AtomicU64);
+
 /// A round.
 #[derive(Clone, Default)]
 struct Job {
@@ -203,43 +212,77 @@ struct Job {
     work: Option<Arc<dyn Tasks>>,
     round: Round,
     tasks: usize,
+    /// How many threads have a share.
     workers: usize,
+}
+
+impl Job {
+    /// The tasks that are a thread's own.
+    fn share(&self, worker: usize) -> Range<usize> {
+        let start = |worker| self.tasks * worker / self.workers;
+        start(worker)..start(worker + 1)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn ticket(number: u32, task: usize) -> u64 {
+    u64::from(number) << 32 | task as u64
+}
+
 fn round_of(ticket: u64) -> u32 {
     (ticket >> 32) as u32
 }
 
+fn task_of(ticket: u64) -> usize {
+    ticket as u32 as usize
+}
+
 impl Shared {
+    fn new(threads: usize) -> Shared {
+        Shared {
+            lead: Mutex::default(),
+            number: AtomicU32::new(0),
+            shares: (0..threads).map(|_| Share::default()).collect(),
+            job: Mutex::default(),
+            done: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            asleep: AtomicUsize::new(0),
+            sleep: Mutex::default(),
+            alarm: Condvar::new(),
+        }
+    }
+
     /// Leads a round.
     fn run(&self, work: Arc<dyn Tasks>, round: Round, tasks: usize, workers: usize) {
-        let number = round_of(self.tickets.load(Ordering::Relaxed)).wrapping_add(1);
+        let number = self.number.load(Ordering::Relaxed).wrapping_add(1);
         let job = Job {
             number,
             work: Some(work.clone()),
             round,
             tasks,
-            workers,
+            workers: workers.min(self.shares.len()),
         };
-        *lock(&self.job) = job;
+        *lock(&self.job) = job.clone();
         self.done.store(0, Ordering::Relaxed);
         self.panicked.store(false, Ordering::Relaxed);
-        self.tickets
-            .store(u64::from(number) << 32, Ordering::SeqCst);
+        for (worker, share) in self.shares[..job.workers].iter().enumerate() {
+            let first = job.share(worker).start;
+            share.0.store(ticket(number, first), Ordering::Relaxed);
+        }
+        self.number.store(number, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) > 0 {
             self.wake();
         }
         // Ends the round even if a task panics here.
         let end = End {
             shared: self,
-            number,
-            tasks,
+            job: &job,
         };
-        while let Some(task) = self.next(number, tasks) {
+        while let Some(task) = self.next(&job, 0) {
             let _done = Done(&self.done);
             work.task(round, task, 0);
         }
@@ -251,15 +294,19 @@ impl Shared {
         );
     }
 
-    /// Takes the next task of a round.
-    fn next(&self, number: u32, tasks: usize) -> Option<usize> {
-        let task = |ticket: u64| ticket as u32 as usize;
-        let taken = self
-            .tickets
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |ticket| {
-                (round_of(ticket) == number && task(ticket) < tasks).then_some(ticket + 1)
-            });
-        taken.ok().map(task)
+    /// Takes a task for a thread: of its own share, or else of the next one that has some left.
+    fn next(&self, job: &Job, worker: usize) -> Option<usize> {
+        let owners = (worker..job.workers).chain(0..worker);
+        owners.into_iter().find_map(|owner| {
+            let end = job.share(owner).end;
+            let taken =
+                self.shares[owner]
+                    .0
+                    .fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
+                        (round_of(next) == job.number && task_of(next) < end).then_some(next + 1)
+                    });
+            taken.ok().map(task_of)
+        })
     }
 
     /// What a thread of the crew does all its life.
@@ -267,15 +314,13 @@ impl Shared {
         let mut seen = 0;
         while let Some(number) = self.wait(seen, looks) {
             seen = number;
-            // It may be the job of a later round, whose tickets are not there yet: then there is no task.
+            // It may be the job of a later round, whose shares are not there yet: then there is no task.
             let job = lock(&self.job).clone();
-            let Some(work) = job
-                .work
-                .filter(|_| job.number == number && worker < job.workers)
-            else {
+            let Some(work) = &job.work else { continue };
+            if job.number != number || worker >= job.workers {
                 continue;
-            };
-            while let Some(task) = self.next(number, job.tasks) {
+            }
+            while let Some(task) = self.next(&job, worker) {
                 let _done = Done(&self.done);
                 let run = || work.task(job.round, task, worker);
                 if catch_unwind(AssertUnwindSafe(run)).is_err() {
@@ -289,7 +334,7 @@ impl Shared {
     fn wait(&self, seen: u32, looks: bool) -> Option<u32> {
         let over = || self.over.load(Ordering::SeqCst);
         let next = || {
-            let number = round_of(self.tickets.load(Ordering::SeqCst));
+            let number = self.number.load(Ordering::SeqCst);
             (number != seen || over()).then_some(number)
         };
         loop {
@@ -334,15 +379,18 @@ impl Drop for Done<'_> {
 /// Has nobody take a task of a round any more, and waits for the tasks that were taken.
 struct End<'a> {
     shared: &'a Shared,
-    number: u32,
-    tasks: usize,
+    job: &'a Job,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let closed = u64::from(self.number) << 32 | u64::from(u32::MAX);
-        let taken = self.shared.tickets.swap(closed, Ordering::AcqRel) as u32 as usize;
-        let taken = taken.min(self.tasks);
+        let closed = ticket(self.job.number, u32::MAX as usize);
+        let taken = |worker: usize| {
+            let share = self.job.share(worker);
+            let next = self.shared.shares[worker].0.swap(closed, Ordering::AcqRel);
+            task_of(next).min(share.end) - share.start
+        };
+        let taken: usize = (0..self.job.workers).map(taken).sum();
         let mut looks = 0u32;
         while self.shared.done.load(Ordering::Acquire) < taken {
             looks += 1;
