@@ -2,7 +2,7 @@
 //! as scalars that give the same bits.
 
 use super::coordinates::{Axis, Nearest, Transform};
-use super::resize::Resized;
+use super::resized::Resized;
 use super::taps::Filter;
 use crate::layout::index_map::last;
 use vinelift_nest::Scalar;

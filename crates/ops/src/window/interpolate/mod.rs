@@ -21,6 +21,7 @@ mod attributes;
 mod coordinates;
 mod formulas;
 mod resize;
+mod resized;
 mod taps;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,8 @@ use crate::error::ensure;
 use crate::layout::extent::{countable, grown, natural_extents};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use attributes::{Axes, By, Interpolate, build, build_1};
-use resize::{Resize, Resized};
+use resize::Resize;
+use resized::Resized;
 use vinelift_nest::MAX_RANK;
 use vinelift_tensor::memory::room_for;
 use vinelift_tensor::{Dim, Extent, PartialShape, Tensor};

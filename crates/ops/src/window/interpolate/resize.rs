@@ -1,16 +1,16 @@
 //! The loop nests: one that picks the nearest elements, or one for each axis that mixes elements.
 
-use super::coordinates::{Axis, Nearest, Transform};
+use super::coordinates::{Nearest, Transform};
 use super::formulas::{Formulas, Near};
+use super::resized::Resized;
 use super::taps::{Filter, Taps};
 use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::{extent, last};
 use crate::window::bounds::clamped;
-use std::cmp::Ordering;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{Binary, BufferId, Mode, Scalar};
-use vinelift_tensor::{ElementType, Extent};
+use vinelift_tensor::ElementType;
 
 /// The axes that are resized, and how.
 pub(super) struct Resize {
@@ -22,61 +22,6 @@ pub(super) struct Resize {
     /// In the order of the model.
     pub(super) axes: Vec<Resized>,
     pub(super) transform: Transform,
-}
-
-/// An axis that is resized.
-#[derive(Clone, Copy)]
-pub(super) struct Resized {
-    /// Which dim it is.
-    pub(super) dim: usize,
-    /// The extent of the input, pads included; at least 1.
-    pub(super) from: Extent,
-    /// The extent of the output.
-    pub(super) to: Extent,
-    /// How much larger the output is, if the model says so.
-    pub(super) scale: Option<f64>,
-}
-
-impl Resized {
-    /// The same in numbers.
-    fn pinned(&self) -> Axis {
-        let (from, to) = (self.from.pin(), self.to.pin());
-        Axis {
-            dim: self.dim,
-            from,
-            to,
-            scale: self.scale.unwrap_or(to as f64 / from as f64),
-        }
-    }
-
-    /// How much larger the output is, if that is the same for all numbers of the symbols.
-    pub(super) fn known_scale(&self) -> Option<f64> {
-        let ratio = |a: Extent, b: Extent| a.over(b)?.number();
-        let grown = || ratio(self.to, self.from).map(|by| by as f64);
-        let shrunk = || ratio(self.from, self.to).map(|by| 1.0 / by as f64);
-        self.scale.or_else(grown).or_else(shrunk)
-    }
-
-    /// Whether the output is smaller.
-    pub(super) fn shrinks(&self) -> bool {
-        match self.scale {
-            Some(scale) => (scale as f32) < 1.0,
-            None => !self.from.at_most(self.to),
-        }
-    }
-
-    /// Whether the output grows by more, less or as much as along another axis.
-    fn compare(&self, other: &Resized) -> Ordering {
-        if let (Some(a), Some(b)) = (self.scale, other.scale) {
-            return a.total_cmp(&b);
-        }
-        let (a, b) = (self.to.product(other.from), other.to.product(self.from));
-        match a.same(b) {
-            true => Ordering::Equal,
-            false if a.at_most(b) => Ordering::Less,
-            false => Ordering::Greater,
-        }
-    }
 }
 
 impl Resize {
