@@ -333,7 +333,7 @@ fn not_shared(
         let inputs: Vec<Tensor> = inputs
             .map(|(port, shape)| tensor(port, Some(shape), &mut random))
             .collect();
-        // What is wrong with the values is wrong for each of the shapes.
+        // An error in the values is an error at each of the shapes.
         let _ = run(&dynamic, &inputs);
     }
     let found = dynamic.statistics();

@@ -22,7 +22,7 @@ impl<'n> Emitter<'n, '_> {
         kernel_loop: &KernelLoop<'n>,
     ) -> Result {
         let (axis, lanes) = (kernel_loop.axis, kernel_loop.lanes);
-        // What is combined needs no last turn that overlaps.
+        // A stage that combines must not do a point twice: no last turn overlaps.
         if axis.extent >= lanes || stage.mode != Mode::Set {
             return self.kernel_loop(stage, kernel_loop);
         }
@@ -53,7 +53,7 @@ impl<'n> Emitter<'n, '_> {
         }
         let exact = self.builder.create_block();
         self.instead_of_faults = Some(exact);
-        // What is computed after the first index need not be known where one is wrong.
+        // Values after the first index are not needed where an index is wrong.
         self.open_scope();
         let done = self.vectors_and_rest(stage, kernel_loop);
         self.close_scope();

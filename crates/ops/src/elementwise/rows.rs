@@ -19,7 +19,7 @@ use vinelift_nest::build::{clamp, integer, number, select, zero};
 use vinelift_nest::{Scalar, Unary};
 use vinelift_tensor::ElementType::{F32, F64};
 
-/// What `HSigmoid` and `HSwish` multiply by.
+/// The factor of `HSigmoid` and `HSwish`.
 const SIXTH: f64 = 1.0 / 6.0;
 
 /// The rows, by name; a line each.
