@@ -45,7 +45,7 @@ pub(crate) struct Side {
 /// How the elements of a point lie in memory, in the order of `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
-    /// Most of them follow each other.
+    /// Most of them are in a line of the cache that one of the elements shortly before was in.
     Runs,
     Apart,
     /// As far apart as crowds a few sets of the first cache.
@@ -57,16 +57,24 @@ impl Spacing {
     fn of(offsets: &[u32], bytes: usize) -> Spacing {
         /// A quarter of what all sets of the first cache span.
         const CROWDING: usize = 1 << 10;
-        let most = |is_step: &dyn Fn(usize) -> bool| {
-            let steps = offsets.windows(2).map(|w| w[1].wrapping_sub(w[0]) as usize);
-            2 * steps.filter(|step| is_step(*step)).count() >= offsets.len()
+        /// The bytes of a line.
+        const LINE: usize = 64;
+        /// How many elements before one are shortly before it: those of a window, of which each may have a line of its own.
+        const SHORTLY: usize = 32;
+        let most = |count: usize| 2 * count >= offsets.len();
+        let line = |offset: u32| offset as usize * bytes / LINE;
+        let is_near = |at: &usize| {
+            let before = &offsets[at.saturating_sub(SHORTLY)..*at];
+            before.iter().rev().any(|o| line(*o) == line(offsets[*at]))
         };
-        if most(&|step| step == 1) {
-            Spacing::Runs
-        } else if most(&|step| (step * bytes).is_multiple_of(CROWDING)) {
-            Spacing::Crowded
-        } else {
-            Spacing::Apart
+        if most((0..offsets.len()).filter(is_near).count()) {
+            return Spacing::Runs;
+        }
+        let steps = offsets.windows(2).map(|w| w[1].wrapping_sub(w[0]) as usize);
+        let crowds = steps.filter(|step| (step * bytes).is_multiple_of(CROWDING));
+        match most(crowds.count()) {
+            true => Spacing::Crowded,
+            false => Spacing::Apart,
         }
     }
 }

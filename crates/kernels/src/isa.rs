@@ -23,6 +23,14 @@ impl Isa {
             .unwrap_or(Isa::Portable)
     }
 
+    /// Whether its tiles read rows where they lie, so that pixels need no packing where their channels lie beside each other.
+    ///
+    /// Tiles of AVX-512 mostly have more rows than there are registers for their addresses, and the portable ones copy
+    /// rows anyway.
+    pub fn reads_rows_in_place(self) -> bool {
+        self == Isa::Avx2
+    }
+
     /// Whether this machine has it.
     pub fn available(self) -> bool {
         match self {

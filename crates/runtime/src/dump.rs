@@ -25,7 +25,7 @@ use segments::Piece;
 pub use stage::Stage;
 use std::fmt::Write;
 use std::sync::atomic::AtomicUsize;
-use vinelift_codegen::Options;
+use vinelift_codegen::{Options, Vectors};
 use vinelift_graph::{NodeKind, Segment};
 
 /// What of a stage is shown, and how.
@@ -224,16 +224,17 @@ impl CompiledModel {
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
         let workshop = &self.0.workshop;
+        let vectors = self.config().vectors;
         with_large_stack(|| {
             if self.shows_classes() {
-                let trace = |segment| trace_segment(segment, options);
+                let trace = |segment| trace_segment(segment, options, vectors);
                 let (unit, known) = (piece.unit, &piece.known);
                 let class = unit.class_of_segments(key, known, workshop, never(), trace);
                 if let Ok(class) = class {
                     return Ok(class.made);
                 }
             }
-            trace_segment(piece.segment.clone(), options)
+            trace_segment(piece.segment.clone(), options, vectors)
         })
     }
 }
@@ -285,7 +286,11 @@ fn no_kernel(kernel: usize, count: usize) -> Error {
     Error::Input(format!("there is no kernel {kernel}, there are {count}"))
 }
 
-fn trace_segment(segment: Segment, options: &DumpOptions<'_>) -> Result<String, Error> {
+fn trace_segment(
+    segment: Segment,
+    options: &DumpOptions<'_>,
+    vectors: Vectors,
+) -> Result<String, Error> {
     let mut text = String::new();
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
@@ -293,6 +298,7 @@ fn trace_segment(segment: Segment, options: &DumpOptions<'_>) -> Result<String, 
         segment.nest,
         &slots,
         Level::Scheduled,
+        vectors,
         Some(&mut passes),
         never(),
         &AtomicUsize::new(0),

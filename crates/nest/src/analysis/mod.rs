@@ -25,8 +25,8 @@ mod verify;
 
 pub use bound_chunks::BoundChunks;
 pub(crate) use contraction::{
-    CodedLoad, byte, is_coded, is_sum_of_terms, offset, strided_load, sum_of_products, sums,
-    sums_that,
+    CodedLoad, byte, factor, is_coded, is_sum_of_terms, offset, strided_load, sum_of_products,
+    sums, sums_that,
 };
 pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
 pub use cost::Work;

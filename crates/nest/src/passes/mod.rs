@@ -9,8 +9,10 @@
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
+//! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
+//! | … halos | `halo` | guarded copies of temporaries → these with their borders around them |
 //! | … array padding | `array_padding` | temporaries whose channels lie whole pages apart → with a row more in each |
 //! | … simplify | `simplify` | index arithmetic and conditions → their simplest form |
 //! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
@@ -27,6 +29,7 @@
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
 
 mod array_padding;
+mod channels_last;
 mod coalesce;
 mod collapse;
 mod constant_indices;
@@ -35,6 +38,7 @@ mod fill;
 mod flatten;
 mod fuse;
 mod guard_to_index;
+mod halo;
 mod in_place;
 mod journal;
 mod operand;
@@ -47,6 +51,7 @@ mod schedule;
 mod simplify;
 mod trim_folds;
 
+pub use channels_last::channels_last;
 pub use constant_indices::constant_indices;
 pub use contract::contract;
 pub use fuse::{Kept, Reason, fuse};

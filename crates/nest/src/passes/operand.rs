@@ -48,6 +48,7 @@ impl Operand {
             let of = |a: &Axis| outer.iter().position(|o| o.id == a.id);
             let last = core.terms.iter().filter_map(|(a, _)| of(a)).max();
             let kind = match (last, core.terms.as_slice()) {
+                (Some(_), [(axis, _)]) if Some(axis.id) == innermost => 3,
                 (Some(_), [(axis, _)]) if both.contains(&axis.id) => 0,
                 (Some(_), [_]) if !along => 1,
                 (None, _) => 2,

@@ -94,7 +94,7 @@ fn open(stage: &Stage) -> Option<Vec<Part>> {
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
 /// say so.
-fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
+pub(super) fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
     for axis in &stage.domain {

@@ -1,16 +1,17 @@
 //! The schedule: how a stage runs, decided apart from the values that it computes.
 //!
 //! 1. `in_place` removes copies of temporaries that die.
-//! 2. `array_padding` keeps the channels of temporaries from lying whole pages apart.
-//! 3. `guard_to_index` moves the guard of a load that may read zero into the load's index.
-//! 4. `peel` separates the interior of a domain, which needs no guards, from its borders; `trim_folds` removes the
+//! 2. `halo` stores temporaries that windows reach beyond with their borders around them.
+//! 3. `array_padding` keeps the channels of temporaries from lying whole pages apart.
+//! 4. `guard_to_index` moves the guard of a load that may read zero into the load's index.
+//! 5. `peel` separates the interior of a domain, which needs no guards, from its borders; `trim_folds` removes the
 //!    points of folds at which a guard fails; `pad_windows` stores a padded copy of the operand of large windows, and
 //!    of all windows that are multiplied by weights.
-//! 5. `flatten` merges neighbouring dims of buffers that no data-dependent index reaches: an access is one offset.
-//! 6. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
+//! 6. `flatten` merges neighbouring dims of buffers that no data-dependent index reaches: an access is one offset.
+//! 7. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
 //!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
 //!    points have data-dependent indices of their own.
-//! 7. `coalesce` merges the two outermost loops of stages whose kernel can be cut into more chunks then.
+//! 8. `coalesce` merges the two outermost loops of stages whose kernel can be cut into more chunks then.
 
 use crate::compiler_threads;
 use crate::ir::Nest;
@@ -19,6 +20,7 @@ use crate::passes::coalesce::coalesce_outer_loops;
 use crate::passes::collapse::collapse_axes;
 use crate::passes::flatten::flatten_buffers;
 use crate::passes::guard_to_index::move_guards_to_indices;
+use crate::passes::halo::store_halos;
 use crate::passes::in_place::reuse_in_place;
 use crate::passes::peel::peel_borders;
 use crate::passes::simplify::simplify_stage;
@@ -26,6 +28,7 @@ use crate::passes::simplify::simplify_stage;
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
     reuse_in_place(nest);
+    store_halos(nest);
     pad_arrays(nest);
     let Nest {
         buffers, stages, ..

@@ -456,7 +456,7 @@ fn dim(axis: &Stride) -> kernels::Dim {
 
 /// The instruction set that contraction kernels use under a limit on vector width; the portable one if this machine has
 /// none within it.
-fn isa(vectors: Vectors) -> kernels::Isa {
+pub(crate) fn isa(vectors: Vectors) -> kernels::Isa {
     use kernels::Isa;
     let allowed = match vectors {
         Vectors::Widest => return Isa::best(),

@@ -63,6 +63,7 @@ impl Draft {
             nest,
             &slots,
             level,
+            settings.options.vectors,
             None,
             settings.stop,
             &settings.shared.unproven,

@@ -1,13 +1,15 @@
 //! The passes over a nest before it runs.
 
+use crate::compile::contraction::isa;
 use crate::compile::slot::Slot;
 use crate::stop;
 use crate::{Error, Level};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use vinelift_codegen::Vectors;
 use vinelift_nest::{
-    BufferId, Kept, Nest, constant_indices, contract, fuse, partial_folds, quantized_products,
-    schedule, verify,
+    BufferId, Kept, Nest, channels_last, constant_indices, contract, fuse, partial_folds,
+    quantized_products, schedule, verify,
 };
 
 /// What a pass did, for the trace.
@@ -22,13 +24,14 @@ pub(crate) struct Pass {
 
 /// The nest of a segment after the passes of `level`, proven to be safe.
 ///
-/// If it has symbols, what is decided about them is written down by the recorder that this runs in. `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
+/// `vectors` limits those of the kernels, which decides about the order of dims. If it has symbols, what is decided about them is written down by the recorder that this runs in. `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
 /// nest as it was before they changed it runs instead, with the same rounding, and `unproven` counts it; where mistakes are looked for,
 /// that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
     slots: &[Slot],
     level: Level,
+    vectors: Vectors,
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
     unproven: &AtomicUsize,
@@ -71,6 +74,11 @@ pub(crate) fn optimize(
         let start = Instant::now();
         constant_indices(&mut nest, &constant);
         record("constant indices", start, Vec::new(), &nest)?;
+        let start = Instant::now();
+        if isa(vectors).reads_rows_in_place() {
+            channels_last(&mut nest, &|buffer| constant(buffer).is_some());
+            record("channels last", start, Vec::new(), &nest)?;
+        }
         let start = Instant::now();
         schedule(&mut nest);
         record("scheduled", start, Vec::new(), &nest)?;

@@ -13,7 +13,7 @@ use crate::{Error, Level};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use vinelift_codegen::{AsmLine, ClifLine};
+use vinelift_codegen::{AsmLine, ClifLine, Vectors};
 use vinelift_graph::{self as graph, Segment};
 use vinelift_nest::Nest;
 
@@ -173,7 +173,7 @@ impl InferRequest {
                 left_out += 1;
                 continue;
             }
-            let passes = passes(piece.segment.clone())?;
+            let passes = passes(piece.segment.clone(), compiled.config().vectors)?;
             let (folded, called) = folded_and_called(&piece);
             let made = compiled.make(piece, Level::Scheduled, true)?;
             let mut once = made.prologue.is_some();
@@ -252,7 +252,7 @@ fn add_layers(
     }
 }
 
-fn passes(segment: Segment) -> Result<Vec<PassListing>, Error> {
+fn passes(segment: Segment, vectors: Vectors) -> Result<Vec<PassListing>, Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
     let level = Level::Scheduled;
@@ -260,6 +260,7 @@ fn passes(segment: Segment) -> Result<Vec<PassListing>, Error> {
         segment.nest,
         &slots,
         level,
+        vectors,
         Some(&mut passes),
         never(),
         &AtomicUsize::new(0),

@@ -1,0 +1,155 @@
+//! Channels last: the channels of pictures lie beside each other where sums of products go through them.
+//!
+//! > `y[o, i, j] = Σ_c x[c, i, j] · w[o, c]` of `x: [24, 128, 128]` becomes `y[i, j, o] = Σ_c x[i, j, c] · w[o, c]`
+//!
+//! A contraction whose rows are pixels reads their channels where they lie, and packs only the weights, which are constants.
+//! Vectors of channels are whole in pictures narrower than a vector, and at the borders of windows. The pass changes the order
+//! of the dims of temporaries, and of the loops that write them. Sums keep their order, and so every value its bits.
+//!
+//! [`Pictures`] finds out which temporaries have channels, and whether it pays to put them last.
+
+mod pictures;
+#[cfg(test)]
+mod tests;
+
+use crate::analysis::Contraction;
+use crate::ir::{
+    AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, loaded, rewrite_those, visit_accesses,
+};
+use pictures::{Pictures, steps_along};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Puts the channels of temporaries last where that pays. `is_constant` tells of which buffers the contents are known before
+/// the nest runs. A nest with symbols stays as it is: its borders are not peeled, and guards inside of rows cost more than
+/// packing.
+pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
+    if nest.is_symbolic() {
+        return;
+    }
+    let constants = constants(nest, is_constant);
+    let channels = Pictures::of(nest, &constants).that_pay();
+    if channels.is_empty() {
+        return;
+    }
+    move_channels(nest, &channels);
+    transpose_constants(nest, &channels, &constants);
+}
+
+/// The buffers whose contents are known before the nest runs, with those that are computed from such alone.
+fn constants(nest: &Nest, is_constant: &dyn Fn(BufferId) -> bool) -> FxHashSet<BufferId> {
+    let all = (0..nest.buffers.len() as u32).map(BufferId);
+    let mut constants: FxHashSet<BufferId> = all.filter(|b| is_constant(*b)).collect();
+    let mut varying = FxHashSet::default();
+    for stage in &nest.stages {
+        let is_known = loaded(stage).iter().all(|b| constants.contains(b));
+        match is_known && !varying.contains(&stage.target) {
+            true => constants.insert(stage.target),
+            false => constants.remove(&stage.target) | varying.insert(stage.target),
+        };
+    }
+    constants
+}
+
+/// Moves the dim of the channels of each of these buffers to the end, and the loop along it to the inside of the stages
+/// that write them.
+fn move_channels(nest: &mut Nest, channels: &FxHashMap<BufferId, usize>) {
+    for (buffer, &dim) in channels {
+        nest.buffers[buffer.0 as usize].shape[dim..].rotate_left(1);
+    }
+    for stage in &mut nest.stages {
+        rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } => match channels.get(buffer) {
+                Some(dim) => Scalar::load(*buffer, moved_last(at, *dim), x.ty()),
+                None => x,
+            },
+            _ => x,
+        });
+        if let Some(&dim) = channels.get(&stage.target) {
+            stage.at[dim..].rotate_left(1);
+            move_loop_inside(stage);
+        }
+    }
+}
+
+fn moved_last(at: &[Scalar], dim: usize) -> Vec<Scalar> {
+    let mut at = at.to_vec();
+    at[dim..].rotate_left(1);
+    at
+}
+
+/// Makes the loop along the last dim of the target the innermost, unless the order of points matters.
+fn move_loop_inside(stage: &mut Stage) {
+    let along = stage.at.last().and_then(steps_along);
+    let position = stage.domain.iter().position(|a| Some(a.id) == along);
+    if let Some(position) = position
+        && stage.mode == Mode::Set
+        && !stage.loads().contains(&stage.target)
+    {
+        stage.domain[position..].rotate_left(1);
+    }
+}
+
+/// Stores constants whose elements vectors of channels need with the channels last: weights of windows that keep channels
+/// apart. Contraction kernels pack theirs anyway.
+fn transpose_constants(
+    nest: &mut Nest,
+    channels: &FxHashMap<BufferId, usize>,
+    constants: &FxHashSet<BufferId>,
+) {
+    let mut stored: FxHashMap<(BufferId, usize), BufferId> = FxHashMap::default();
+    for mut stage in std::mem::take(&mut nest.stages) {
+        let lanes = stage.domain.last().map(|a| a.id);
+        let is_of_picture = channels.contains_key(&stage.target);
+        if let Some(lanes) = lanes
+            && is_of_picture
+            && Contraction::of(nest, &stage).is_none()
+        {
+            for (buffer, dim) in strided_constants(nest, &stage, lanes, constants) {
+                let known = stored.entry((buffer, dim));
+                let transposed = *known.or_insert_with(|| transpose(nest, &stage, buffer, dim));
+                rewrite_those(&mut stage, Scalar::loads, &mut |x| match x.kind() {
+                    Kind::Load { buffer: b, at } if *b == buffer && at[dim].is_axis(lanes) => {
+                        Scalar::load(transposed, moved_last(at, dim), x.ty())
+                    }
+                    _ => x,
+                });
+            }
+        }
+        nest.stages.push(stage);
+    }
+}
+
+/// The constants that a stage reads along an axis in steps of more than one element, and their dims of that axis.
+fn strided_constants(
+    nest: &Nest,
+    stage: &Stage,
+    lanes: AxisId,
+    constants: &FxHashSet<BufferId>,
+) -> Vec<(BufferId, usize)> {
+    let mut found = Vec::new();
+    visit_accesses(stage, &mut |buffer, at| {
+        let dim = at.iter().position(|index| index.is_axis(lanes));
+        if let Some(dim) = dim.filter(|_| constants.contains(&buffer)) {
+            let inner = &nest.buf(buffer).shape[dim + 1..];
+            if inner.iter().any(|n| *n > 1) && !found.contains(&(buffer, dim)) {
+                found.push((buffer, dim));
+            }
+        }
+    });
+    found
+}
+
+/// Appends a stage that stores a constant with a dim moved to the end, for `reader`.
+fn transpose(nest: &mut Nest, reader: &Stage, constant: BufferId, dim: usize) -> BufferId {
+    let of = nest.buf(constant).clone();
+    let mut shape = of.shape;
+    shape[dim..].rotate_left(1);
+    let name = format!("{}.channels_last", of.name);
+    let target = nest.buffer(&name, of.ty, &shape, Role::Temporary);
+    nest.define(reader.layers.clone(), target, |nest, at| {
+        let mut at = at.to_vec();
+        at[dim..].rotate_right(1);
+        nest.load(constant, at)
+    });
+    target
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::analysis::verify;
+use crate::ir::parse;
+
+/// After the pass over a nest of this text, in which the contents of what begins with `w` or `b` are known.
+fn passed(text: &str) -> Vec<String> {
+    let mut nest = parse(text).unwrap();
+    verify(&nest).unwrap();
+    let names: Vec<String> = nest.buffers.iter().map(|b| b.name.clone()).collect();
+    channels_last(&mut nest, &|buffer| {
+        let name = &names[buffer.0 as usize];
+        name.starts_with('w') || name.starts_with('b')
+    });
+    verify(&nest).unwrap();
+    nest.stage_texts()
+}
+
+/// `t = x + 1`, and the sums `y` over its `channels` with weights for `results`, of which `z` is the absolute value.
+fn pointwise(channels: usize, results: usize) -> Vec<String> {
+    passed(&format!(
+        "input x: f32[{channels}, 12, 20]\ninput w: f32[{results}, {channels}]\n\
+         temporary t: f32[{channels}, 12, 20]\ntemporary y: f32[{results}, 12, 20]\n\
+         temporary u: f32[{results}, 12, 20]\ninput w2: f32[32, {results}]\noutput z: f32[32, 12, 20]\n\
+         for i<{channels}, j<12, k<20: t[i, j, k] = (x[i, j, k] + 1.0)\n\
+         for i<{results}, j<12, k<20: y[i, j, k] = add[l<{channels}; 0.0](term(t[l, j, k], w[i, l]))\n\
+         for i<{results}, j<12, k<20: u[i, j, k] = (y[i, j, k] + 1.0)\n\
+         for i<32, j<12, k<20: z[i, j, k] = add[l<{results}; 0.0](term(u[l, j, k], w2[i, l]))\n"
+    ))
+}
+
+#[test]
+fn channels_of_operands_and_results_are_last() {
+    let stages = pointwise(16, 16);
+    assert_eq!(
+        stages[1..],
+        [
+            "for i<12, j<20, k<16: y[i, j, k] = add[l<16; 0.0](term(t[l, i, j], w[k, l]))",
+            "for i<12, j<20, k<16: u[i, j, k] = (y[i, j, k] + 1.0)",
+            // The result belongs to the caller.
+            "for i<32, j<12, k<20: z[i, j, k] = add[l<16; 0.0](term(u[j, k, l], w2[i, l]))",
+        ]
+    );
+}
+
+#[test]
+fn a_transpose_costs_more_than_a_small_contraction_gains() {
+    // `t` is computed from an input in planes: 16 results do not pay for that, 2048 do.
+    assert!(pointwise(16, 16)[0].starts_with("for i<16, j<12, k<20: t[i, j, k]"));
+    assert!(pointwise(16, 2048)[0].starts_with("for i<12, j<20, k<16: t[i, j, k]"));
+}
+
+#[test]
+fn few_results_keep_planes() {
+    assert!(pointwise(16, 15)[1].starts_with("for i<15, j<12, k<20: y[i, j, k]"));
+    assert!(pointwise(16, 16)[1].starts_with("for i<12, j<20, k<16: y[i, j, k]"));
+}
+
+#[test]
+fn few_channels_keep_planes() {
+    assert!(pointwise(7, 2048)[0].starts_with("for i<7, j<12, k<20: t[i, j, k]"));
+    assert!(pointwise(8, 2048)[0].starts_with("for i<12, j<20, k<8: t[i, j, k]"));
+}
+
+/// A window over `y`, the result of a contraction, that keeps channels apart, and another contraction.
+fn window(more: &str) -> Vec<String> {
+    passed(&format!(
+        "input x: f32[16, 12, 20]\ninput w: f32[24, 16]\ninput w1: f32[24, 3, 3]\ninput w2: f32[32, 24]\n\
+         input i: i64[1]\ntemporary y: f32[24, 12, 20]\ntemporary u: f32[24, 10, 18]\noutput z: f32[32, 10, 18]\n\
+         output v: f32[24, 240]\n\
+         for i<24, j<12, k<20: y[i, j, k] = add[l<16; 0.0](term(x[l, j, k], w[i, l]))\n\
+         for i<24, j<10, k<18: u[i, j, k] = add[l<3, m<3; 0.0](term(y[i, (j + l), (k + m)], w1[i, l, m]))\n\
+         for i<32, j<10, k<18: z[i, j, k] = add[l<24; 0.0](term(u[l, j, k], w2[i, l]))\n{more}"
+    ))
+}
+
+#[test]
+fn weights_of_windows_are_stored_with_channels_last() {
+    assert_eq!(
+        window("")[1..3],
+        [
+            "for i<3, j<3, k<24: w1.channels_last[i, j, k] = w1[k, i, j]",
+            "for i<10, j<18, k<24: u[i, j, k] = \
+             add[l<3, m<3; 0.0](term(y[(i + l), (j + m), k], w1.channels_last[l, m, k]))",
+        ]
+    );
+}
+
+#[test]
+fn channels_that_are_no_axis_keep_planes() {
+    let planes = "for i<24, j<12, k<20: y[i, j, k]";
+    // Every second channel, or channels that are found by a quotient.
+    for index in ["((i * 2) % 24)", "(((i * 20) + 5) / 20)"] {
+        let more = format!("for i<24, j<240: v[i, j] = y[{index}, (j / 20), (j % 20)]\n");
+        assert!(window(&more)[0].starts_with(planes), "{index}");
+    }
+    // The same stage is no hindrance where channels are an axis, if what it moves is little.
+    let more = "for i<24, j<1: v[i, j] = y[i, 3, 4]\n";
+    assert!(window(more)[0].starts_with("for i<12, j<20, k<24: y[i, j, k]"));
+}
+
+#[test]
+fn what_is_known_of_one_temporary_in_two_ways_keeps_planes() {
+    // The rows of `y` meet its channels.
+    let more = "for i<12, j<1: v[i, j] = (y[i, 0, 0] + y[0, i, 0])\n";
+    let stages = window(more);
+    assert!(
+        stages[0].starts_with("for i<24, j<12, k<20: y[i, j, k]"),
+        "{stages:#?}"
+    );
+}

@@ -1,0 +1,410 @@
+//! Halos: a picture that windows reach beyond is stored with its border around it.
+//!
+//! > `t[i, j, c]` of `t: [H, W, C]`, and `Σ_{k, l} select(0 <= i + k - 1 < H & …, t[i + k - 1, j + l - 1, c], 0) · w[k, l, c]`
+//! > becomes `t[i + 1, j + 1, c]` of `t: [H + 2, W + 2, C]`, zeros around it, and `Σ_{k, l} t[i + k, j + l, c] · w[k, l, c]`
+//!
+//! The operand of a padded window is a guarded copy of a picture, which `contract` or this pass stores. Where the picture is a
+//! temporary, the stages that compute it write the middle of that copy at once. Several copies with the same value around them
+//! become one, as wide as the widest. Rows stay contiguous but for their ends, so this is for pictures whose innermost dim
+//! needs no border.
+
+use crate::analysis::Linear;
+use crate::build::index;
+use crate::ir::{
+    Axis, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, rewrite_those, visit_accesses,
+};
+use crate::passes::pad_windows::padded;
+use crate::passes::peel::interior;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Stores temporaries with halos where all their guarded copies can be parts of them.
+pub(crate) fn store_halos(nest: &mut Nest) {
+    if nest.is_symbolic() {
+        return;
+    }
+    copy_operands(nest);
+    let copies: Vec<Copy> = (0..nest.stages.len())
+        .filter_map(|k| Copy::of(nest, k))
+        .collect();
+    let mut by_source: FxHashMap<BufferId, Vec<Copy>> = FxHashMap::default();
+    for copy in copies {
+        let its = by_source.entry(copy.source).or_default();
+        if its.first().is_none_or(|first| first.around == copy.around) {
+            its.push(copy);
+        }
+    }
+    let mut halos = FxHashMap::default();
+    let mut dropped = FxHashSet::default();
+    for (source, copies) in by_source {
+        dropped.extend(copies.iter().map(|copy| copy.target));
+        halos.insert(source, Halo::around(nest, source, copies));
+    }
+    apply(nest, &halos, &dropped);
+}
+
+/// Stores the guarded operands of sums of products whose vectors lie along an axis that no guard asks about.
+fn copy_operands(nest: &mut Nest) {
+    for stage in std::mem::take(&mut nest.stages) {
+        let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
+        let whole = |at: usize| Some((0, stage.domain[at].extent.number()? as i64));
+        let inside = interior(nest, &stage).filter(|inside| {
+            innermost.is_some_and(|at| inside[at] == whole(at) && whole(at).is_some())
+        });
+        match inside.and_then(|inside| padded(nest, &stage, &inside)) {
+            Some((copy, window)) => nest.stages.extend([copy, window]),
+            None => nest.stages.push(stage),
+        }
+    }
+}
+
+/// A stage that copies a temporary with a value around it.
+struct Copy {
+    source: BufferId,
+    target: BufferId,
+    /// The bits of the value around.
+    around: Scalar,
+    /// For each dim of the source that of the copy, and how far the copy reaches below and above it.
+    dims: Vec<Option<(usize, i64, i64)>>,
+}
+
+impl Copy {
+    /// The copy that stage `k` makes, if the source can be a part of it.
+    fn of(nest: &Nest, k: usize) -> Option<Copy> {
+        let stage = &nest.stages[k];
+        let Kind::Select(_, body, around) = stage.value.kind() else {
+            return None;
+        };
+        let Kind::Load { buffer: source, at } = body.kind() else {
+            return None;
+        };
+        around.as_const()?;
+        let (from, to) = (nest.buf(*source), nest.buf(stage.target));
+        let are_own = from.role == Role::Temporary && to.role == Role::Temporary;
+        let is_copy = stage.mode == Mode::Set && stage.group.is_none() && stage.is_identity(nest);
+        if !are_own || !is_copy || *source == stage.target || !is_free(nest, k, *source) {
+            return None;
+        }
+        let inside = interior(nest, stage)?;
+        let mut dims = Vec::new();
+        let mut used = vec![false; to.shape.len()];
+        for (index, extent) in at.iter().zip(&from.shape) {
+            let extent = extent.number()? as i64;
+            let form = Linear::of(index);
+            let dim = match form.terms.as_slice() {
+                [] if form.constant == 0 && extent == 1 => None,
+                [(atom, 1)] if form.constant <= 0 => {
+                    let dim = stage.domain.iter().position(|a| atom.is_axis(a.id))?;
+                    let (low, whole) = (-form.constant, stage.domain[dim].extent.number()? as i64);
+                    let (from, to) = inside[dim]?;
+                    if from > low || to < whole.min(low + extent) || used[dim] {
+                        return None;
+                    }
+                    used[dim] = true;
+                    Some((dim, low, (whole - low - extent).max(0)))
+                }
+                _ => return None,
+            };
+            dims.push(dim);
+        }
+        let rest = used.iter().zip(&to.shape);
+        let is_whole = rest.into_iter().all(|(used, n)| *used || *n == 1);
+        let innermost = from.shape.iter().rposition(|n| *n > 1)?;
+        let (_, low, high) = dims[innermost]?;
+        (is_whole && low == 0 && high == 0).then(|| Copy {
+            source: *source,
+            target: stage.target,
+            around: around.clone(),
+            dims,
+        })
+    }
+}
+
+/// Whether the source and the target of the copy that stage `k` makes may be one: only stages without data-dependent indices
+/// use them, which take no turns, and the target is written here alone, the source before.
+fn is_free(nest: &Nest, k: usize, source: BufferId) -> bool {
+    let target = nest.stages[k].target;
+    nest.stages.iter().enumerate().all(|(at, stage)| {
+        let mut uses = false;
+        visit_accesses(stage, &mut |buffer, _| {
+            uses |= buffer == source || buffer == target
+        });
+        let writes = at != k && stage.target == target || at > k && stage.target == source;
+        !uses || !(writes || stage.wraps() || stage.group.is_some())
+    })
+}
+
+/// How far a temporary grows, and the copies that become parts of it.
+struct Halo {
+    /// Below and above, for each dim.
+    around: Vec<(i64, i64)>,
+    value: Scalar,
+    copies: Vec<Copy>,
+}
+
+impl Halo {
+    fn around(nest: &Nest, source: BufferId, copies: Vec<Copy>) -> Halo {
+        let mut around = vec![(0, 0); nest.buf(source).shape.len()];
+        for copy in &copies {
+            for (around, dim) in around.iter_mut().zip(&copy.dims) {
+                if let Some((_, low, high)) = dim {
+                    *around = (around.0.max(*low), around.1.max(*high));
+                }
+            }
+        }
+        Halo {
+            around,
+            value: copies[0].around.clone(),
+            copies,
+        }
+    }
+
+    /// The stages that write the border of a temporary of this shape within its halo, for `writer`, its first.
+    fn fills(&self, nest: &mut Nest, writer: &Stage, shape: &[i64]) -> Vec<Stage> {
+        let mut fills = Vec::new();
+        for (dim, (low, high)) in self.around.iter().enumerate() {
+            for (from, count) in [(0, *low), (low + shape[dim], *high)] {
+                if count == 0 {
+                    continue;
+                }
+                // Of the dims before only the middle is left to write.
+                let parts = self.around.iter().zip(shape).enumerate();
+                let parts = parts.map(|(d, ((low, high), n))| match d.cmp(&dim) {
+                    std::cmp::Ordering::Less => (*low, *n),
+                    std::cmp::Ordering::Equal => (from, count),
+                    std::cmp::Ordering::Greater => (0, low + n + high),
+                });
+                let parts: Vec<(i64, i64)> = parts.collect();
+                let domain: Vec<Axis> = parts.iter().map(|(_, n)| nest.axis(*n as usize)).collect();
+                let at = domain.iter().zip(&parts);
+                let at = at.map(|(axis, (from, _))| plus(&Scalar::axis(axis.id), *from));
+                fills.push(Stage {
+                    at: at.collect(),
+                    domain,
+                    target: writer.target,
+                    mode: Mode::Set,
+                    value: self.value.clone(),
+                    layers: writer.layers.clone(),
+                    group: None,
+                });
+            }
+        }
+        fills
+    }
+}
+
+/// Stores the temporaries with their halos: what was at `i` is at `i + low` now.
+fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet<BufferId>) {
+    let copies: FxHashMap<BufferId, (&Halo, &Copy)> = halos
+        .values()
+        .flat_map(|halo| {
+            halo.copies
+                .iter()
+                .map(move |copy| (copy.target, (halo, copy)))
+        })
+        .collect();
+    let access = |buffer: BufferId, at: &[Scalar]| -> Option<(BufferId, Vec<Scalar>)> {
+        if let Some(halo) = halos.get(&buffer) {
+            let at = at.iter().zip(&halo.around);
+            return Some((buffer, at.map(|(x, (low, _))| plus(x, *low)).collect()));
+        }
+        let (halo, copy) = copies.get(&buffer)?;
+        let places = copy.dims.iter().zip(&halo.around);
+        let places = places.map(|(dim, (low, _))| match dim {
+            Some((dim, below, _)) => plus(&at[*dim], low - below),
+            None => index(0),
+        });
+        Some((copy.source, places.collect()))
+    };
+    let mut filled = FxHashSet::default();
+    for mut stage in std::mem::take(&mut nest.stages) {
+        if dropped.contains(&stage.target) {
+            continue;
+        }
+        rewrite_those(&mut stage, Scalar::loads, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } => match access(*buffer, at) {
+                Some((buffer, at)) => Scalar::load(buffer, at, x.ty()),
+                None => x,
+            },
+            _ => x,
+        });
+        if let Some((target, at)) = access(stage.target, &stage.at) {
+            (stage.target, stage.at) = (target, at);
+        }
+        if let Some(halo) = halos
+            .get(&stage.target)
+            .filter(|_| filled.insert(stage.target))
+        {
+            let shape: Vec<i64> = nest
+                .buf(stage.target)
+                .example()
+                .iter()
+                .map(|n| *n as i64)
+                .collect();
+            let fills = halo.fills(nest, &stage, &shape);
+            // Not between a contraction and its epilogue, which runs with its tasks.
+            let of_layer = nest.stages.iter().rposition(|s| s.layers != stage.layers);
+            let start = of_layer.map_or(0, |at| at + 1);
+            nest.stages.splice(start..start, fills);
+        }
+        nest.stages.push(stage);
+    }
+    for (buffer, halo) in halos {
+        let shape = &mut nest.buffers[buffer.0 as usize].shape;
+        for (extent, (low, high)) in shape.iter_mut().zip(&halo.around) {
+            *extent = extent
+                .number()
+                .map_or(*extent, |n| (n + (low + high) as usize).into());
+        }
+    }
+}
+
+fn plus(x: &Scalar, n: i64) -> Scalar {
+    match n {
+        0 => x.clone(),
+        n => x.clone() + n,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::build::*;
+    use crate::ir::Binary;
+    use crate::{BufferBytes, interpret};
+    use vinelift_tensor::ElementType::F32;
+
+    /// `t: [4, 6, 8]`, which is `x`, doubled, if that is an input.
+    fn picture(role: Role) -> (Nest, BufferId) {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[4, 6, 8], Role::Input);
+        nest.buffer("w", F32, &[5, 5, 8], Role::Input);
+        if role == Role::Input {
+            return (nest, x);
+        }
+        let t = nest.buffer("t", F32, &[4, 6, 8], role);
+        nest.define(vec![], t, |n, at| {
+            n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+        });
+        (nest, t)
+    }
+
+    /// `y[i, j, c] = Σ_{k, l} t[i + k - size/2, j + l - size/2, c] · w[k, l, c]`, zero outside of `t`; or along the last
+    /// two dims.
+    fn window(nest: &mut Nest, t: BufferId, size: usize, last: bool) {
+        let y = nest.buffer("y", F32, &[4, 6, 8], Role::Output);
+        let layer = nest.layer("window", "GroupConvolution, opset1");
+        nest.define(vec![layer], y, |n, at| {
+            let axes = n.axes(&[size, size]);
+            let mut place = at.to_vec();
+            let mut guard = Vec::new();
+            for (dim, axis) in axes.iter().enumerate() {
+                let dim = dim + usize::from(last);
+                place[dim] = &at[dim] + Scalar::axis(axis.id) - (size / 2) as i64;
+                guard.push(inside(&place[dim], 0, [4, 6, 8][dim]));
+            }
+            let guard = guard.into_iter().reduce(|a, b| a & b).unwrap();
+            let x = select(guard, n.load(t, place), zero(F32));
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let w = n.load(BufferId(1), vec![tap(0), tap(1), at[2].clone()]);
+            let term = Scalar::binary(Binary::Term, x, w);
+            Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+        });
+    }
+
+    /// The stages with halos, which must compute the same as without.
+    fn with_halos(mut nest: Nest) -> Vec<String> {
+        let expected = run(&nest);
+        store_halos(&mut nest);
+        verify(&nest).unwrap();
+        assert_eq!(run(&nest), expected);
+        nest.stage_texts()
+    }
+
+    /// The bytes of all outputs, memory being full of something else before.
+    fn run(nest: &Nest) -> Vec<Vec<u8>> {
+        let value = |k: usize| ((k * 7919) % 23) as f32 - 11.0;
+        let mut memory: Vec<Vec<u8>> = (nest.buffers.iter())
+            .map(|b| b.example().iter().product::<usize>())
+            .map(|n| (0..n).flat_map(|k| value(k).to_le_bytes()).collect())
+            .collect();
+        let mut buffers: Vec<BufferBytes<'_>> = (memory.iter_mut().zip(&nest.buffers))
+            .map(|(bytes, buffer)| match buffer.role {
+                Role::Input => BufferBytes::Read(bytes),
+                _ => BufferBytes::Write(bytes),
+            })
+            .collect();
+        interpret(nest, &mut buffers).unwrap();
+        drop(buffers);
+        let outputs = memory.into_iter().zip(&nest.buffers);
+        outputs
+            .filter_map(|(bytes, b)| (b.role == Role::Output).then_some(bytes))
+            .collect()
+    }
+
+    #[test]
+    fn a_window_reads_what_is_stored_with_its_border() {
+        let (mut nest, t) = picture(Role::Temporary);
+        window(&mut nest, t, 3, false);
+        assert_eq!(
+            with_halos(nest),
+            [
+                "for i<1, j<8, k<8: t[i, j, k] = 0.0",
+                "for i<1, j<8, k<8: t[(i + 5), j, k] = 0.0",
+                "for i<4, j<1, k<8: t[(i + 1), j, k] = 0.0",
+                "for i<4, j<1, k<8: t[(i + 1), (j + 7), k] = 0.0",
+                "for i<4, j<6, k<8: t[(i + 1), (j + 1), k] = (x[i, j, k] + x[i, j, k])",
+                "for i<4, j<6, k<8: y[i, j, k] = \
+                 add[l<3, m<3; 0.0](term(t[(i + l), (j + m), k], w[l, m, k]))",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_widest_border_serves_all_windows() {
+        let (mut nest, t) = picture(Role::Temporary);
+        for size in [3, 5, 3] {
+            window(&mut nest, t, size, false);
+        }
+        let stages = with_halos(nest);
+        assert_eq!(stages.len(), 4 + 1 + 3, "{stages:#?}");
+        assert!(
+            stages[5].contains("term(t[((i + l) + 1), ((j + m) + 1), k]"),
+            "{stages:#?}"
+        );
+        assert!(
+            stages[6].contains("term(t[(i + l), (j + m), k]"),
+            "{stages:#?}"
+        );
+    }
+
+    #[test]
+    fn rows_that_need_borders_and_inputs_are_copied() {
+        let (mut nest, t) = picture(Role::Temporary);
+        window(&mut nest, t, 3, true);
+        let stages = with_halos(nest);
+        assert!(
+            stages[0].starts_with("for i<4, j<6, k<8: t[i, j, k]"),
+            "{stages:#?}"
+        );
+        let (mut nest, x) = picture(Role::Input);
+        window(&mut nest, x, 3, false);
+        let stages = with_halos(nest);
+        assert!(
+            stages[0].starts_with("for i<6, j<8, k<8: y.padded[i, j, k] = select"),
+            "{stages:#?}"
+        );
+    }
+
+    #[test]
+    fn a_copy_of_what_is_written_again_stays() {
+        let (mut nest, t) = picture(Role::Temporary);
+        window(&mut nest, t, 3, false);
+        nest.define(vec![], t, |_, _| number(1.0, F32));
+        window(&mut nest, t, 3, false);
+        let stages = with_halos(nest);
+        let copy = "for i<6, j<8, k<8: y.padded[i, j, k] = select";
+        assert!(stages[5].starts_with(copy), "{stages:#?}");
+        assert_eq!(stages.len(), 4 + 5, "{stages:#?}");
+    }
+}
