@@ -70,7 +70,8 @@ fn counts_that_data_decides_are_symbols() {
         assert_eq!(*request.output(0).unwrap().as_slice::<f32>().unwrap(), want);
     }
     let found = compiled.statistics();
-    assert!(found.plans <= segments + 1, "{found:?}");
+    // One for each segment and the end, and one for the first shape of the input.
+    assert!(found.plans <= segments + 2, "{found:?}");
 }
 
 /// A sample with all dims dynamic, and these bytes at the start of its weights.

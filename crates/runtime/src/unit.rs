@@ -292,7 +292,7 @@ impl Unit {
         match later {
             Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, workshop, stop),
             Later::Class { key, known, .. } => {
-                self.plan_of_class(key, known, workshop, stop).map(drop)
+                self.plan_of_any_class(key, known, workshop, stop).map(drop)
             }
         }
     }
