@@ -286,6 +286,12 @@ impl<'a> Walk<'a> {
         outputs: &[TensorId],
         (values, bounds): (&[Option<&Tensor>], &[Option<Vec<ValueRange>>]),
     ) -> Result<(), Problem> {
+        let is_available = inputs.iter().all(|t| self.available.contains(t));
+        if self.needs_only_types(inputs, outputs) {
+            self.available
+                .extend(outputs.iter().filter(|_| is_available));
+            return Ok(());
+        }
         let before = Mark {
             buffers: self.nest.buffers.len(),
             stages: self.nest.stages.len(),
@@ -325,7 +331,7 @@ impl<'a> Walk<'a> {
             self.undo(&before);
             return Ok(());
         }
-        if inputs.iter().all(|t| self.available.contains(t)) {
+        if is_available {
             self.available.extend(outputs);
         } else {
             self.undo(&before);
