@@ -208,6 +208,12 @@ impl<'a> Walk<'a> {
         if !is_ready || !results.iter().all(|t| t.shape.is_static()) {
             return Ok(());
         }
+        if self.needs_only_types(&inputs, &outputs) {
+            if self.are_available(&inputs) {
+                self.available.extend(outputs);
+            }
+            return Ok(());
+        }
         self.lower(node, def, op, &inputs, &outputs, (&values, &bounds))
     }
 
@@ -286,12 +292,6 @@ impl<'a> Walk<'a> {
         outputs: &[TensorId],
         (values, bounds): (&[Option<&Tensor>], &[Option<Vec<ValueRange>>]),
     ) -> Result<(), Problem> {
-        let is_available = inputs.iter().all(|t| self.available.contains(t));
-        if self.needs_only_types(inputs, outputs) {
-            self.available
-                .extend(outputs.iter().filter(|_| is_available));
-            return Ok(());
-        }
         let before = Mark {
             buffers: self.nest.buffers.len(),
             stages: self.nest.stages.len(),
@@ -331,12 +331,16 @@ impl<'a> Walk<'a> {
             self.undo(&before);
             return Ok(());
         }
-        if is_available {
+        if self.are_available(inputs) {
             self.available.extend(outputs);
         } else {
             self.undo(&before);
         }
         Ok(())
+    }
+
+    fn are_available(&self, tensors: &[TensorId]) -> bool {
+        tensors.iter().all(|t| self.available.contains(t))
     }
 
     /// How operators treat indices that are out of range.

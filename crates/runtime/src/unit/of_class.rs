@@ -108,6 +108,8 @@ impl Unit {
         if self.starts_alone(key, workshop.config.specialization)
             && matches!(self.classes().find(&key.kind(), key), Found::First)
         {
+            self.specialized
+                .fetch_add(usize::from(self.is_open), Ordering::Release);
             return Ok(None);
         }
         self.plan_of_any_class(key, known, workshop, stop)
