@@ -2,7 +2,7 @@
 
 use crate::values::{difference, parse_tensor};
 use std::path::Path;
-use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Tensor};
+use vinelift::{Config, Core, IndexPolicy, InferRequest, Level, Specialization, Tensor};
 
 /// Inputs, and what a model must make of them.
 #[derive(Debug)]
@@ -90,6 +90,8 @@ impl Run {
         let config = Config {
             level,
             index_policy: self.policy,
+            // Where a sample leaves shapes open: code for one shape is what the other samples run.
+            specialization: Specialization::Generic,
             ..Config::default()
         };
         let model = core.read_model(path).map_err(text);

@@ -48,6 +48,11 @@ fn run(compiled: &CompiledModel, inputs: &[Tensor]) -> Result<Vec<Tensor>, Strin
     Ok(request.outputs().to_vec())
 }
 
+/// Has every shape run by a class, the first one, too.
+fn generic() -> Config {
+    Config::default().specialization(Specialization::Generic)
+}
+
 #[test]
 fn all_shapes_of_a_class_give_what_each_gives_alone() {
     let core = Core::new().unwrap();
@@ -69,7 +74,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
         let Ok(dynamic) = reshaped(&model, open.collect()) else {
             continue;
         };
-        let Ok(dynamic) = core.compile_model(&dynamic) else {
+        let Ok(dynamic) = core.compile_model_with(&dynamic, generic()) else {
             continue;
         };
         for shapes in variants(&shapes) {
@@ -325,7 +330,7 @@ fn not_shared(
     };
     let open = (0..shapes.len()).map(shape).collect();
     let dynamic = core
-        .compile_model(&reshaped(&model, open).unwrap())
+        .compile_model_with(&reshaped(&model, open).unwrap(), generic())
         .unwrap();
     for shapes in runs(&shapes) {
         let ports = model.inputs();
@@ -430,8 +435,7 @@ fn folds_are_divided_in_classes_as_alone() {
     let mut random = Random::new(3);
     for (model, shapes) in folds_behind_symbols(&core) {
         let open = reshaped(&model, vec![PartialShape::any_of_rank(shapes[0].len())]).unwrap();
-        let config = Config::default().specialization(Specialization::Generic);
-        let class = core.compile_model_with(&open, config).unwrap();
+        let class = core.compile_model_with(&open, generic()).unwrap();
         for shape in shapes {
             let input = tensor(&model.inputs()[0], Some(&shape), &mut random);
             let alone = reshaped(&model, vec![PartialShape::from(shape.as_slice())]).unwrap();

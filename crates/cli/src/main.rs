@@ -28,8 +28,8 @@ mod test;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::io::{self, BufWriter, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
-use std::{panic, thread};
 
 /// Runs OpenVINO IR models as native code, and shows every stage on the way there.
 #[derive(Parser)]
@@ -68,22 +68,21 @@ fn main() -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         report(&format!("internal error: {panic}"))
     }));
-    let command = thread::Builder::new().stack_size(STACK).spawn(move || {
+    let command = || {
         let mut out = BufWriter::new(io::stdout().lock());
         let done = execute(cli.command, &mut out);
         // A command that fails may have printed results before.
         let flushed = out.flush().map_err(Failure::from);
         done.and(flushed)
-    });
-    let result = match command.map(thread::JoinHandle::join) {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => return ExitCode::FAILURE,
-        Err(error) => Err(Failure::Message(format!("cannot start a thread: {error}"))),
     };
+    // Not on another thread: glibc gets its memory from the system page by page.
+    let result = panic::catch_unwind(AssertUnwindSafe(|| stacker::grow(STACK, command)));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(failure) => {
+        // The hook has reported it.
+        Err(_) => ExitCode::FAILURE,
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
             report(&failure.to_string());
             ExitCode::from(failure.status())
         }

@@ -88,8 +88,8 @@ pub(crate) struct CodeArgs {
     /// The most bits of the vectors in the code; the results are the same
     #[arg(long, value_name = "BITS", value_parser = vectors_parser(), default_value = "widest")]
     vectors: Vectors,
-    /// Which shapes of inputs whose shape is dynamic get code of their own: none (`generic`), those
-    /// that take much of the time (`hot`), or all (`always`); the results are the same
+    /// Which shapes of inputs whose shape is dynamic get code of their own: none (`generic`), the
+    /// first and those that take much of the time (`hot`), or all (`always`); the results are the same
     #[arg(long, value_name = "WHICH", value_parser = specialization_parser(), default_value = "hot")]
     specialize: Specialization,
 }

@@ -51,7 +51,8 @@ impl Level {
 pub enum Specialization {
     /// None do: one code serves all shapes of a class.
     Generic,
-    /// Those that take much of the time do: a thread compiles their code while runs go on with what there is.
+    /// The first does, so that a model which meets no others starts soonest, and those that take much of the time: a thread
+    /// compiles their code while runs go on with what there is.
     #[default]
     Hot,
     /// All do, before they run for the first time.

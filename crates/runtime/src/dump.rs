@@ -103,9 +103,6 @@ impl CompiledModel {
         shapes: &[Option<Shape>],
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
-        // What a run would make, of which the trace tells.
-        let given = self.given_shapes(shapes)?;
-        self.prepare(&given)?;
         self.trace_text(self.pieces(shapes)?, options)
     }
 
@@ -207,8 +204,13 @@ impl CompiledModel {
         for piece in pieces {
             let key = Key::new(&piece.shapes, &piece.known);
             text += &piece.heading;
-            if let Some(class) = piece.unit.class_of(&key) {
-                text += &class_text(piece.unit, &key, &class);
+            // Runs make the class once there are other shapes.
+            let (unit, known, workshop) = (piece.unit, &piece.known, &self.0.workshop);
+            if self.config().specialization != Specialization::Always {
+                unit.plan_of_any_class(&key, known, workshop, never())?;
+            }
+            if let Some(class) = unit.class_of(&key) {
+                text += &class_text(unit, &key, &class);
             }
             text += &self.trace_piece(&piece, &key, options)?;
             text += &piece.waiting;

@@ -20,8 +20,8 @@
 //!
 //! A [`Model`] is what a file says; a [`CompiledModel`] can run, and is shared by the
 //! [`InferRequest`]s of many threads; a request holds the tensors of one run. Code is made for
-//! concrete shapes when they are first seen, and kept in a bounded cache. A segment of a model is lowered once for a
-//! class of shapes (`class`) and bound to the numbers of each; equal kernels and packed constants are shared
+//! the shapes that are seen first, and kept in a bounded cache. Once there are others, a segment of a model is lowered
+//! for a class of shapes (`class`) and bound to the numbers of each; equal kernels and packed constants are shared
 //! ([`Statistics`] counts all of that), and shapes that take much of the time get a plan of their own in the background
 //! ([`Specialization`]).
 //!

@@ -6,7 +6,8 @@
 pub struct Statistics {
     /// How many plans were compiled: a plan is a part of the model, for a class of shapes or for one.
     pub plans: usize,
-    /// Of these, for shapes of a class that took much of the time and got code of their own in the background.
+    /// Of these, for shapes that the model leaves open and that got code of their own: the first ones, and those of a class
+    /// that took much of the time, in the background.
     pub specialized: usize,
     /// Nests that could not be proven safe after the passes, which ran as they were before, with the same results. Any is
     /// a defect of a pass.

@@ -45,10 +45,12 @@ pub(crate) struct Unit {
     making: Making<Key>,
     making_classes: Making<Kind>,
     growths: Mutex<Growths>,
+    /// Whether it is a model that leaves shapes of its inputs open.
+    is_open: bool,
     /// Whether there are variables of changing shapes that may grow in memory with room.
     may_grow: bool,
-    /// How often a segment was compiled, how often for shapes of a class that are hot, and how often a plan was bound to
-    /// other numbers of a class.
+    /// How often a segment was compiled, how often for the first shapes or for those of a class that are hot, and how often
+    /// a plan was bound to other numbers of a class.
     compiled: AtomicUsize,
     specialized: AtomicUsize,
     bound: AtomicUsize,
@@ -105,6 +107,7 @@ impl Unit {
             && interface.reads.iter().any(|(_, id)| is_dynamic(id));
         Ok(Unit {
             number,
+            is_open: inferred.is_some() && leaves_open(graph),
             interface,
             is_body: inferred.is_none(),
             inferred,
@@ -292,7 +295,7 @@ impl Unit {
         match later {
             Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, workshop, stop),
             Later::Class { key, known, .. } => {
-                self.plan_of_class(key, known, workshop, stop).map(drop)
+                self.plan_of_any_class(key, known, workshop, stop).map(drop)
             }
         }
     }
@@ -338,6 +341,12 @@ impl Unit {
             known.forget(&plan.forgotten);
         }
     }
+}
+
+/// Whether a shape of an input is not all known.
+fn leaves_open(graph: &graph::Model) -> bool {
+    let mut types = graph.parameters.iter().map(|p| graph.declared_type(*p));
+    types.any(|ty| !ty.shape.is_static())
 }
 
 /// Bytes of the packed constants of plans; what several share counts once.

@@ -68,10 +68,7 @@ impl<'a> Tree<'a> {
         }
         let mut builder = Builder {
             text,
-            tree: Tree {
-                nodes: Vec::new(),
-                attributes: Vec::new(),
-            },
+            tree: Tree::with_room_for(text),
             open: Vec::new(),
         };
         let mut reader = Reader::from_str(text);
@@ -85,6 +82,19 @@ impl<'a> Tree<'a> {
                     return Err(Fault::new(reader.error_position() as usize, message));
                 }
             }
+        }
+    }
+
+    /// A tree with room for about what the text has, so that it need not be moved as it grows: memory that is asked for
+    /// and not used costs nothing.
+    fn with_room_for(text: &str) -> Tree<'a> {
+        // OpenVINO writes an element for each 34 bytes or more, and an attribute for each 26; with more of them it grows.
+        const BYTES_PER_NODE: usize = 32;
+        const BYTES_PER_ATTRIBUTE: usize = 24;
+        const MOST: usize = 1 << 18;
+        Tree {
+            nodes: Vec::with_capacity((text.len() / BYTES_PER_NODE).min(MOST)),
+            attributes: Vec::with_capacity((text.len() / BYTES_PER_ATTRIBUTE).min(MOST)),
         }
     }
 
@@ -137,7 +147,9 @@ impl<'t, 'a> Item<'t, 'a> {
 /// Whether a tag or attribute may have this name. XML allows less, but all of these are read back
 /// as they are written.
 pub(crate) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(is_name_char)
+    // Apart, because almost all names are so, and there are hundreds of thousands in a large model.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !name.is_empty() && (name.bytes().all(is_plain) || name.chars().all(is_name_char))
 }
 
 pub(crate) fn is_name_char(c: char) -> bool {

@@ -133,7 +133,7 @@ impl Report {
         let made = &self.made;
         writeln!(
             out,
-            "compiled    {} plans, {} of them for hot shapes, bound {} times to other shapes, {} kernels of {} bytes, {} bytes of packed constants",
+            "compiled    {} plans, {} of them for single shapes, bound {} times to other shapes, {} kernels of {} bytes, {} bytes of packed constants",
             made.plans,
             made.specialized,
             made.bound,

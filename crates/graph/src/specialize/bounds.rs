@@ -15,6 +15,19 @@ use vinelift_tensor::{ElementType, Formula, Tensor, element_count, numbers, symb
 const LIMIT: usize = 256;
 
 impl Walk<'_> {
+    /// Whether this walk looks at nothing but the types of `outputs`: it is no run, and they are neither constant nor small
+    /// enough to have bounds. Most layers of most models are so, and lowering them takes longer than all else before a run.
+    pub(super) fn needs_only_types(&self, inputs: &[TensorId], outputs: &[TensorId]) -> bool {
+        let is_constant = |t: &TensorId| self.values.contains_key(t);
+        let is_small = |t: &TensorId| {
+            let shape = self.types.get(*t).and_then(|ty| ty.shape.to_static());
+            let count = shape.and_then(|shape| element_count(&shape));
+            count.is_some_and(|count| count <= LIMIT)
+        };
+        let is_run = matches!(self.mode, Mode::Run { .. });
+        !is_run && !inputs.iter().all(is_constant) && !outputs.iter().any(is_small)
+    }
+
     /// Keeps what the operator knows from the types of its inputs.
     pub(super) fn bounds_of_types(&mut self, op: &dyn Op, cx: &Infer<'_>, outputs: &[TensorId]) {
         if matches!(self.mode, Mode::Run { .. }) && !self.is_symbolic {

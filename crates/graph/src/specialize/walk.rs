@@ -208,6 +208,12 @@ impl<'a> Walk<'a> {
         if !is_ready || !results.iter().all(|t| t.shape.is_static()) {
             return Ok(());
         }
+        if self.needs_only_types(&inputs, &outputs) {
+            if self.are_available(&inputs) {
+                self.available.extend(outputs);
+            }
+            return Ok(());
+        }
         self.lower(node, def, op, &inputs, &outputs, (&values, &bounds))
     }
 
@@ -325,12 +331,16 @@ impl<'a> Walk<'a> {
             self.undo(&before);
             return Ok(());
         }
-        if inputs.iter().all(|t| self.available.contains(t)) {
+        if self.are_available(inputs) {
             self.available.extend(outputs);
         } else {
             self.undo(&before);
         }
         Ok(())
+    }
+
+    fn are_available(&self, tensors: &[TensorId]) -> bool {
+        tensors.iter().all(|t| self.available.contains(t))
     }
 
     /// How operators treat indices that are out of range.

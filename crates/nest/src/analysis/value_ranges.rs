@@ -249,13 +249,19 @@ impl Machine<'_> {
     }
 
     fn load(&mut self, buffer: BufferId, at: &[Scalar]) -> Option<ValueRange> {
+        let b = self.nest.buf(buffer);
+        let table = match &b.role {
+            Role::Table(bytes) if b.ty == ElementType::I64 => Some(bytes),
+            _ => None,
+        };
+        // Where nothing is known of any element, no symbol is pinned to find out which one it is.
+        if table.is_none() && !self.buffers.contains_key(&buffer) {
+            return Some(ValueRange::Unknown);
+        }
         let Some(position) = self.position(buffer, at)? else {
             return Some(ValueRange::Unknown);
         };
-        let b = self.nest.buf(buffer);
-        if let Role::Table(bytes) = &b.role
-            && b.ty == ElementType::I64
-        {
+        if let Some(bytes) = table {
             let word = bytes.as_chunks::<8>().0.get(position)?;
             return Some(ValueRange::exactly(i64::from_le_bytes(*word)));
         }

@@ -61,7 +61,10 @@ impl Simplify {
         } else {
             done
         };
-        if let Some(memo) = self.memo.last_mut() {
+        // What is not shared is met once, unless a wrap around it has to stay.
+        if (x.is_shared() || x.folds() || x.wraps())
+            && let Some(memo) = self.memo.last_mut()
+        {
             memo.insert(x.address(), (x.clone(), done.clone()));
         }
         done

@@ -90,7 +90,8 @@ impl Unit {
         }))
     }
 
-    /// The plan for `key`, made from what there is for a class of keys; `None` if it is in no class.
+    /// The plan for `key`, made from what there is for a class of keys; `None` if it is in no class, or if it is the first
+    /// of its kind and gets a plan of its own.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
@@ -104,15 +105,40 @@ impl Unit {
         if workshop.config.specialization == Specialization::Always {
             return Ok(None);
         }
+        if self.starts_alone(key, workshop.config.specialization)
+            && matches!(self.classes().find(&key.kind(), key), Found::First)
+        {
+            self.specialized
+                .fetch_add(usize::from(self.is_open), Ordering::Release);
+            return Ok(None);
+        }
+        self.plan_of_any_class(key, known, workshop, stop)
+    }
+
+    /// Whether the first shapes of the kind of `key` get a plan of their own. Many models and bodies never meet others:
+    /// these need no class, which takes longer to compile and whose code is then compiled once more when it is hot.
+    fn starts_alone(&self, key: &Key, specialization: Specialization) -> bool {
+        // What a run finds, and what variables hold that may grow, is another at the next one.
+        let others_follow = self.may_grow || !key.computed.is_empty() || !key.values.is_empty();
+        self.is_body || (specialization == Specialization::Hot && !others_follow)
+    }
+
+    /// The plan for `key` of its class, which is made if there is none; `None` if it is in no class.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    pub(crate) fn plan_of_any_class(
+        &self,
+        key: &Key,
+        known: &Known,
+        workshop: &Workshop,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<Plan>, Error> {
         let kind = key.kind();
         let options = workshop.options();
         let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
         let find = || self.classes().find(&kind, key);
         let mut found = find();
-        // Many bodies always get the same shapes.
-        if self.is_body && matches!(found, Found::First) {
-            return Ok(None);
-        }
         if !matches!(found, Found::Class(..) | Found::Pinned) {
             let making = self.making_classes.of(&kind);
             let _only = alone(&making, stop)?;
