@@ -121,13 +121,13 @@ impl Coding {
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
-    /// How many `k` share zero points and scales.
+    /// How many `k` share zero points and scales, and how many such groups there are.
     pub(crate) group: usize,
-    /// The points of a group, and a vector more.
-    pub(crate) padded: usize,
+    pub(crate) groups: usize,
     /// Whether elements are [`Fused`], and not [`Rounded`].
     pub(crate) is_fused: bool,
-    /// What these take, for each group and padded point.
+    /// What these take, for each group and lane of a panel, panel by panel as the codes lie: tiles go through both from end
+    /// to end. A vector more follows.
     pub(crate) shift: Box<[f32]>,
     pub(crate) scale: Box<[f32]>,
     /// Whether nothing was said of either: elements are the numbers that codes stand for.
@@ -141,22 +141,27 @@ impl Coded {
         (points * self.code.lines(all) + self.code.lines(k) * width) * self.code.bytes()
     }
 
-    /// Where the shifts and scales of number `k` start, from `point` on.
-    pub(crate) fn points(&self, k: usize, point: usize) -> [*const f32; 2] {
-        let first = k / self.group * self.padded + point;
-        [self.shift[first..].as_ptr(), self.scale[first..].as_ptr()]
+    /// Where, among shifts and scales, those of number `k` of a panel of `width` points start, before which there are
+    /// `points` others.
+    pub(crate) fn group_place(&self, points: usize, k: usize, width: usize) -> usize {
+        points * self.groups + k / self.group * width
     }
 
-    /// Lines from number `k` on of packed codes that start at byte `place` and are `width` codes long, of the points
-    /// from `point` on. Where they go is not said yet.
+    /// The shifts and scales from a place on.
+    pub(crate) fn points(&self, place: usize) -> [*const f32; 2] {
+        [self.shift[place..].as_ptr(), self.scale[place..].as_ptr()]
+    }
+
+    /// Lines from number `k` on of packed codes, which are `width` codes long. The first starts at byte `place`, its
+    /// shifts and scales at place `points`. Where they go is not said yet.
     pub(crate) fn lines<T>(
         &self,
         from: *const u8,
-        place: usize,
+        (place, points): (usize, usize),
         width: usize,
-        (k, point): (usize, usize),
+        k: usize,
     ) -> Decode<T> {
-        let [shift, scale] = self.points(k, point);
+        let [shift, scale] = self.points(points);
         Decode {
             from: from.wrapping_add(place),
             step: width * self.code.bytes(),
@@ -164,7 +169,7 @@ impl Coded {
             is_fused: self.is_fused,
             shift,
             scale,
-            padded: self.padded,
+            points_step: width,
             is_plain: self.is_plain,
             left: self.group - k % self.group,
             group: self.group,
@@ -183,10 +188,11 @@ pub(crate) struct Decode<T> {
     pub(crate) code: Code,
     /// [`Coded::is_fused`].
     pub(crate) is_fused: bool,
-    /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `padded` further.
+    /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `points_step`
+    /// further.
     pub(crate) shift: *const f32,
     pub(crate) scale: *const f32,
-    pub(crate) padded: usize,
+    pub(crate) points_step: usize,
     pub(crate) is_plain: bool,
     /// How many `k` the first group has left, and how many the others have.
     pub(crate) left: usize,
@@ -384,7 +390,7 @@ unsafe fn decode_groups<S: Codes, L: Load<S>, E: MakeElement<S>>(lines: &Decode<
         for start in (0..lines.width).step_by(S::LANES) {
             // SAFETY: by the caller's contract.
             unsafe {
-                let points = group * lines.padded + start;
+                let points = group * lines.points_step + start;
                 let scale = S::load(lines.scale.add(points));
                 let shift = lines.shift.add(points);
                 let element = |code| E::element::<true>(code, shift, scale);

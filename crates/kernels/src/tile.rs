@@ -37,6 +37,8 @@ pub(crate) struct Tile<T> {
     pub(crate) shift: *const T,
     pub(crate) scale: *const T,
     pub(crate) points_step: usize,
+    /// How far it is to those of the next panel, where a tile takes several.
+    pub(crate) points_panel_step: usize,
     pub(crate) group: usize,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
@@ -254,8 +256,8 @@ impl<S: Codes, L: Load<S>, E: MakeElement<S>, const H: usize, const N: usize, co
                     S::fetch_codes(panel.wrapping_add(self.ahead));
                 }
                 let loaded = L::load(panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES));
-                let shift = self.shifts.add(j * S::LANES);
-                let scale = self.scales.add(j * S::LANES);
+                let points = j / WIDTH * self.tile.points_panel_step + j % WIDTH * S::LANES;
+                let (shift, scale) = (self.shifts.add(points), self.scales.add(points));
                 // Sixteen registers hold sums, rows and codes first.
                 let scale = match H == 1 || L::DEPTH == 1 {
                     true => S::load(scale),
