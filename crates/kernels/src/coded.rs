@@ -5,9 +5,12 @@
 //! If zero points are integers and scales have few bits, as those that are stored as `f16`, then neither operation ever
 //! rounds, and `code · scale + shift`, with `shift = -zero · scale`, is the same in one operation.
 //!
+//! Zero points from 0 to 255 and scales that an `f16` holds are then kept in as few bits ([`Points`]).
+//!
 //! So the weights of a network take an eighth to half of the memory, and of the time to come from there.
 
 use crate::lanes::Simd;
+use crate::points::{Lanes, Points, PointsAt};
 use vinelift_tensor::float8;
 
 /// How the elements of an operand of `f32` are stored, before it is packed.
@@ -126,10 +129,8 @@ pub(crate) struct Coded {
     pub(crate) groups: usize,
     /// Whether elements are [`Fused`], and not [`Rounded`].
     pub(crate) is_fused: bool,
-    /// What these take, for each group and lane of a panel, panel by panel as the codes lie: tiles go through both from end
-    /// to end. A vector more follows.
-    pub(crate) shift: Box<[f32]>,
-    pub(crate) scale: Box<[f32]>,
+    /// What these take, for each group and lane of a panel.
+    pub(crate) points: Points,
     /// Whether nothing was said of either: elements are the numbers that codes stand for.
     pub(crate) is_plain: bool,
 }
@@ -147,11 +148,6 @@ impl Coded {
         points * self.groups + k / self.group * width
     }
 
-    /// The shifts and scales from a place on.
-    pub(crate) fn points(&self, place: usize) -> [*const f32; 2] {
-        [self.shift[place..].as_ptr(), self.scale[place..].as_ptr()]
-    }
-
     /// Lines from number `k` on of packed codes, which are `width` codes long. The first starts at byte `place`, its
     /// shifts and scales at place `points`. Where they go is not said yet.
     pub(crate) fn lines<T>(
@@ -161,14 +157,12 @@ impl Coded {
         width: usize,
         k: usize,
     ) -> Decode<T> {
-        let [shift, scale] = self.points(points);
         Decode {
             from: from.wrapping_add(place),
             step: width * self.code.bytes(),
             code: self.code,
             is_fused: self.is_fused,
-            shift,
-            scale,
+            points: self.points.at(points),
             points_step: width,
             is_plain: self.is_plain,
             left: self.group - k % self.group,
@@ -190,8 +184,7 @@ pub(crate) struct Decode<T> {
     pub(crate) is_fused: bool,
     /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `points_step`
     /// further.
-    pub(crate) shift: *const f32,
-    pub(crate) scale: *const f32,
+    pub(crate) points: PointsAt,
     pub(crate) points_step: usize,
     pub(crate) is_plain: bool,
     /// How many `k` the first group has left, and how many the others have.
@@ -341,7 +334,7 @@ loads! {
 ///
 /// # Safety
 /// The machine has the instructions; all lines may be written, and read with a vector more after the
-/// last; `shift` and `scale` are as long as [`Decode`] says. A line of two `k` is not begun in its middle.
+/// last; `points` are as many as [`Decode`] says. A line of two `k` is not begun in its middle.
 #[inline(always)]
 pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
     // SAFETY: the caller's.
@@ -391,9 +384,10 @@ unsafe fn decode_groups<S: Codes, L: Load<S>, E: MakeElement<S>>(lines: &Decode<
             // SAFETY: by the caller's contract.
             unsafe {
                 let points = group * lines.points_step + start;
-                let scale = S::load(lines.scale.add(points));
-                let shift = lines.shift.add(points);
-                let element = |code| E::element::<true>(code, shift, scale);
+                let [shift, scale] = lines.points.load::<S>(points);
+                let mut shifts = Lanes([0.0; MOST_LANES]);
+                S::store(shifts.0.as_mut_ptr(), shift);
+                let element = |code| E::element::<true>(code, shifts.0.as_ptr(), scale);
                 decode_vectors::<S, L>(lines, start, k..until, element);
             }
         }
@@ -434,6 +428,9 @@ unsafe fn decode_vectors<S: Codes, L: Load<S>>(
         range.start += L::DEPTH.min(range.len());
     }
 }
+
+/// The most lanes of a vector of `f32`.
+pub(crate) const MOST_LANES: usize = 16;
 
 /// How many bytes ahead codes are fetched.
 const AHEAD: usize = 4 << 10;

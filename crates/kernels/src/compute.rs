@@ -8,6 +8,7 @@ use crate::coded::{Coded, Decode};
 use crate::engine::{CodedTiles, Engine};
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
+use crate::points::PointsAt;
 use crate::prepared::RowTile;
 use crate::simd::HasEngine;
 use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
@@ -303,8 +304,7 @@ impl<T: HasEngine> Run<'_, T> {
                 step: 0,
             },
             panel_step: 0,
-            shift: std::ptr::null(),
-            scale: std::ptr::null(),
+            points: PointsAt::NONE,
             points_step: 0,
             points_panel_step: 0,
             group: 0,
@@ -412,8 +412,7 @@ impl<T: HasEngine> Run<'_, T> {
     fn set_points(&self, tile: &mut Tile<T>, code: &Coded, k: usize, panel: &ColumnPanel) {
         let first = panel.first_vector as usize * self.kernel.lanes;
         let width = panel.vectors as usize * self.kernel.lanes;
-        let [shift, scale] = code.points(code.group_place(first, k, width));
-        (tile.shift, tile.scale) = (shift.cast(), scale.cast());
+        tile.points = code.points.at(code.group_place(first, k, width));
         (tile.points_step, tile.group) = (width, code.group);
     }
 

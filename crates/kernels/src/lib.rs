@@ -85,6 +85,7 @@ mod pack;
 mod packed;
 mod partition;
 mod peak;
+mod points;
 mod prepack;
 mod prepack_coded;
 mod prepared;

@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use crate::coded::{Code, Coded, Coding, Decode};
+use crate::coded::{Code, Coded, Coding, Decode, MOST_LANES};
 use crate::geometry::{ColumnPanel, parts};
 use crate::groups::Side;
 use crate::memory::elements;
 use crate::packed::Packed;
+use crate::points::Points;
 use crate::{Element, PreparedContraction};
 
 /// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
 pub(crate) const MANY_VECTORS: usize = 16;
-
-/// The most lanes of a vector of `f32`, which are read at once even where fewer count.
-const MOST_LANES: usize = 16;
 
 impl PreparedContraction {
     /// As [`pack_left`](PreparedContraction::pack_left), of coded elements: either as they are, or as `f32` where tasks would
@@ -87,7 +85,7 @@ impl PreparedContraction {
             return None;
         }
         let panels = self.panels(columns);
-        let pad = |values: &Option<Vec<f32>>, default: f32| -> Box<[f32]> {
+        let pad = |values: &Option<Vec<f32>>, default: f32| {
             let mut all = vec![0.0; self.packed_points(columns) * groups + MOST_LANES];
             for panel in &panels {
                 let first = panel.before * groups;
@@ -102,25 +100,26 @@ impl PreparedContraction {
                     }
                 }
             }
-            all.into()
+            all
         };
         // Without tiles for codes a machine may have no instruction for it.
         let is_fused = self.engine::<f32>().coded.is_some() && coding.can_fuse();
         let scale = pad(&coding.scale, 1.0);
-        // To add -0 changes nothing.
-        let mut shift = pad(&coding.zero, if is_fused { -0.0 } else { 0.0 });
-        if is_fused && coding.zero.is_some() {
-            let all = shift.iter_mut().zip(&scale);
-            all.for_each(|(shift, scale)| *shift = -*shift * scale);
-        }
+        let zero = || pad(&coding.zero, 0.0);
+        let points = match is_fused {
+            true => Points::fused(coding.code, coding.zero.as_ref().map(|_| zero()), scale),
+            false => Points::Wide {
+                shift: zero().into(),
+                scale: scale.into(),
+            },
+        };
         Some(Coded {
             code: coding.code,
             group,
             groups,
             is_plain: coding.zero.is_none() && coding.scale.is_none(),
             is_fused,
-            shift,
-            scale,
+            points,
         })
     }
 
