@@ -417,3 +417,6 @@ impl Cache {
         vec![numbers, rows.clone(), rows]
     }
 }
+
+#[cfg(test)]
+mod tests;

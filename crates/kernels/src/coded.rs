@@ -9,8 +9,8 @@
 //!
 //! So the weights of a network take an eighth to half of the memory, and of the time to come from there.
 
-use crate::lanes::Simd;
-use crate::points::{Lanes, Points, PointsAt};
+use crate::codes::Codes;
+use crate::points::{Lanes, MOST_LANES, Points, PointsAt};
 use vinelift_tensor::float8;
 
 /// How the elements of an operand of `f32` are stored, before it is packed.
@@ -74,6 +74,10 @@ const F4E2M1_NUMBERS: [f32; 16] = {
 };
 
 impl Code {
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self, Code::I8 | Code::U8 | Code::I4 | Code::U4)
+    }
+
     /// The bytes of the codes that a point has in a packed line.
     pub(crate) fn bytes(self) -> usize {
         match self {
@@ -107,7 +111,7 @@ impl Coding {
         let Some(zeros) = &self.zero else {
             return true;
         };
-        let is_integer = matches!(self.code, Code::I8 | Code::U8 | Code::I4 | Code::U4);
+        let is_integer = self.code.is_integer();
         // Each product of a scale has at most 8 bits more.
         let is_short = |zero: &f32| zero.fract() == 0.0 && (-255.0..=255.0).contains(zero);
         // Nothing overflows or underflows. Scales that are zero or negative make elements of -0.
@@ -194,56 +198,6 @@ pub(crate) struct Decode<T> {
     pub(crate) to: *mut T,
     pub(crate) width: usize,
     pub(crate) k: usize,
-}
-
-/// Vectors of coded elements. Those of 4 bits come in twos: of the low halves of bytes, and of the high halves.
-///
-/// # Safety
-/// of every function: the machine has the instructions, and of `from` as many codes, or bytes of codes, may be read as
-/// there are lanes.
-pub(crate) trait Codes: Simd<T = f32> {
-    /// Has the first cache fetch what is at `from`.
-    #[inline(always)]
-    unsafe fn fetch_codes(_from: *const u8) {}
-    unsafe fn i8(from: *const u8) -> Self::V;
-    unsafe fn u8(from: *const u8) -> Self::V;
-    unsafe fn f16(from: *const u8) -> Self::V;
-    unsafe fn bf16(from: *const u8) -> Self::V;
-    unsafe fn i4(from: *const u8) -> [Self::V; 2];
-    unsafe fn u4(from: *const u8) -> [Self::V; 2];
-    /// Numbers of 8 bits, one lane after another.
-    #[inline(always)]
-    unsafe fn f8(from: *const u8, number: fn(u8) -> f32) -> Self::V {
-        let mut lanes = [0.0; 16];
-        for (lane, to) in lanes.iter_mut().enumerate().take(Self::LANES) {
-            // SAFETY: the caller's.
-            *to = number(unsafe { *from.add(lane) });
-        }
-        // SAFETY: a vector has at most 16 lanes.
-        unsafe { Self::load(lanes.as_ptr()) }
-    }
-    /// The numbers of a table.
-    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [Self::V; 2];
-    /// As [`load`](Simd::load), each time anew: no register holds the vector from one loop to the next.
-    #[inline(always)]
-    unsafe fn load_anew(from: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::load(from) }
-    }
-    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
-    /// `a - b`, where `b` takes no register.
-    #[inline(always)]
-    unsafe fn sub_from_memory(a: Self::V, b: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::sub(a, Self::load(b)) }
-    }
-    /// `a · b + c`, where `c` takes no register.
-    #[inline(always)]
-    unsafe fn fma_from_memory(a: Self::V, b: Self::V, c: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::fma(a, b, Self::load(c)) }
-    }
-    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
 }
 
 /// How elements are made of codes.
@@ -428,9 +382,6 @@ unsafe fn decode_vectors<S: Codes, L: Load<S>>(
         range.start += L::DEPTH.min(range.len());
     }
 }
-
-/// The most lanes of a vector of `f32`.
-pub(crate) const MOST_LANES: usize = 16;
 
 /// How many bytes ahead codes are fetched.
 const AHEAD: usize = 4 << 10;

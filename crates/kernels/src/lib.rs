@@ -72,6 +72,7 @@
 
 mod axes;
 mod coded;
+mod codes;
 mod compute;
 mod contraction;
 mod engine;

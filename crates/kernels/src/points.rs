@@ -1,6 +1,6 @@
 //! Shifts and scales of coded elements, as they are kept: those of groups may be many, and files have them in few bits.
 
-use crate::coded::{Code, Codes, MOST_LANES};
+use crate::codes::Codes;
 use vinelift_tensor::half::f16;
 
 /// The shifts and scales of all groups and lanes, panel by panel as the codes lie: tiles go through both from end to end.
@@ -12,10 +12,13 @@ pub(crate) enum Points {
         shift: Box<[f32]>,
         scale: Box<[f32]>,
     },
-    /// Zero points, and the bits of scales as `f16`, of elements that are [`Fused`](crate::coded::Fused): a shift is
+    /// Zero points, and the bits of scales as `f16`, where elements are made in one operation: a shift is
     /// `-zero · scale`, which is exact.
     Narrow { zero: Box<[u8]>, scale: Box<[u16]> },
 }
+
+/// The most lanes of a vector of `f32`.
+pub(crate) const MOST_LANES: usize = 16;
 
 /// Numbers for the lanes of a vector, as loads are fastest.
 #[derive(Clone, Copy)]
@@ -32,10 +35,9 @@ pub(crate) struct PointsAt {
 }
 
 impl Points {
-    /// What fused elements take, of these scales, and of these zero points if there are any; narrow if these have so few
-    /// bits that elements are the same.
-    pub(crate) fn fused(code: Code, zero: Option<Vec<f32>>, scale: Vec<f32>) -> Points {
-        let is_integer = matches!(code, Code::I8 | Code::U8 | Code::I4 | Code::U4);
+    /// What elements take that are made in one operation, of these scales, and of these zero points if there are any;
+    /// narrow if codes are integers, and these have so few bits that elements are the same.
+    pub(crate) fn fused(is_integer: bool, zero: Option<Vec<f32>>, scale: Vec<f32>) -> Points {
         let bits = |scale: &f32| f16::from_f32(*scale);
         let is_byte = |zero: &f32| f32::from(*zero as u8) == *zero;
         let is_short = |s: &f32| s.is_finite() && *s >= 0.0 && bits(s).to_f32() == *s;

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::coded::{Code, Coded, Coding, Decode, MOST_LANES};
+use crate::coded::{Code, Coded, Coding, Decode};
 use crate::geometry::{ColumnPanel, parts};
 use crate::groups::Side;
 use crate::memory::elements;
 use crate::packed::Packed;
-use crate::points::Points;
+use crate::points::{MOST_LANES, Points};
 use crate::{Element, PreparedContraction};
 
 /// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
@@ -107,7 +107,10 @@ impl PreparedContraction {
         let scale = pad(&coding.scale, 1.0);
         let zero = || pad(&coding.zero, 0.0);
         let points = match is_fused {
-            true => Points::fused(coding.code, coding.zero.as_ref().map(|_| zero()), scale),
+            true => {
+                let zero = coding.zero.as_ref().map(|_| zero());
+                Points::fused(coding.code.is_integer(), zero, scale)
+            }
             false => Points::Wide {
                 shift: zero().into(),
                 scale: scale.into(),

@@ -9,9 +9,10 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::coded::{Codes, Load, MOST_LANES, MakeElement};
+use crate::coded::{Load, MakeElement};
+use crate::codes::Codes;
 use crate::lanes::{Number, Simd, Vector};
-use crate::points::{Lanes, PointsAt};
+use crate::points::{Lanes, MOST_LANES, PointsAt};
 use std::marker::PhantomData;
 
 /// The operands of a tile.
