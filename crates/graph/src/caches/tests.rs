@@ -22,8 +22,11 @@ variable_shape="1,?,?"/><output><port id="0"/></output></layer>
 <edge from-layer="2" from-port="2" to-layer="4" to-port="0"/><edge from-layer="4" from-port="1" to-layer="5" to-port="0"/>
 </edges></net>"#;
 
+/// A word, and what it is replaced by.
+type Word<'a> = (&'a str, &'a str);
+
 /// The caches that are stored with other words than usual in the model, and the types of the variables in it then.
-fn stored(words: &[(&str, &str)], storage: Storage) -> (Vec<StoredCache>, Vec<String>) {
+fn stored(words: &[Word<'_>], storage: Storage) -> (Vec<StoredCache>, Vec<String>) {
     let usual = [
         ("TYPE", "f32"),
         ("AXIS", "1"),
@@ -68,7 +71,7 @@ fn a_cache_becomes_numbers_or_codes() {
 #[test]
 fn other_variables_stay_as_they_are() {
     let half = Storage::Rounded(ElementType::F16);
-    let other: [(&[(&str, &str)], Storage, &str); 4] = [
+    let other: [(&[Word<'_>], Storage, &str); 4] = [
         // What is added would be of the same rows as what is held.
         (&[("AXIS", "-1")], Storage::Codes, "f32[1, ?, ?]"),
         (&[("TYPE", "f64")], half, "f64[1, ?, ?]"),
