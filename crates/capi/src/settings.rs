@@ -3,7 +3,7 @@
 use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use std::collections::BTreeMap;
-use vinelift::{Config, IndexPolicy, Level, Specialization, Vectors};
+use vinelift::{CachePrecision, Config, IndexPolicy, Level, Specialization, Vectors};
 
 /// The values of the properties that were set; the others have their initial values.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ enum Values {
     Bool,
     /// From 0.
     Number,
+    /// From 0, of up to 64 bits.
+    Size,
     /// As `Number`; or a word that leaves it to us.
     Streams,
     OneOf(&'static [&'static str]),
@@ -33,7 +35,7 @@ enum Values {
     Any,
 }
 
-use Values::{Any, Bool, Devices, Number, OneOf, Streams};
+use Values::{Any, Bool, Devices, Number, OneOf, Size, Streams};
 
 const fn property(
     key: &'static str,
@@ -70,6 +72,8 @@ const SPECIALIZATION: &str = "VINELIFT_SPECIALIZATION";
 const VECTORS: &str = "VINELIFT_VECTORS";
 const THREADS: &str = "INFERENCE_NUM_THREADS";
 const PRECISION: &str = "INFERENCE_PRECISION_HINT";
+const KV_CACHE: &str = "KV_CACHE_PRECISION";
+const QUANTIZATION: &str = "DYNAMIC_QUANTIZATION_GROUP_SIZE";
 
 const STREAMS: &str = "NUM_STREAMS";
 const HINT: &str = "PERFORMANCE_HINT";
@@ -98,6 +102,8 @@ static PROPERTIES: &[Property] = &[
     auto("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
     property("EXECUTION_MODE_HINT", "ACCURACY", OneOf(&["ACCURACY", "PERFORMANCE"]), "the precision is always the model's"),
     property(PRECISION, "f32", OneOf(&["f32", "f16", "bf16", "dynamic", "undefined", ""]), "the precision is always the model's, and at least f32"),
+    property(QUANTIZATION, "0", Size, "factors of compressed weights are not quantised, which is more precise"),
+    property(KV_CACHE, "f32", OneOf(&["f32", "f16", "bf16", "u8", "dynamic"]), ""),
     property("ENABLE_CPU_PINNING", "NO", Bool, "threads are the system's to place"),
     property("ENABLE_CPU_RESERVATION", "NO", Bool, "threads are the system's to place"),
     property("ENABLE_HYPER_THREADING", "YES", Bool, "threads are the system's to place"),
@@ -157,7 +163,7 @@ impl Settings {
     }
 
     fn get(&self, property: &Property) -> &str {
-        if property.key == PRECISION {
+        if [PRECISION, QUANTIZATION].contains(&property.key) {
             return property.initial; // What it is, whatever was hinted at.
         }
         self.0
@@ -220,6 +226,10 @@ impl Settings {
                 .into_iter()
                 .find(|which| self.is(SPECIALIZATION, which.name()))
                 .unwrap_or(initial.specialization),
+            kv_cache_precision: CachePrecision::ALL
+                .into_iter()
+                .find(|precision| self.is(KV_CACHE, precision.name()))
+                .unwrap_or(initial.kv_cache_precision),
             vectors: Vectors::ALL
                 .into_iter()
                 .find(|vectors| self.is(VECTORS, vectors.name()))
@@ -305,12 +315,13 @@ impl Values {
                 _ => return None,
             },
             Number if is_number(text) => text,
+            Size if text.parse::<u64>().is_ok() => text,
             Streams if matches!(text, "-1" | "AUTO") => {
                 return Some(Ok(device::threads().to_string()));
             }
             Streams if matches!(text, "-2" | "NUMA") => "1",
             Streams if is_number(text) => text,
-            Number | Streams => return None,
+            Number | Size | Streams => return None,
             OneOf(values) => values.iter().find(|v| v.eq_ignore_ascii_case(text))?,
             Devices => return Some(device::check_list(text).map(|()| text.to_owned())),
             Any => text,
@@ -323,7 +334,7 @@ impl std::fmt::Display for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Bool => f.write_str("YES or NO"),
-            Number => f.write_str("a number from 0"),
+            Number | Size => f.write_str("a number from 0"),
             Streams => f.write_str("a number from 0, AUTO or NUMA"),
             OneOf(values) => {
                 let named: Vec<&str> = values.iter().copied().filter(|v| !v.is_empty()).collect();
@@ -406,12 +417,22 @@ mod tests {
         let get = |settings: &Settings, key| settings.of_device(key, Device::Auto).unwrap();
         settings.set("INFERENCE_PRECISION_HINT", "bf16").unwrap();
         assert_eq!(get(&settings, "INFERENCE_PRECISION_HINT"), "f32");
+        assert_eq!(settings.set(QUANTIZATION, "0").unwrap(), None);
+        settings.set(QUANTIZATION, &u64::MAX.to_string()).unwrap();
+        let note = settings.set(QUANTIZATION, "32").unwrap().unwrap();
+        assert_eq!(
+            note,
+            "property DYNAMIC_QUANTIZATION_GROUP_SIZE is kept as `32` and has no effect: factors of compressed weights are not quantised, which is more precise"
+        );
+        assert_eq!(get(&settings, QUANTIZATION), "0");
         settings.set(INDEX_POLICY, "zero").unwrap();
         settings.set(LEVEL, "fused").unwrap();
+        settings.set(KV_CACHE, "U8").unwrap();
+        assert_eq!(get(&settings, KV_CACHE), "u8");
         let config = settings.config();
         assert_eq!(
-            (config.index_policy, config.level),
-            (IndexPolicy::Zero, Level::Fused)
+            (config.index_policy, config.level, config.kv_cache_precision),
+            (IndexPolicy::Zero, Level::Fused, CachePrecision::U8)
         );
         let mut message = |key: &str, value: &str| settings.set(key, value).unwrap_err().message;
         assert_eq!(
@@ -421,6 +442,14 @@ mod tests {
         assert_eq!(
             message("PERFORMANCE_HINT", "SPEED"),
             "property PERFORMANCE_HINT must be one of LATENCY, THROUGHPUT, CUMULATIVE_THROUGHPUT, UNDEFINED, found `SPEED`"
+        );
+        assert_eq!(
+            message(QUANTIZATION, "-1"),
+            "property DYNAMIC_QUANTIZATION_GROUP_SIZE must be a number from 0, found `-1`"
+        );
+        assert_eq!(
+            message(KV_CACHE, "i4"),
+            "property KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, dynamic, found `i4`"
         );
         assert_eq!(
             message("FULL_DEVICE_NAME", "x"),

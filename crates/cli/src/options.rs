@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use vinelift::{
-    CompiledModel, Config, Core, IndexPolicy, InferRequest, Level, Model, Port, Shape,
-    Specialization, Vectors,
+    CachePrecision, CompiledModel, Config, Core, IndexPolicy, InferRequest, Level, Model, Port,
+    Shape, Specialization, Vectors,
 };
 
 #[derive(Args)]
@@ -92,6 +92,10 @@ pub(crate) struct CodeArgs {
     /// first and those that take much of the time (`hot`), or all (`always`); the results are the same
     #[arg(long, value_name = "WHICH", value_parser = specialization_parser(), default_value = "hot")]
     specialize: Specialization,
+    /// How the caches of a language model are stored, the variables that a run adds to: `f32`, as the model says, or in
+    /// less memory with elements that are rounded
+    #[arg(long, value_name = "TYPE", value_parser = cache_parser(), default_value = "f32")]
+    kv_cache_precision: CachePrecision,
 }
 
 impl CodeArgs {
@@ -99,6 +103,7 @@ impl CodeArgs {
         Config {
             vectors: self.vectors,
             specialization: self.specialize,
+            kv_cache_precision: self.kv_cache_precision,
             ..Config::default()
         }
     }
@@ -106,6 +111,10 @@ impl CodeArgs {
 
 fn specialization_parser() -> impl TypedValueParser<Value = Specialization> {
     named(Specialization::ALL, Specialization::name)
+}
+
+fn cache_parser() -> impl TypedValueParser<Value = CachePrecision> {
+    named(CachePrecision::ALL, CachePrecision::name)
 }
 
 fn vectors_parser() -> impl TypedValueParser<Value = Vectors> {

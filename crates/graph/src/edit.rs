@@ -203,6 +203,12 @@ impl Model {
         }
     }
 
+    /// A number that no layer has.
+    pub(crate) fn next_id(&self) -> u64 {
+        let last = self.graph.node_weights().map(|n| n.layer.id).max();
+        last.unwrap_or(0).saturating_add(1)
+    }
+
     fn new_layer(
         &self,
         name: &str,
@@ -211,13 +217,12 @@ impl Model {
         inputs: usize,
         outputs: usize,
     ) -> xml::Layer {
-        let last = self.graph.node_weights().map(|n| n.layer.id).max();
         let port = |id: usize| xml::Port {
             id: id as u64,
             ..xml::Port::default()
         };
         xml::Layer {
-            id: last.unwrap_or(0).saturating_add(1),
+            id: self.next_id(),
             name: name.to_owned(),
             type_: type_.to_owned(),
             version: version.to_owned(),
@@ -236,7 +241,7 @@ fn parameter_kind(ty: TensorType) -> NodeKind {
 }
 
 /// Sets an attribute of a layer.
-fn set_attribute(layer: &mut xml::Layer, name: &str, value: String) {
+pub(crate) fn set_attribute(layer: &mut xml::Layer, name: &str, value: String) {
     match layer.data.iter_mut().find(|(n, _)| n == name) {
         Some((_, text)) => *text = value,
         None => layer.data.push((name.to_owned(), value)),

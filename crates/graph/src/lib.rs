@@ -15,8 +15,10 @@
 //! * what is kept of the file (ids, names, attributes, `rt_info`, bodies) survives export, so that a
 //!   model that was exported reads as equal;
 //! * no operator is known by name here, except those that are the graph itself: `Parameter`, `Const`
-//!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs.
+//!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs; and by two rewrites, of
+//!   decompressed constants and of caches.
 
+mod caches;
 mod control;
 mod edit;
 mod error;
@@ -28,6 +30,7 @@ mod specialize;
 mod strings;
 mod text;
 
+pub use caches::{Storage, StoredCache};
 pub use control::{Body, Control, ControlError};
 pub use edit::Use;
 pub use error::{Error, LayerError, Problem};

@@ -5,9 +5,12 @@
 //! If zero points are integers and scales have few bits, as those that are stored as `f16`, then neither operation ever
 //! rounds, and `code · scale + shift`, with `shift = -zero · scale`, is the same in one operation.
 //!
+//! Zero points from 0 to 255 and scales that an `f16` holds are then kept in as few bits ([`Points`]).
+//!
 //! So the weights of a network take an eighth to half of the memory, and of the time to come from there.
 
-use crate::lanes::Simd;
+use crate::codes::Codes;
+use crate::points::{Lanes, MOST_LANES, Points, PointsAt};
 use vinelift_tensor::float8;
 
 /// How the elements of an operand of `f32` are stored, before it is packed.
@@ -71,6 +74,10 @@ const F4E2M1_NUMBERS: [f32; 16] = {
 };
 
 impl Code {
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self, Code::I8 | Code::U8 | Code::I4 | Code::U4)
+    }
+
     /// The bytes of the codes that a point has in a packed line.
     pub(crate) fn bytes(self) -> usize {
         match self {
@@ -104,7 +111,7 @@ impl Coding {
         let Some(zeros) = &self.zero else {
             return true;
         };
-        let is_integer = matches!(self.code, Code::I8 | Code::U8 | Code::I4 | Code::U4);
+        let is_integer = self.code.is_integer();
         // Each product of a scale has at most 8 bits more.
         let is_short = |zero: &f32| zero.fract() == 0.0 && (-255.0..=255.0).contains(zero);
         // Nothing overflows or underflows. Scales that are zero or negative make elements of -0.
@@ -121,15 +128,13 @@ impl Coding {
 #[derive(Debug)]
 pub(crate) struct Coded {
     pub(crate) code: Code,
-    /// How many `k` share zero points and scales.
+    /// How many `k` share zero points and scales, and how many such groups there are.
     pub(crate) group: usize,
-    /// The points of a group, and a vector more.
-    pub(crate) padded: usize,
+    pub(crate) groups: usize,
     /// Whether elements are [`Fused`], and not [`Rounded`].
     pub(crate) is_fused: bool,
-    /// What these take, for each group and padded point.
-    pub(crate) shift: Box<[f32]>,
-    pub(crate) scale: Box<[f32]>,
+    /// What these take, for each group and lane of a panel.
+    pub(crate) points: Points,
     /// Whether nothing was said of either: elements are the numbers that codes stand for.
     pub(crate) is_plain: bool,
 }
@@ -141,30 +146,28 @@ impl Coded {
         (points * self.code.lines(all) + self.code.lines(k) * width) * self.code.bytes()
     }
 
-    /// Where the shifts and scales of number `k` start, from `point` on.
-    pub(crate) fn points(&self, k: usize, point: usize) -> [*const f32; 2] {
-        let first = k / self.group * self.padded + point;
-        [self.shift[first..].as_ptr(), self.scale[first..].as_ptr()]
+    /// Where, among shifts and scales, those of number `k` of a panel of `width` points start, before which there are
+    /// `points` others.
+    pub(crate) fn group_place(&self, points: usize, k: usize, width: usize) -> usize {
+        points * self.groups + k / self.group * width
     }
 
-    /// Lines from number `k` on of packed codes that start at byte `place` and are `width` codes long, of the points
-    /// from `point` on. Where they go is not said yet.
+    /// Lines from number `k` on of packed codes, which are `width` codes long. The first starts at byte `place`, its
+    /// shifts and scales at place `points`. Where they go is not said yet.
     pub(crate) fn lines<T>(
         &self,
         from: *const u8,
-        place: usize,
+        (place, points): (usize, usize),
         width: usize,
-        (k, point): (usize, usize),
+        k: usize,
     ) -> Decode<T> {
-        let [shift, scale] = self.points(k, point);
         Decode {
             from: from.wrapping_add(place),
             step: width * self.code.bytes(),
             code: self.code,
             is_fused: self.is_fused,
-            shift,
-            scale,
-            padded: self.padded,
+            points: self.points.at(points),
+            points_step: width,
             is_plain: self.is_plain,
             left: self.group - k % self.group,
             group: self.group,
@@ -183,10 +186,10 @@ pub(crate) struct Decode<T> {
     pub(crate) code: Code,
     /// [`Coded::is_fused`].
     pub(crate) is_fused: bool,
-    /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `padded` further.
-    pub(crate) shift: *const f32,
-    pub(crate) scale: *const f32,
-    pub(crate) padded: usize,
+    /// For each lane, and as many more as make a vector: those of the first group. Those of the next are `points_step`
+    /// further.
+    pub(crate) points: PointsAt,
+    pub(crate) points_step: usize,
     pub(crate) is_plain: bool,
     /// How many `k` the first group has left, and how many the others have.
     pub(crate) left: usize,
@@ -195,56 +198,6 @@ pub(crate) struct Decode<T> {
     pub(crate) to: *mut T,
     pub(crate) width: usize,
     pub(crate) k: usize,
-}
-
-/// Vectors of coded elements. Those of 4 bits come in twos: of the low halves of bytes, and of the high halves.
-///
-/// # Safety
-/// of every function: the machine has the instructions, and of `from` as many codes, or bytes of codes, may be read as
-/// there are lanes.
-pub(crate) trait Codes: Simd<T = f32> {
-    /// Has the first cache fetch what is at `from`.
-    #[inline(always)]
-    unsafe fn fetch_codes(_from: *const u8) {}
-    unsafe fn i8(from: *const u8) -> Self::V;
-    unsafe fn u8(from: *const u8) -> Self::V;
-    unsafe fn f16(from: *const u8) -> Self::V;
-    unsafe fn bf16(from: *const u8) -> Self::V;
-    unsafe fn i4(from: *const u8) -> [Self::V; 2];
-    unsafe fn u4(from: *const u8) -> [Self::V; 2];
-    /// Numbers of 8 bits, one lane after another.
-    #[inline(always)]
-    unsafe fn f8(from: *const u8, number: fn(u8) -> f32) -> Self::V {
-        let mut lanes = [0.0; 16];
-        for (lane, to) in lanes.iter_mut().enumerate().take(Self::LANES) {
-            // SAFETY: the caller's.
-            *to = number(unsafe { *from.add(lane) });
-        }
-        // SAFETY: a vector has at most 16 lanes.
-        unsafe { Self::load(lanes.as_ptr()) }
-    }
-    /// The numbers of a table.
-    unsafe fn table(from: *const u8, table: &[f32; 16]) -> [Self::V; 2];
-    /// As [`load`](Simd::load), each time anew: no register holds the vector from one loop to the next.
-    #[inline(always)]
-    unsafe fn load_anew(from: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::load(from) }
-    }
-    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
-    /// `a - b`, where `b` takes no register.
-    #[inline(always)]
-    unsafe fn sub_from_memory(a: Self::V, b: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::sub(a, Self::load(b)) }
-    }
-    /// `a · b + c`, where `c` takes no register.
-    #[inline(always)]
-    unsafe fn fma_from_memory(a: Self::V, b: Self::V, c: *const f32) -> Self::V {
-        // SAFETY: the caller's.
-        unsafe { Self::fma(a, b, Self::load(c)) }
-    }
-    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
 }
 
 /// How elements are made of codes.
@@ -335,7 +288,7 @@ loads! {
 ///
 /// # Safety
 /// The machine has the instructions; all lines may be written, and read with a vector more after the
-/// last; `shift` and `scale` are as long as [`Decode`] says. A line of two `k` is not begun in its middle.
+/// last; `points` are as many as [`Decode`] says. A line of two `k` is not begun in its middle.
 #[inline(always)]
 pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
     // SAFETY: the caller's.
@@ -384,10 +337,11 @@ unsafe fn decode_groups<S: Codes, L: Load<S>, E: MakeElement<S>>(lines: &Decode<
         for start in (0..lines.width).step_by(S::LANES) {
             // SAFETY: by the caller's contract.
             unsafe {
-                let points = group * lines.padded + start;
-                let scale = S::load(lines.scale.add(points));
-                let shift = lines.shift.add(points);
-                let element = |code| E::element::<true>(code, shift, scale);
+                let points = group * lines.points_step + start;
+                let [shift, scale] = lines.points.load::<S>(points);
+                let mut shifts = Lanes([0.0; MOST_LANES]);
+                S::store(shifts.0.as_mut_ptr(), shift);
+                let element = |code| E::element::<true>(code, shifts.0.as_ptr(), scale);
                 decode_vectors::<S, L>(lines, start, k..until, element);
             }
         }

@@ -8,6 +8,7 @@ use crate::coded::{Coded, Decode};
 use crate::engine::{CodedTiles, Engine};
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
+use crate::points::PointsAt;
 use crate::prepared::RowTile;
 use crate::simd::HasEngine;
 use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
@@ -171,6 +172,7 @@ impl<T: HasEngine> Run<'_, T> {
             Some(code) => {
                 self.set_points(&mut tile, code, at.k, &panels[0]);
                 tile.panel_step = code.place(width, kernel.k, 0, 0);
+                tile.points_panel_step = code.group_place(width, 0, 0);
                 self.coded_spread(h).1
             }
             None => {
@@ -302,9 +304,9 @@ impl<T: HasEngine> Run<'_, T> {
                 step: 0,
             },
             panel_step: 0,
-            shift: std::ptr::null(),
-            scale: std::ptr::null(),
+            points: PointsAt::NONE,
             points_step: 0,
+            points_panel_step: 0,
             group: 0,
             offsets: std::ptr::null(),
             vectors: vectors.as_ptr(),
@@ -339,11 +341,12 @@ impl<T: HasEngine> Run<'_, T> {
         let (start, height) = self.kernel.row_panel(tile.start);
         let place = code.place(start, self.kernel.k, k, height);
         let place = place + (tile.start - start) * code.code.bytes();
+        let points = code.group_place(start, k, height) + tile.start - start;
         let lines = Decode {
             to,
             width: tile.len(),
             k: count,
-            ..code.lines(rows, place, height, (k, tile.start))
+            ..code.lines(rows, (place, points), height, k)
         };
         // SAFETY: the rows lie there; the caller vouches for the rest.
         unsafe { self.decode(&lines) }
@@ -366,12 +369,13 @@ impl<T: HasEngine> Run<'_, T> {
             let width = panel.vectors as usize * kernel.lanes;
             let first = panel.first_vector as usize * kernel.lanes;
             let place = code.place(first, kernel.k, k, width);
+            let points = code.group_place(first, k, width);
             let own = kernel.packed_place(panel, count) - kernel.packed_place(&panels[0], count);
             let lines = Decode {
                 to: self.own_columns.wrapping_add(own),
                 width,
                 k: count,
-                ..code.lines(columns, place, width, (k, first))
+                ..code.lines(columns, (place, points), width, k)
             };
             // SAFETY: as in `decode_rows`.
             unsafe { self.decode(&lines) }
@@ -407,9 +411,9 @@ impl<T: HasEngine> Run<'_, T> {
     /// Says where the shifts and scales of a panel are, from number `k` on.
     fn set_points(&self, tile: &mut Tile<T>, code: &Coded, k: usize, panel: &ColumnPanel) {
         let first = panel.first_vector as usize * self.kernel.lanes;
-        let [shift, scale] = code.points(k, first);
-        (tile.shift, tile.scale) = (shift.cast(), scale.cast());
-        (tile.points_step, tile.group) = (code.padded, code.group);
+        let width = panel.vectors as usize * self.kernel.lanes;
+        tile.points = code.points.at(code.group_place(first, k, width));
+        (tile.points_step, tile.group) = (width, code.group);
     }
 
     /// Where the rows of a tile are, and how far it is from one `k` to the next.

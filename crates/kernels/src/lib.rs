@@ -72,6 +72,7 @@
 
 mod axes;
 mod coded;
+mod codes;
 mod compute;
 mod contraction;
 mod engine;
@@ -85,6 +86,7 @@ mod pack;
 mod packed;
 mod partition;
 mod peak;
+mod points;
 mod prepack;
 mod prepack_coded;
 mod prepared;

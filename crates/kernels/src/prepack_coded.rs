@@ -7,13 +7,11 @@ use crate::geometry::{ColumnPanel, parts};
 use crate::groups::Side;
 use crate::memory::elements;
 use crate::packed::Packed;
+use crate::points::{MOST_LANES, Points};
 use crate::{Element, PreparedContraction};
 
 /// From this many vectors of columns on it does not count what tasks need to make elements of their rows.
 pub(crate) const MANY_VECTORS: usize = 16;
-
-/// The most lanes of a vector of `f32`, which are read at once even where fewer count.
-const MOST_LANES: usize = 16;
 
 impl PreparedContraction {
     /// As [`pack_left`](PreparedContraction::pack_left), of coded elements: either as they are, or as `f32` where tasks would
@@ -35,7 +33,7 @@ impl PreparedContraction {
 
     fn pack_coded(&self, bytes: &[u8], coding: &Coding, columns: bool) -> Option<Packed> {
         let (side, _, count) = self.side(columns);
-        let coded = self.coded(coding, side.points.len())?;
+        let coded = self.coded(coding, side.points.len(), columns)?;
         let code = coded.code;
         elements::<u8>(bytes, code.stored_bytes(side.needed));
         let one = self.coded_bytes(&coded, columns);
@@ -74,7 +72,7 @@ impl PreparedContraction {
     }
 
     /// The coding of an operand of `points`, if it fits.
-    fn coded(&self, coding: &Coding, points: usize) -> Option<Coded> {
+    fn coded(&self, coding: &Coding, points: usize, columns: bool) -> Option<Coded> {
         let group = coding.group.clamp(1, self.k.max(1));
         let groups = self.k.div_ceil(group).max(1);
         let fits =
@@ -86,44 +84,59 @@ impl PreparedContraction {
         if self.element != Element::F32 || !fits {
             return None;
         }
-        let padded = points.next_multiple_of(MOST_LANES) + MOST_LANES;
-        let pad = |values: &Option<Vec<f32>>, default: f32| -> Box<[f32]> {
-            let mut all = vec![0.0; padded * groups];
-            for (number, to) in all.chunks_mut(padded).enumerate() {
-                match values {
-                    Some(from) => to[..points].copy_from_slice(&from[number * points..][..points]),
-                    None => to[..points].fill(default),
+        let panels = self.panels(columns);
+        let pad = |values: &Option<Vec<f32>>, default: f32| {
+            let mut all = vec![0.0; self.packed_points(columns) * groups + MOST_LANES];
+            for panel in &panels {
+                let first = panel.before * groups;
+                for group in 0..groups {
+                    let to = &mut all[first + group * panel.width..][..panel.points.len()];
+                    match values {
+                        Some(from) => {
+                            let from = &from[group * points + panel.points.start..];
+                            to.copy_from_slice(&from[..to.len()]);
+                        }
+                        None => to.fill(default),
+                    }
                 }
             }
-            all.into()
+            all
         };
         // Without tiles for codes a machine may have no instruction for it.
         let is_fused = self.engine::<f32>().coded.is_some() && coding.can_fuse();
         let scale = pad(&coding.scale, 1.0);
-        // To add -0 changes nothing.
-        let mut shift = pad(&coding.zero, if is_fused { -0.0 } else { 0.0 });
-        if is_fused && coding.zero.is_some() {
-            let all = shift.iter_mut().zip(&scale);
-            all.for_each(|(shift, scale)| *shift = -*shift * scale);
-        }
+        let zero = || pad(&coding.zero, 0.0);
+        let points = match is_fused {
+            true => {
+                let zero = coding.zero.as_ref().map(|_| zero());
+                Points::fused(coding.code.is_integer(), zero, scale)
+            }
+            false => Points::Wide {
+                shift: zero().into(),
+                scale: scale.into(),
+            },
+        };
         Some(Coded {
             code: coding.code,
             group,
-            padded,
+            groups,
             is_plain: coding.zero.is_none() && coding.scale.is_none(),
             is_fused,
-            shift,
-            scale,
+            points,
         })
     }
 
     /// The bytes of one batch of a packed operand of codes.
     pub(crate) fn coded_bytes(&self, code: &Coded, columns: bool) -> usize {
-        let points = match columns {
+        code.place(self.packed_points(columns), self.k, 0, 0)
+    }
+
+    /// How many codes the lines of all panels of one batch have, together.
+    fn packed_points(&self, columns: bool) -> usize {
+        match columns {
             true => self.packed.vectors.len() * self.lanes,
             false => self.rows.points.len(),
-        };
-        code.place(points, self.k, 0, 0)
+        }
     }
 
     /// Where a panel starts in a packed operand of codes, in bytes.
@@ -147,11 +160,12 @@ impl PreparedContraction {
         for copy in 0..copies {
             for panel in &panels {
                 let place = copy * bytes + self.place(packed, panel);
+                let points = code.group_place(panel.before, 0, 0);
                 let lines = Decode {
                     to: to.wrapping_add(copy * one + panel.before * self.k),
                     width: panel.width,
                     k: self.k,
-                    ..code.lines(from, place, panel.width, (0, panel.points.start))
+                    ..code.lines(from, (place, points), panel.width, 0)
                 };
                 // SAFETY: the panel lies there in both operands, and after the codes is as much as a vector
                 // may read.

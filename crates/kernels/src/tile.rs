@@ -9,8 +9,10 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use crate::coded::{Codes, Load, MakeElement};
+use crate::coded::{Load, MakeElement};
+use crate::codes::Codes;
 use crate::lanes::{Number, Simd, Vector};
+use crate::points::{Lanes, MOST_LANES, PointsAt};
 use std::marker::PhantomData;
 
 /// The operands of a tile.
@@ -34,9 +36,10 @@ pub(crate) struct Tile<T> {
     pub(crate) panel_step: usize,
     /// Where it is coded: the shift and the scale of each lane, how far it is to those of the next group of `k`, and
     /// how many `k` a group has.
-    pub(crate) shift: *const T,
-    pub(crate) scale: *const T,
+    pub(crate) points: PointsAt,
     pub(crate) points_step: usize,
+    /// How far it is to those of the next panel, where a tile takes several.
+    pub(crate) points_panel_step: usize,
     pub(crate) group: usize,
     /// Where it is plain: the offset of each `k`.
     pub(crate) offsets: *const u32,
@@ -176,10 +179,21 @@ pub(crate) unsafe fn coded_tile<
     unsafe {
         let mut sums = start::<S, H, N>(tile, &parts);
         let mut codes: *const u8 = tile.columns.cast();
-        let (mut rows, mut shifts, mut scales) = (tile.rows, tile.shift, tile.scale);
-        let (mut left, mut left_in_group) = (tile.k, tile.group);
+        let (mut rows, mut group) = (tile.rows, 0);
+        let (mut left, mut left_in_group) = (tile.k, 0);
+        let mut points = [[Lanes([0.0; MOST_LANES]); 2]; N];
         let line_bytes = WIDTH * S::LANES * L::BYTES;
         while left > 0 {
+            if left_in_group == 0 {
+                left_in_group = tile.group;
+                for j in 0..N {
+                    let panel = group + j / WIDTH * tile.points_panel_step;
+                    let [shift, scale] = tile.points.load::<S>(panel + j % WIDTH * S::LANES);
+                    S::store(points[j][0].0.as_mut_ptr(), shift);
+                    S::store(points[j][1].0.as_mut_ptr(), scale);
+                }
+                group += tile.points_step;
+            }
             let count = left.min(left_in_group).min(FETCHED_TOGETHER);
             // After the last lines come those of the panels that follow.
             let is_last = left / L::DEPTH * line_bytes <= CODES_AHEAD;
@@ -190,8 +204,7 @@ pub(crate) unsafe fn coded_tile<
             };
             let line = CodedLine::<S, L, E, H, N, WIDTH> {
                 tile,
-                shifts,
-                scales,
+                points: points.as_ptr(),
                 ahead: CODES_AHEAD + others,
                 load: PhantomData,
             };
@@ -205,11 +218,6 @@ pub(crate) unsafe fn coded_tile<
             }
             left -= count;
             left_in_group -= count;
-            if left_in_group == 0 {
-                left_in_group = tile.group;
-                shifts = shifts.wrapping_add(tile.points_step);
-                scales = scales.wrapping_add(tile.points_step);
-            }
         }
         finish::<S, H, N>(tile, &parts, sums);
     }
@@ -224,8 +232,8 @@ const FETCHED_TOGETHER: usize = 64;
 /// What lines of a group of `k` have in common.
 struct CodedLine<'a, S, L, E, const H: usize, const N: usize, const WIDTH: usize> {
     tile: &'a Tile<f32>,
-    shifts: *const f32,
-    scales: *const f32,
+    /// The shifts and the scales of each of `N` vectors.
+    points: *const [Lanes; 2],
     /// How far ahead codes are fetched.
     ahead: usize,
     load: PhantomData<(S, L, E)>,
@@ -254,8 +262,8 @@ impl<S: Codes, L: Load<S>, E: MakeElement<S>, const H: usize, const N: usize, co
                     S::fetch_codes(panel.wrapping_add(self.ahead));
                 }
                 let loaded = L::load(panel.wrapping_add(j % WIDTH * S::LANES * L::BYTES));
-                let shift = self.shifts.add(j * S::LANES);
-                let scale = self.scales.add(j * S::LANES);
+                let of_vector = self.points.add(j).cast::<f32>();
+                let (shift, scale) = (of_vector, of_vector.add(MOST_LANES));
                 // Sixteen registers hold sums, rows and codes first.
                 let scale = match H == 1 || L::DEPTH == 1 {
                     true => S::load(scale),

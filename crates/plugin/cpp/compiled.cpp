@@ -60,7 +60,8 @@ Compiled::Compiled(const std::shared_ptr<const ov::Model>& model, Ir ir, Interfa
     auto engine_model = read(ir_);
     auto level = settings.level();
     auto policy = settings.index_policy();
-    EngineSettings engine_settings{text(level), text(policy), settings.threads_of_run()};
+    auto cache = settings.kv_cache_precision();
+    EngineSettings engine_settings{text(level), text(policy), text(cache), settings.threads_of_run()};
     EngineCompiled* compiled = nullptr;
     check(engine().compile(engine_model.get(), &engine_settings, &compiled));
     compiled_ = CompiledHandle(compiled, engine().free_compiled);

@@ -45,6 +45,7 @@ struct Outcome {
 struct EngineSettings {
     Text level;
     Text index_policy;
+    Text kv_cache_precision;
     size_t threads;
 };
 

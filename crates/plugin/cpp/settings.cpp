@@ -29,8 +29,9 @@ Entry entry(const ov::Property<T, M>& property, T initial) {
 
 Entry text(const char* name, const char* initial) { return {name, std::string(initial), as<std::string>}; }
 
-// Those with an effect are read by the functions of `Settings`. The precision is always the model's and threads are
-// the system's to place, so the other hints have none; whoever gives them gets what they hint at or better.
+// Those with an effect are read by the functions of `Settings`. The precision of what is computed is always the model's
+// and threads are the system's to place, so the other hints have none; whoever gives them gets what they hint at or
+// better.
 const std::vector<Entry>& entries() {
     static const std::vector<Entry> all{
         entry(ov::enable_profiling, false),
@@ -129,6 +130,8 @@ void Settings::set(const ov::AnyMap& properties) {
 }
 
 ov::Any Settings::get(const std::string& name) const {
+    // What it is, whatever was hinted at: nothing is quantised that the model does not quantise.
+    if (name == ov::hint::dynamic_quantization_group_size.name()) return uint64_t(0);
     auto set = values_.find(name);
     if (set != values_.end()) return set->second;
     const auto* entry = find(name);
@@ -144,6 +147,12 @@ std::vector<ov::PropertyName> Settings::names() {
 bool Settings::is_profiling() const { return get(ov::enable_profiling.name()).as<bool>(); }
 std::string Settings::level() const { return get(level_key).as<std::string>(); }
 std::string Settings::index_policy() const { return get(policy_key).as<std::string>(); }
+
+std::string Settings::kv_cache_precision() const {
+    auto type = get(ov::hint::kv_cache_precision.name()).as<ov::element::Type>();
+    // What the device chooses.
+    return type.is_dynamic() ? "f32" : type.get_type_name();
+}
 
 size_t Settings::threads() const {
     auto number = get(ov::inference_num_threads.name()).as<int32_t>();
@@ -174,7 +183,7 @@ ov::Any property_of_device(const std::string& name, const Settings& settings) {
     if (name == "INTERNAL_SUPPORTED_PROPERTIES") return Names{read_only("CACHING_PROPERTIES")};
     if (name == "CACHING_PROPERTIES")
         return Names{read_only("FULL_DEVICE_NAME"), read_only("DEVICE_ARCHITECTURE"), read_only(level_key),
-                     read_only(policy_key)};
+                     read_only(policy_key), read_only(ov::hint::kv_cache_precision.name())};
     if (name == ov::available_devices.name()) return Strings{""};
     if (name == ov::device::full_name.name()) return string(engine().full_name());
     if (name == ov::device::architecture.name())

@@ -27,6 +27,8 @@ public:
     size_t threads_of_run() const;
     std::string level() const;
     std::string index_policy() const;
+    // How caches are stored: the name of an element type.
+    std::string kv_cache_precision() const;
 
 private:
     size_t threads() const;

@@ -7,13 +7,14 @@ use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use vinelift::stack::with_large_stack;
-use vinelift::{CompiledModel, Config, Core, Error, IndexPolicy, Level, Model};
+use vinelift::{CachePrecision, CompiledModel, Config, Core, Error, IndexPolicy, Level, Model};
 
 /// How a model is compiled.
 #[repr(C)]
 pub(crate) struct Settings {
     level: Text,
     index_policy: Text,
+    kv_cache_precision: Text,
     /// How many threads a run uses.
     threads: usize,
 }
@@ -127,6 +128,9 @@ impl Settings {
     unsafe fn config(&self) -> Result<Config, Failure> {
         // SAFETY: the caller's promise.
         let (level, policy) = unsafe { (self.level.to_text(), self.index_policy.to_text()) };
+        // SAFETY: as above.
+        let cache = unsafe { self.kv_cache_precision.to_text() };
+        let caches = CachePrecision::ALL.map(|precision| (precision.name(), precision));
         let levels = Level::ALL.map(|level| (level.name(), level));
         let policies = [
             ("spec", IndexPolicy::Spec),
@@ -136,6 +140,7 @@ impl Settings {
         Ok(Config {
             level: choose("VINELIFT_LEVEL", &levels, &level)?,
             index_policy: choose("VINELIFT_INDEX_POLICY", &policies, &policy)?,
+            kv_cache_precision: choose("KV_CACHE_PRECISION", &caches, &cache)?,
             threads: NonZeroUsize::new(self.threads),
             ..Config::default()
         })
@@ -165,21 +170,27 @@ mod tests {
 
     #[test]
     fn settings_are_read() {
-        let settings = |level: &'static str, policy: &'static str| Settings {
+        let settings = |level: &'static str, cache: &'static str| Settings {
             level: Text::of_text(level),
-            index_policy: Text::of_text(policy),
+            index_policy: Text::of_text("zero"),
+            kv_cache_precision: Text::of_text(cache),
             threads: 3,
         };
         // SAFETY: the texts are static.
-        let config = unsafe { settings("Fused", "zero").config() }.unwrap();
+        let config = unsafe { settings("Fused", "u8").config() }.unwrap();
         assert_eq!(config.level, Level::Fused);
         assert_eq!(config.index_policy, IndexPolicy::Zero);
+        assert_eq!(config.kv_cache_precision, CachePrecision::U8);
         assert_eq!(config.threads, NonZeroUsize::new(3));
         // SAFETY: as above.
-        let wrong = unsafe { settings("fast", "spec").config() };
+        let message = |level, cache| unsafe { settings(level, cache).config() }.unwrap_err();
         assert_eq!(
-            wrong.unwrap_err().to_string(),
+            message("fast", "f32").to_string(),
             "VINELIFT_LEVEL must be one of interpreted, fused, compiled, scheduled, found `fast`"
+        );
+        assert_eq!(
+            message("fused", "i4").to_string(),
+            "KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, found `i4`"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! A model that can run.
 
 use crate::background::Background;
+use crate::caches::Caches;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::depth::Depth;
@@ -46,6 +47,7 @@ pub(crate) struct Inner {
     /// The runs that are started and not waited for at once.
     pub(crate) streams: Streams,
     depth: Depth,
+    pub(crate) caches: Caches,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     /// For each output, whether none before it is the same tensor.
@@ -72,10 +74,11 @@ impl CompiledModel {
         model.check()?;
         let types = model.infer()?;
         let (inputs, outputs) = (model.inputs(), model.ports_of_results(&types));
+        let (lowered, caches) = Caches::store(&model, config.kv_cache_precision)?;
         let (mut strings, mut units) = (Strings::default(), 0);
         let unit = Unit::new(
-            &model.graph,
-            Some(types),
+            &lowered.graph,
+            Some(lowered.infer()?),
             None,
             &config,
             &mut strings,
@@ -98,6 +101,7 @@ impl CompiledModel {
         let depth = Depth::at(config.level, &model)?;
         let workshop = Workshop {
             model,
+            lowered,
             compiler,
             shared,
             pool: Pool::new(config.threads_of_a_run()),
@@ -110,6 +114,7 @@ impl CompiledModel {
             units,
             streams,
             depth,
+            caches,
             inputs,
             outputs,
             is_first_of_its_tensor,

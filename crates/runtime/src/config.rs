@@ -77,6 +77,46 @@ impl Specialization {
     }
 }
 
+/// How the caches of language models are stored: the variables of `f32` that take over what they hold, reordered at most,
+/// and add to it. Runs read what is stored, so all but the first change results. Whoever looks at such a variable or
+/// sets it has `f32`.
+///
+/// A cache keeps `f32` where the model sets it to anything else than what it held with more behind it, and in sub-graphs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CachePrecision {
+    /// As the model says.
+    #[default]
+    F32,
+    /// Half of the memory: each element is rounded to `f16`; beyond 65504 it is infinite.
+    F16,
+    /// Half of the memory: each element is rounded to `bf16`.
+    BF16,
+    /// A quarter of the memory, and 8 bytes for each row along the last dim, such as the key of one head for one token. In
+    /// steps of a 255th of the distance between its least and largest elements a row's elements are rounded to the nearest
+    /// step.
+    U8,
+}
+
+impl CachePrecision {
+    /// All of them, from the most precise on.
+    pub const ALL: [CachePrecision; 4] = [
+        CachePrecision::F32,
+        CachePrecision::F16,
+        CachePrecision::BF16,
+        CachePrecision::U8,
+    ];
+
+    /// The name of the element type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CachePrecision::F32 => "f32",
+            CachePrecision::F16 => "f16",
+            CachePrecision::BF16 => "bf16",
+            CachePrecision::U8 => "u8",
+        }
+    }
+}
+
 /// How a model is compiled and run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -88,6 +128,8 @@ pub struct Config {
     pub specialization: Specialization,
     /// What happens to data-dependent indices that are out of range.
     pub index_policy: IndexPolicy,
+    /// How the caches of language models are stored.
+    pub kv_cache_precision: CachePrecision,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
     /// model and for each of its sub-graphs; the least recently used goes first. Fewer are kept if they
     /// would hold more than 256 MiB of packed constants.
@@ -149,6 +191,15 @@ impl Config {
         }
     }
 
+    /// With caches of language models stored like this.
+    #[must_use]
+    pub fn kv_cache_precision(self, kv_cache_precision: CachePrecision) -> Config {
+        Config {
+            kv_cache_precision,
+            ..self
+        }
+    }
+
     /// With up to this many specialisations kept, one at least.
     #[must_use]
     pub fn cache_size(self, cache_size: usize) -> Config {
@@ -196,6 +247,7 @@ impl Default for Config {
             vectors: Vectors::default(),
             specialization: Specialization::default(),
             index_policy: IndexPolicy::default(),
+            kv_cache_precision: CachePrecision::default(),
             cache_size: CACHE_SIZE,
             threads: None,
             streams: NonZeroUsize::MIN,

@@ -108,7 +108,8 @@ impl CompiledModel {
 
     /// The text of a stage of layers.
     fn graph_text(&self, stage: Stage, options: &DumpOptions<'_>) -> Result<Option<String>, Error> {
-        let graph = &self.model().graph;
+        let model = &self.0.workshop.lowered;
+        let graph = &model.graph;
         if let Some(layer) = options.layer {
             let mut nodes = graph.graph.node_weights();
             if !nodes.any(|n| n.layer.name == layer) {
@@ -116,8 +117,8 @@ impl CompiledModel {
             }
         }
         Ok(match stage {
-            Stage::Graph => Some(self.model().graph_text(options)?),
-            Stage::Dot => Some(graph.to_dot(&*self.model().infer()?)),
+            Stage::Graph => Some(model.graph_text(options)?),
+            Stage::Dot => Some(graph.to_dot(&*model.infer()?)),
             _ => None,
         })
     }

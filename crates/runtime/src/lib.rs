@@ -41,6 +41,7 @@
 //! after a fork (`fork`).
 
 mod background;
+mod caches;
 mod class;
 mod classes;
 mod compile;
@@ -84,7 +85,7 @@ pub mod workers;
 mod workshop;
 
 pub use compiled::CompiledModel;
-pub use config::{Config, Level, Specialization};
+pub use config::{CachePrecision, Config, Level, Specialization};
 pub use core::Core;
 pub use dump::{
     BufferListing, CodeListing, DumpOptions, KernelListing, LayerListing, Listing, PassListing,

@@ -233,14 +233,12 @@ impl InferRequest {
     /// What the variable called `name` holds; nothing before a run has set it, or if there is no memory for a copy of one
     /// that grows.
     pub fn variable(&self, name: &str) -> Option<&Tensor> {
-        self.variables.get(name)?.tensor()
+        self.compiled.0.caches.value(name, &self.variables)
     }
 
     /// The variables that hold something, in the order of their names.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.variables
-            .iter()
-            .filter_map(|(name, value)| Some((name.as_str(), value.tensor()?)))
+        self.compiled.0.caches.values(&self.variables)
     }
 
     /// Gives variables memory of their own that have that of an input or output: for programs whose memory those are.
@@ -274,7 +272,7 @@ impl InferRequest {
     /// Sets what the variable called `name` holds when the next run starts.
     ///
     /// # Errors
-    /// If the model has no such variable, or one of another type.
+    /// If the model has no such variable, or one of another type; if there is no memory to store it otherwise.
     pub fn set_variable(&mut self, name: &str, value: Tensor) -> Result<(), Error> {
         let model = self.compiled.model();
         if !model.summary().variables.iter().any(|v| v == name) {
@@ -287,13 +285,13 @@ impl InferRequest {
             let text = format!("variable '{name}' must be {ty}, found {value}");
             return Err(Error::Input(text));
         }
-        self.variables.insert(name.to_owned(), value.into());
-        Ok(())
+        let caches = &self.compiled.0.caches;
+        caches.set(name, value, &mut self.variables)
     }
 
     /// Has the variable called `name` hold nothing, so that the next run starts from its initial value.
     pub fn reset_variable(&mut self, name: &str) {
-        self.variables.remove(name);
+        self.compiled.0.caches.reset(name, &mut self.variables);
     }
 
     /// Has every variable hold nothing, so that the next run starts from their initial values.

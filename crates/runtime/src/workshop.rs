@@ -12,6 +12,8 @@ use vinelift_graph::Strings;
 pub(crate) struct Workshop {
     /// For its name in messages.
     pub(crate) model: Model,
+    /// The model that is compiled: its caches may be stored otherwise.
+    pub(crate) lowered: Model,
     pub(crate) compiler: Arc<Compiler>,
     /// What plans share.
     pub(crate) shared: Shared,

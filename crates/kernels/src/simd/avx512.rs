@@ -3,7 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use crate::coded::{self, Codes, Decode};
+use crate::coded::{self, Decode};
+use crate::codes::Codes;
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
 use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};

@@ -2,7 +2,8 @@
 //! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
 //! exact. The tiles suit 32 registers of 128 bits.
 
-use crate::coded::{self, Codes, Decode};
+use crate::coded::{self, Decode};
+use crate::codes::Codes;
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 use crate::engine::define_coded_tiles;
 use crate::engine::{self, Engine, define_byte_engine, define_engine};

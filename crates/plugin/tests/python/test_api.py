@@ -80,6 +80,7 @@ def test_properties(core, config):
         ({"INFERENCE_NUM_THREADS": -3}, "must be from 0 to 4096, found -3"),
         ({"VINELIFT_LEVEL": "fast"}, "VINELIFT_LEVEL must be one of interpreted, fused, compiled, scheduled, found `fast`"),
         ({"DEVICE_ID": "1"}, "there is one device VINELIFT"),
+        ({"KV_CACHE_PRECISION": ov.Type.i8}, "KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, found `i8`"),
     ],
 )
 def test_wrong_properties(core, config, message):

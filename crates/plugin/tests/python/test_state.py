@@ -34,6 +34,28 @@ def test_states_are_set(core):
         state.state = ov.Tensor(np.zeros((2, 3), np.float32))
 
 
+@pytest.mark.parametrize("precision", ["f16", "bf16", "u8"])
+def test_states_in_fewer_bits_have_the_type_of_the_model(core, precision):
+    row = np.array([[0.1, -0.7]], np.float32)
+    found = {
+        "f16": row.astype(np.float16).astype(np.float32),
+        "bf16": np.array([[0.10009765625, -0.69921875]], np.float32),
+        # The least and the largest element of a row are kept.
+        "u8": row,
+    }[precision]
+    compiled = core.compile_model(counter(), DEVICE, {"KV_CACHE_PRECISION": precision})
+    assert compiled.get_property("KV_CACHE_PRECISION") == ov.Type(precision)
+    request = compiled.create_infer_request()
+    np.testing.assert_allclose(request.infer([row])[0], found, rtol=1e-6)
+    (state,) = request.query_state()
+    assert state.name == "held" and state.state.element_type == ov.Type.f32
+    np.testing.assert_allclose(state.state.data, found, rtol=1e-6)
+    state.state = ov.Tensor(np.repeat(row, 3, 0))
+    np.testing.assert_allclose(request.infer([row])[0], np.repeat(found, 4, 0), rtol=1e-6)
+    request.reset_state()
+    assert request.infer([row])[0].shape == (1, 2)
+
+
 def test_one_state_is_reset(core):
     x = named(op.parameter([2], np.float32), "x")
     sums, sinks = [], []

@@ -191,7 +191,7 @@ impl InferRequest {
                 plans.push(listing);
             }
         }
-        let model = compiled.model();
+        let model = &compiled.0.workshop.lowered;
         let mut layers = Vec::new();
         add_layers(&model.graph, Some(&*model.infer()?), "", &mut layers);
         Ok(Listing {

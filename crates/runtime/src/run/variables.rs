@@ -21,6 +21,8 @@ pub(crate) struct Held {
     room: Option<Room>,
     /// The tensor, once somebody has asked for it where there is room.
     dense: OnceLock<Option<Tensor>>,
+    /// Its elements in the model's type, once somebody has asked for them, of a cache that is stored otherwise.
+    wide: OnceLock<Option<Tensor>>,
 }
 
 /// Room along an axis: the tensor is the first part of the memory there.
@@ -39,6 +41,7 @@ impl From<Tensor> for Held {
             memory,
             room: None,
             dense: OnceLock::new(),
+            wide: OnceLock::new(),
         }
     }
 }
@@ -85,6 +88,11 @@ impl Held {
         };
         let dense = || resized(&self.memory, axis, extent, extent).ok();
         self.dense.get_or_init(dense).as_ref()
+    }
+
+    /// The tensor in the model's type, which `make` gives; `None` if there is no memory for it.
+    pub(crate) fn wide(&self, make: impl FnOnce() -> Option<Tensor>) -> Option<&Tensor> {
+        self.wide.get_or_init(make).as_ref()
     }
 
     /// Has the memory have room for `extent` points along `axis`.

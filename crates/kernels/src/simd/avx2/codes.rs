@@ -5,7 +5,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::V32;
-use crate::coded::Codes;
+use crate::codes::Codes;
 use crate::lanes::Simd;
 
 impl Codes for V32 {

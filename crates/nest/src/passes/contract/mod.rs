@@ -17,8 +17,8 @@ mod tests;
 
 use crate::analysis::{Contraction, byte, is_coded, is_proven, offset, strided_load, sums};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
-    replace_axes, rewrite_stage, visit,
+    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
+    loaded_by, replace_axes, rewrite_stage, visit,
 };
 use crate::passes::operand::Operand;
 use crate::passes::simplify::simplify_stage;
@@ -51,9 +51,12 @@ pub fn contract(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
                 continue;
             }
             // Operands that serve all turns are stored before the first turn.
+            let place = match stage.group {
+                None => before_chain(nest, &extracted),
+                Some(_) => group_start.1,
+            };
             let stored = extracted.stored.len();
-            nest.stages
-                .splice(group_start.1..group_start.1, extracted.stored);
+            nest.stages.splice(place..place, extracted.stored);
             group_start.1 += stored;
             nest.stages.push(extracted.contraction);
             rest = extracted.epilogue;
@@ -68,6 +71,29 @@ struct Extracted {
     contraction: Stage,
     /// The epilogue: the rest of the stage, if it computes more than the sum.
     epilogue: Option<Stage>,
+}
+
+/// Where to store the operands of a contraction that comes next: before an earlier one, if only stages follow that one
+/// which the next one depends on, and none of these makes what is stored. So nothing stands between the two that keeps
+/// tasks from going through both.
+fn before_chain(nest: &Nest, extracted: &Extracted) -> usize {
+    let end = nest.stages.len();
+    if extracted.stored.is_empty() {
+        return end;
+    }
+    let from = loaded_by(extracted.stored.iter().map(|stage| &stage.value));
+    let mut needed = loaded(&extracted.contraction);
+    for (place, stage) in nest.stages.iter().enumerate().rev() {
+        if from.contains(&stage.target) || !needed.contains(&stage.target) || stage.group.is_some()
+        {
+            return end;
+        }
+        if Contraction::of(nest, stage).is_some() {
+            return place;
+        }
+        needed.extend(loaded(stage));
+    }
+    end
 }
 
 /// A sum of products of `stage` on its own, if it is worth it.

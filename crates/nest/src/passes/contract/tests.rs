@@ -343,3 +343,41 @@ for h<6, j<40: y[h, j] = max[l<16; 0.0](exp(ks[h, j, l]))
         assert_eq!(fuse(&mut nest).len(), 1, "{text}");
     }
 }
+
+/// Values are stored before the scores: nothing stands between these and the product of what is made of them.
+#[test]
+fn operands_are_stored_before_a_chain() {
+    let mut nest = Nest::new();
+    let q = nest.buffer("q", F32, &[32, 16], Role::Input);
+    let scale = nest.buffer("scale", F32, &[1], Role::Input);
+    let k = nest.buffer("k", F16, &[64, 16], Role::Input);
+    let v = nest.buffer("v", F16, &[64, 8], Role::Input);
+    let s = nest.buffer("s", F32, &[32, 64], Role::Temporary);
+    let p = nest.buffer("p", F32, &[32, 64], Role::Temporary);
+    let y = nest.buffer("y", F32, &[32, 8], Role::Output);
+    nest.define(vec![], s, |n, at| {
+        product(n, &[16], |n, e| {
+            let q = n.load(q, vec![at[0].clone(), e[0].clone()]);
+            term(q, n.load(k, vec![at[1].clone(), e[0].clone()]).cast(F32))
+        })
+    });
+    nest.define(vec![], p, |n, at| {
+        (n.load(s, at.to_vec()) * n.load(scale, vec![index(0)])).exp()
+    });
+    nest.define(vec![], y, |n, at| {
+        product(n, &[64], |n, j| {
+            let p = n.load(p, vec![at[0].clone(), j[0].clone()]);
+            term(p, n.load(v, vec![j[0].clone(), at[1].clone()]).cast(F32))
+        })
+    });
+    assert_eq!(
+        contracted(&mut nest),
+        [
+            "for i<16, j<64: p.right[i, j] = f32(k[j, i])",
+            "for i<64, j<8: y.right[i, j] = f32(v[i, j])",
+            "for i<32, j<64: p.sum[i, j] = add[k<16; 0.0](term(q[i, k], p.right[k, j]))",
+            "for i<32, j<64: p[i, j] = exp((p.sum[i, j] * scale[0]))",
+            "for i<32, j<8: y[i, j] = add[k<64; 0.0](term(p[i, k], y.right[k, j]))",
+        ]
+    );
+}

@@ -39,10 +39,12 @@ class SchedulingCoreType(Enum):
     ECORE_ONLY = "ECORE_ONLY"
 
 
+dynamic_quantization_group_size = Key("DYNAMIC_QUANTIZATION_GROUP_SIZE")
 enable_cpu_pinning = Key("ENABLE_CPU_PINNING")
 enable_hyper_threading = Key("ENABLE_HYPER_THREADING")
 execution_mode = Key("EXECUTION_MODE_HINT")
 inference_precision = Key("INFERENCE_PRECISION_HINT")
+kv_cache_precision = Key("KV_CACHE_PRECISION")
 model_priority = Key("MODEL_PRIORITY")
 num_requests = Key("PERFORMANCE_HINT_NUM_REQUESTS")
 performance_mode = Key("PERFORMANCE_HINT")
