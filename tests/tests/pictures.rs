@@ -1,0 +1,173 @@
+//! Networks over pictures, whose temporaries may have their channels last and borders around them: the same bits in every
+//! way to run them.
+
+use std::num::NonZeroUsize;
+use vinelift::{Config, Core, ElementType, Level, Model, Stage, Tensor, Vectors};
+use vinelift_tests::{Graph, Value, same};
+
+/// Numbers between -0.5 and 0.5 without a pattern.
+struct Numbers(u32);
+
+impl Numbers {
+    fn take(&mut self, count: usize) -> Vec<f32> {
+        let mut number = || {
+            self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (self.0 >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..count).map(|_| number()).collect()
+    }
+}
+
+/// A graph of layers over pictures.
+struct Network<'a> {
+    core: &'a Core,
+    graph: Graph,
+    numbers: Numbers,
+}
+
+impl Network<'_> {
+    fn constant(&mut self, shape: &[usize]) -> Value {
+        let numbers = self.numbers.take(shape.iter().product());
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.graph.constant(ElementType::F32, shape, &bytes)
+    }
+
+    fn layer(&mut self, ty: &str, version: &str, attributes: &str, inputs: &[&Value]) -> Value {
+        let added = self
+            .graph
+            .node(self.core, ty, version, attributes, inputs, 1);
+        added.unwrap().swap_remove(0)
+    }
+
+    /// A convolution with weights of this shape, a bias, and no number below zero.
+    fn convolution(
+        &mut self,
+        x: &Value,
+        weights: &[usize],
+        stride: usize,
+        pads: [usize; 2],
+    ) -> Value {
+        let ty = match weights.len() {
+            5 => "GroupConvolution",
+            _ => "Convolution",
+        };
+        let channels = weights[..weights.len() - 3].iter().product();
+        let [begin, end] = pads;
+        let attributes = format!(
+            "strides=\"{stride},{stride}\" dilations=\"1,1\" pads_begin=\"{begin},{begin}\" \
+             pads_end=\"{end},{end}\" auto_pad=\"explicit\""
+        );
+        let weights = self.constant(weights);
+        let bias = self.constant(&[1, channels, 1, 1]);
+        let sums = self.layer(ty, "opset1", &attributes, &[x, &weights]);
+        let biased = self.layer("Add", "opset1", "auto_broadcast=\"numpy\"", &[&sums, &bias]);
+        self.layer("Relu", "opset1", "", &[&biased])
+    }
+}
+
+/// Convolutions with borders of one to three points, of all channels and of each alone; sums, pools and parts of channels
+/// between them.
+fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
+    let mut net = Network {
+        core,
+        graph: Graph::default(),
+        numbers: Numbers(7),
+    };
+    let x = net
+        .graph
+        .parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+    let plain = "auto_broadcast=\"numpy\"";
+    let first = net.convolution(&x, &[24, 3, 3, 3], 1, [1, 1]);
+    let apart = net.convolution(&first, &[24, 1, 1, 3, 3], 1, [1, 1]);
+    let wide = net.convolution(&apart, &[40, 24, 1, 1], 1, [0, 0]);
+    let narrow = net.convolution(&wide, &[24, 40, 1, 1], 1, [0, 0]);
+    let sum = net.layer("Add", "opset1", plain, &[&first, &narrow]);
+    // Borders of two widths around the same picture.
+    let wider = net.convolution(&sum, &[24, 1, 1, 5, 5], 1, [2, 2]);
+    let halved = net.convolution(&sum, &[32, 24, 3, 3], 2, [1, 1]);
+    let again = net.convolution(&wider, &[32, 24, 3, 3], 2, [1, 1]);
+    let window = "strides=\"2,2\" pads_begin=\"1,1\" pads_end=\"1,1\" kernel=\"3,3\" rounding_type=\"floor\" \
+                  auto_pad=\"explicit\"";
+    let largest = net.layer("MaxPool", "opset1", window, &[&sum]);
+    let inside = format!("exclude-pad=\"true\" {window}");
+    let mean = net.layer("AvgPool", "opset1", &inside, &[&wider]);
+    let joined = [&halved, &largest, &mean, &again];
+    let joined = net.layer("Concat", "opset1", "axis=\"1\"", &joined);
+    let mixed = net.convolution(&joined, &[64, 112, 1, 1], 1, [0, 0]);
+    // How much of each channel is left.
+    let axes = net.graph.list(&[2, 3]);
+    let means = net.layer(
+        "ReduceMean",
+        "opset1",
+        "keep_dims=\"true\"",
+        &[&mixed, &axes],
+    );
+    let few = net.convolution(&means, &[16, 64, 1, 1], 1, [0, 0]);
+    let many = net.convolution(&few, &[64, 16, 1, 1], 1, [0, 0]);
+    let scaled = net.layer("Multiply", "opset1", plain, &[&mixed, &many]);
+    let last = net.convolution(&scaled, &[20, 64, 3, 3], 1, [1, 1]);
+    let single = net.convolution(&scaled, &[1, 64, 3, 3], 1, [1, 1]);
+    net.graph.model(core, &[last, single, scaled]).unwrap()
+}
+
+#[test]
+fn all_ways_give_the_same_bits() {
+    let core = Core::new().unwrap();
+    for size in [[20, 33], [7, 7], [1, 5]] {
+        let model = network(&core, size);
+        let [rows, columns] = size;
+        let x = Numbers(3).take(3 * rows * columns);
+        let x = Tensor::from_slice(&[1, 3, rows, columns], &x).unwrap();
+        let run = |level, vectors, threads| {
+            let config = Config {
+                level,
+                vectors,
+                threads: NonZeroUsize::new(threads),
+                ..Config::default()
+            };
+            let compiled = core.compile_model_with(&model, config).unwrap();
+            let mut request = compiled.create_request();
+            request.set_input_at(0, x.clone()).unwrap();
+            request.infer().unwrap();
+            request.outputs().to_vec()
+        };
+        let expected = run(Level::Interpreted, Vectors::Widest, 1);
+        for vectors in [Vectors::Widest, Vectors::Bits256, Vectors::Bits128] {
+            for (level, threads) in [
+                (Level::Compiled, 1),
+                (Level::Scheduled, 1),
+                (Level::Scheduled, 3),
+            ] {
+                let found = run(level, vectors, threads);
+                let is_same = found.iter().zip(&expected).all(|(a, b)| same(a, b));
+                assert!(
+                    is_same,
+                    "{size:?}, {level:?}, {vectors:?}, {threads} threads"
+                );
+            }
+        }
+    }
+}
+
+/// The order of dims depends on the instruction set that contractions use.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn channels_are_last_with_vectors_of_256_bits() {
+    if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+        eprintln!("skipped: this machine has no AVX2");
+        return;
+    }
+    let core = Core::new().unwrap();
+    let model = network(&core, [20, 33]);
+    let text = |vectors| {
+        let config = Config {
+            vectors,
+            ..Config::default()
+        };
+        let compiled = core.compile_model_with(&model, config).unwrap();
+        compiled.dump(Stage::Scheduled, &[None], None).unwrap()
+    };
+    let is_last = |text: &str| text.contains(".channels_last[");
+    assert!(is_last(&text(Vectors::Bits256)));
+    assert!(!is_last(&text(Vectors::Bits128)));
+}
