@@ -107,7 +107,19 @@ fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     let scaled = net.layer("Multiply", "opset1", plain, &[&mixed, &many]);
     let last = net.convolution(&scaled, &[20, 64, 3, 3], 1, [1, 1]);
     let single = net.convolution(&scaled, &[1, 64, 3, 3], 1, [1, 1]);
-    net.graph.model(core, &[last, single, scaled]).unwrap()
+    // A border that somebody sees, and one around it.
+    let around = net.graph.list(&[0, 0, 1, 1]);
+    let bordered = net.layer(
+        "Pad",
+        "opset1",
+        "pad_mode=\"constant\"",
+        &[&scaled, &around, &around],
+    );
+    let seen = net.layer("Relu", "opset1", "", &[&bordered]);
+    let outer = net.convolution(&bordered, &[64, 1, 1, 3, 3], 1, [1, 1]);
+    let outer = net.convolution(&outer, &[32, 64, 1, 1], 1, [0, 0]);
+    let results = [last, single, scaled, seen, outer];
+    net.graph.model(core, &results).unwrap()
 }
 
 #[test]

@@ -26,7 +26,8 @@
 //! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers that grow → buffers of some capacity; before all others |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
-//! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`.
+//! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;
+//! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`.
 
 mod array_padding;
 mod channels_last;
@@ -46,6 +47,7 @@ mod pad_windows;
 mod partial_folds;
 mod peel;
 mod quantized_products;
+mod rearrangeable;
 mod room;
 mod schedule;
 mod simplify;
