@@ -54,6 +54,9 @@
 //! * **peel**: run the interior of a domain, where all guards hold, apart from its borders.
 //! * **trim**: remove the points of a fold at which its guard fails.
 //! * **pad**: store an operand with its borders filled in, so that windows need no guards.
+//! * **channels last**: order the dims of a picture so that its channels are the innermost
+//!   ([`channels_last`](crate::channels_last())).
+//! * **halo**: the border around a picture, stored with it, that windows read beyond its edges.
 //! * **flatten**: merge neighbouring dims of a buffer, `[m, n]` → `[m·n]`.
 //! * **collapse**: merge neighbouring axes of a domain, `i<m, j<n` → `k<m·n`.
 //! * **coalesce**: make one loop of the two outermost of a stage, as the other stages of its kernel have it, so that it is cut

@@ -61,7 +61,7 @@ impl Simplify {
         } else {
             done
         };
-        // What is not shared is met once, unless a wrap around it has to stay.
+        // The pass meets a scalar that is not shared once, unless a wrap around it has to stay.
         if (x.is_shared() || x.folds() || x.wraps())
             && let Some(memo) = self.memo.last_mut()
         {

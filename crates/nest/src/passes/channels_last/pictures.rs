@@ -5,36 +5,39 @@
 //! Temporaries that are known by each other change together or not at all.
 
 use crate::analysis::{Contraction, Linear, factor, sum_of_products};
-use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, visit_accesses};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_accesses};
+use crate::passes::rearrangeable::rearrangeable;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The least channels that a contraction sums over for whom it pays to have them last: a line of the cache has 16 floats.
+/// It pays to have channels last of which a contraction sums over at least as many: half of a line of the cache.
 const LEAST_CHANNELS: usize = 8;
 
-/// The least channels of its result: tiles have rows of pixels and vectors of these. With less than two vectors, columns of
-/// pixels fill more lanes.
+/// It pays if the contraction has at least as many results for a pixel: tiles have rows of pixels and vectors of these. With
+/// less than two vectors, columns of pixels fill more lanes.
 const LEAST_RESULTS: usize = 16;
 
-/// How many products a product counts where a contraction loses: with few results it gets several times slower, while it gets
-/// a seventh faster where it gains.
+/// A product of a contraction that loses counts as much as so many of one that gains: with few results contractions get
+/// several times slower, with more of them a seventh faster.
 const LOSS: i64 = 4;
 
-/// How many products of a contraction it takes to gain what it costs to transpose an element.
+/// The products of a contraction that gain as much time as it takes to transpose an element.
 const TRANSPOSED: i64 = 160;
 
 pub(super) struct Pictures<'a> {
     nest: &'a Nest,
     constants: &'a FxHashSet<BufferId>,
-    /// What each stage accesses of the temporaries whose dims may be reordered.
+    /// For each stage, its accesses to temporaries whose dims may be reordered.
     accesses: Vec<Vec<Access>>,
-    /// The dims of channels.
+    /// For each stage, whether it is a contraction.
+    contracts: Vec<bool>,
+    /// The dim of the channels of each temporary that has some.
     channels: FxHashMap<BufferId, usize>,
-    /// Those that change together.
+    /// The groups of temporaries that change together.
     together: UnionFind<u32>,
-    /// How many products contractions gain, by the buffer on whose account they do.
+    /// How many products a contraction gains by the layout of a buffer.
     gains: Vec<(BufferId, i64)>,
-    /// Those whose channels cannot be told.
+    /// The temporaries of which stages say different things.
     unclear: FxHashSet<BufferId>,
 }
 
@@ -49,7 +52,8 @@ struct Access {
 
 impl<'a> Pictures<'a> {
     pub(super) fn of(nest: &'a Nest, constants: &'a FxHashSet<BufferId>) -> Pictures<'a> {
-        let movable = movable(nest, constants);
+        let mut movable = rearrangeable(nest);
+        movable.retain(|id| !nest.buf(*id).ty.is_packed() && !constants.contains(id));
         let accesses = nest.stages.iter().map(|stage| {
             let mut accesses = Vec::new();
             visit_accesses(stage, &mut |buffer, at| {
@@ -67,13 +71,18 @@ impl<'a> Pictures<'a> {
             nest,
             constants,
             accesses: accesses.collect(),
+            contracts: Vec::new(),
             channels: FxHashMap::default(),
             together: UnionFind::new(nest.buffers.len()),
             gains: Vec::new(),
             unclear: FxHashSet::default(),
         };
-        for stage in 0..nest.stages.len() {
-            pictures.learn_from_contraction(stage);
+        for (at, stage) in nest.stages.iter().enumerate() {
+            let contracts = Contraction::of(nest, stage).is_some();
+            pictures.contracts.push(contracts);
+            if contracts {
+                pictures.learn_from_contraction(at);
+            }
         }
         pictures.spread();
         pictures
@@ -90,7 +99,7 @@ impl<'a> Pictures<'a> {
         self.unclear.extend(unclear);
         let unclear: FxHashSet<u32> = self.unclear.iter().map(|b| self.group(*b)).collect();
         let mut gains: FxHashMap<u32, i64> = FxHashMap::default();
-        let transposes = (0..self.nest.stages.len()).flat_map(|stage| self.transposes(stage));
+        let transposes = (0..self.nest.stages.len()).filter_map(|stage| self.transpose(stage));
         for (buffer, gain) in self.gains.iter().copied().chain(transposes) {
             let total = gains.entry(self.group(buffer)).or_default();
             *total = total.saturating_add(gain);
@@ -110,11 +119,10 @@ impl<'a> Pictures<'a> {
         self.together.find(buffer.0)
     }
 
-    /// Learns from a stage, if it is a contraction with constant weights, which dims of its operand and its result are
-    /// channels, and what it gains.
+    /// Learns from a contraction, if its weights are constant, which dims of its operand and its result are channels, and
+    /// what it gains.
     fn learn_from_contraction(&mut self, at: usize) -> Option<()> {
         let (nest, stage) = (self.nest, &self.nest.stages[at]);
-        Contraction::of(nest, stage)?;
         let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
             return None;
         };
@@ -160,134 +168,116 @@ impl<'a> Pictures<'a> {
         Some(())
     }
 
-    /// The dim of `buffer`, and its extent, that a stage accesses along one of these axes, if there is just one of several points.
+    /// The dim of `buffer` that a stage goes through from end to end along one of these axes, and its extent, if there is just
+    /// one such dim of several points.
     fn only_dim(&self, stage: usize, buffer: BufferId, axes: &[&Axis]) -> Option<(usize, usize)> {
         let mut accesses = self.accesses[stage].iter().filter(|a| a.buffer == buffer);
         let dims = accesses.next()?.along.iter().enumerate();
         let mut dims = dims.filter_map(|(dim, along)| {
             let axis = axes.iter().find(|axis| Some(axis.id) == *along)?;
             let extent = axis.extent.example();
-            // Of the axes of a window, one that is as long as a line is none.
+            // An axis of a window is shorter than the dim that the window slides along.
             (extent > 1 && self.nest.buf(buffer).shape[dim] == axis.extent).then_some((dim, extent))
         });
         dims.next().filter(|_| dims.next().is_none())
     }
 
-    /// Notes a dim of channels; whether that is new.
+    /// Notes the dim of a buffer's channels; whether the buffer had none.
     fn assign(&mut self, buffer: BufferId, dim: usize) -> bool {
-        match self.channels.insert(buffer, dim) {
-            Some(known) if known != dim => {
-                self.channels.insert(buffer, known);
-                self.unclear.insert(buffer);
-                false
-            }
-            known => known.is_none(),
+        let known = self.channels.get(&buffer);
+        let is_new = known.is_none();
+        if known.is_some_and(|known| *known != dim) {
+            self.unclear.insert(buffer);
         }
+        self.channels.entry(buffer).or_insert(dim);
+        is_new
     }
 
-    /// Follows the axes of channels through the stages, until nothing new is found.
+    /// Follows the axes of channels through the stages, from the buffers whose channels are known to others.
     fn spread(&mut self) {
-        let mut is_new = true;
-        while std::mem::take(&mut is_new) {
-            for stage in 0..self.accesses.len() {
-                for (from, to, dim) in self.links(stage) {
-                    let joined = self.together.union(from.0, to.0);
-                    is_new |= self.assign(to, dim) | joined;
+        let mut users: FxHashMap<BufferId, Vec<(usize, usize)>> = FxHashMap::default();
+        for (stage, accesses) in self.accesses.iter().enumerate() {
+            for (number, access) in accesses.iter().enumerate() {
+                users
+                    .entry(access.buffer)
+                    .or_default()
+                    .push((stage, number));
+            }
+        }
+        let mut open: Vec<BufferId> = self.channels.keys().copied().collect();
+        open.sort_unstable();
+        // A buffer whose channels a stage goes through along an axis: with it those of the others there are known.
+        let mut met: FxHashMap<(usize, AxisId), BufferId> = FxHashMap::default();
+        while let Some(from) = open.pop() {
+            for &(stage, number) in users.get(&from).into_iter().flatten() {
+                let access = &self.accesses[stage][number];
+                let Some(axis) = self.channel_axis(stage, access) else {
+                    continue;
+                };
+                if let Some(first) = met.insert((stage, axis), from) {
+                    self.together.union(from.0, first.0);
+                    continue;
+                }
+                for (to, dim) in self.accessed_along(stage, axis) {
+                    self.together.union(from.0, to.0);
+                    if self.assign(to, dim) {
+                        open.push(to);
+                    }
                 }
             }
         }
     }
 
-    /// From buffers whose channels a stage goes through along an axis of its domain to those, and their dims, that it accesses
-    /// along the same axis.
-    fn links(&self, stage: usize) -> Vec<(BufferId, BufferId, usize)> {
-        let (accesses, domain) = (&self.accesses[stage], &self.nest.stages[stage].domain);
-        let known = accesses.iter().filter_map(|access| {
-            let along = access.along[*self.channels.get(&access.buffer)?]?;
-            domain
-                .iter()
-                .any(|a| a.id == along)
-                .then_some((access.buffer, along))
-        });
-        let mut links = Vec::new();
-        for (from, axis) in known {
-            for to in accesses {
-                let dim = to.along.iter().position(|along| *along == Some(axis));
-                links.extend(dim.map(|dim| (from, to.buffer, dim)));
-            }
-        }
-        links
+    /// The axis of a stage's domain along which an access goes through channels, if these are known.
+    fn channel_axis(&self, stage: usize, access: &Access) -> Option<AxisId> {
+        let along = access.along[*self.channels.get(&access.buffer)?]?;
+        let mut domain = self.nest.stages[stage].domain.iter();
+        domain.any(|axis| axis.id == along).then_some(along)
     }
 
-    /// What a stage loses that moves a picture between the layouts, as one does whose other buffers are none, on account of
-    /// each picture. Contractions pack what lies apart.
-    fn transposes(&self, at: usize) -> Vec<(BufferId, i64)> {
-        let stage = &self.nest.stages[at];
-        let lanes: Vec<(BufferId, AxisId)> = self
-            .links(at)
-            .iter()
-            .filter_map(|(from, ..)| {
-                let access = self.accesses[at].iter().find(|a| a.buffer == *from)?;
-                Some((*from, access.along[*self.channels.get(from)?]?))
-            })
-            .collect();
-        let Some(&(picture, lanes)) = lanes.first() else {
-            return Vec::new();
-        };
-        if Contraction::of(self.nest, stage).is_some() {
-            return Vec::new();
+    /// The buffers, and their dims, that a stage accesses along an axis.
+    fn accessed_along(&self, stage: usize, axis: AxisId) -> Vec<(BufferId, usize)> {
+        let dim = |access: &Access| access.along.iter().position(|a| *a == Some(axis));
+        let accesses = self.accesses[stage].iter();
+        accesses
+            .filter_map(|access| Some((access.buffer, dim(access)?)))
+            .collect()
+    }
+
+    /// What a stage loses, on account of a picture, that moves it to a buffer which is none, or from one. Contractions do
+    /// not: they pack what lies apart.
+    fn transpose(&self, at: usize) -> Option<(BufferId, i64)> {
+        if self.contracts[at] {
+            return None;
         }
-        let mut apart = false;
+        let stage = &self.nest.stages[at];
+        let mut accesses = self.accesses[at].iter();
+        let (picture, lanes) =
+            accesses.find_map(|access| Some((access.buffer, self.channel_axis(at, access)?)))?;
+        let mut is_apart = false;
         visit_accesses(stage, &mut |buffer, index| {
-            let is_picture = self.channels.contains_key(&buffer);
-            apart |= !is_picture
+            is_apart |= !self.channels.contains_key(&buffer)
                 && !self.constants.contains(&buffer)
                 && steps_apart(stage, index, lanes);
         });
         let extents = stage.domain.iter().map(|a| a.extent.example());
         let points = extents.fold(1usize, usize::saturating_mul);
-        let cost = i64::try_from(points)
-            .unwrap_or(i64::MAX)
-            .saturating_mul(TRANSPOSED);
-        apart.then_some((picture, -cost)).into_iter().collect()
+        let points = i64::try_from(points).unwrap_or(i64::MAX);
+        is_apart.then_some((picture, -points.saturating_mul(TRANSPOSED)))
     }
 }
 
 /// Whether an access that depends on an axis steps by more than one element with it: dims further inside depend on other axes.
 fn steps_apart(stage: &Stage, at: &[Scalar], axis: AxisId) -> bool {
-    let depends = |index: &Scalar, on: &dyn Fn(AxisId) -> bool| {
-        let mut found = false;
-        crate::ir::visit(index, &mut |x| {
-            found |= matches!(x.kind(), Kind::Axis(id) if on(*id))
-        });
-        found
-    };
-    let others = |id: AxisId| id != axis && stage.domain.iter().any(|a| a.id == id && a.extent > 1);
-    let first = at.iter().position(|index| depends(index, &|id| id == axis));
-    first.is_some_and(|first| at[first..].iter().any(|index| depends(index, &others)))
-}
-
-/// The temporaries whose dims may be reordered: of no constants, and used by stages only that take no turns and have no
-/// data-dependent indices.
-fn movable(nest: &Nest, constants: &FxHashSet<BufferId>) -> FxHashSet<BufferId> {
-    let all = (0..nest.buffers.len() as u32).map(BufferId);
-    let mut movable: FxHashSet<BufferId> = all
-        .filter(|id| {
-            let buffer = nest.buf(*id);
-            buffer.role == Role::Temporary
-                && buffer.shape.len() >= 2
-                && !buffer.ty.is_packed()
-                && !constants.contains(id)
-        })
-        .collect();
-    for stage in &nest.stages {
-        if stage.group.is_some() || stage.wraps() {
-            visit_accesses(stage, &mut |buffer, _| {
-                movable.remove(&buffer);
-            });
-        }
-    }
-    movable
+    let mut of_dims = at
+        .iter()
+        .map(free_axes)
+        .skip_while(|axes| !axes.contains(&axis));
+    let is_other = |a: &Axis| a.id != axis && a.extent > 1;
+    of_dims.any(|axes| {
+        let mut domain = stage.domain.iter();
+        domain.any(|a| is_other(a) && axes.contains(&a.id))
+    })
 }
 
 /// The axis that an index steps along, one element for each point, if it depends on no other.
