@@ -17,6 +17,7 @@
 
 pub mod big_graphs;
 mod c_library;
+mod cache;
 mod graph;
 mod hostile;
 mod levels;
@@ -24,6 +25,7 @@ mod run;
 mod values;
 
 pub use c_library::{c_library, cargo, succeed};
+pub use cache::growing_cache;
 pub use graph::{Graph, Mark, Value};
 pub use hostile::{Random, tensor};
 pub use levels::{different_bits, outputs, same};

@@ -3,53 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift::{CompiledModel, Config, Core, Error, IndexPolicy, InferRequest, RunOptions, Tensor};
+use vinelift_tests::growing_cache;
 
 const WIDTH: usize = 3;
-
-/// `held = concat(gather(held, order), new)` along dim 1, and `result = 2 · held`, where `held` is `[?, ?, 3]` and
-/// begins as `start`.
-const MODEL: &str = r#"<net name="g" version="11"><layers>
-<layer id="0" name="start" type="Parameter" version="opset1"><data shape="?,?,3" element_type="f32"/>
-<output><port id="0"/></output></layer>
-<layer id="1" name="new" type="Parameter" version="opset1"><data shape="?,?,3" element_type="f32"/>
-<output><port id="0"/></output></layer>
-<layer id="2" name="order" type="Parameter" version="opset1"><data shape="?" element_type="i32"/>
-<output><port id="0"/></output></layer>
-<layer id="3" name="axis" type="Const" version="opset1"><data element_type="i32" shape="" offset="0" size="4"/>
-<output><port id="0"/></output></layer>
-<layer id="4" name="two" type="Const" version="opset1"><data element_type="f32" shape="1" offset="4" size="4"/>
-<output><port id="0"/></output></layer>
-<layer id="5" name="read" type="ReadValue" version="opset6"><data variable_id="held" variable_type="f32"
-variable_shape="?,?,3"/><input><port id="0"/></input><output><port id="1"/></output></layer>
-<layer id="6" name="ordered" type="Gather" version="opset8"><data batch_dims="0"/><input><port id="0"/><port id="1"/>
-<port id="2"/></input><output><port id="3"/></output></layer>
-<layer id="7" name="grown" type="Concat" version="opset1"><data axis="1"/><input><port id="0"/><port id="1"/></input>
-<output><port id="2"/></output></layer>
-<layer id="8" name="assign" type="Assign" version="opset6"><data variable_id="held" variable_type="f32"
-variable_shape="?,?,3"/><input><port id="0"/></input><output><port id="1"/></output></layer>
-<layer id="9" name="doubled" type="Multiply" version="opset1"><data auto_broadcast="numpy"/><input><port id="0"/>
-<port id="1"/></input><output><port id="2"/></output></layer>
-<layer id="10" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="5" to-port="0"/><edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>
-<edge from-layer="2" from-port="0" to-layer="6" to-port="1"/><edge from-layer="3" from-port="0" to-layer="6" to-port="2"/>
-<edge from-layer="6" from-port="3" to-layer="7" to-port="0"/><edge from-layer="1" from-port="0" to-layer="7" to-port="1"/>
-<edge from-layer="7" from-port="2" to-layer="8" to-port="0"/><edge from-layer="7" from-port="2" to-layer="9" to-port="0"/>
-<edge from-layer="4" from-port="0" to-layer="9" to-port="1"/><edge from-layer="9" from-port="2" to-layer="10" to-port="0"/>
-</edges></net>"#;
 
 /// What the variable holds, by batch and point.
 type Held = Vec<Vec<[f32; WIDTH]>>;
 
 fn compiled(index_policy: IndexPolicy) -> CompiledModel {
     let core = Core::new().unwrap();
-    let weights = [0, 0, 0, 0, 0, 0, 0, 64].to_vec();
-    let model = core.read_model_from_memory(MODEL.as_bytes(), weights);
+    let model = growing_cache(&core, WIDTH, ["", ""]);
     let config = Config {
         index_policy,
         ..Config::default()
     };
-    core.compile_model_with(&model.unwrap(), config).unwrap()
+    core.compile_model_with(&model, config).unwrap()
 }
 
 fn tensor(held: &Held) -> Tensor {

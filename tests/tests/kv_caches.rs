@@ -1,45 +1,20 @@
 //! Caches of language models that are stored in fewer bits: what runs read, and what callers see.
 
 use vinelift::{CachePrecision, CompiledModel, Config, Core, InferRequest, Level, Tensor, Vectors};
+use vinelift_tests::growing_cache;
 
-/// `held = concat(gather(held, order), new)` along dim 1, and `result = held · 2`, where `held` begins as `start`; and
-/// `last`, which is set to `new` and is no cache.
-const MODEL: &str = r#"<net name="g" version="11"><layers>
-<layer id="0" name="start" type="Parameter" version="opset1"><data shape="?,?,4" element_type="f32"/>
-<output><port id="0"/></output></layer>
-<layer id="1" name="new" type="Parameter" version="opset1"><data shape="?,?,4" element_type="f32"/>
-<output><port id="0"/></output></layer>
-<layer id="2" name="order" type="Parameter" version="opset1"><data shape="?" element_type="i32"/>
-<output><port id="0"/></output></layer>
-<layer id="3" name="axis" type="Const" version="opset1"><data element_type="i32" shape="" offset="0" size="4"/>
-<output><port id="0"/></output></layer>
-<layer id="4" name="two" type="Const" version="opset1"><data element_type="f32" shape="1" offset="4" size="4"/>
-<output><port id="0"/></output></layer>
-<layer id="5" name="read" type="ReadValue" version="opset6"><data variable_id="held" variable_type="f32"
-variable_shape="?,?,4"/><input><port id="0"/></input><output><port id="1"/></output></layer>
-<layer id="6" name="ordered" type="Gather" version="opset8"><data batch_dims="0"/><input><port id="0"/><port id="1"/>
-<port id="2"/></input><output><port id="3"/></output></layer>
-<layer id="7" name="grown" type="Concat" version="opset1"><data axis="1"/><input><port id="0"/><port id="1"/></input>
-<output><port id="2"/></output></layer>
-<layer id="8" name="assign" type="Assign" version="opset6"><data variable_id="held" variable_type="f32"
-variable_shape="?,?,4"/><input><port id="0"/></input><output><port id="1"/></output></layer>
-<layer id="9" name="doubled" type="Multiply" version="opset1"><data auto_broadcast="numpy"/><input><port id="0"/>
-<port id="1"/></input><output><port id="2"/></output></layer>
-<layer id="10" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
-<layer id="11" name="read_last" type="ReadValue" version="opset6"><data variable_id="last" variable_type="f32"
-variable_shape="?,?,4"/><input><port id="0"/></input><output><port id="1"/></output></layer>
+/// `last`, a variable that is set to `new` and is no cache, and what it was.
+const LAST: [&str; 2] = [
+    r#"<layer id="11" name="read_last" type="ReadValue" version="opset6"><data variable_id="last" variable_type="f32"
+variable_shape="?,?,WIDTH"/><input><port id="0"/></input><output><port id="1"/></output></layer>
 <layer id="12" name="assign_last" type="Assign" version="opset6"><data variable_id="last" variable_type="f32"
-variable_shape="?,?,4"/><input><port id="0"/></input></layer>
+variable_shape="?,?,WIDTH"/><input><port id="0"/></input></layer>
 <layer id="13" name="before" type="Result" version="opset1"><input><port id="0"/></input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="5" to-port="0"/><edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>
-<edge from-layer="2" from-port="0" to-layer="6" to-port="1"/><edge from-layer="3" from-port="0" to-layer="6" to-port="2"/>
-<edge from-layer="6" from-port="3" to-layer="7" to-port="0"/><edge from-layer="1" from-port="0" to-layer="7" to-port="1"/>
-<edge from-layer="7" from-port="2" to-layer="8" to-port="0"/><edge from-layer="7" from-port="2" to-layer="9" to-port="0"/>
-<edge from-layer="4" from-port="0" to-layer="9" to-port="1"/><edge from-layer="9" from-port="2" to-layer="10" to-port="0"/>
-<edge from-layer="0" from-port="0" to-layer="11" to-port="0"/><edge from-layer="11" from-port="1" to-layer="13" to-port="0"/>
+"#,
+    r#"<edge from-layer="0" from-port="0" to-layer="11" to-port="0"/><edge from-layer="11" from-port="1" to-layer="13" to-port="0"/>
 <edge from-layer="1" from-port="0" to-layer="12" to-port="0"/>
-</edges></net>"#;
+"#,
+];
 
 type Row = [f32; 4];
 
@@ -89,9 +64,8 @@ const STORED: [(CachePrecision, [[u32; 4]; 5]); 3] = [
 
 fn compiled(config: Config) -> CompiledModel {
     let core = Core::new().unwrap();
-    let weights = [0, 0, 0, 0, 0, 0, 0, 64].to_vec();
-    let model = core.read_model_from_memory(MODEL.as_bytes(), weights);
-    core.compile_model_with(&model.unwrap(), config).unwrap()
+    let model = growing_cache(&core, 4, LAST);
+    core.compile_model_with(&model, config).unwrap()
 }
 
 fn tensor(rows: &[Row]) -> Tensor {
