@@ -36,6 +36,8 @@ pub enum Storage {
 pub struct StoredCache {
     /// The variable, which holds numbers or codes.
     pub id: String,
+    /// How it is stored.
+    pub storage: Storage,
     /// The variables of the scales and of the least elements of codes.
     pub rows: Option<[String; 2]>,
 }
@@ -172,6 +174,7 @@ impl Model {
         }
         Ok(StoredCache {
             id: cache.id.clone(),
+            storage,
             rows,
         })
     }

@@ -133,7 +133,7 @@ pub(crate) struct Coded {
     pub(crate) groups: usize,
     /// Whether elements are [`Fused`], and not [`Rounded`].
     pub(crate) is_fused: bool,
-    /// What these take, for each group and lane of a panel.
+    /// The shifts and scales of each group and lane of a panel, as [`Fused`] or [`Rounded`] takes them.
     pub(crate) points: Points,
     /// Whether nothing was said of either: elements are the numbers that codes stand for.
     pub(crate) is_plain: bool,
@@ -288,7 +288,7 @@ loads! {
 ///
 /// # Safety
 /// The machine has the instructions; all lines may be written, and read with a vector more after the
-/// last; `points` are as many as [`Decode`] says. A line of two `k` is not begun in its middle.
+/// last; there are as many `points` as [`Decode`] says. A line of two `k` is not begun in its middle.
 #[inline(always)]
 pub(crate) unsafe fn decode<S: Codes>(lines: &Decode<f32>) {
     // SAFETY: the caller's.

@@ -7,7 +7,7 @@ use vinelift_tensor::half::f16;
 /// A vector more follows.
 #[derive(Debug)]
 pub(crate) enum Points {
-    /// What elements take.
+    /// Shifts and scales as elements are made of them.
     Wide {
         shift: Box<[f32]>,
         scale: Box<[f32]>,
@@ -35,8 +35,8 @@ pub(crate) struct PointsAt {
 }
 
 impl Points {
-    /// What elements take that are made in one operation, of these scales, and of these zero points if there are any;
-    /// narrow if codes are integers, and these have so few bits that elements are the same.
+    /// The shifts and scales of elements that are made in one operation, of these scales, and of these zero points if there
+    /// are any. They are narrow if codes are integers, and zero points and scales have so few bits that elements are the same.
     pub(crate) fn fused(is_integer: bool, zero: Option<Vec<f32>>, scale: Vec<f32>) -> Points {
         let bits = |scale: &f32| f16::from_f32(*scale);
         let is_byte = |zero: &f32| f32::from(*zero as u8) == *zero;
@@ -63,7 +63,7 @@ impl Points {
         Points::Wide { shift, scale }
     }
 
-    /// Those from a place on.
+    /// Shifts and scales from a place on.
     pub(crate) fn at(&self, place: usize) -> PointsAt {
         match self {
             Points::Wide { shift, scale } => PointsAt {

@@ -9,10 +9,7 @@ use vinelift_tensor::{Tensor, half};
 
 /// The caches of a model that are stored otherwise than it says.
 #[derive(Debug)]
-pub(crate) struct Caches {
-    storage: Storage,
-    stored: Vec<StoredCache>,
-}
+pub(crate) struct Caches(Vec<StoredCache>);
 
 /// Elements as they are stored, one part for each of the variables that hold them.
 struct Parts(Vec<Tensor>);
@@ -39,27 +36,26 @@ impl Caches {
     ) -> Result<(Model, Caches), Error> {
         let mut stored = Vec::new();
         let Some(storage) = precision.storage() else {
-            let storage = Storage::Codes;
-            return Ok((model.clone(), Caches { storage, stored }));
+            return Ok((model.clone(), Caches(stored)));
         };
         let model = model.edit(|graph| {
             stored = graph.store_caches(storage)?;
             Ok(())
         })?;
-        Ok((model, Caches { storage, stored }))
+        Ok((model, Caches(stored)))
     }
 
     fn find(&self, name: &str) -> Option<&StoredCache> {
-        self.stored.iter().find(|cache| cache.id == name)
+        self.0.iter().find(|cache| cache.id == name)
     }
 
     /// Whether a variable is part of another one.
     fn is_part(&self, name: &str) -> bool {
         let rows = |cache: &StoredCache| cache.rows.iter().flatten().any(|id| id == name);
-        self.stored.iter().any(rows)
+        self.0.iter().any(rows)
     }
 
-    /// What a variable of the model holds.
+    /// The tensor of a variable of the model, in the model's type.
     pub(crate) fn value<'v>(&self, name: &str, variables: &'v Variables) -> Option<&'v Tensor> {
         let held = variables.get(name)?;
         let Some(cache) = self.find(name) else {
@@ -96,7 +92,7 @@ impl Caches {
             variables.insert(name.to_owned(), value.into());
             return Ok(());
         };
-        let parts = Parts::of(&value, self.storage)?.0.into_iter();
+        let parts = Parts::of(&value, cache.storage)?.0.into_iter();
         let names = std::iter::once(&cache.id).chain(cache.rows.iter().flatten());
         variables.extend(names.cloned().zip(parts.map(Held::from)));
         Ok(())

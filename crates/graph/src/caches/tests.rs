@@ -72,7 +72,7 @@ fn a_cache_becomes_numbers_or_codes() {
 fn other_variables_stay_as_they_are() {
     let half = Storage::Rounded(ElementType::F16);
     let other: [(&[Word<'_>], Storage, &str); 4] = [
-        // What is added would be of the same rows as what is held.
+        // Along the last dim a run would add elements to rows that have their scale already.
         (&[("AXIS", "-1")], Storage::Codes, "f32[1, ?, ?]"),
         (&[("TYPE", "f64")], half, "f64[1, ?, ?]"),
         // Nothing that was held is in it.

@@ -24,9 +24,10 @@ pub(crate) struct Pass {
 
 /// The nest of a segment after the passes of `level`, proven to be safe.
 ///
-/// `vectors` limits those of the kernels, which decides about the order of dims. If it has symbols, what is decided about them is written down by the recorder that this runs in. `slots` says which of its buffers hold constants. Should what the passes made not be proven to be safe, the
-/// nest as it was before they changed it runs instead, with the same rounding, and `unproven` counts it; where mistakes are looked for,
-/// that is an error.
+/// `slots` says which of its buffers hold constants. `vectors` limits those of the kernels, which decides about the order of
+/// dims. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
+/// passes made not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
+/// `unproven` counts it; where mistakes are looked for, that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
     slots: &[Slot],
