@@ -150,6 +150,8 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
                     }
                 });
             self.stack = stack;
+            // The first on top: where several indices are wrong, the first is told.
+            self.stack[height..].reverse();
             if self.stack.len() == height {
                 self.compute(n)?;
                 self.stack.pop();

@@ -444,6 +444,31 @@ fn the_side_not_taken_is_not_evaluated() {
 }
 
 #[test]
+fn the_first_of_several_wrong_indices_is_told_on_a_side_that_is_taken() {
+    let mut nest = Nest::new();
+    let layer = nest.layer("g", "Gather, opset8");
+    let data = nest.buffer("data", I32, &[2], Role::Input);
+    let indices = nest.buffer("indices", I64, &[2], Role::Input);
+    let y = nest.buffer("y", I32, &[1], Role::Output);
+    nest.define(vec![], y, |nest, _| {
+        let mut element = |k| {
+            let found = nest.load(indices, vec![index(k)]);
+            let site = Site {
+                layer,
+                input: "indices".into(),
+            };
+            let found = nest.wrap(found, 2, Policy::CHECK, site, vec![index(k)]);
+            nest.load(data, vec![found])
+        };
+        let sum = element(0) + element(1);
+        let first = nest.load(data, vec![index(0)]);
+        select(first.gt(zero(I32)), sum, zero(I32))
+    });
+    let (_, result) = run(&nest, &[&[1, 1], &[7, 9]]);
+    assert_eq!(fault(result), (vec![0], 7, 2));
+}
+
+#[test]
 fn a_stage_sees_its_own_writes() {
     let mut nest = Nest::new();
     let x = nest.buffer("x", I32, &[4], Role::Input);
