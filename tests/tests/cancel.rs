@@ -10,9 +10,21 @@ use vinelift_tests::{Graph, Value};
 const AFTER: Duration = Duration::from_millis(150);
 /// Two and a half times what is promised: the machine may be busy.
 const WITHIN: Duration = Duration::from_millis(250);
+/// How often it is tried to be that quick: the machine may be very busy for a while.
+const TRIES: usize = 3;
 
 /// Runs a model at a level on zeros of these shapes, and cancels it.
 fn cancel(name: &str, model: &Model, level: Level, shapes: &[&[usize]]) {
+    let mut tries = (0..TRIES).map(|_| time_to_cancel(name, model, level, shapes));
+    assert!(
+        tries.any(|late| late < WITHIN),
+        "{name}, {}: never within {WITHIN:?}",
+        level.name()
+    );
+}
+
+/// How long a run on zeros of these shapes goes on after it is cancelled.
+fn time_to_cancel(name: &str, model: &Model, level: Level, shapes: &[&[usize]]) -> Duration {
     let config = Config {
         level,
         ..Config::default()
@@ -46,9 +58,9 @@ fn cancel(name: &str, model: &Model, level: Level, shapes: &[&[usize]]) {
         matches!(done, Err(Error::Cancelled)),
         "{name}, {level}: {done:?}"
     );
-    assert!(late < WITHIN, "{name}, {level}: {late:?}");
     // The request works as before.
     assert!(request.outputs().is_empty());
+    late
 }
 
 /// The message with which a run of a model on zeros ends.

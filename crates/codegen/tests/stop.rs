@@ -78,24 +78,25 @@ fn a_kernel_ends_soon_after_it_is_told_to() {
             let mut scratch = vec![0u8; code.scratch_bytes(0)];
             let scratch = Pointer(scratch.as_mut_ptr());
             let whole = 0..code.chunks(0, &[]).extent;
-            let stop = AtomicBool::new(false);
-            let (ended, late) = std::thread::scope(|scope| {
-                let teller = scope.spawn(|| {
-                    std::thread::sleep(Duration::from_millis(150));
-                    stop.store(true, Ordering::Relaxed);
-                    Instant::now()
-                });
-                // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
-                let ended = unsafe { code.run_part(0, &pointers, &[], whole, scratch, &stop) };
-                let end = Instant::now();
-                (ended, end.saturating_duration_since(teller.join().unwrap()))
-            });
-            assert_eq!(ended, Err(Interrupt::Stopped), "{name}, {vectors:?}");
-            // Twice what is promised: the machine may be busy.
-            assert!(
-                late < Duration::from_millis(200),
-                "{name}, {vectors:?}: {late:?}"
-            );
+            let time_to_stop = || {
+                let stop = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    let teller = scope.spawn(|| {
+                        std::thread::sleep(Duration::from_millis(150));
+                        stop.store(true, Ordering::Relaxed);
+                        Instant::now()
+                    });
+                    let (whole, scratch) = (whole.clone(), Pointer(scratch.0));
+                    // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
+                    let ended = unsafe { code.run_part(0, &pointers, &[], whole, scratch, &stop) };
+                    let end = Instant::now();
+                    assert_eq!(ended, Err(Interrupt::Stopped), "{name}, {vectors:?}");
+                    end.saturating_duration_since(teller.join().unwrap())
+                })
+            };
+            // Twice what is promised, and three times: the machine may be busy for a while.
+            let is_soon = (0..3).any(|_| time_to_stop() < Duration::from_millis(200));
+            assert!(is_soon, "{name}, {vectors:?}");
         }
     }
 }
