@@ -24,7 +24,12 @@ struct StageWork {
 impl Work {
     /// Of a nest.
     pub fn of(nest: &Nest) -> Work {
-        let stages = nest.stages.iter().map(|stage| {
+        Work::of_range(nest, 0..nest.stages.len())
+    }
+
+    /// Of some stages of a nest.
+    pub(crate) fn of_range(nest: &Nest, stages: Range<usize>) -> Work {
+        let stages = nest.stages[stages].iter().map(|stage| {
             let mut seen = FxHashSet::default();
             let mut each = 1 + nest.scattered(stage, stage.target, &stage.at);
             visit_stage(stage, &mut |x| {

@@ -1,13 +1,22 @@
 //! Kernels: the ranges of stages that become one native function each.
 
-use crate::analysis::{dim_apart, may_collide};
+use crate::analysis::{ParallelChunks, Work, dim_apart, may_collide};
 use crate::ir::{Nest, Stage};
 use std::ops::Range;
 
-/// The stages of each kernel of a nest, in the order in which they run: stages of the same layer that follow
-/// each other stay together, but for those that are kernels of their own. Those are also all that take turns.
-/// Stages that could not be shared out together are not together either, if their target is large.
+/// The stages of each kernel of a nest, in the order in which they run: those of each of [`layer_ranges`], but that stages
+/// which threads cannot share together are kernels apart where that lets threads share one of them.
 pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
+    let layers = layer_ranges(nest, is_alone);
+    layers
+        .into_iter()
+        .flat_map(|stages| split_for_threads(nest, stages))
+        .collect()
+}
+
+/// Stages of the same layer that follow each other, but for those that are alone: those that `is_alone` says, all that take
+/// turns, and those that threads cannot share if their target is large.
+pub(crate) fn layer_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let alone = nest.stages.iter();
     let alone: Vec<bool> = alone
         .map(|stage| stage.group.is_some() || is_serial(nest, stage) || is_alone(stage))
@@ -23,6 +32,41 @@ pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Rang
         }
     }
     kernels
+}
+
+/// The least work of stages that are cut into kernels for the sake of threads, in tenths of a nanosecond: two threads do not
+/// start for less.
+const LEAST_WORK: usize = 80_000;
+
+/// Cuts stages into kernels: a stage is in the kernel of the one before it if threads can share both, or if no thread would
+/// start for the kernel, or if threads can share neither.
+fn split_for_threads(nest: &Nest, stages: Range<usize>) -> Vec<Range<usize>> {
+    if stages.len() == 1 || !is_long(nest, stages.clone()) || is_shared(nest, stages.clone()) {
+        return vec![stages];
+    }
+    let mut kernels = Vec::new();
+    let mut start = stages.start;
+    for next in stages.start + 1..stages.end {
+        let stays = !is_long(nest, start..next + 1)
+            || is_shared(nest, start..next + 1)
+            || !is_shared(nest, start..next) && !is_shared(nest, next..next + 1);
+        if !stays {
+            kernels.push(start..next);
+            start = next;
+        }
+    }
+    kernels.push(start..stages.end);
+    kernels
+}
+
+/// Whether threads would start for these stages.
+fn is_long(nest: &Nest, stages: Range<usize>) -> bool {
+    Work::of_range(nest, stages).at(&nest.symbols) >= LEAST_WORK
+}
+
+/// Whether threads can share these stages as one kernel.
+fn is_shared(nest: &Nest, stages: Range<usize>) -> bool {
+    ParallelChunks::of(&nest.extract(stages).nest) != ParallelChunks::WHOLE
 }
 
 /// The least bytes of a large target: what a cache of one thread does not hold, so that it makes no difference
@@ -79,5 +123,27 @@ mod tests {
         nest.define(vec![layer], y, |_, _| number(0.0, F32));
         nest.define(vec![layer], y, |_, _| number(1.0, F32));
         assert_eq!(kernel_ranges(&nest, |_| false).len(), 1);
+    }
+
+    /// `t[i] = 0` over `i < border`, then `y[i, j] = x[i, j] + x[i, j]` over `i < rows`, all of one layer.
+    fn bordered(border: usize, rows: usize) -> Vec<Range<usize>> {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[rows, 100], Role::Input);
+        let t = nest.buffer("t", F32, &[border], Role::Temporary);
+        let y = nest.buffer("y", F32, &[rows, 100], Role::Output);
+        let layer = nest.layer("l", "Op, opset1");
+        nest.define(vec![layer], t, |_, _| number(0.0, F32));
+        nest.define(vec![layer], y, |n, at| {
+            n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+        });
+        kernel_ranges(&nest, |_| false)
+    }
+
+    #[test]
+    fn stages_that_threads_cannot_share_together_are_kernels_apart() {
+        assert_eq!(bordered(90, 700), [0..1, 1..2]);
+        // Threads share them together, or do not start for as little.
+        assert_eq!(bordered(700, 700), [0..2]);
+        assert_eq!(bordered(90, 70), [0..2]);
     }
 }

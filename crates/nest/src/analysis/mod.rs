@@ -36,6 +36,7 @@ pub use effects::{Aliases, Effects};
 pub use footprint::{BoundFootprint, Footprint};
 pub use interval::Interval;
 pub use kernel_ranges::kernel_ranges;
+pub(crate) use kernel_ranges::layer_ranges;
 pub(crate) use linear::{Linear, narrow};
 pub use parallel_chunks::ParallelChunks;
 pub(crate) use parallel_chunks::{dim_apart, may_collide};

@@ -2,7 +2,9 @@
 
 use crate::analysis::spans::{Span, widen};
 use crate::analysis::{BoundChunks, Effects};
-use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_stage};
+use crate::ir::{
+    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_stage,
+};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
 
@@ -27,10 +29,11 @@ pub struct ParallelChunks {
     pub dim: Option<usize>,
 }
 
-/// The least points of a chunk of a loop that has no loop inside.
+/// The least points of a chunk: of a loop that has no loop inside, or of the longest rows beside it and of what folds go
+/// through.
 const LEAST_POINTS: usize = 256;
 
-/// The same beside loops over rows: a few vectors.
+/// The least turns of a chunk of a loop that has no loop inside: a few vectors.
 const LEAST_ROWS: usize = 32;
 
 /// The least points of a chunk of an inner loop: they fill a line of the cache or more, so that chunks do not share
@@ -157,8 +160,8 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     let extent = extents.min_by_key(|extent| extent.example())?;
     let mut grain = 1;
     // Where others go through rows, loops without a loop inside are the least of the work.
-    let has_rows = stages.iter().any(|s| inner_points(s) >= LEAST_POINTS);
-    let least = if has_rows { LEAST_ROWS } else { LEAST_POINTS };
+    let row = stages.iter().map(|s| inner_points(s)).max();
+    let least = LEAST_POINTS.div_ceil(row.unwrap_or(1)).max(LEAST_ROWS);
     for (stage, axis) in stages.iter().zip(&outer) {
         let turns = axis.extent.over(extent)?.number()?;
         if stage
@@ -193,11 +196,21 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
         })
 }
 
-/// The points of a turn of the outermost loop.
+/// The points of a turn of the outermost loop, times those of the longest fold at each; at least one.
 fn inner_points(stage: &Stage) -> usize {
-    let mut axes = stage.domain.iter().filter(|axis| axis.extent > 1);
-    axes.next();
-    axes.fold(1, |n: usize, axis| n.saturating_mul(axis.extent.example()))
+    let count = |axes: &[Axis]| {
+        let extents = axes.iter().map(|axis| axis.extent.example());
+        extents.fold(1, usize::saturating_mul)
+    };
+    let outer = stage.domain.iter().position(|axis| axis.extent > 1);
+    let inner = outer.map_or(1, |at| count(&stage.domain[at + 1..]));
+    let mut longest = 1;
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            longest = longest.max(count(axes));
+        }
+    });
+    inner.saturating_mul(longest).max(1)
 }
 
 /// Whether evaluating a stage can end the run with a fault.

@@ -7,7 +7,7 @@
 //!
 //! Quotients and remainders that are digits of one index are that index again, here or in its offset.
 
-use crate::analysis::{Contraction, ParallelChunks, is_proven, kernel_ranges};
+use crate::analysis::{Contraction, ParallelChunks, is_proven, layer_ranges};
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ const LONG_ROW: usize = 32;
 
 /// Coalesces outer loops of the kernels of a nest.
 pub(crate) fn coalesce_outer_loops(nest: &mut Nest) {
-    let kernels = kernel_ranges(nest, |stage| Contraction::of(nest, stage).is_some());
+    let kernels = layer_ranges(nest, |stage| Contraction::of(nest, stage).is_some());
     let mut stages = std::mem::take(&mut nest.stages);
     for kernel in kernels.into_iter().filter(|stages| stages.len() > 1) {
         if let Some(coalesced) = coalesced(nest, &stages[kernel.clone()]) {

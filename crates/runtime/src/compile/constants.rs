@@ -24,8 +24,8 @@ pub(crate) struct Prologue {
 const MOST_NANOSECONDS: usize = 100_000_000;
 const MOST_TURNS: usize = 64;
 
-/// The operands of contractions and the folds that depend on constants alone, as a plan; their stages leave the nest,
-/// in which their targets are then inputs.
+/// The operands of contractions, the folds and the copies that depend on constants alone, as a plan; their stages leave the
+/// nest, in which their targets are then inputs.
 pub(crate) fn constant_stages(
     nest: &mut Nest,
     slots: &[Slot],
@@ -38,8 +38,9 @@ pub(crate) fn constant_stages(
         .flat_map(|c| [c.left.tensor.buffer, c.right.tensor.buffer])
         .collect();
     let is_constant = |stage: &Stage| {
-        let is_wanted =
-            operands.contains(&stage.target) || matches!(stage.value.kind(), Kind::Reduce { .. });
+        let is_wanted = operands.contains(&stage.target)
+            || matches!(stage.value.kind(), Kind::Reduce { .. })
+            || reorders(nest, stage);
         is_wanted && depends_on_constants(nest, stage, slots)
     };
     let stages = nest.stages.iter().cloned();
@@ -70,6 +71,15 @@ pub(crate) fn constant_stages(
         plan: Arc::new(plan),
         targets,
     }))
+}
+
+/// Whether a stage stores elements of a buffer in another order, and no more of them than the buffer has.
+fn reorders(nest: &Nest, stage: &Stage) -> bool {
+    let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
+    match stage.value.kind() {
+        Kind::Load { buffer, .. } => bytes(stage.target) <= bytes(*buffer),
+        _ => false,
+    }
 }
 
 /// Whether a stage is all that writes a temporary, reads only constants, and is worth its time and memory before the
