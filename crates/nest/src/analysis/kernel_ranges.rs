@@ -59,9 +59,15 @@ fn split_for_threads(nest: &Nest, stages: Range<usize>) -> Vec<Range<usize>> {
     kernels
 }
 
-/// Whether threads would start for these stages.
+/// Whether threads would start for these stages. One thread fills what its cache holds as fast as several do, which would
+/// have to take the lines from each other.
 fn is_long(nest: &Nest, stages: Range<usize>) -> bool {
-    Work::of_range(nest, stages).at(&nest.symbols) >= LEAST_WORK
+    let fills = |stage: &Stage| {
+        let bytes = nest.buf(stage.target).byte_len();
+        stage.value.as_const().is_some() && bytes.is_some_and(|bytes| bytes < LARGE)
+    };
+    !nest.stages[stages.clone()].iter().all(fills)
+        && Work::of_range(nest, stages).at(&nest.symbols) >= LEAST_WORK
 }
 
 /// Whether threads can share these stages as one kernel.
@@ -145,5 +151,21 @@ mod tests {
         // Threads share them together, or do not start for as little.
         assert_eq!(bordered(700, 700).len(), 1);
         assert_eq!(bordered(90, 70).len(), 1);
+    }
+
+    #[test]
+    fn fills_of_what_a_cache_holds_stay_together() {
+        let fills = |rows: usize| {
+            let mut nest = Nest::new();
+            let t = nest.buffer("t", F32, &[rows, 1000], Role::Temporary);
+            let layer = nest.layer("l", "Op, opset1");
+            nest.define(vec![layer], t, |_, _| number(0.0, F32));
+            nest.define(vec![layer], t, |_, _| number(1.0, F32));
+            nest.stages[0].domain[0].extent = 2.into();
+            nest.stages[1].domain[0].extent = (rows - 3).into();
+            kernel_ranges(&nest, |_| false).len()
+        };
+        assert_eq!(fills(500), 1);
+        assert_eq!(fills(600), 2);
     }
 }

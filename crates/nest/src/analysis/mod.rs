@@ -22,6 +22,7 @@ mod spans;
 mod symbolic_ranges;
 mod value_ranges;
 mod verify;
+mod window_overlap;
 
 pub use bound_chunks::BoundChunks;
 pub(crate) use contraction::{
@@ -47,3 +48,4 @@ pub use scan::Scan;
 pub use value_ranges::{ValueRange, value_ranges};
 pub(crate) use verify::is_proven;
 pub use verify::{VerifyError, verify};
+pub(crate) use window_overlap::window_overlap;

@@ -1,7 +1,7 @@
 //! Parallel chunks: ranges of a nest's outermost loop that may run in any order, or at the same time.
 
 use crate::analysis::spans::{Span, widen};
-use crate::analysis::{BoundChunks, Effects};
+use crate::analysis::{BoundChunks, Effects, window_overlap};
 use crate::ir::{
     Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_stage,
 };
@@ -20,7 +20,8 @@ use vinelift_tensor::Extent;
 pub struct ParallelChunks {
     /// Turns that are shared out.
     pub extent: Extent,
-    /// A chunk is at least as long: shorter ones would not fill vectors.
+    /// A chunk is at least as long: shorter ones would not fill vectors, or would read mostly what
+    /// belongs to others.
     pub grain: usize,
     /// A chunk begins at a multiple of this, of which `grain` is a multiple.
     pub unit: usize,
@@ -164,6 +165,8 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     let least = LEAST_POINTS.div_ceil(row.unwrap_or(1)).max(LEAST_ROWS);
     for (stage, axis) in stages.iter().zip(&outer) {
         let turns = axis.extent.over(extent)?.number()?;
+        // A chunk reads the elements of at most two turns of others for each of its own.
+        grain = grain.max(window_overlap(stage, axis.id).div_ceil(2 * turns));
         if stage
             .domain
             .iter()
@@ -398,6 +401,21 @@ mod tests {
         assert_eq!(pieces, [0..512, 512..1000]);
         assert!(parts.pieces(256..1000, 99).all(|piece| parts.allow(&piece)));
         assert!(parts.allow(&(1..1000)) && !parts.allow(&(0..100)));
+    }
+
+    #[test]
+    fn windows_that_reach_over_most_of_a_picture_are_not_shared_out() {
+        let rows = |rows: usize| {
+            let text = format!(
+                "input x: f32[{}, 40]\noutput y: f32[{rows}, 40]\n\
+                 for i<{rows}, j<40: y[i, j] = add[k<5; 0.0](x[(i + k), j])\n",
+                rows + 4
+            );
+            ParallelChunks::of(&crate::ir::parse(&text).unwrap())
+        };
+        assert_eq!(rows(3), ParallelChunks::WHOLE);
+        let four = rows(4);
+        assert_eq!((four.extent, four.grain), (4.into(), 2));
     }
 
     /// The chunks of a nest given as text, and of it where its symbols are these.
