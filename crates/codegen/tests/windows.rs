@@ -181,3 +181,67 @@ fn windows_that_are_the_same_in_all_lanes() {
         assert!(found[1] == expected[1], "{columns} columns\n{nest}");
     }
 }
+
+/// `y[i, j, c] = Σ_{k, l} x[i + k, j + l, c] · w[k, l, c]`: weights differ along the lanes.
+fn channels_inside([rows, columns, channels]: [usize; 3], taps: [usize; 2]) -> Nest {
+    let mut nest = Nest::new();
+    let image = [rows + taps[0] - 1, columns + taps[1] - 1, channels];
+    let x = nest.buffer("x", F32, &image, Role::Input);
+    let w = nest.buffer("w", F32, &[taps[0], taps[1], channels], Role::Input);
+    let y = nest.buffer("y", F32, &[rows, columns, channels], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&taps);
+        let tap = |d: usize| Scalar::axis(axes[d].id);
+        let place = |d: usize| &at[d] + tap(d);
+        let load = n.load(x, vec![place(0), place(1), at[2].clone()]);
+        let weight = n.load(w, vec![tap(0), tap(1), at[2].clone()]);
+        let term = Scalar::binary(Binary::Term, load, weight);
+        Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+    });
+    nest
+}
+
+/// A row takes a weight one time after the row before it, or as many as a row of the window has taps: more weights than
+/// there are registers.
+#[test]
+fn weights_that_differ_along_the_lanes() {
+    let mut next = random(11);
+    let mut of = |low: usize, high: usize| low + next() as usize % (high - low + 1);
+    for k in 0..60 {
+        let columns = if k % 3 == 0 { 1 } else { of(2, 21) };
+        let nest = channels_inside([of(1, 9), columns, of(3, 70)], [of(1, 5), of(1, 5)]);
+        let mut numbers = random(k);
+        let inputs = nest.buffers[..2].iter().map(|b| {
+            let count = b.example().iter().product();
+            let of_input = (0..count).map(|_| (numbers() % 2000) as f32 / 16.0 - 60.0);
+            bytes(&of_input.collect::<Vec<f32>>())
+        });
+        let inputs: Vec<Vec<u8>> = inputs.collect();
+        let (found, expected) = (run(&nest, &inputs).0, reference(&nest, &inputs).0);
+        assert!(found[2] == expected[2], "{nest}");
+    }
+}
+
+/// Four columns side by side take nine weights and eighteen vectors of the image, each loaded once.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn weights_that_differ_along_the_lanes_are_loaded_once() {
+    use vinelift_codegen::{Options, Vectors};
+
+    if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
+        eprintln!("skipped: this machine has no AVX2");
+        return;
+    }
+    let nest = channels_inside([16, 128, 24], [3, 3]);
+    let options = Options {
+        vectors: Vectors::Bits256,
+        capture_text: true,
+        ..Options::default()
+    };
+    let code = common::COMPILER.compile(&[&nest], &options).unwrap();
+    let asm = &code.text(0).unwrap().asm;
+    let loads = asm
+        .lines()
+        .filter(|line| line.contains("vmovdqu ymm") && line.ends_with(']'));
+    assert_eq!(loads.count(), 9 + 18, "{asm}");
+}

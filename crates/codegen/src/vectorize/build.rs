@@ -51,8 +51,20 @@ pub(super) struct Jam<'n> {
     pub(super) behind: usize,
     /// The most values that are the same along the row and stay in registers; others are loaded for each use.
     pub(super) most_kept: usize,
-    /// Loads that rows may share while they fold, each with how deep inside loops it stands.
-    pub(super) loads: Option<Vec<(usize, Load, Value)>>,
+    /// Loads that rows may share while they fold.
+    pub(super) loads: Option<Vec<SharedLoad>>,
+    /// The time of the fold that is being built: row `r` is at point `time - r·behind`.
+    pub(super) time: usize,
+}
+
+/// A load that rows of a fold may share.
+pub(super) struct SharedLoad {
+    /// How deep inside loops it stands.
+    pub(super) depth: usize,
+    pub(super) load: Load,
+    pub(super) value: Value,
+    /// When it was done.
+    pub(super) time: usize,
 }
 
 /// A load, and the type of its elements.

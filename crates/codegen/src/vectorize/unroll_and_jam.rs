@@ -4,12 +4,13 @@
 //! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
 //!
 //! Rows that are left after all turns of the loop are done behind it. So windows over images
-//! load each vector of the image once for all rows that it is part of, and the weights stay in registers.
+//! load each vector of the image once for all rows that it is part of, and the weights stay in registers: those that are the
+//! same in all lanes throughout, others until the last row has taken them.
 //!
 //! Where rows lie an extent apart that has symbols, or are of such a number, the loop over their turns is outside of the
 //! program, which does one turn; the last turn does some rows of the one before again.
 
-use super::build::{Builder, Jam, Load};
+use super::build::{Builder, Jam, Load, SharedLoad};
 use super::reduce::points_of;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
@@ -65,7 +66,20 @@ impl<'n> Jam<'n> {
             behind: behind(builder, rows.id, axes, body)?,
             most_kept: builder.target?.registers().saturating_sub(each + OTHERS),
             loads: None,
+            time: 0,
         })
+    }
+}
+
+impl Jam<'_> {
+    /// For how many times of the fold loads stay known. All rows read an element of a window at one time, but a weight that
+    /// differs along the lanes one row after the other, the last one `last_row` times after the first. So many weights and
+    /// one more have registers, or each row loads its own.
+    fn times_kept(&self, last_row: usize) -> usize {
+        match last_row < self.most_kept {
+            true => last_row,
+            false => 0,
+        }
     }
 }
 
@@ -195,16 +209,18 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         self.jam.as_mut()?.loads = Some(Vec::new());
-        for time in 0..points + (rows.len() - 1) * behind {
+        let last_row = (rows.len() - 1) * behind;
+        let window = self.jam.as_ref()?.times_kept(last_row);
+        for time in 0..points + last_row {
+            self.jam.as_mut()?.time = time;
             for (row, sum) in sums.iter_mut().enumerate() {
                 let point = time.checked_sub(row * behind).filter(|k| *k < points);
                 let Some(point) = point else { continue };
                 self.jam.as_mut()?.row = rows.start + row;
                 *sum = self.fold_point(*op, fold.ty(), axes, point, *sum, body)?;
             }
-            // The next points read other elements, but for weights.
             let loads = self.jam.as_mut()?.loads.as_mut()?;
-            loads.retain(|(at, ..)| *at < depth);
+            loads.retain(|known| known.depth < depth || time - known.time < window);
         }
         for axis in axes {
             self.fixed.remove(&axis.id);
@@ -216,15 +232,20 @@ impl<'n> Builder<'_, 'n> {
     /// The value that the load gave already, for another row or for all.
     fn in_common(&self, load: Load) -> Option<Value> {
         let mut loads = self.jam.iter().flat_map(|jam| &jam.loads).flatten();
-        let known = loads.find(|(at, known, _)| *at == self.at && *known == load);
-        known.map(|(.., value)| *value)
+        let known = loads.find(|known| known.depth == self.at && known.load == load);
+        known.map(|known| known.value)
     }
 
     /// A load, which other rows of a fold share.
     pub(super) fn load_in_common(&mut self, op: Op, ty: ElementType) -> Value {
         let depth = self.blocks.len() - 1;
-        let loads = |jam: &Jam<'_>| Some((jam.loads.as_ref()?.len(), jam.most_kept));
-        let Some((kept, most_kept)) = self.jam.as_ref().and_then(loads) else {
+        let now = |jam: &Jam<'_>| {
+            let loads = jam.loads.as_ref()?.iter();
+            // Those of other times count where they are asked for again.
+            let kept = loads.filter(|known| known.depth < depth || known.time == jam.time);
+            Some((kept.count(), jam.most_kept, jam.time))
+        };
+        let Some((kept, most_kept, time)) = self.jam.as_ref().and_then(now) else {
             return self.apply(op, ty, &[]);
         };
         if let Some(known) = self.in_common((op, ty)) {
@@ -234,11 +255,16 @@ impl<'n> Builder<'_, 'n> {
             self.at = depth;
             return self.apply(op, ty, &[]);
         }
-        let loaded = self.apply(op, ty, &[]);
-        let loads = self.jam.as_mut().and_then(|jam| jam.loads.as_mut());
-        loads
-            .into_iter()
-            .for_each(|loads| loads.push((self.at, (op, ty), loaded)));
-        loaded
+        let value = self.apply(op, ty, &[]);
+        let shared = SharedLoad {
+            depth: self.at,
+            load: (op, ty),
+            value,
+            time,
+        };
+        if let Some(loads) = self.jam.as_mut().and_then(|jam| jam.loads.as_mut()) {
+            loads.push(shared);
+        }
+        value
     }
 }
