@@ -1,4 +1,4 @@
-//! Array padding: rows that nothing uses keep the channels of pictures from lying whole pages apart.
+//! Array padding: rows or lines that nothing uses keep the elements that a sum goes through from lying whole pages apart.
 //!
 //! > `x[c, i, j]` of `x: [24, 128, 128]` becomes `x[c, i, j]` of `x: [24, 129, 128]`
 //!
@@ -6,14 +6,25 @@
 //! over channels, which takes an element of each, would have only those: 24·24 channels of 128×128 take a fifth longer. The
 //! values are the same. Temporaries of such sums of products are padded, as inputs and results belong to the caller, unless a
 //! stage finds their channels by dividing an index, as a reshape does: with rows that nothing uses there is no one offset any more.
+//!
+//! > `x[i, j, c]` of `x: [18, 18, 256]` becomes `x[i, j, c]` of `x: [18, 18, 272]`
+//!
+//! So do the pixels of windows over pictures with their channels last, where the channels fill a quarter of a page or several.
 
 use crate::ir::{
-    Binary, BufferId, Kind, Nest, Role, Scalar, Stage, visit, visit_accesses, visit_folds,
+    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, visit,
+    visit_accesses, visit_folds,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 /// The bytes that the lines at the same place of the first cache are apart.
 const PAGE: usize = 4096;
+
+/// Pixels that lie this many bytes apart have as few lines of the first cache as a window of 5×5 for several columns takes.
+const PIXEL: usize = PAGE / 4;
+
+/// The bytes of a line of the cache.
+const LINE: usize = 64;
 
 /// The least channels that are worth it: as many lines as a place of the first cache holds.
 const LEAST_CHANNELS: usize = 8;
@@ -21,17 +32,22 @@ const LEAST_CHANNELS: usize = 8;
 /// The least elements of a row: shorter ones are windows of weights.
 const LEAST_ROW: usize = 16;
 
-/// Pads the temporaries that sums of products go through channel by channel, and those that these write.
+/// Pads the temporaries that sums of products go through channel by channel, those that these write, and those that windows
+/// slide over pixel by pixel.
 pub(crate) fn pad_arrays(nest: &mut Nest) {
-    let mut padded = FxHashSet::default();
+    let mut padded: FxHashMap<BufferId, (usize, usize)> = FxHashMap::default();
     for stage in &nest.stages {
-        let operands = operands(nest, stage);
-        if operands.is_empty() {
-            continue;
+        for buffer in windowed(nest, stage) {
+            if let Some(padding) = crowded_pixels(nest, buffer) {
+                padded.insert(buffer, padding);
+            }
         }
-        padded.extend(operands);
-        if crowded_dim(nest, stage.target).is_some() {
-            padded.insert(stage.target);
+        let operands = operands(nest, stage);
+        let target = (!operands.is_empty()).then_some(stage.target);
+        for buffer in operands.into_iter().chain(target) {
+            if let Some(dim) = crowded_dim(nest, buffer) {
+                padded.insert(buffer, (dim + 1, 1));
+            }
         }
     }
     if padded.is_empty() {
@@ -39,17 +55,59 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
     }
     for stage in &nest.stages {
         visit_accesses(stage, &mut |buffer, at| {
-            if padded.contains(&buffer) && at.iter().any(divides) {
+            if padded.contains_key(&buffer) && at.iter().any(divides) {
                 padded.remove(&buffer);
             }
         });
     }
-    for buffer in padded {
-        if let Some(dim) = crowded_dim(nest, buffer) {
-            let rows = &mut nest.buffers[buffer.0 as usize].shape[dim + 1];
-            *rows = rows.number().map_or(*rows, |n| (n + 1).into());
-        }
+    for (buffer, (dim, more)) in padded {
+        let extent = &mut nest.buffers[buffer.0 as usize].shape[dim];
+        *extent = extent.number().map_or(*extent, |n| (n + more).into());
     }
+}
+
+/// The temporaries that a sum of products goes through in windows, where the last dim of all that it multiplies is the same
+/// axis, of the channels.
+fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
+    let mut operands = Vec::new();
+    visit_folds(stage, &mut |x| {
+        let Kind::Reduce { axes, body, .. } = x.kind() else {
+            return;
+        };
+        let is_tap = |id: &AxisId| axes.iter().any(|a| a.id == *id && a.extent > 1);
+        let mut factors: Vec<(BufferId, Vec<Scalar>)> = Vec::new();
+        visit(body, &mut |x| {
+            if let Kind::Load { buffer, at } = x.kind() {
+                factors.push((*buffer, at.clone()));
+            }
+        });
+        let channels = |at: &[Scalar]| {
+            let is_last = |axis: &&Axis| at.last().is_some_and(|last| last.is_axis(axis.id));
+            stage.domain.iter().find(is_last).map(|axis| axis.id)
+        };
+        let first = factors.first().and_then(|(_, at)| channels(at));
+        let are_same = factors.iter().all(|(_, at)| channels(at) == first);
+        if first.is_none() || !are_same || body.as_term().is_none() {
+            return;
+        }
+        let is_window = |index: &Scalar| {
+            let axes = free_axes(index);
+            axes.iter().any(is_tap) && !axes.iter().all(is_tap)
+        };
+        let windows = factors.iter().filter(|(_, at)| at.iter().any(is_window));
+        operands.extend(windows.map(|(buffer, _)| *buffer));
+    });
+    operands.retain(|b| nest.buf(*b).role == Role::Temporary && *b != stage.target);
+    operands
+}
+
+/// The last dim of a temporary whose pixels crowd, and the elements of a line of the cache.
+fn crowded_pixels(nest: &Nest, buffer: BufferId) -> Option<(usize, usize)> {
+    let b = nest.buf(buffer);
+    let dim = b.shape.len().checked_sub(1)?;
+    let bytes = b.ty.bits() / 8;
+    let channels = b.shape[dim].number()?.checked_mul(bytes)?;
+    (bytes > 0 && channels > 0 && channels.is_multiple_of(PIXEL)).then(|| (dim, LINE / bytes))
 }
 
 fn divides(index: &Scalar) -> bool {
@@ -140,6 +198,28 @@ mod tests {
         let more = "for i<768, j<32: z[i, j] = t[(i / 32), (i % 32), j]\n";
         let stages = texts(32, more);
         assert!(stages[1].contains("t[((k * 1024) + j)]"), "{stages:#?}");
+    }
+
+    /// `t`, of 6 by 6 pixels with this many channels, doubled, and windows of 3 by 3 over it.
+    fn windows(channels: usize) -> Vec<String> {
+        let text = format!(
+            "input x: f32[6, 6, {channels}]\ninput w: f32[3, 3, {channels}]\ntemporary t: f32[6, 6, {channels}]\n\
+             output y: f32[4, 4, {channels}]\n\
+             for i<6, j<6, k<{channels}: t[i, j, k] = (x[i, j, k] + x[i, j, k])\n\
+             for i<4, j<4, k<{channels}: y[i, j, k] = add[l<3, m<3; 0.0](term(t[(i + l), (j + m), k], w[l, m, k]))\n"
+        );
+        let mut nest = parse(&text).unwrap();
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn pixels_a_quarter_of_a_page_apart_get_a_line_more() {
+        let stages = windows(256);
+        assert!(stages[0].contains("t[((i * 272) + j)]"), "{stages:#?}");
+        let stages = windows(248);
+        assert!(stages[0].contains("t[i]"), "{stages:#?}");
     }
 
     #[test]
