@@ -5,6 +5,9 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// `libopenvino_c.so`, built as the running test is.
+///
+/// It is asked for with the libraries of all packages and with a test, as then dependencies have the features that they have
+/// in `cargo test --workspace`: what that has built is not built again.
 pub fn c_library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -15,7 +18,14 @@ pub fn c_library() -> &'static Path {
             other => other,
         };
         let mut cargo = cargo();
-        cargo.args(["build", "--package", "vinelift-capi", "--profile", profile]);
+        cargo.args(["build", "--workspace", "--lib", "--test", "module_circles"]);
+        cargo.args([
+            "--exclude",
+            "vinelift-plugin",
+            "--exclude",
+            "vinelift-plugin-loader",
+        ]);
+        cargo.args(["--profile", profile]);
         cargo.arg("--target-dir").arg(folder.parent().unwrap());
         cargo.current_dir(crate::repository());
         succeed(&mut cargo);

@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use vinelift::{
-    CachePrecision, CompiledModel, Config, Core, IndexPolicy, InferRequest, Level, Model, Port,
-    Shape, Specialization, Vectors,
+    CachePrecision, CompiledModel, Config, Core, IndexPolicy, InferRequest, Level, Model,
+    PartialShape, Port, Shape, Specialization, Vectors,
 };
 
 #[derive(Args)]
@@ -187,27 +187,59 @@ impl ShapeArgs {
 
     fn require(&self, inputs: &[Port], is_set: impl Fn(usize) -> bool) -> Result<(), Failure> {
         let shapes = self.by_position(inputs)?;
-        let mut ports = inputs.iter().zip(shapes).enumerate();
-        let lacks = ports
-            .find(|(k, (port, shape))| shape.is_none() && !port.shape.is_static() && !is_set(*k));
-        match lacks {
-            None => Ok(()),
-            Some((_, (port, _))) => Err(Failure::Message(dynamic_shape(port))),
+        let ports = inputs.iter().zip(shapes).enumerate();
+        let lacking: Vec<&Port> = ports
+            .filter(|(k, (port, shape))| shape.is_none() && !port.shape.is_static() && !is_set(*k))
+            .map(|(_, (port, _))| port)
+            .collect();
+        match lacking.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Message(dynamic_shapes(&lacking))),
         }
     }
 }
 
-/// The message that the shape of an input is needed, with the argument that gives one.
-fn dynamic_shape(port: &Port) -> String {
-    let (name, shape) = (port.name(), &port.shape);
-    let extents = shape.dims().map(|dims| {
-        let extents = dims.iter().map(|dim| dim.min().max(1).to_string());
-        extents.collect::<Vec<_>>().join(",")
+/// The message that the shapes of these inputs are needed, with the arguments that give some.
+fn dynamic_shapes(ports: &[&Port]) -> String {
+    let arguments = ports
+        .iter()
+        .map(|port| format!("--shape {}={}", port.name(), likely_extents(&port.shape)));
+    let arguments = arguments.collect::<Vec<_>>().join(" ");
+    match ports {
+        [port] => format!(
+            "input '{}' has the dynamic shape {}, and none was given: `{arguments}` gives it one, for example",
+            port.name(),
+            port.shape
+        ),
+        _ => {
+            let named = ports
+                .iter()
+                .map(|port| format!("'{}' {}", port.name(), port.shape));
+            let named = named.collect::<Vec<_>>().join(", ");
+            format!(
+                "inputs have dynamic shapes, and none were given: {named}: `{arguments}` gives them some, for example"
+            )
+        }
+    }
+}
+
+/// Extents that a model with this input is likely to take: those of a picture where it looks like one, else the smallest.
+fn likely_extents(shape: &PartialShape) -> String {
+    let Some(dims) = shape.dims() else {
+        return "1,3,224,224".to_owned();
+    };
+    let is_channels = |k: usize| matches!(dims[k].get(), Some(1 | 3 | 4));
+    let picture = match dims.len() {
+        4 if is_channels(1) => 2..4,
+        4 if is_channels(3) => 1..3,
+        _ => 0..0,
+    };
+    let extents = dims.iter().enumerate().map(|(k, dim)| {
+        let likely = if picture.contains(&k) { 224 } else { 1 };
+        let most = dim.max().unwrap_or(likely);
+        likely.min(most).max(dim.min()).to_string()
     });
-    let extents = extents.unwrap_or_else(|| "1,3,224,224".to_owned());
-    format!(
-        "input '{name}' has the dynamic shape {shape}, and none was given: `--shape {name}={extents}` gives it one, for example"
-    )
+    extents.collect::<Vec<_>>().join(",")
 }
 
 /// The message that there is no such input.

@@ -1,8 +1,6 @@
 //! Files for inputs, files that are no models, and what is printed of outputs.
 
-mod common;
-
-use common::{GATHER, ints, model, npy, run};
+use crate::common::{GATHER, ints, model, npy, run};
 use std::fs;
 use std::path::Path;
 
@@ -163,4 +161,38 @@ fn outputs_are_printed_as_asked_for() {
     let out = run(&["--top", "1", "--labels", &labels]);
     let want = "gathered f32[2, 2]\n  row 0\n      3.000000       0  cat\n  row 1\n      1.000000       0  cat\n";
     assert_eq!(out, want);
+}
+
+#[test]
+fn shapes_that_are_missing_are_named_all_at_once() {
+    let input = |id: usize, name: &str, shape: &str| {
+        format!(
+            r#"<layer id="{id}" name="{name}" type="Parameter" version="opset1"><data shape="{shape}" element_type="f32"/><output><port id="0"/></output></layer><layer id="1{id}" name="of_{name}" type="Result" version="opset1"><input><port id="0"/></input></layer>"#
+        )
+    };
+    let of = |shapes: &[(&str, &str)]| {
+        let layers: String = (0..)
+            .zip(shapes)
+            .map(|(id, (name, shape))| input(id, name, shape))
+            .collect();
+        let edges: String = (0..shapes.len())
+            .map(|id| {
+                format!(r#"<edge from-layer="{id}" from-port="0" to-layer="1{id}" to-port="0"/>"#)
+            })
+            .collect();
+        let (_dir, path) = model(&format!(
+            r#"<net name="m" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>"#
+        ));
+        let (status, _, error) = run(&["run", &path, "--random"]);
+        assert_eq!(status, 1);
+        error
+    };
+    assert_eq!(
+        of(&[("x", "?,3,?,?")]),
+        "error: input 'x' has the dynamic shape [?, 3, ?, ?], and none was given: `--shape x=1,3,224,224` gives it one, for example\n"
+    );
+    assert_eq!(
+        of(&[("ids", "?,?"), ("scale", "2"), ("mask", "?,4..")]),
+        "error: inputs have dynamic shapes, and none were given: 'ids' [?, ?], 'mask' [?, 4..]: `--shape ids=1,1 --shape mask=1,4` gives them some, for example\n"
+    );
 }

@@ -1,9 +1,7 @@
 //! Data-dependent indices of every type, width and policy, right and wrong at every place, in all the ways
 //! in which stages run: results and faults are those of the interpreter.
 
-mod common;
-
-use common::{COMPILER, bytes, random, reference, run, same, site};
+use crate::common::{COMPILER, bytes, random, reference, run, same, site};
 use vinelift_codegen::Options;
 use vinelift_nest::{
     Binary, BufferId, Fault, Mode, Nest, Policy, Role, Scalar, Stage, build::*, schedule, verify,

@@ -1,8 +1,6 @@
 //! Indices, packed elements, reductions, guards, empty domains.
 
-mod common;
-
-use common::{Number, bytes, output, pointwise, reference, run, site, values};
+use crate::common::{Number, bytes, output, pointwise, reference, run, site, values};
 use vinelift_nest::{
     Axis, Binary, Fault, Mode, Nest, Policy, Role, Scalar, SiteId, Stage, build::*,
 };

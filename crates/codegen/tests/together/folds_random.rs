@@ -1,8 +1,6 @@
 //! Random expressions of several folds along lanes mean the same compiled and interpreted.
 
-mod common;
-
-use common::{bytes, random, reference, run, same};
+use crate::common::{bytes, random, reference, run, same};
 use proptest::prelude::*;
 use vinelift_nest::{Axis, Binary, BufferId, Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{self, F32, F64, I32};

@@ -1,8 +1,6 @@
 //! Random nests mean the same compiled and interpreted.
 
-mod common;
-
-use common::{reference, run, same, site};
+use crate::common::{reference, run, same, site};
 use proptest::prelude::*;
 use vinelift_nest::{
     Axis, Binary, BufferId, Kind, Mode, Nest, Policy, Role, Scalar, Stage, Unary, build::*,
@@ -280,7 +278,7 @@ proptest! {
     #[test]
     fn compiled_is_interpreted(numbers in prop::collection::vec(any::<u32>(), 40..400), seed in any::<u64>()) {
         let nest = nest(&numbers);
-        let mut next = common::random(seed);
+        let mut next = crate::common::random(seed);
         let inputs: Vec<Vec<u8>> = nest.buffers.iter().filter(|b| b.role == Role::Input).map(|b| {
             let count = b.example().iter().product();
             let small = next().is_multiple_of(2);

@@ -1,8 +1,6 @@
 //! Ownership, text and refusals.
 
-mod common;
-
-use common::{COMPILER, bytes, output, pointwise, values};
+use crate::common::{COMPILER, bytes, output, pointwise, values};
 use vinelift_codegen::{Code, CodegenError, Options, Pointer, Vectors};
 use vinelift_nest::{Nest, Role, Scalar, Unary, build::*};
 use vinelift_tensor::ElementType::*;

@@ -1,7 +1,6 @@
 //! Nothing is read or written after an operand: each ends where the memory ends.
 //!
 //! A file is mapped one page further than it is long. What touches that page ends the process.
-#![cfg(unix)]
 
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};

@@ -1,8 +1,6 @@
 //! `vinelift generate`: what the sample models write, and what is refused.
 
-mod common;
-
-use common::{GATHER, model, run, vinelift};
+use crate::common::{GATHER, model, run, vinelift};
 use std::fs;
 use std::io::Read;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! What `vinelift dump` prints.
 
-mod common;
-
-use common::{GATHER, floats, model, run};
+use crate::common::{GATHER, floats, model, run};
 
 #[test]
 fn stages_are_printed() {

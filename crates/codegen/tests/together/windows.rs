@@ -1,8 +1,6 @@
 //! Sums over windows that slide along rows: several rows at once, and what is left over of them.
 
-mod common;
-
-use common::{bytes, random, reference, run};
+use crate::common::{bytes, random, reference, run};
 use vinelift_nest::{Binary, Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{self, F32, F64};
 
@@ -143,7 +141,7 @@ fn nothing_behind_a_buffer() {
                 apart: 1,
             };
             let nest = window.nest(F32, Binary::Add);
-            let code = common::compile(&nest);
+            let code = crate::common::compile(&nest);
             let mut memory: Vec<MmapMut> = nest.buffers.iter().map(|_| guarded()).collect();
             let ends = memory.iter_mut().zip(&nest.buffers);
             let pointers: Vec<Pointer> = ends

@@ -1,8 +1,6 @@
 //! Plans by rows: a task for each range of rows, which may see no more of the row side and of the result than its own.
 
-mod problems;
-
-use problems::{any_contraction, depthwise, lengths, matrices};
+use crate::problems::{any_contraction, depthwise, lengths, matrices};
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,6 @@
 //! Every primitive on every type, against the same function in Rust.
 
-mod common;
-
-use common::{Number, bytes, output, pointwise, random, reference, same, values};
+use crate::common::{Number, bytes, output, pointwise, random, reference, same, values};
 use std::fmt::Debug;
 use vinelift_nest::{Binary, Nest, Role, Scalar, Unary, build::*};
 use vinelift_tensor::ElementType::{self, *};
@@ -15,33 +13,50 @@ fn pairs<T: Copy>(values: &[T]) -> (Vec<T>, Vec<T>) {
         .unzip()
 }
 
+/// Checks `f`, which gives `U`. Functions are passed as pointers here and below: there are hundreds of pairs of a function
+/// and a type, and code for each of them would take the compiler minutes.
 fn check<T: Number + Debug, U: Number + Debug>(
     name: &str,
     inputs: &[&[T]],
-    f: impl FnOnce(&[Scalar]) -> Scalar,
-    expected: impl Fn(&[T]) -> U,
+    f: &dyn Fn(&[Scalar]) -> Scalar,
+    expected: &dyn Fn(&[T]) -> U,
+) {
+    check_bytes(name, inputs, f, U::TY, &|x| expected(x).le(), &|bytes| {
+        format!("{:?}", U::from_le(bytes))
+    });
+}
+
+fn check_bytes<T: Number + Debug>(
+    name: &str,
+    inputs: &[&[T]],
+    f: &dyn Fn(&[Scalar]) -> Scalar,
+    out: ElementType,
+    expected: &dyn Fn(&[T]) -> Vec<u8>,
+    show: &dyn Fn(&[u8]) -> std::string::String,
 ) {
     let count = inputs[0].len();
-    let nest = pointwise(&vec![T::TY; inputs.len()], U::TY, count, f);
+    let nest = pointwise(&vec![T::TY; inputs.len()], out, count, f);
     let data: Vec<Vec<u8>> = inputs.iter().map(|x| bytes(x)).collect();
     let found = output(&nest, &data);
-    for (i, found) in values::<U>(&found).into_iter().enumerate() {
+    for (i, found) in found.chunks(out.bits() / 8).enumerate() {
         let operands: Vec<T> = inputs.iter().map(|x| x[i]).collect();
         let expected = expected(&operands);
         assert!(
-            same(U::TY, &found.le(), &expected.le()),
-            "{name} of {operands:?} is {found:?}, expected {expected:?}\n{nest}"
+            same(out, found, &expected),
+            "{name} of {operands:?} is {}, expected {}\n{nest}",
+            show(found),
+            show(&expected)
         );
     }
 }
 
-fn binary<T: Number + Debug>(op: Binary, data: &[T], f: impl Fn(T, T) -> T + Copy) {
+fn binary<T: Number + Debug>(op: Binary, data: &[T], f: &dyn Fn(T, T) -> T) {
     let (x, y) = pairs(data);
     check(
         &format!("{op:?}"),
         &[&x, &y],
-        |s| Scalar::binary(op, s[0].clone(), s[1].clone()),
-        |v| f(v[0], v[1]),
+        &|s| Scalar::binary(op, s[0].clone(), s[1].clone()),
+        &|v| f(v[0], v[1]),
     );
     // Constant on the right: other instructions.
     for &k in data {
@@ -51,32 +66,32 @@ fn binary<T: Number + Debug>(op: Binary, data: &[T], f: impl Fn(T, T) -> T + Cop
         check(
             &format!("{op:?} by {k:?}"),
             &[data],
-            |s| Scalar::binary(op, s[0].clone(), constant),
-            |v| f(v[0], k),
+            &|s| Scalar::binary(op, s[0].clone(), constant.clone()),
+            &|v| f(v[0], k),
         );
     }
 }
 
-fn comparison<T: Number + Debug>(op: Binary, data: &[T], f: impl Fn(T, T) -> bool) {
+fn comparison<T: Number + Debug>(op: Binary, data: &[T], f: &dyn Fn(T, T) -> bool) {
     let (x, y) = pairs(data);
     // A boolean is a byte.
     check(
         &format!("{op:?}"),
         &[&x, &y],
-        |s| Scalar::binary(op, s[0].clone(), s[1].clone()).cast(U8),
-        |v| u8::from(f(v[0], v[1])),
+        &|s| Scalar::binary(op, s[0].clone(), s[1].clone()).cast(U8),
+        &|v| u8::from(f(v[0], v[1])),
     );
 }
 
 fn comparisons<T: Number + Debug + PartialOrd>(data: &[T]) {
-    comparison(Binary::Eq, data, |x, y| x == y);
-    comparison(Binary::Ne, data, |x, y| x != y);
-    comparison(Binary::Lt, data, |x, y| x < y);
-    comparison(Binary::Le, data, |x, y| x <= y);
-    comparison(Binary::Gt, data, |x, y| x > y);
-    comparison(Binary::Ge, data, |x, y| x >= y);
-    binary(Binary::Min, data, |x, y| if x < y { x } else { y });
-    binary(Binary::Max, data, |x, y| if x > y { x } else { y });
+    comparison(Binary::Eq, data, &|x, y| x == y);
+    comparison(Binary::Ne, data, &|x, y| x != y);
+    comparison(Binary::Lt, data, &|x, y| x < y);
+    comparison(Binary::Le, data, &|x, y| x <= y);
+    comparison(Binary::Gt, data, &|x, y| x > y);
+    comparison(Binary::Ge, data, &|x, y| x >= y);
+    binary(Binary::Min, data, &|x, y| if x < y { x } else { y });
+    binary(Binary::Max, data, &|x, y| if x > y { x } else { y });
 }
 
 macro_rules! integers {
@@ -89,20 +104,20 @@ macro_rules! integers {
                 bits - 1, bits, bits + 1, <$t>::MAX as i128 / 3, <$t>::MAX as i128 - 1, <$t>::MAX as i128,
             ].map(|x| x as $t).to_vec();
             let data = &data[..];
-            binary(Binary::Add, data, <$t>::wrapping_add);
-            binary(Binary::Sub, data, <$t>::wrapping_sub);
-            binary(Binary::Mul, data, <$t>::wrapping_mul);
-            binary(Binary::Div, data, |x, y| if y == 0 { 0 } else { x.wrapping_div(y) });
-            binary(Binary::Rem, data, |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) });
-            binary(Binary::And, data, |x, y| x & y);
-            binary(Binary::Or, data, |x, y| x | y);
-            binary(Binary::Xor, data, |x, y| x ^ y);
+            binary(Binary::Add, data, &<$t>::wrapping_add);
+            binary(Binary::Sub, data, &<$t>::wrapping_sub);
+            binary(Binary::Mul, data, &<$t>::wrapping_mul);
+            binary(Binary::Div, data, &|x, y| if y == 0 { 0 } else { x.wrapping_div(y) });
+            binary(Binary::Rem, data, &|x, y| if y == 0 { 0 } else { x.wrapping_rem(y) });
+            binary(Binary::And, data, &|x, y| x & y);
+            binary(Binary::Or, data, &|x, y| x | y);
+            binary(Binary::Xor, data, &|x, y| x ^ y);
             let within = |y: $t| (0..bits).contains(&(y as i128));
-            binary(Binary::Shl, data, |x, y| if within(y) { x << y } else { 0 });
-            binary(Binary::Shr, data, |x, y| if within(y) { x >> y } else if $signed { x >> (bits - 1) } else { 0 });
+            binary(Binary::Shl, data, &|x, y| if within(y) { x << y } else { 0 });
+            binary(Binary::Shr, data, &|x, y| if within(y) { x >> y } else if $signed { x >> (bits - 1) } else { 0 });
             comparisons(data);
             let unary = |op, f: fn($t) -> $t| {
-                check(&format!("{op:?}"), &[data], |s| Scalar::unary(op, s[0].clone()), |v| f(v[0]));
+                check(&format!("{op:?}"), &[data], &|s| Scalar::unary(op, s[0].clone()), &|v| f(v[0]));
             };
             unary(Unary::Neg, |x| (0 as $t).wrapping_sub(x));
             unary(Unary::Abs, |x| if (x as i128) < 0 { (0 as $t).wrapping_sub(x) } else { x });
@@ -133,7 +148,7 @@ fn high_half_of_a_product() {
         1 << 63,
         0x1234_5678_9abc_def0,
     ];
-    binary(Binary::MulHigh, &data, |x, y| {
+    binary(Binary::MulHigh, &data, &|x, y| {
         ((u128::from(x) * u128::from(y)) >> 64) as u64
     });
 }
@@ -148,14 +163,14 @@ macro_rules! floats {
                 <$t>::INFINITY, <$t>::NEG_INFINITY, <$t>::NAN, -<$t>::NAN,
             ];
             let data = &data[..];
-            binary(Binary::Add, data, |x, y| x + y);
-            binary(Binary::Sub, data, |x, y| x - y);
-            binary(Binary::Mul, data, |x, y| x * y);
-            binary(Binary::Div, data, |x, y| x / y);
-            binary(Binary::Rem, data, |x, y| x % y);
+            binary(Binary::Add, data, &|x, y| x + y);
+            binary(Binary::Sub, data, &|x, y| x - y);
+            binary(Binary::Mul, data, &|x, y| x * y);
+            binary(Binary::Div, data, &|x, y| x / y);
+            binary(Binary::Rem, data, &|x, y| x % y);
             comparisons(data);
             let unary = |op, f: fn($t) -> $t| {
-                check(&format!("{op:?}"), &[data], |s| Scalar::unary(op, s[0].clone()), |v| f(v[0]));
+                check(&format!("{op:?}"), &[data], &|s| Scalar::unary(op, s[0].clone()), &|v| f(v[0]));
             };
             unary(Unary::Neg, |x| -x);
             unary(Unary::Abs, |x| x.abs());
@@ -180,21 +195,15 @@ fn the_remainder_of_floats_is_exact() {
     let (x, y): (Vec<f64>, Vec<f64>) = (0..40_000)
         .map(|_| (f64::from_bits(next()), f64::from_bits(next())))
         .unzip();
-    check(
-        "Rem",
-        &[&x, &y],
-        |s| s[0].rem(s[1].clone()),
-        |v| v[0] % v[1],
-    );
+    check("Rem", &[&x, &y], &|s| s[0].rem(s[1].clone()), &|v| {
+        v[0] % v[1]
+    });
     let (x, y): (Vec<f32>, Vec<f32>) = (0..40_000)
         .map(|_| (f32::from_bits(next() as u32), f32::from_bits(next() as u32)))
         .unzip();
-    check(
-        "Rem",
-        &[&x, &y],
-        |s| s[0].rem(s[1].clone()),
-        |v| v[0] % v[1],
-    );
+    check("Rem", &[&x, &y], &|s| s[0].rem(s[1].clone()), &|v| {
+        v[0] % v[1]
+    });
     // Subnormal and near operands.
     let (x, y): (Vec<f64>, Vec<f64>) = (0..10_000)
         .map(|_| {
@@ -204,12 +213,9 @@ fn the_remainder_of_floats_is_exact() {
             )
         })
         .unzip();
-    check(
-        "Rem",
-        &[&x, &y],
-        |s| s[0].rem(s[1].clone()),
-        |v| v[0] % v[1],
-    );
+    check("Rem", &[&x, &y], &|s| s[0].rem(s[1].clone()), &|v| {
+        v[0] % v[1]
+    });
 }
 
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -258,8 +264,8 @@ fn casts_from_floats() {
     macro_rules! casts {
         ($($t:ty: $cast:expr),*) => { $(
             let cast: fn(f64) -> $t = $cast;
-            check("a cast", &[&wide], |s| s[0].clone().cast(<$t>::TY), |v| cast(v[0]));
-            check("a cast", &[&narrow], |s| s[0].clone().cast(<$t>::TY), |v| cast(v[0].into()));
+            check("a cast", &[&wide], &|s| s[0].clone().cast(<$t>::TY), &|v| cast(v[0]));
+            check("a cast", &[&narrow], &|s| s[0].clone().cast(<$t>::TY), &|v| cast(v[0].into()));
         )* };
     }
     casts! {
@@ -277,20 +283,20 @@ fn casts_from_floats() {
     check(
         "a cast",
         &[&wide],
-        |s| s[0].clone().cast(Boolean).cast(U8),
-        |v| u8::from(v[0] != 0.0),
+        &|s| s[0].clone().cast(Boolean).cast(U8),
+        &|v| u8::from(v[0] != 0.0),
     );
     check(
         "a cast",
         &[&wide],
-        |s| s[0].clone().cast(I4).cast(I8),
-        |v| ((to_i64(v[0]) << 60) >> 60) as i8,
+        &|s| s[0].clone().cast(I4).cast(I8),
+        &|v| ((to_i64(v[0]) << 60) >> 60) as i8,
     );
     check(
         "a cast",
         &[&wide],
-        |s| s[0].clone().cast(U3).cast(U8),
-        |v| to_i64(v[0]) as u8 & 7,
+        &|s| s[0].clone().cast(U3).cast(U8),
+        &|v| to_i64(v[0]) as u8 & 7,
     );
 }
 
@@ -304,15 +310,15 @@ fn casts_from_integers() {
                 u64::MAX as i128, u64::MAX as i128 - 1024, (1 << 63) + 1025, (1 << 63) + 1024, -1, -2, -128,
             ].map(|x| x as $from).to_vec();
             all!(@ $from, data, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
-            check("a cast", &[&data], |s| s[0].clone().cast(Boolean).cast(U8), |v| u8::from(v[0] != 0));
-            check("a cast", &[&data], |s| s[0].clone().cast(U1).cast(U8), |v| v[0] as u8 & 1);
-            check("a cast", &[&data], |s| s[0].clone().cast(U6).cast(I16), |v| v[0] as i16 & 63);
-            check("a cast", &[&data], |s| s[0].clone().cast(I4).cast(F32), |v| ((v[0] as i8) << 4 >> 4) as f32);
-            check("a cast", &[&data], |s| s[0].clone().cast(I4).cast(U4).cast(U64), |v| v[0] as u64 & 15);
-            check("a cast", &[&data], |s| s[0].clone().cast(Boolean).cast(F64), |v| f64::from(v[0] != 0));
+            check("a cast", &[&data], &|s| s[0].clone().cast(Boolean).cast(U8), &|v| u8::from(v[0] != 0));
+            check("a cast", &[&data], &|s| s[0].clone().cast(U1).cast(U8), &|v| v[0] as u8 & 1);
+            check("a cast", &[&data], &|s| s[0].clone().cast(U6).cast(I16), &|v| v[0] as i16 & 63);
+            check("a cast", &[&data], &|s| s[0].clone().cast(I4).cast(F32), &|v| ((v[0] as i8) << 4 >> 4) as f32);
+            check("a cast", &[&data], &|s| s[0].clone().cast(I4).cast(U4).cast(U64), &|v| v[0] as u64 & 15);
+            check("a cast", &[&data], &|s| s[0].clone().cast(Boolean).cast(F64), &|v| f64::from(v[0] != 0));
         )* };
         (@ $from:ty, $data:ident, $($to:ty),*) => { $(
-            check("a cast", &[&$data], |s| s[0].clone().cast(<$to>::TY), |v| v[0] as $to);
+            check("a cast", &[&$data], &|s| s[0].clone().cast(<$to>::TY), &|v| v[0] as $to);
         )* };
     }
     all!(u8, u16, u32, u64, i8, i16, i32, i64);
@@ -329,41 +335,35 @@ fn bits_stay_in_a_bitcast() {
         f32::from_bits(0x7f80_0001),
         f32::MAX,
     ];
-    check(
-        "bits",
-        &[&data],
-        |s| s[0].clone().bitcast(U32),
-        |v| v[0].to_bits(),
-    );
-    check(
-        "bits",
-        &[&data],
-        |s| s[0].clone().bitcast(I32),
-        |v| v[0].to_bits() as i32,
-    );
+    check("bits", &[&data], &|s| s[0].clone().bitcast(U32), &|v| {
+        v[0].to_bits()
+    });
+    check("bits", &[&data], &|s| s[0].clone().bitcast(I32), &|v| {
+        v[0].to_bits() as i32
+    });
     check(
         "bits",
         &[&data.map(f32::to_bits)],
-        |s| s[0].clone().bitcast(F32).bitcast(U32),
-        |v: &[u32]| v[0],
+        &|s| s[0].clone().bitcast(F32).bitcast(U32),
+        &|v: &[u32]| v[0],
     );
     let data = [0u64, u64::MAX, 1 << 63, 0x7ff0_0000_0000_0001];
     check(
         "bits",
         &[&data],
-        |s| s[0].clone().bitcast(F64).bitcast(I64),
-        |v| v[0] as i64,
+        &|s| s[0].clone().bitcast(F64).bitcast(I64),
+        &|v| v[0] as i64,
     );
     check(
         "bits",
         &[&[0x3c00u16, 0xffff]],
-        |s| s[0].clone().bitcast(F16).bitcast(BF16).bitcast(U16),
-        |v| v[0],
+        &|s| s[0].clone().bitcast(F16).bitcast(BF16).bitcast(U16),
+        &|v| v[0],
     );
     check(
         "bits",
         &[&[0u8, 7, 15]],
-        |s| {
+        &|s| {
             s[0].clone()
                 .cast(U4)
                 .bitcast(NF4)
@@ -371,7 +371,7 @@ fn bits_stay_in_a_bitcast() {
                 .bitcast(U4)
                 .cast(U8)
         },
-        |v| v[0],
+        &|v| v[0],
     );
 }
 

@@ -1,8 +1,6 @@
 //! Kernels against the plain loop that defines a contraction, bit by bit.
 
-mod problems;
-
-use problems::{any_contraction, convolution, depthwise, lengths, matrices};
+use crate::problems::{any_contraction, convolution, depthwise, lengths, matrices};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{

@@ -1,8 +1,6 @@
 //! Models of a few hundred bytes that ask for more memory or time than there is: each run ends with one
 //! error that names what is wrong, or with the right result, but never by a signal.
 
-#![cfg(target_os = "linux")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,8 +1,6 @@
 //! `f16` is converted to the same bits wherever its elements lie, by the machine's instructions and without.
 
-mod common;
-
-use common::{bytes, output, random, reference, run, same, site};
+use crate::common::{bytes, output, random, reference, run, same, site};
 use vinelift_nest::{Binary, Mode, Nest, Policy, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{F16, F32, I32};
 

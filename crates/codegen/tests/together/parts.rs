@@ -1,8 +1,6 @@
 //! Kernels that are cut into short parts: loops without a loop inside, beside loops over rows.
 
-mod common;
-
-use common::{random, reference, run};
+use crate::common::{random, reference, run};
 use vinelift_nest::parse;
 use vinelift_tensor::ElementType::{self, F32, F64, I64, U8};
 

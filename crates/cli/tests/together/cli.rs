@@ -1,8 +1,6 @@
 //! Exit status, and the form of messages.
 
-mod common;
-
-use common::{GATHER, floats, ints, model, run, vinelift};
+use crate::common::{GATHER, floats, ints, model, run, vinelift};
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -1,9 +1,7 @@
 //! Random nests with symbols mean the same compiled once and interpreted at each of their numbers.
 
-mod common;
-
-use common::symbols::check;
-use common::{COMPILER, random, site};
+use crate::common::symbols::check;
+use crate::common::{COMPILER, random, site};
 use proptest::prelude::*;
 use vinelift_codegen::Options;
 use vinelift_nest::{Axis, Binary, BufferId, Mode, Nest, Policy, Role, Scalar, Stage, build::*};

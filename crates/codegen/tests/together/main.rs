@@ -1,0 +1,17 @@
+//! All tests that may run beside each other in one process: each file is a module of this one program, as every program
+//! more is linked for seconds. `cargo test -p vinelift-codegen --test together NAME` runs those that have `NAME` in their path.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod arithmetic;
+mod code;
+mod folds_random;
+mod halves;
+mod indices;
+mod memory;
+mod parts;
+mod random;
+mod symbols;
+mod symbols_random;
+mod windows;
