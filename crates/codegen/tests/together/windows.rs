@@ -224,6 +224,7 @@ fn weights_that_differ_along_the_lanes() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn weights_that_differ_along_the_lanes_are_loaded_once() {
+    use crate::common::COMPILER;
     use vinelift_codegen::{Options, Vectors};
 
     if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
@@ -234,9 +235,8 @@ fn weights_that_differ_along_the_lanes_are_loaded_once() {
     let options = Options {
         vectors: Vectors::Bits256,
         capture_text: true,
-        ..Options::default()
     };
-    let code = common::COMPILER.compile(&[&nest], &options).unwrap();
+    let code = COMPILER.compile(&[&nest], &options).unwrap();
     let asm = &code.text(0).unwrap().asm;
     let loads = asm
         .lines()
