@@ -194,7 +194,7 @@ impl<T: HasEngine> Run<'_, T> {
             match self.column_code {
                 Some(code) => self.decode_columns(code, at.columns, group, at.k, at.count),
                 None => {
-                    let (from, to) = (at.columns.cast(), self.own_columns);
+                    let (from, to) = (at.columns, self.own_columns);
                     self.kernel
                         .pack_columns(self.engine, from, to, group, at.k, at.count)
                 }

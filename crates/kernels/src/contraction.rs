@@ -98,6 +98,9 @@ pub enum Refused {
     /// An extent or an offset is too large for the offset tables.
     #[error("an extent or an offset is too large for a contraction kernel")]
     TooLarge,
+    /// An operand that is stored in 16 bits of which the kernel would take single elements, or of another type than `f32`.
+    #[error("elements stored in 16 bits are not those of columns of `f32`")]
+    Narrow,
     /// The machine lacks the instructions that were asked for.
     #[error("this machine has no {isa}")]
     NoInstructions {

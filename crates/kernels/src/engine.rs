@@ -2,6 +2,7 @@
 
 use crate::coded::{Code, Decode};
 use crate::lanes::Number;
+use crate::narrow::NarrowBlock;
 use crate::pack::Packing;
 use crate::tile::TileFn;
 
@@ -25,6 +26,8 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) coded: Option<fn(Code, bool) -> CodedTiles<T>>,
     /// [`decode`](crate::coded::decode), if elements can be coded.
     pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
+    /// [`widen`](crate::narrow::widen), if elements can be stored as numbers of 16 bits.
+    pub(crate) widen: Option<unsafe fn(&NarrowBlock)>,
     /// [`chains`](crate::tile::chains).
     pub(crate) chains: unsafe fn(usize) -> T,
 }
@@ -44,7 +47,7 @@ pub(crate) const CODED_ROWS: usize = 2;
 /// numbers of rows that its registers are enough for; before them, for each number of rows the vectors of tiles that take
 /// several panels.
 macro_rules! define_engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $widen:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
@@ -137,6 +140,7 @@ macro_rules! define_engine {
             spread: &[$(($sn / tile::SPREAD_WIDTH, $module::spread::<$sh, $sn>)),*],
             coded: $coded,
             decode: $decode,
+            widen: $widen,
             chains: $module::chains,
         };
     };
@@ -186,6 +190,7 @@ macro_rules! define_byte_engine {
             spread: &[$(($sn / tile::SPREAD_WIDTH, $module::spread::<$sh, $sn>)),*],
             coded: None,
             decode: None,
+            widen: None,
             chains: $module::chains,
         };
     };

@@ -74,18 +74,18 @@ fn part(bytes: usize) -> Option<(Arc<MmapRaw>, Range<usize>)> {
     Some((new, 0..bytes))
 }
 
-/// The elements of an operand.
+/// The elements of an operand, of `size` bytes each.
 ///
 /// # Panics
 /// if there are fewer than `needed`.
-pub(crate) fn elements<T>(bytes: &[u8], needed: usize) -> *const T {
-    let needed = needed * size_of::<T>();
+pub(crate) fn elements(bytes: &[u8], needed: usize, size: usize) -> *const u8 {
+    let needed = needed * size;
     assert!(
         bytes.len() >= needed,
         "an operand has {} bytes of {needed}",
         bytes.len()
     );
-    bytes.as_ptr().cast()
+    bytes.as_ptr()
 }
 
 #[cfg(test)]

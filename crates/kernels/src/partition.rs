@@ -309,7 +309,7 @@ impl PreparedContraction {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
-            Form::Plain if self.plain_pays() => ColumnSource::Plain,
+            Form::Plain if self.narrow.is_none() && self.plain_pays() => ColumnSource::Plain,
             Form::Plain => ColumnSource::Own,
         }
     }

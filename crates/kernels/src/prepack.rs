@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::geometry::{ColumnPanel, parts};
 use crate::groups::Side;
 use crate::memory::elements;
+use crate::narrow::{Narrow, NarrowBlock};
 use crate::pack::{Block, MOST_POINTS, pack};
 use crate::packed::Packed;
 use crate::simd::HasEngine;
@@ -40,7 +41,11 @@ impl PreparedContraction {
 
     fn pack_elements<T: HasEngine>(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
         let (side, one, count) = self.side(columns);
-        let from = elements::<T::Item>(bytes, side.needed);
+        let size = match columns {
+            true => self.column_item::<T>(),
+            false => size_of::<T::Item>(),
+        };
+        let from = elements(bytes, side.needed, size);
         let engine = self.engine::<T>();
         let mut packed = Packed::zeroed(count.checked_mul(size_of::<T>())?, columns)?;
         if count == 0 {
@@ -54,13 +59,13 @@ impl PreparedContraction {
             unsafe {
                 if columns {
                     let to = to.add(column_copy * one);
-                    let from = from.add(column_offset);
+                    let from = from.add(column_offset * size);
                     self.pack_columns(engine, from, to, &self.packed.panels, 0, self.k);
                 } else {
                     let to = to.add(row_copy * one);
                     for rows in parts(self.rows.points.len(), self.row_panels) {
                         let to = to.add(rows.start * self.k);
-                        let from = from.add(row_offset);
+                        let from = from.add(row_offset * size).cast();
                         self.pack_rows(engine, from, to, (rows, 1), 0, self.k);
                     }
                 }
@@ -81,12 +86,20 @@ impl PreparedContraction {
     pub(crate) unsafe fn pack_columns<T: HasEngine>(
         &self,
         engine: &Engine<T>,
-        from: *const T::Item,
+        from: *const u8,
         to: *mut T,
         panels: &[ColumnPanel],
         k: usize,
         count: usize,
     ) {
+        if let (Some(narrow), Some(widen)) = (self.narrow, engine.widen) {
+            let to = to.cast();
+            // SAFETY: the caller's; the elements are `f32`, and the engine is of this machine.
+            return unsafe {
+                self.widen_columns((narrow, widen), from.cast(), to, panels, k, count)
+            };
+        }
+        let from = from.cast::<T::Item>();
         let (from, offsets) = self.columns.lines(from, self.group, k, count);
         let mut rest = panels;
         while let [panel, ..] = rest {
@@ -118,6 +131,39 @@ impl PreparedContraction {
             // SAFETY: the caller's, and the engine is of this machine.
             unsafe { pack(&engine.packing, engine.lanes, &block, group, stride) }
             rest = &rest[group..];
+        }
+    }
+
+    /// As [`pack_columns`](Self::pack_columns), of elements that are stored as numbers of 16 bits.
+    ///
+    /// # Safety
+    /// as that; the machine has the instructions of `widen`.
+    unsafe fn widen_columns(
+        &self,
+        (narrow, widen): (Narrow, unsafe fn(&NarrowBlock)),
+        from: *const u16,
+        to: *mut f32,
+        panels: &[ColumnPanel],
+        k: usize,
+        count: usize,
+    ) {
+        let (from, offsets) = self.columns.lines(from, self.group, k, count);
+        for panel in panels {
+            let first = panel.first_column as usize;
+            let place = self.packed_place(panel, count) - self.packed_place(&panels[0], count);
+            let block = NarrowBlock {
+                narrow,
+                from,
+                // SAFETY: `to` has room for all panels.
+                to: unsafe { to.add(place) },
+                width: panel.vectors as usize * self.lanes,
+                points: &self.columns.points[first..first + panel.columns as usize],
+                k: count,
+                offsets,
+                unit: self.columns.k_line == Some(1),
+            };
+            // SAFETY: the caller's.
+            unsafe { widen(&block) }
         }
     }
 

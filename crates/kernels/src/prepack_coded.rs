@@ -35,7 +35,7 @@ impl PreparedContraction {
         let (side, _, count) = self.side(columns);
         let coded = self.coded(coding, side.points.len(), columns)?;
         let code = coded.code;
-        elements::<u8>(bytes, code.stored_bytes(side.needed));
+        elements(bytes, code.stored_bytes(side.needed), 1);
         let one = self.coded_bytes(&coded, columns);
         let length = if count == 0 {
             0

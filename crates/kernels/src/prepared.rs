@@ -9,7 +9,7 @@ use crate::geometry::{ColumnVectors, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
-use crate::{Contraction, Element, Form, Isa, Refused};
+use crate::{Contraction, Element, Form, Isa, Narrow, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
 /// exchanged if `out` is contiguous along the left one's dims, offsets of all points in tables, and
@@ -29,6 +29,8 @@ pub struct PreparedContraction {
     pub(crate) batch: Axes<5>,
     pub(crate) rows: Side,
     pub(crate) columns: Side,
+    /// How the elements of the column side are stored, if not as they are.
+    pub(crate) narrow: Option<Narrow>,
     /// How many steps the sums take, and how many `k` each has.
     pub(crate) k: usize,
     pub(crate) group: usize,
@@ -79,18 +81,33 @@ impl PreparedContraction {
         isa: Isa,
         forms: [Form; 2],
     ) -> Result<PreparedContraction, Refused> {
-        PreparedContraction::prepare(contraction, isa, forms)
+        PreparedContraction::prepare(contraction, isa, forms, [None; 2])
+    }
+
+    /// As [`PreparedContraction::with_forms`], for operands whose elements are stored so, the left one first. A plain
+    /// operand has then numbers of 16 bits where the strides say. The results are those of elements of `f32`.
+    ///
+    /// # Errors
+    /// [`Refused::Narrow`] too, unless only the operand is stored so along whose dims `out` is contiguous.
+    pub fn with_narrow(
+        contraction: &Contraction,
+        isa: Isa,
+        forms: [Form; 2],
+        narrow: [Option<Narrow>; 2],
+    ) -> Result<PreparedContraction, Refused> {
+        PreparedContraction::prepare(contraction, isa, forms, narrow)
     }
 
     /// Prepares a contraction for the given instructions. The results are the same for all.
     pub fn with_isa(contraction: &Contraction, isa: Isa) -> Result<PreparedContraction, Refused> {
-        PreparedContraction::prepare(contraction, isa, [Form::Plain; 2])
+        PreparedContraction::prepare(contraction, isa, [Form::Plain; 2], [None; 2])
     }
 
     fn prepare(
         contraction: &Contraction,
         isa: Isa,
         forms: [Form; 2],
+        [left, right]: [Option<Narrow>; 2],
     ) -> Result<PreparedContraction, Refused> {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
@@ -104,6 +121,14 @@ impl PreparedContraction {
         } = Registers::new(isa, contraction.element);
         // Tiles that decode have vectors along the operand they decode anyway.
         let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
+        let (row_narrow, narrow) = match groups.exchanged {
+            true => (right, left),
+            false => (left, right),
+        };
+        let is_float = contraction.element == Element::F32;
+        if row_narrow.is_some() || narrow.is_some() && !is_float {
+            return Err(Refused::Narrow);
+        }
         let (rows, columns) = (&groups.rows, &groups.columns);
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let signed_rows = groups.exchanged == (contraction.element == Element::U8I8);
@@ -120,9 +145,11 @@ impl PreparedContraction {
         };
         let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
         let plain = match group {
-            1 => ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
-                width(height, vectors, &tallest)
-            }),
+            1 if narrow.is_none() => {
+                ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
+                    width(height, vectors, &tallest)
+                })
+            }
             _ => ColumnVectors::default(),
         };
         let (m, n) = match groups.exchanged {
@@ -134,6 +161,7 @@ impl PreparedContraction {
             element: contraction.element,
             isa,
             exchanged: groups.exchanged,
+            narrow,
             k: groups.sum.points().div_ceil(group),
             group,
             height,
@@ -174,6 +202,14 @@ impl PreparedContraction {
             [rows, columns]
         };
         [left, right, self.out_needed]
+    }
+
+    /// The bytes of an element of the column side, where it is plain.
+    pub(crate) fn column_item<T: HasEngine>(&self) -> usize {
+        match self.narrow {
+            Some(_) => Narrow::BYTES,
+            None => size_of::<T::Item>(),
+        }
     }
 
     /// No offset of the column side's first `count` of `k` is larger.

@@ -151,7 +151,6 @@ impl PreparedContraction {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         assert!(task < plan.packing, "no such task");
         let (from, _) = self.columns_operand::<T>(plan, buffers);
-        let from: *const T::Item = from.cast();
         let engine = self.engine::<T>();
         let panels = &self.packed.panels;
         let start = |task| part_start(self.columns.copies * panels.len(), plan.packing, task);
@@ -168,7 +167,7 @@ impl PreparedContraction {
                 let place = copy * self.packed_columns() + self.packed_place(&panels[0], self.k);
                 self.pack_columns(
                     engine,
-                    from.add(offset),
+                    from.add(offset * self.column_item::<T>()),
                     shared.add(place),
                     panels,
                     0,
@@ -253,8 +252,13 @@ impl PreparedContraction {
     ) -> (*const u8, Option<&'a Coded>) {
         let (side, _, count) = self.side(columns);
         match (operand, form) {
+            (Operand::Plain(bytes), Form::Plain) if columns => {
+                let size = self.column_item::<T>();
+                (elements(bytes, side.needed, size), None)
+            }
             (Operand::Plain(bytes), Form::Plain) => {
-                (elements::<T::Item>(bytes, side.needed).cast(), None)
+                let size = size_of::<T::Item>();
+                (elements(bytes, side.needed, size), None)
             }
             (Operand::Packed(packed), Form::Packed | Form::Coded) => {
                 let code = packed.code();
@@ -334,7 +338,7 @@ impl PreparedContraction {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {
                     column_copy * one(column_code, true)
                 }
-                ColumnSource::Plain | ColumnSource::Own => column * size_of::<T::Item>(),
+                ColumnSource::Plain | ColumnSource::Own => column * self.column_item::<T>(),
             });
             let out = out_start.wrapping_add(out);
             // SAFETY: the operands were checked to have all elements that the task uses, and `out` too; the caller

@@ -2,6 +2,7 @@
 //! column side and one for the row side's element: at most 16 registers.
 
 mod codes;
+pub(super) mod narrow;
 
 use std::arch::x86_64::*;
 
@@ -383,9 +384,9 @@ unsafe fn words(block: &Block<i32>) {
 
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $widen:expr) => {
         define_engine!(
-            $name, $module, $simd, $across, $coded, $decode,
+            $name, $module, $simd, $across, $coded, $decode, $widen,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -406,9 +407,10 @@ engine_of!(
     V32,
     across,
     Some(coded_tiles::of),
-    Some(decode)
+    Some(decode),
+    Some(narrow::widen)
 );
-engine_of!(F64, f64_tiles, V64, pack::across, None, None);
+engine_of!(F64, f64_tiles, V64, pack::across, None, None, None);
 
 define_coded_tiles!(
     coded_tiles, V32,

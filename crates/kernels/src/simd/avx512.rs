@@ -424,7 +424,7 @@ unsafe fn decode(lines: &Decode<f32>) {
 }
 
 define_engine!(
-    F32, f32_tiles, V32, across, Some(coded_tiles::of), Some(decode),
+    F32, f32_tiles, V32, across, Some(coded_tiles::of), Some(decode), Some(super::avx2::narrow::widen),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     spread [1: 8 2: 8 3: 6 4: 6 5: 4 6: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
@@ -444,7 +444,7 @@ define_coded_tiles!(
 );
 
 define_engine!(
-    F64, f64_tiles, V64, pack::across, None, None,
+    F64, f64_tiles, V64, pack::across, None, None, None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     spread [1: 8 2: 8 3: 6 4: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

@@ -8,6 +8,7 @@ use crate::codes::Codes;
 use crate::engine::define_coded_tiles;
 use crate::engine::{self, Engine, define_byte_engine, define_engine};
 use crate::lanes::{Number, Simd, Vector};
+use crate::narrow;
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
 use half::{bf16, f16};
@@ -169,10 +170,10 @@ unsafe fn words(block: &Block<i32>) {
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
 /// with few.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr, $widen:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         define_engine!(
-            $name, $module, $simd, pack::across, $coded, $decode,
+            $name, $module, $simd, pack::across, $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -186,7 +187,7 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         define_engine!(
-            $name, $module, $simd, pack::across, $coded, $decode,
+            $name, $module, $simd, pack::across, $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 4]
             1 [1 2 3 4]
@@ -207,8 +208,15 @@ const CODED: Option<fn(coded::Code, bool) -> engine::CodedTiles<f32>> = Some(cod
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
 const CODED: Option<fn(coded::Code, bool) -> engine::CodedTiles<f32>> = None;
 
-engine_of!(F32, f32_tiles, V32, CODED, Some(decode));
-engine_of!(F64, f64_tiles, V64, None, None);
+engine_of!(
+    F32,
+    f32_tiles,
+    V32,
+    CODED,
+    Some(decode),
+    Some(narrow::widen)
+);
+engine_of!(F64, f64_tiles, V64, None, None, None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_byte_engine!(

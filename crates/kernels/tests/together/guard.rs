@@ -3,7 +3,9 @@
 //! A file is mapped one page further than it is long. What touches that page ends the process.
 
 use memmap2::{MmapMut, MmapOptions};
-use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};
+use vinelift_kernels::{
+    Contraction, Dim, Element, Form, Isa, Narrow, Operand, PreparedContraction,
+};
 
 /// Memory of which the last byte is the last of a page, with a page after it that is not there.
 struct Guarded {
@@ -78,6 +80,28 @@ fn run(contraction: &Contraction) {
     }
 }
 
+/// The same, where the right operand is stored in 16 bits, if there is a kernel.
+fn run_narrow(contraction: &Contraction) {
+    let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    let kernels = isas.into_iter().flat_map(|isa| {
+        [Narrow::F16, Narrow::BF16].map(|narrow| {
+            let narrow = [None, Some(narrow)];
+            PreparedContraction::with_narrow(contraction, isa, [Form::Plain; 2], narrow)
+        })
+    });
+    for kernel in kernels.flatten() {
+        let [left, right, out] = kernel.elements();
+        let (left, right) = (Guarded::new(left * 4), Guarded::new(right * Narrow::BYTES));
+        let mut out = Guarded::new(out * 4);
+        for tasks in [1, 3] {
+            let plan = kernel.plan(Form::Plain, Form::Plain, tasks);
+            let mut scratch = Guarded::new(plan.shared_bytes() + plan.worker_bytes());
+            let [left, right] = [left.bytes(), right.bytes()].map(Operand::Plain);
+            kernel.run(&plan, left, right, out.bytes_mut(), scratch.bytes_mut());
+        }
+    }
+}
+
 /// `[m, k] · [k, n]`, where `across` says which operands are stored transposed.
 fn product(m: usize, n: usize, k: usize, across: [bool; 3]) -> Contraction {
     let strides =
@@ -105,12 +129,10 @@ fn products() {
         (40, 20, 17),
     ] {
         for across in 0..8 {
-            run(&product(
-                m,
-                n,
-                k,
-                [across & 1 != 0, across & 2 != 0, across & 4 != 0],
-            ));
+            let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];
+            let contraction = product(m, n, k, across);
+            run(&contraction);
+            run_narrow(&contraction);
         }
     }
 }

@@ -4,6 +4,7 @@
 mod contractions;
 #[cfg(unix)]
 mod guard;
+mod narrow;
 mod problems;
 mod row_sources;
 mod row_tasks;

@@ -1,7 +1,7 @@
 //! Constant operands of contractions, as contraction kernels take them.
 
 use crate::compile::slot::Slot;
-use vinelift_kernels::{Code, Coding};
+use vinelift_kernels::{Code, Coding, Narrow};
 use vinelift_nest::{Contraction, Factor, Points, Stride, Strided, SubNest};
 use vinelift_tensor::{ElementType, Tensor};
 
@@ -48,7 +48,7 @@ impl CodingSource {
 
 impl<'a> Constants<'a> {
     /// The bytes of a factor from its first element on, and how they are coded; `Some(None)` if they are not constant,
-    /// `None` if they are coded and not constant, for which there is no kernel.
+    /// `None` if they are coded and not constant, for which there is no kernel but where they are [narrow](Self::narrow).
     pub(crate) fn factor(
         &self,
         contraction: &Contraction,
@@ -60,6 +60,9 @@ impl<'a> Constants<'a> {
         let Some(coding) = &factor.coding else {
             return Some(bytes.map(|bytes| (bytes, None)));
         };
+        if bytes.is_none() && self.narrow(factor).is_some() {
+            return Some(None);
+        }
         // Those of the other factor's axes do not count: any number of rows takes the same codes.
         let axes = contraction.axes.iter().enumerate();
         let axes = axes.filter(|(at, axis)| *at >= contraction.outer || is_own(axis));
@@ -76,6 +79,18 @@ impl<'a> Constants<'a> {
             scale: points(&coding.scale)?,
         };
         Some(Some((bytes?, Some(source))))
+    }
+
+    /// How the elements of a factor that is not constant are stored, if as numbers of 16 bits that they equal.
+    pub(crate) fn narrow(&self, factor: &Factor) -> Option<Narrow> {
+        let coding = factor.coding.as_ref()?;
+        let is_number = coding.zero.is_none() && coding.scale.is_none();
+        match self.step.nest.buf(factor.tensor.buffer).ty {
+            _ if !is_number || self.tensor(&factor.tensor).is_some() => None,
+            ElementType::F16 => Some(Narrow::F16),
+            ElementType::BF16 => Some(Narrow::BF16),
+            _ => None,
+        }
     }
 
     /// The zero points and scales of a factor whose coding comes from `source`, with axes of its own that `is_own` tells.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
-use vinelift_kernels::{Buffers, Element, Form, Packed};
+use vinelift_kernels::{Buffers, Element, Form, Narrow, Packed};
 use vinelift_nest::{BufferId, Contraction, Factor, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
@@ -36,6 +36,8 @@ struct Operand {
     from: Strided,
     /// Its elements, if they are constant.
     packed: Option<Arc<Packed>>,
+    /// The bytes of an element where they are not.
+    size: usize,
 }
 
 /// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
@@ -119,7 +121,18 @@ impl PackedContraction {
             Some((_, Some(_))) => Form::Coded,
         });
         let isa = isa(settings.options.vectors);
-        let kernel = kernels::PreparedContraction::with_forms(&problem, isa, forms).ok()?;
+        let narrow = [&contraction.left, &contraction.right].map(|side| constants.narrow(side));
+        let suits_loops = narrow[0].is_some() && contraction.suits_loops(|axis| axis.left)
+            || narrow[1].is_some() && contraction.suits_loops(|axis| axis.right);
+        if suits_loops {
+            return None;
+        }
+        let kernel =
+            kernels::PreparedContraction::with_narrow(&problem, isa, forms, narrow).ok()?;
+        let [left_size, right_size] = narrow.map(|narrow| match narrow {
+            Some(_) => Narrow::BYTES,
+            None => element.operand_bytes(),
+        });
         let operands = &settings.shared.operands;
         // Constants are packed, the others stay as they are.
         type Bytes<'b> = Option<(&'b [u8], Option<CodingSource>)>;
@@ -165,10 +178,12 @@ impl PackedContraction {
             left: Operand {
                 from: contraction.left.tensor,
                 packed: left,
+                size: left_size,
             },
             right: Operand {
                 from: contraction.right.tensor,
                 packed: right,
+                size: right_size,
             },
             element,
             turn,
@@ -328,8 +343,7 @@ impl PackedContraction {
         let operand = |operand: &'a Operand, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let size = self.element.operand_bytes();
-                let (pointer, length, start) = place(&operand.from, step, size);
+                let (pointer, length, start) = place(&operand.from, step, operand.size);
                 // SAFETY: `place` stays inside what is there of the buffer, which the caller has vouched for.
                 let bytes = unsafe { from_raw_parts(pointer, length) };
                 match start {

@@ -85,6 +85,15 @@ impl<'a> CodedLoad<'a> {
     }
 }
 
+/// How far `x` steps with an axis, if it is an `f32` that is stored in 16 bits, as an element of a tensor whose offset is affine.
+/// Kernels make elements of those of columns on the way to where they pack these.
+pub(crate) fn narrow_step(nest: &Nest, x: &Scalar, axis: AxisId) -> Option<usize> {
+    let coded = CodedLoad::of(x).filter(|coded| coded.points().next().is_none())?;
+    let is_half = matches!(coded.numbers.ty(), ElementType::F16 | ElementType::BF16);
+    let (_, form) = strided_load(nest, coded.numbers).filter(|_| is_half)?;
+    Some(form.step(axis))
+}
+
 /// Whether `x` is coded, with zero points and scales that belong to axes of the domain (`outer`) that `other` does not
 /// have, or to axes summed over (`inner`), so that a kernel can take it as it is.
 pub(crate) fn is_coded(

@@ -3,7 +3,7 @@
 mod coded;
 
 use coded::LEAST_GROUP;
-pub(crate) use coded::{CodedLoad, is_coded};
+pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
 pub use coded::{Coding, Points};
 
 use crate::analysis::Linear;
@@ -132,6 +132,15 @@ impl Contraction {
         });
         let inner = self.axes[self.outer..].iter().skip(last.max().unwrap_or(0));
         inner.map(|axis| axis.extent).product()
+    }
+
+    /// Whether loops have whole vectors of a factor, of which they use each element once, so that they need no copy of it.
+    /// `step` is how far the factor steps with an axis.
+    pub fn suits_loops(&self, step: fn(&Stride) -> usize) -> bool {
+        let outer = &self.axes[..self.outer];
+        let innermost = outer.iter().rfind(|axis| axis.extent > 1);
+        let mut others = outer.iter().filter(|axis| step(axis) == 0);
+        innermost.is_some_and(|axis| step(axis) == 1) && others.all(|axis| axis.extent == 1)
     }
 
     /// Whether no two points of the domain share an element of the result.

@@ -15,7 +15,9 @@ mod inline_coded;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{Contraction, byte, is_coded, is_proven, offset, strided_load, sums};
+use crate::analysis::{
+    Contraction, byte, is_coded, is_proven, narrow_step, offset, strided_load, sums,
+};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
     loaded_by, replace_axes, rewrite_stage, visit,
@@ -25,6 +27,10 @@ use crate::passes::simplify::simplify_stage;
 use inline_coded::{inline_coded, split_coded};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
+
+/// A factor that is stored in 16 bits is taken as it is, if each of its elements is used fewer times than this: used more often,
+/// it is cheaper to widen all of them once.
+const MOST_NARROW_USES: usize = 16;
 
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
@@ -134,6 +140,7 @@ fn try_extract(
     outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
     let products = outer.iter().chain(axes).map(|a| a.extent.example());
     let products = products.fold(1usize, usize::saturating_mul);
+    let innermost = outer.iter().rfind(|a| a.extent > 1).map(|a| a.id);
     let mut stored = Vec::new();
     let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
         let whole = x;
@@ -148,7 +155,14 @@ fn try_extract(
         if constant && is_coded(nest, x, other, &outer, axes) {
             return Some(x.clone());
         }
-        let is_much = operand.elements().saturating_mul(2) > products;
+        let uses_less = |times| operand.elements().saturating_mul(times) > products;
+        let is_much = uses_less(2);
+        let step = innermost.and_then(|axis| narrow_step(nest, x, axis));
+        // Loops have vectors of what is contiguous, too.
+        let pays = step.is_some_and(|step| step > 1 || step == 1 && !is_much);
+        if !constant && pays && uses_less(MOST_NARROW_USES) && turn.is_none() {
+            return Some(x.clone());
+        }
         let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
         if in_turns || (!constant && is_much) {
             return None;

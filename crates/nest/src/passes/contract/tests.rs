@@ -4,7 +4,7 @@ use crate::build::*;
 use crate::passes::fuse::fuse;
 use crate::passes::schedule::schedule;
 use crate::{Points, Strided, verify};
-use vinelift_tensor::ElementType::{F16, F32, I8};
+use vinelift_tensor::ElementType::{BF16, F16, F32, I8};
 
 /// The text of the stages after the passes.
 fn contracted(nest: &mut Nest) -> Vec<String> {
@@ -134,6 +134,52 @@ fn coded_weights_stay_coded() {
     assert_eq!(coded.scale, Some(Points::Tensor { from, steps }));
     assert_eq!(right(&[64, 4], |at, k| vec![at[1].clone(), k / 8]), None);
     assert_eq!(right(&[32], |_, k| vec![k.clone()]), None);
+}
+
+/// Keys of 16 bits that differ from run to run are taken as they are where few queries share them, in a kernel; many have them
+/// widened once, and where they are no columns they are stored as `f32` as others are.
+#[test]
+fn narrow_columns_that_few_rows_share_stay_narrow() {
+    // The number of stages, and whether a contraction takes the keys.
+    let found = |rows: usize, ty, (columns, across): (bool, bool)| {
+        let mut nest = Nest::new();
+        let shape = if across { [64, 32] } else { [32, 64] };
+        let keys = nest.buffer("k", ty, &shape, Role::Input);
+        let queries = nest.buffer("q", F32, &[rows, 32], Role::Input);
+        let shape = if columns { [rows, 64] } else { [64, rows] };
+        let y = nest.buffer("y", F32, &shape, Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[32], |n, k| {
+                let (row, key) = if columns { (0, 1) } else { (1, 0) };
+                let query = n.load(queries, vec![at[row].clone(), k[0].clone()]);
+                let mut place = vec![at[key].clone(), k[0].clone()];
+                if !across {
+                    place.reverse();
+                }
+                term(query, n.load(keys, place).cast(F32))
+            })
+        });
+        let stages = contracted(&mut nest).len();
+        let contraction = Contraction::of(&nest, nest.stages.last().unwrap());
+        let takes_keys = contraction
+            .is_some_and(|c| c.right.tensor.buffer == keys && !c.suits_loops(|axis| axis.right));
+        (stages, takes_keys)
+    };
+    for ty in [F16, BF16] {
+        for rows in [1, 15] {
+            assert_eq!(found(rows, ty, (true, true)), (1, true));
+        }
+        assert_eq!(found(16, ty, (true, true)), (2, false));
+        assert_eq!(found(15, ty, (false, true)), (2, false));
+        // Elements side by side, of which a row alone has vectors in a loop.
+        assert_eq!(found(1, ty, (true, false)), (1, false));
+        for rows in [2, 15] {
+            assert_eq!(found(rows, ty, (true, false)), (1, true));
+        }
+        assert_eq!(found(16, ty, (true, false)), (2, false));
+    }
+    // Codes of 8 bits are no such numbers.
+    assert_eq!(found(15, I8, (true, true)), (2, false));
 }
 
 #[test]
