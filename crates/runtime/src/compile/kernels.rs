@@ -364,20 +364,21 @@ fn link(
     let [.., first, code] = all else {
         return None;
     };
-    // A contraction that is chained itself begins no chain: its tasks are those of another.
-    if code.reach.is_none() || first.link.is_some() {
-        return None;
-    }
+    code.reach.as_ref()?;
     let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
     let footprint = |buffer| forms.footprint(all.len() - 1, &code.kernel.stages, buffer);
     Link::of(nest, kernels, aliases, users, footprint)
 }
 
-/// Chains a step to the last two of `steps`, if it can be.
+/// Chains a step to the last two of `steps`, if it can be. A contraction that is chained itself begins no chain: its tasks are
+/// those of another. Whether it is, only the numbers say.
 fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
     let (Engine::Contraction(contraction), [.., first, code]) = (&step.engine, steps) else {
         return;
     };
+    if first.consumer.is_some() {
+        return;
+    }
     let last = (&*step.kernel, &**contraction);
     let linked = link.bound_to(&step.values, [first, code], last);
     if let Some((contraction, consumer, chain)) = linked {

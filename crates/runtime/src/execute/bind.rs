@@ -156,13 +156,18 @@ impl Launch {
     }
 }
 
-/// Has `arena` be at least `bytes` bytes long.
+/// Has `arena` be at least `bytes` bytes long. One that grows becomes half as long again, so that shapes which come in the order
+/// of their size have the system give memory for all of it a few times only; it gives none before it is used.
 ///
 /// # Errors
 /// If there is no memory for it.
 pub(crate) fn grow(arena: &mut Tensor, bytes: usize) -> Result<(), Error> {
     if arena.bytes().len() < bytes {
-        *arena = Tensor::zeros(ElementType::U8, &[bytes])?;
+        let more = arena.bytes().len() / 2 * 3;
+        *arena = match Tensor::zeros(ElementType::U8, &[bytes.max(more)]) {
+            Ok(arena) => arena,
+            Err(_) => Tensor::zeros(ElementType::U8, &[bytes])?,
+        };
     }
     Ok(())
 }
