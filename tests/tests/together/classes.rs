@@ -116,7 +116,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
 }
 
 /// Samples of operators that keep the symbols of these dims of their inputs: a plan serves all of their extents.
-const KEPT: [(&str, &[(usize, usize)]); 64] = [
+const KEPT: [(&str, &[(usize, usize)]); 70] = [
     ("adaptive_avg_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("adaptive_max_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("avg_pool/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
@@ -154,6 +154,18 @@ const KEPT: [(&str, &[(usize, usize)]); 64] = [
     ),
     ("depth_to_space/blocks_first", &[(0, 0), (0, 2), (0, 3)]),
     ("einsum/opset7", &[(0, 0), (0, 1), (0, 2), (1, 0)]),
+    (
+        "embedding_bag_offsets/specification_1",
+        &[(0, 0), (0, 1), (1, 0), (3, 0)],
+    ),
+    (
+        "embedding_bag_packed/specification_2",
+        &[(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)],
+    ),
+    (
+        "embedding_segments_sum/specification_1",
+        &[(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)],
+    ),
     (
         "experimental_detectron_roi_feature_extractor/two_levels",
         &[(0, 0), (1, 2), (1, 3), (2, 2), (2, 3)],
@@ -227,6 +239,9 @@ const KEPT: [(&str, &[(usize, usize)]); 64] = [
     ("prelu/slope_for_each_channel", &[(0, 0), (0, 2)]),
     ("psroi_pooling/average", &[(0, 0), (0, 2), (0, 3), (1, 0)]),
     ("psroi_pooling/bilinear", &[(0, 0), (0, 2), (0, 3), (1, 0)]),
+    ("region_yolo/opset1", &[(0, 0), (0, 2), (0, 3)]),
+    ("region_yolo/opset1_softmax", &[(0, 0), (0, 2), (0, 3)]),
+    ("reorg_yolo/opset2", &[(0, 0)]),
     ("reverse/index", &[(0, 0), (0, 1)]),
     ("reverse_sequence/batch_first", &[(0, 0), (0, 1), (1, 0)]),
     ("rnn_sequence/forward", &[(0, 0), (0, 1), (1, 0), (2, 0)]),

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use vinelift_nest::build::{boolean, index, inside, lowest, number, select, zero};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "RegionYolo",
@@ -79,8 +79,8 @@ impl Op for RegionYolo {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        if cx.shape_of(out).contains(&0) {
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        if cx.extents_of(out).iter().any(|n| *n == 0) {
             return;
         }
         let (entries, coords) = (extent(self.entries()), extent(self.coords));
@@ -116,7 +116,7 @@ impl Op for RegionYolo {
                 let class = entry.gt(index(coords)) & region.lt(index(extent(self.regions())));
                 value = select(class, share, value);
             }
-            if shape[1] as i64 > extent(self.regions()) * entries {
+            if extent(shape[1].pin()) > extent(self.regions()) * entries {
                 value = select(region.lt(index(extent(self.regions()))), value, x);
             }
             value.cast(ty)
@@ -154,7 +154,7 @@ impl RegionYolo {
     }
 
     /// The coordinates in the data of element `at` of the output.
-    fn place(&self, at: &[Scalar], shape: &[usize]) -> Vec<Scalar> {
+    fn place(&self, at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
         let flattened = self.flattened().ok().filter(|_| self.do_softmax);
         let Some((axis, end)) = flattened else {
             return at.to_vec();
@@ -166,9 +166,9 @@ impl RegionYolo {
     }
 
     /// For each region at each place the largest of the classes, and the sum of `e^(x - largest)`.
-    fn largest_and_sum(&self, cx: &mut Lower<'_>, shape: &[usize]) -> (BufferId, BufferId) {
+    fn largest_and_sum(&self, cx: &mut Lower<'_>, shape: &[Extent]) -> (BufferId, BufferId) {
         let wide = cx.element("data").compute();
-        let regions = [shape[0], self.regions(), shape[2], shape[3]];
+        let regions = [shape[0], self.regions().into(), shape[2], shape[3]];
         let class = |cx: &Lower<'_>, at: &[Scalar], k: &Scalar| {
             let first = &at[1] * extent(self.entries()) + extent(self.coords + 1);
             let from = [at[0].clone(), first + k, at[2].clone(), at[3].clone()];

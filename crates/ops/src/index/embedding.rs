@@ -6,11 +6,12 @@
 //! the table is an error, also a negative one; so is a default index that is used.
 
 use crate::error::ensure;
+use crate::layout::index_map::within_extent;
 use crate::{Infer, Lower, OpError, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, inside, select, zero};
+use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{Binary, BufferId, Mode, Policy, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 /// The reduction over the rows in a bag.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -76,11 +77,11 @@ pub(crate) fn check_default(cx: &Infer<'_>) -> Result<(), OpError> {
 /// Sums where position `i` of `indices` is in bag `bag[i]`, or in none if that is outside `0..bags`.
 pub(crate) fn lower(cx: &mut Lower<'_>, reduction: Reduction, bag: BufferId) {
     let out = cx.output(0);
-    let (ty, shape) = (cx.type_of(out), cx.shape_of(out));
-    if shape.contains(&0) {
+    let (ty, shape) = (cx.type_of(out), cx.extents_of(out));
+    if shape.iter().any(|n| *n == 0) {
         return;
     }
-    let (bags, positions) = (shape[0], cx.shape("indices")[0]);
+    let (bags, positions) = (shape[0], cx.extents("indices")[0]);
     let wide = sum_type(ty, reduction);
     let sums = if wide == ty {
         out
@@ -94,7 +95,7 @@ pub(crate) fn lower(cx: &mut Lower<'_>, reduction: Reduction, bag: BufferId) {
         let b = cx.load_from(bag, position);
         // Positions in no bag are not even looked up.
         let row = select(
-            inside(&b, 0, bags as i64),
+            within_extent(&b, bags),
             row(cx, position, rest, wide),
             zero(wide),
         );
@@ -142,7 +143,7 @@ pub(crate) fn row(
     rest: &[Scalar],
     wide: ElementType,
 ) -> Scalar {
-    let extent = cx.shape("emb_table")[0];
+    let extent = cx.extents("emb_table")[0];
     let compute = cx.element("emb_table").compute();
     let index = cx.index("indices", position, extent, Policy::CHECK);
     let value = cx
@@ -163,7 +164,7 @@ pub(crate) fn sum_type(ty: ElementType, reduction: Reduction) -> ElementType {
 }
 
 /// `bag` as an index whose writes are left out where it is no bag.
-fn in_bag(cx: &mut Lower<'_>, bag: Scalar, bags: usize, position: &[Scalar]) -> Scalar {
+fn in_bag(cx: &mut Lower<'_>, bag: Scalar, bags: Extent, position: &[Scalar]) -> Scalar {
     cx.wrap(
         bag,
         bags,
@@ -181,8 +182,8 @@ fn default_row(cx: &mut Lower<'_>, rest: &[Scalar]) -> Scalar {
     if !cx.has("default_index") {
         return none;
     }
-    let extent = cx.shape("emb_table")[0];
-    let position = vec![index(0); cx.shape("default_index").len()];
+    let extent = cx.extents("emb_table")[0];
+    let position = vec![index(0); cx.extents("default_index").len()];
     let default = cx.load_only("default_index");
     let compute = default.ty().compute();
     let given = default.cast(compute).cast(ElementType::I64).ne(index(-1));

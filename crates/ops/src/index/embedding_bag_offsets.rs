@@ -66,12 +66,18 @@ impl Op for EmbeddingBagOffsets {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let positions = cx.shape("indices");
+        let positions = cx.extents("indices");
         let bags = cx.shape("offsets");
         let starts = cx.temporary("starts", I64, &bags);
         cx.define(starts, |cx, b| {
             let offset = cx.load("offsets", b);
-            cx.wrap(offset, positions[0] + 1, Policy::CHECK, "offsets", b)
+            cx.wrap(
+                offset,
+                positions[0].sum(1.into()),
+                Policy::CHECK,
+                "offsets",
+                b,
+            )
         });
         let bag = cx.temporary("bag", I64, &positions);
         cx.define(bag, |cx, i| {

@@ -7,11 +7,12 @@
 
 use super::embedding::{self, Reduction};
 use crate::attrs::NoAttributes;
+use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Binary;
 use vinelift_nest::build::{integer, zero};
+use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::Dim;
 
 pub(crate) static DEF: OpDef = version(
@@ -56,16 +57,20 @@ impl Op for EmbeddingBagPacked {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let size = cx.shape("indices")[1];
+        let size = cx.extents("indices")[1];
         let ty = cx.element("emb_table");
         let wide = embedding::sum_type(ty, self.reduction);
+        let count = match size.number() {
+            Some(size) => integer(extent(size), wide),
+            None => Scalar::extent(size).cast(wide),
+        };
         cx.define(cx.output(0), |cx, at| {
             let (bag, rest) = at.split_at(1);
             let sum = cx.reduce(Binary::Add, &[size], zero(wide), |cx, k| {
                 embedding::row(cx, &[bag, k].concat(), rest, wide)
             });
             let value = match self.reduction {
-                Reduction::Mean if size > 0 => sum / integer(size as i64, wide),
+                Reduction::Mean if size != 0 => sum / count,
                 _ => sum,
             };
             value.cast(ty)

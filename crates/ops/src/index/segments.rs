@@ -21,7 +21,7 @@ pub(crate) fn count(cx: &Infer<'_>) -> Result<Dim, OpError> {
 /// The segment of each position; `count` where `segment_ids` is that or more. A negative id is an
 /// error.
 pub(crate) fn of_positions(cx: &mut Lower<'_>, count: usize) -> BufferId {
-    let shape = cx.shape("segment_ids");
+    let shape = cx.extents("segment_ids");
     let segment = cx.temporary("segment", ElementType::I64, &shape);
     cx.define(segment, |cx, at| {
         let id = cx.load("segment_ids", at);

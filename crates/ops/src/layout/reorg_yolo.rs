@@ -7,13 +7,13 @@
 //! for some elements, which are 0 here.
 
 use super::extent::{countable, divided, product};
-use super::index_map::{extent, flatten, unflatten};
+use super::index_map::{extent, flatten, unflatten, within_extent};
 use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{index, inside, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::build::{index, select, zero};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ReorgYolo",
@@ -54,14 +54,15 @@ impl Op for ReorgYolo {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        let target = cx.shape_of(out);
-        if target.contains(&0) {
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        let target = cx.extents_of(out);
+        if target.iter().any(|n| *n == 0) {
             return;
         }
-        let [n, c, h, w] = [0, 1, 2, 3].map(|d| shape[d]);
-        let s = self.stride;
+        let [n, h, w] = [0, 2, 3].map(|d| shape[d]);
+        let (s, c) = (self.stride, shape[1].pin());
         let depth = c / (s * s);
+        let rows = [n, depth.into(), h.product(s.into()), w.product(s.into())];
         cx.define(out, |cx, at| {
             let to = unflatten(&flatten(at, &target), &shape);
             let place = &to[1] / extent(depth);
@@ -71,12 +72,15 @@ impl Op for ReorgYolo {
                 &to[2] * extent(s) + &place / extent(s),
                 &to[3] * extent(s) + place.rem(index(extent(s))),
             ];
-            let flat = flatten(&from, &[n, depth, h * s, w * s]);
+            let flat = flatten(&from, &rows);
             let value = cx.load("data", &unflatten(&flat, &shape));
             if c % (s * s) == 0 {
                 return value;
             }
-            select(inside(&flat, 0, extent(n * c * h * w)), value, zero(ty))
+            let all = shape
+                .iter()
+                .fold(1.into(), |all: Extent, n| all.product(*n));
+            select(within_extent(&flat, all), value, zero(ty))
         });
     }
 }
