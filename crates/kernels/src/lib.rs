@@ -43,7 +43,8 @@
 //! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions): operands are
 //! always packed into words. Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for
 //! groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the way, and for more rows tasks do,
-//! a block at a time.
+//! a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
+//! ([`Narrow`]): tasks make elements of them as they pack them.
 //!
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (22 November 2026; `cargo bench -p vinelift-kernels`
