@@ -4,8 +4,10 @@ use crate::analysis::{ParallelChunks, Work, dim_apart, may_collide};
 use crate::ir::{Nest, Stage};
 use std::ops::Range;
 
-/// The stages of each kernel of a nest, in the order in which they run: those of each of [`layer_ranges`], but that stages
-/// which threads cannot share together are kernels apart where that lets threads share one of them.
+/// The stages of each kernel of a nest, in the order in which they run. Stages of the same layer that follow each other stay
+/// together, but for those that are alone: those that `is_alone` says, all that take turns, and those that threads cannot
+/// share if their target is large. Stages that threads cannot share together are kernels apart, too, where that lets threads
+/// share one of them.
 pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let layers = layer_ranges(nest, is_alone);
     layers
@@ -14,8 +16,7 @@ pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Rang
         .collect()
 }
 
-/// Stages of the same layer that follow each other, but for those that are alone: those that `is_alone` says, all that take
-/// turns, and those that threads cannot share if their target is large.
+/// The same, whether threads can share them together or not.
 pub(crate) fn layer_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let alone = nest.stages.iter();
     let alone: Vec<bool> = alone
