@@ -100,9 +100,6 @@ const MADE_BYTES: usize = 24 << 10;
 /// The bytes of columns that the second cache keeps while rows go by.
 const STAY_BYTES: usize = 128 << 10;
 
-/// The bytes of columns that come from beyond the second cache for each task anew.
-const STREAM_BYTES: usize = 4 << 20;
-
 /// The bytes of panels that few rows take one after the other, packed together: they stay in the first cache.
 const GROUP_BYTES: usize = 16 << 10;
 
@@ -451,8 +448,8 @@ impl PreparedContraction {
         more <= packing
     }
 
-    /// Divides the batch, then the rows, unless there are too few of them, or each task packs the columns that it takes or
-    /// would read many more of them than there are rows: then those.
+    /// Divides the batch, then the rows, unless there are too few of them or each task packs the columns
+    /// that it takes: then those.
     fn parts(&self, source: ColumnSource, tasks: usize) -> Vec<TaskShare> {
         let columns = self.columns_of(source);
         let (batch, rows, panels) = (
@@ -474,7 +471,7 @@ impl PreparedContraction {
         } else {
             tasks.div_ceil(batch)
         };
-        let of_columns = panels >= each && (source.is_own() || self.columns_outweigh_rows());
+        let of_columns = source.is_own() && panels >= each;
         let row_parts = match of_columns {
             true => 1,
             false if panels >= each && self.row_panels < each => 1,
@@ -502,14 +499,6 @@ impl PreparedContraction {
             }
         }
         divided
-    }
-
-    /// Whether a task that takes all columns reads far more than one that takes all rows, and from beyond the caches of its
-    /// thread.
-    fn columns_outweigh_rows(&self) -> bool {
-        let [rows, columns] =
-            [self.rows.needed, self.columns.needed].map(|n| n.saturating_mul(self.element.bytes()));
-        columns >= STREAM_BYTES && columns / 4 >= rows
     }
 
     fn share(

@@ -194,24 +194,6 @@ fn a_range_over_a_part_of_two_batches() {
     }
 }
 
-/// Each task of rows would have all columns come from beyond its caches.
-#[test]
-fn tasks_of_few_rows_and_many_columns_take_columns_instead() {
-    let takes_rows = |rows: usize, k: usize| {
-        let contraction = matrices(1, rows, 1024, k, [false; 3]);
-        let kernel = PreparedContraction::new(&contraction).unwrap();
-        assert!(kernel.rows_are_left());
-        let plan = kernel.plan(Form::Plain, Form::Packed, 2);
-        assert_eq!(plan.tasks(), 2);
-        // The results of a task of columns do not follow each other.
-        plan.region(0).is_some()
-    };
-    assert!(takes_rows(49, 1023));
-    assert!(!takes_rows(49, 1024));
-    assert!(!takes_rows(256, 1024));
-    assert!(takes_rows(257, 1024));
-}
-
 #[test]
 #[should_panic(expected = "a window of 64 elements from 0 on has not all of Some(0..80)")]
 fn a_window_that_is_too_small() {
