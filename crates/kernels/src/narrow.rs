@@ -1,8 +1,9 @@
-//! Operands of `f32` whose elements come to runs as numbers of 16 bits, as the keys and values do that a language model
-//! keeps. They are the column side, which is packed within the run: each element is made of its number on the way.
+//! Column operands whose elements are `f16` or `bf16` in memory, as the keys and values that a language model keeps, and `f32`
+//! in the product. Each run packs them, and widens each element as it does.
 
 use crate::lanes::Number;
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// How the elements of an operand of `f32` are stored, which each holds exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,14 +44,14 @@ impl Narrow {
 }
 
 impl NarrowBlock<'_> {
-    /// Packs the points from number `start` on, and zeros past the last, of `lines`, element by element.
+    /// Packs the points `lanes`, and zeros past the last, of `lines`, element by element.
     ///
     /// # Safety
     /// Every point of every line may be read, and all lines written.
-    pub(crate) unsafe fn one_by_one(&self, start: usize, lines: std::ops::Range<usize>) {
+    pub(crate) unsafe fn one_by_one(&self, lanes: Range<usize>, lines: Range<usize>) {
         for k in lines {
             let from = self.from.wrapping_add(self.offsets[k] as usize);
-            for lane in start..self.width {
+            for lane in lanes.clone() {
                 // SAFETY: the caller's.
                 unsafe {
                     let element = match self.points.get(lane) {
@@ -74,5 +75,5 @@ impl NarrowBlock<'_> {
 /// as [`NarrowBlock::one_by_one`].
 pub(crate) unsafe fn widen(block: &NarrowBlock) {
     // SAFETY: the caller's.
-    unsafe { block.one_by_one(0, 0..block.k) }
+    unsafe { block.one_by_one(0..block.width, 0..block.k) }
 }

@@ -41,10 +41,7 @@ impl PreparedContraction {
 
     fn pack_elements<T: HasEngine>(&self, bytes: &[u8], columns: bool) -> Option<Packed> {
         let (side, one, count) = self.side(columns);
-        let size = match columns {
-            true => self.column_item::<T>(),
-            false => size_of::<T::Item>(),
-        };
+        let size = self.item_bytes::<T>(columns);
         let from = elements(bytes, side.needed, size);
         let engine = self.engine::<T>();
         let mut packed = Packed::zeroed(count.checked_mul(size_of::<T>())?, columns)?;
@@ -92,9 +89,10 @@ impl PreparedContraction {
         k: usize,
         count: usize,
     ) {
-        if let (Some(narrow), Some(widen)) = (self.narrow, engine.widen) {
+        if let Some(narrow) = self.narrow {
+            let widen = engine.widen.expect("engines of `f32` widen");
             let to = to.cast();
-            // SAFETY: the caller's; the elements are `f32`, and the engine is of this machine.
+            // SAFETY: the caller's; the elements are `f32`, as they are narrow, and the engine is of this machine.
             return unsafe {
                 self.widen_columns((narrow, widen), from.cast(), to, panels, k, count)
             };

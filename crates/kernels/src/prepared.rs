@@ -204,11 +204,11 @@ impl PreparedContraction {
         [left, right, self.out_needed]
     }
 
-    /// The bytes of an element of the column side, where it is plain.
-    pub(crate) fn column_item<T: HasEngine>(&self) -> usize {
+    /// The bytes of an element of the column side, or of the row side, where it is plain.
+    pub(crate) fn item_bytes<T: HasEngine>(&self, columns: bool) -> usize {
         match self.narrow {
-            Some(_) => Narrow::BYTES,
-            None => size_of::<T::Item>(),
+            Some(_) if columns => Narrow::BYTES,
+            _ => size_of::<T::Item>(),
         }
     }
 

@@ -167,7 +167,7 @@ impl PreparedContraction {
                 let place = copy * self.packed_columns() + self.packed_place(&panels[0], self.k);
                 self.pack_columns(
                     engine,
-                    from.add(offset * self.column_item::<T>()),
+                    from.add(offset * self.item_bytes::<T>(true)),
                     shared.add(place),
                     panels,
                     0,
@@ -252,12 +252,8 @@ impl PreparedContraction {
     ) -> (*const u8, Option<&'a Coded>) {
         let (side, _, count) = self.side(columns);
         match (operand, form) {
-            (Operand::Plain(bytes), Form::Plain) if columns => {
-                let size = self.column_item::<T>();
-                (elements(bytes, side.needed, size), None)
-            }
             (Operand::Plain(bytes), Form::Plain) => {
-                let size = size_of::<T::Item>();
+                let size = self.item_bytes::<T>(columns);
                 (elements(bytes, side.needed, size), None)
             }
             (Operand::Packed(packed), Form::Packed | Form::Coded) => {
@@ -338,7 +334,7 @@ impl PreparedContraction {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {
                     column_copy * one(column_code, true)
                 }
-                ColumnSource::Plain | ColumnSource::Own => column * self.column_item::<T>(),
+                ColumnSource::Plain | ColumnSource::Own => column * self.item_bytes::<T>(true),
             });
             let out = out_start.wrapping_add(out);
             // SAFETY: the operands were checked to have all elements that the task uses, and `out` too; the caller

@@ -2,6 +2,7 @@
 //!
 //! A file is mapped one page further than it is long. What touches that page ends the process.
 
+use crate::problems::matrices;
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
     Contraction, Dim, Element, Form, Isa, Narrow, Operand, PreparedContraction,
@@ -102,22 +103,6 @@ fn run_narrow(contraction: &Contraction) {
     }
 }
 
-/// `[m, k] · [k, n]`, where `across` says which operands are stored transposed.
-fn product(m: usize, n: usize, k: usize, across: [bool; 3]) -> Contraction {
-    let strides =
-        |across: bool, rows: usize, columns: usize| if across { (1, rows) } else { (columns, 1) };
-    let ((left_m, left_k), (right_k, right_n)) =
-        (strides(across[0], m, k), strides(across[1], k, n));
-    let (out_m, out_n) = strides(across[2], m, n);
-    Contraction {
-        element: Element::F32,
-        batch: vec![],
-        m: vec![Dim::new(m, left_m, 0, out_m)],
-        n: vec![Dim::new(n, 0, right_n, out_n)],
-        k: vec![Dim::new(k, left_k, right_k, 0)],
-    }
-}
-
 #[test]
 fn products() {
     for (m, n, k) in [
@@ -130,7 +115,7 @@ fn products() {
     ] {
         for across in 0..8 {
             let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];
-            let contraction = product(m, n, k, across);
+            let contraction = matrices(1, m, n, k, across);
             run(&contraction);
             run_narrow(&contraction);
         }

@@ -40,10 +40,10 @@ unsafe fn widen_as<L: Load<V32>>(block: &NarrowBlock) {
                 across::<L>(block, points, 8 * number);
             }
         } else {
-            return block.one_by_one(0, 0..block.k);
+            return block.one_by_one(0..block.width, 0..block.k);
         }
         if 8 * eights.len() < block.width {
-            block.one_by_one(8 * eights.len(), 0..block.k);
+            block.one_by_one(8 * eights.len()..block.width, 0..block.k);
         }
     }
 }
@@ -87,12 +87,6 @@ unsafe fn across<L: Load<V32>>(block: &NarrowBlock, points: &[u32; 8], lane: usi
                 V32::store(block.to.add((k + line) * block.width + lane), v);
             }
         }
-        for k in whole..block.k {
-            for (place, &point) in points.iter().enumerate() {
-                let from = block.from.wrapping_add(point as usize + k);
-                let to = block.to.add(k * block.width + lane + place);
-                to.write_unaligned(block.narrow.element(from.read_unaligned()));
-            }
-        }
+        block.one_by_one(lane..lane + 8, whole..block.k);
     }
 }
