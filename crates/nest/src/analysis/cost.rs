@@ -22,6 +22,10 @@ struct StageWork {
 }
 
 impl Work {
+    /// The least work that is worth handing to another thread, in tenths of a nanosecond: what it costs to hand it to one
+    /// that looks for some.
+    pub const LEAST_SHARE: usize = 40_000;
+
     /// Of a nest.
     pub fn of(nest: &Nest) -> Work {
         Work::of_range(nest, 0..nest.stages.len())

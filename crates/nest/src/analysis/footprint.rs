@@ -33,7 +33,7 @@ impl Footprint {
             extent == 1 || parts.dim.is_some() || nest.stages.iter().any(|s| s.group.is_some());
         let mut spans = FxHashMap::default();
         spans.insert(buffer, Span::default());
-        (!is_whole).then(|| widen(nest, extent, &mut spans))??;
+        (!is_whole).then(|| widen(nest, &nest.stages, extent, &mut spans))??;
         let (step, bounds) = spans.remove(&buffer)?.known?;
         Some(Footprint {
             step,

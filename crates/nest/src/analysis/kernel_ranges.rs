@@ -35,10 +35,6 @@ pub(crate) fn layer_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Ve
     kernels
 }
 
-/// The least work of stages that are cut into kernels for the sake of threads, in tenths of a nanosecond: two threads do not
-/// start for less.
-const LEAST_WORK: usize = 80_000;
-
 /// Cuts stages into kernels: a stage is in the kernel of the one before it if threads can share both, or if no thread would
 /// start for the kernel, or if threads can share neither.
 fn split_for_threads(nest: &Nest, stages: Range<usize>) -> Vec<Range<usize>> {
@@ -68,12 +64,12 @@ fn is_long(nest: &Nest, stages: Range<usize>) -> bool {
         stage.value.as_const().is_some() && bytes.is_some_and(|bytes| bytes < LARGE)
     };
     !nest.stages[stages.clone()].iter().all(fills)
-        && Work::of_range(nest, stages).at(&nest.symbols) >= LEAST_WORK
+        && Work::of_range(nest, stages).at(&nest.symbols) >= 2 * Work::LEAST_SHARE
 }
 
 /// Whether threads can share these stages as one kernel.
 fn is_shared(nest: &Nest, stages: Range<usize>) -> bool {
-    ParallelChunks::of(&nest.extract(stages).nest) != ParallelChunks::WHOLE
+    ParallelChunks::of_stages(nest, &nest.stages[stages]) != ParallelChunks::WHOLE
 }
 
 /// The least bytes of a large target: what a cache of one thread does not hold, so that it makes no difference

@@ -52,7 +52,12 @@ impl ParallelChunks {
 
     /// The largest parts that `nest` can be cut into; [`ParallelChunks::WHOLE`] if it cannot.
     pub fn of(nest: &Nest) -> ParallelChunks {
-        if let [stage] = nest.stages.as_slice()
+        ParallelChunks::of_stages(nest, &nest.stages)
+    }
+
+    /// The same of stages that use the buffers of `nest`.
+    pub(crate) fn of_stages(nest: &Nest, stages: &[Stage]) -> ParallelChunks {
+        if let [stage] = stages
             && stage.group.is_some()
         {
             // One after the other, as its turns come.
@@ -61,8 +66,8 @@ impl ParallelChunks {
                 ..ParallelChunks::WHOLE
             };
         }
-        cut(nest)
-            .or_else(|| cut_inside(nest))
+        cut(nest, stages)
+            .or_else(|| cut_inside(nest, stages))
             .unwrap_or(ParallelChunks::WHOLE)
     }
 
@@ -122,12 +127,12 @@ pub(crate) fn dim_apart(stage: &Stage) -> Option<usize> {
 }
 
 /// ParallelChunks along a dim of the only target of a nest, for indices that differ along it.
-fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
-    let first = nest.stages.first()?;
-    let dim = nest.stages.iter().find(|stage| may_collide(stage));
+fn cut_inside(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
+    let first = stages.first()?;
+    let dim = stages.iter().find(|stage| may_collide(stage));
     let dim = dim.and_then(dim_apart);
     // Another target may have fewer dims, or be indexed in another way.
-    if nest.stages.iter().any(|stage| stage.target != first.target) {
+    if stages.iter().any(|stage| stage.target != first.target) {
         return None;
     }
     let extent = *nest.buf(first.target).shape.get(dim?)?;
@@ -141,18 +146,18 @@ fn cut_inside(nest: &Nest) -> Option<ParallelChunks> {
         let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
         is_whole && stage.group.is_none() && stage.domain.iter().all(|axis| axis.extent > 0)
     };
-    let is_one = nest.stages.iter().filter(|s| may_fault(s)).count() <= 1;
+    let is_one = stages.iter().filter(|s| may_fault(s)).count() <= 1;
     let is_long = extent.is_symbolic() || extent >= 2 * LEAST_COLUMNS;
     let is_packed = nest.buf(first.target).ty.is_packed();
     // A fault is looked for again in all parts, one after the other.
-    let repeats = Effects::of(&nest.stages).faults_again();
-    (is_one && is_long && !is_packed && repeats && nest.stages.iter().all(fits)).then_some(parts)
+    let repeats = Effects::of(stages).faults_again();
+    (is_one && is_long && !is_packed && repeats && stages.iter().all(fits)).then_some(parts)
 }
 
-fn cut(nest: &Nest) -> Option<ParallelChunks> {
+fn cut(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
     let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
-    let stages: Vec<&Stage> = nest.stages.iter().filter(runs).collect();
-    let outer: Vec<Axis> = stages
+    let running: Vec<&Stage> = stages.iter().filter(runs).collect();
+    let outer: Vec<Axis> = running
         .iter()
         .map(|s| s.outermost())
         .collect::<Option<_>>()?;
@@ -161,9 +166,9 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     let extent = extents.min_by_key(|extent| extent.example())?;
     let mut grain = 1;
     // Where others go through rows, loops without a loop inside are the least of the work.
-    let row = stages.iter().map(|s| inner_points(s)).max();
+    let row = running.iter().map(|s| inner_points(s)).max();
     let least = LEAST_POINTS.div_ceil(row.unwrap_or(1)).max(LEAST_ROWS);
-    for (stage, axis) in stages.iter().zip(&outer) {
+    for (stage, axis) in running.iter().zip(&outer) {
         let turns = axis.extent.over(extent)?.number()?;
         // A chunk reads the elements of at most two turns of others for each of its own.
         grain = grain.max(window_overlap(stage, axis.id).div_ceil(2 * turns));
@@ -177,17 +182,17 @@ fn cut(nest: &Nest) -> Option<ParallelChunks> {
     }
     // How long a loop is whose extent has symbols, a run says.
     let is_short = extent < 2 * grain;
-    if is_short || stages.iter().filter(|s| may_fault(s)).count() > 1 {
+    if is_short || running.iter().filter(|s| may_fault(s)).count() > 1 {
         return None;
     }
     let mut spans: FxHashMap<BufferId, Span> = FxHashMap::default();
-    for stage in &stages {
+    for stage in &running {
         if nest.buf(stage.target).ty.is_packed() {
             return None;
         }
         spans.insert(stage.target, Span::default());
     }
-    widen(nest, extent, &mut spans)?;
+    widen(nest, stages, extent, &mut spans)?;
     spans
         .values()
         .all(|span| span.is_apart(&nest.relations))

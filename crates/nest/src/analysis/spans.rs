@@ -130,14 +130,15 @@ fn bounds_of(x: &Scalar, ranges: &mut Ranges, is_symbolic: bool) -> Bounds {
     }
 }
 
-/// Widens spans by all accesses of a nest that is cut in this way; `None` if one lies anywhere.
+/// Widens spans by all accesses of stages that are cut in this way; `None` if one lies anywhere.
 pub(crate) fn widen(
     nest: &Nest,
+    stages: &[Stage],
     extent: Extent,
     spans: &mut FxHashMap<BufferId, Span>,
 ) -> Option<()> {
     let runs = |s: &&Stage| s.domain.iter().all(|axis| axis.extent > 0);
-    for stage in nest.stages.iter().filter(runs) {
+    for stage in stages.iter().filter(runs) {
         let axis: Axis = stage.outermost()?;
         let turns = i64::try_from(axis.extent.over(extent)?.number()?).ok()?;
         let mut known = true;

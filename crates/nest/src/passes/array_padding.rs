@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 /// The bytes that the lines at the same place of the first cache are apart.
 const PAGE: usize = 4096;
 
-/// Pixels that lie this many bytes apart have as few lines of the first cache as a window of 5×5 for several columns takes.
+/// The least distance of pixels, in bytes, at which the first cache has too few lines for a window of 5×5 over several columns.
 const PIXEL: usize = PAGE / 4;
 
 /// The bytes of a line of the cache.
@@ -35,6 +35,7 @@ const LEAST_ROW: usize = 16;
 /// Pads the temporaries that sums of products go through channel by channel, those that these write, and those that windows
 /// slide over pixel by pixel.
 pub(crate) fn pad_arrays(nest: &mut Nest) {
+    // The dim that grows, and by how much.
     let mut padded: FxHashMap<BufferId, (usize, usize)> = FxHashMap::default();
     for stage in &nest.stages {
         for buffer in windowed(nest, stage) {
@@ -42,13 +43,15 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
                 padded.insert(buffer, padding);
             }
         }
-        let operands = operands(nest, stage);
-        let target = (!operands.is_empty()).then_some(stage.target);
-        for buffer in operands.into_iter().chain(target) {
-            if let Some(dim) = crowded_dim(nest, buffer) {
-                padded.insert(buffer, (dim + 1, 1));
-            }
+        let mut crowded = operands(nest, stage);
+        if !crowded.is_empty() {
+            crowded.extend(crowded_dim(nest, stage.target).map(|dim| (stage.target, dim)));
         }
+        padded.extend(
+            crowded
+                .into_iter()
+                .map(|(buffer, dim)| (buffer, (dim + 1, 1))),
+        );
     }
     if padded.is_empty() {
         return;
@@ -118,8 +121,8 @@ fn divides(index: &Scalar) -> bool {
     divides
 }
 
-/// The operands of a sum of products that it goes through along a crowded dim.
-fn operands(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
+/// The operands of a sum of products that it goes through along a crowded dim, each with that dim.
+fn operands(nest: &Nest, stage: &Stage) -> Vec<(BufferId, usize)> {
     let mut operands = Vec::new();
     visit_folds(stage, &mut |x| {
         let Kind::Reduce { axes, body, .. } = x.kind() else {
@@ -130,9 +133,8 @@ fn operands(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
         }
         let along = |index: &Scalar| axes.iter().any(|axis| *index == Scalar::axis(axis.id));
         visit_accesses(stage, &mut |buffer, at| {
-            if crowded_dim(nest, buffer).is_some_and(|dim| along(&at[dim])) {
-                operands.push(buffer);
-            }
+            let dim = crowded_dim(nest, buffer).filter(|dim| along(&at[*dim]));
+            operands.extend(dim.map(|dim| (buffer, dim)));
         });
     });
     operands

@@ -63,9 +63,7 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     if !stages.iter().all(|stage| is_proven(nest, stage)) {
         return None;
     }
-    nest.stages = stages;
-    let is_longer = ParallelChunks::of(nest).extent == extent;
-    let stages = std::mem::take(&mut nest.stages);
+    let is_longer = ParallelChunks::of_stages(nest, &stages).extent == extent;
     is_longer.then_some(stages)
 }
 

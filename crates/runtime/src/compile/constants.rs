@@ -75,11 +75,14 @@ pub(crate) fn constant_stages(
 
 /// Whether a stage stores elements of a buffer in another order, and no more of them than the buffer has.
 fn reorders(nest: &Nest, stage: &Stage) -> bool {
-    let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
     match stage.value.kind() {
-        Kind::Load { buffer, .. } => bytes(stage.target) <= bytes(*buffer),
+        Kind::Load { buffer, .. } => bytes(nest, stage.target) <= bytes(nest, *buffer),
         _ => false,
     }
+}
+
+fn bytes(nest: &Nest, buffer: BufferId) -> usize {
+    nest.buf(buffer).byte_len().unwrap_or(usize::MAX)
 }
 
 /// Whether a stage is all that writes a temporary, reads only constants, and is worth its time and memory before the
@@ -107,11 +110,11 @@ fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
     if position.is_none_or(has_symbols) {
         return false;
     }
-    let bytes = |b: BufferId| nest.buf(b).byte_len().unwrap_or(usize::MAX);
-    let read = loaded.iter().map(|b| bytes(*b));
+    let read = loaded.iter().map(|b| bytes(nest, *b));
     let read = read.fold(0, usize::saturating_add);
     let large = MOST_TURNS.saturating_mul(read);
-    (points <= MOST_NANOSECONDS || points <= large) && bytes(stage.target) <= large.max(1 << 20)
+    (points <= MOST_NANOSECONDS || points <= large)
+        && bytes(nest, stage.target) <= large.max(1 << 20)
 }
 
 /// The plan of stages that have no symbols.

@@ -3,9 +3,10 @@
 //! Costs are nanoseconds on one thread, estimated from the number of operations.
 
 use crate::compile::functions::Function;
+use vinelift_nest::Work;
 
-/// The least cost of a share: what it costs to hand it to a thread that looks for one.
-const LEAST_SHARE: u64 = 4_000;
+/// The least cost of a share.
+const LEAST_SHARE: u64 = Work::LEAST_SHARE as u64 / 10;
 
 /// The least cost for each thread at which a kernel is cut into [`TASKS_PER_THREAD`] tasks a thread, so that a thread
 /// which is late leaves some of its share to others.
