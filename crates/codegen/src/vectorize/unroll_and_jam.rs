@@ -69,12 +69,10 @@ impl<'n> Jam<'n> {
             time: 0,
         })
     }
-}
 
-impl Jam<'_> {
-    /// For how many times of the fold loads stay known. All rows read an element of a window at one time, but a weight that
-    /// differs along the lanes one row after the other, the last one `last_row` times after the first. So many weights and
-    /// one more have registers, or each row loads its own.
+    /// For how many times of the fold a load stays known. All rows read an element of a window at one time; a weight that
+    /// differs along the lanes they read one after the other, the last row `last_row` times after the first. If registers
+    /// are enough for that many weights and one more, each is loaded once, else once for each row.
     fn times_kept(&self, last_row: usize) -> usize {
         match last_row < self.most_kept {
             true => last_row,
@@ -241,7 +239,7 @@ impl<'n> Builder<'_, 'n> {
         let depth = self.blocks.len() - 1;
         let now = |jam: &Jam<'_>| {
             let loads = jam.loads.as_ref()?.iter();
-            // Those of other times count where they are asked for again.
+            // `times_kept` has counted the registers of loads of earlier times.
             let kept = loads.filter(|known| known.depth < depth || known.time == jam.time);
             Some((kept.count(), jam.most_kept, jam.time))
         };

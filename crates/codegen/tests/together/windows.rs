@@ -199,8 +199,8 @@ fn channels_inside([rows, columns, channels]: [usize; 3], taps: [usize; 2]) -> N
     nest
 }
 
-/// A row takes a weight one time after the row before it, or as many as a row of the window has taps: more weights than
-/// there are registers.
+/// Where rows that are jammed are neighbours along the window's rows, registers hold all weights that they share; where they are
+/// neighbours across them, there are too few.
 #[test]
 fn weights_that_differ_along_the_lanes() {
     let mut next = random(11);

@@ -17,8 +17,8 @@ const LEAST_CHANNELS: usize = 8;
 /// less than two vectors, columns of pixels fill more lanes.
 const LEAST_RESULTS: usize = 16;
 
-/// A product of a contraction that loses counts as much as so many of one that gains: with few results contractions get
-/// several times slower, with more of them a seventh faster.
+/// The weight of a product of a contraction that gets slower, against 1 for one that gets faster: with few results
+/// contractions get several times slower, with more of them a seventh faster.
 const LOSS: i64 = 4;
 
 /// The products of a contraction that gain as much time as it takes to transpose an element.
@@ -244,8 +244,8 @@ impl<'a> Pictures<'a> {
             .collect()
     }
 
-    /// What a stage loses, on account of a picture, that moves it to a buffer which is none, or from one. Contractions do
-    /// not: they pack what lies apart.
+    /// The picture that a stage copies to or from a buffer whose channels are not last, and the products that this costs: its
+    /// accesses to that buffer are apart from lane to lane. Contractions lose nothing: they pack elements that lie apart.
     fn transpose(&self, at: usize) -> Option<(BufferId, i64)> {
         if self.contracts[at] {
             return None;
