@@ -44,6 +44,8 @@
 //! * **epilogue**: the part of a stage after its contraction, as a bias or an activation.
 //!
 //! # Passes
+//! * **dead point**: a point of a definition whose element nothing reads, as every second one before a convolution of 1×1 with
+//!   strides ([`dead_points`](crate::dead_points())).
 //! * **fuse**: put a stage's value in place of the loads of its target ([`fuse`](crate::fuse())).
 //! * **partial folds**: `op_k x[k] = op_l t[l]`, `t[l] = op_j x[j·L + l]`: `L` folds side by side, of which the last take
 //!   in the last points, fewer than `L` ([`partial_folds`](crate::partial_folds())).

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
+//! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
@@ -27,14 +28,17 @@
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;
-//! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`.
+//! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`; `constants`, the buffers
+//! whose contents do not depend on a run, by `channels_last` and `dead_points`.
 
 mod array_padding;
 mod channels_last;
 mod coalesce;
 mod collapse;
 mod constant_indices;
+mod constants;
 mod contract;
+mod dead_points;
 mod fill;
 mod flatten;
 mod fuse;
@@ -56,6 +60,7 @@ mod trim_folds;
 pub use channels_last::channels_last;
 pub use constant_indices::constant_indices;
 pub use contract::contract;
+pub use dead_points::dead_points;
 pub use fuse::{Kept, Reason, fuse};
 pub use journal::{Journal, keep_journals};
 pub use partial_folds::partial_folds;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
 use vinelift_nest::{
-    BufferId, Kept, Nest, channels_last, constant_indices, contract, fuse, partial_folds,
-    quantized_products, schedule, verify,
+    BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, fuse,
+    partial_folds, quantized_products, schedule, verify,
 };
 
 /// What a pass did, for the trace.
@@ -64,6 +64,9 @@ pub(crate) fn optimize(
     record("partial folds", start, Vec::new(), &nest)?;
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {
+        let start = Instant::now();
+        dead_points(&mut nest, &|buffer| constant(buffer).is_some());
+        record("dead points", start, Vec::new(), &nest)?;
         let start = Instant::now();
         let kept = fuse(&mut nest);
         record("fused", start, kept, &nest)?;

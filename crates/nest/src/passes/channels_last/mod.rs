@@ -14,8 +14,9 @@ mod tests;
 
 use crate::analysis::Contraction;
 use crate::ir::{
-    AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, loaded, rewrite_those, visit_accesses,
+    AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, rewrite_those, visit_accesses,
 };
+use crate::passes::constants::constants;
 use pictures::{Pictures, steps_along};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,21 +34,6 @@ pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
     }
     move_channels(nest, &channels);
     transpose_constants(nest, &channels, &constants);
-}
-
-/// The buffers whose contents are known before the nest runs, with those that are computed from such alone.
-fn constants(nest: &Nest, is_constant: &dyn Fn(BufferId) -> bool) -> FxHashSet<BufferId> {
-    let all = (0..nest.buffers.len() as u32).map(BufferId);
-    let mut constants: FxHashSet<BufferId> = all.filter(|b| is_constant(*b)).collect();
-    let mut varying = FxHashSet::default();
-    for stage in &nest.stages {
-        let is_known = loaded(stage).iter().all(|b| constants.contains(b));
-        match is_known && !varying.contains(&stage.target) {
-            true => constants.insert(stage.target),
-            false => constants.remove(&stage.target) | varying.insert(stage.target),
-        };
-    }
-    constants
 }
 
 /// Moves the dim of the channels of each of these buffers to the end, and the loop along it to the inside of the stages
