@@ -72,7 +72,7 @@ impl Nest {
                 Kind::Extent(extent) => Scalar::extent(bound(*extent)),
                 Kind::Wrap(w) if w.extent.is_symbolic() => Scalar::wrap(Wrap {
                     extent: bound(w.extent),
-                    ..w.clone()
+                    ..Wrap::clone(w)
                 }),
                 _ => rebound(x, &axes),
             });

@@ -63,8 +63,9 @@ pub enum Kind {
         /// The value at each point.
         body: Scalar,
     },
-    /// A data-dependent index, an `i64` in `0..extent`.
-    Wrap(Wrap),
+    /// A data-dependent index, an `i64` in `0..extent`. Apart, as it is large and rare: all scalars are as large as the
+    /// largest.
+    Wrap(Box<Wrap>),
 }
 
 /// The bits of a constant, in the low end; the rest is zero.
@@ -212,7 +213,7 @@ impl Scalar {
 
     /// A data-dependent index; see [`crate::Nest::wrap`].
     pub fn wrap(wrap: Wrap) -> Scalar {
-        Scalar::new(Kind::Wrap(wrap), ElementType::I64)
+        Scalar::new(Kind::Wrap(Box::new(wrap)), ElementType::I64)
     }
 
     /// The operation, with its operands.
@@ -338,11 +339,11 @@ impl Scalar {
                 let position = mapped(&w.position, &mut child);
                 let same = index.is_none() && position.is_none();
                 (!same).then(|| {
-                    Kind::Wrap(Wrap {
+                    Kind::Wrap(Box::new(Wrap {
                         index: index.map_or_else(|| w.index.clone(), |[index]| index),
                         position: position.unwrap_or_else(|| w.position.clone()),
-                        ..*w
-                    })
+                        ..**w
+                    }))
                 })
             }
         };

@@ -72,7 +72,7 @@ fn without_positions(stage: &Stage) -> Stage {
     rewrite_those(&mut stage, Scalar::wraps, &mut |x| match x.kind() {
         Kind::Wrap(w) => Scalar::wrap(Wrap {
             position: Vec::new(),
-            ..w.clone()
+            ..Wrap::clone(w)
         }),
         _ => x,
     });
