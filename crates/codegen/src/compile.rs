@@ -118,6 +118,7 @@ impl Compiler {
         let support = support::declare(memory.module())?;
         let functions = declare_functions(memory.module(), &nests, &*self.isa)?;
         let loops = declare_loops(memory.module(), &nests)?;
+        let has_vectors = emit::has_vectors(&*self.isa);
         let job = |kernel: usize| Job {
             kernel,
             nest: &nests[kernel],
@@ -127,6 +128,7 @@ impl Compiler {
                 loop_functions: &loops[kernel],
                 support,
                 isa: &*self.isa,
+                has_vectors,
                 target: options.vectors.target(),
             },
             function: functions[kernel],

@@ -49,7 +49,7 @@ pub use analysis::{
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{
     Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, Kind, Layer, LayerId, MAX_RANK, Mode,
-    Nest, ParseError, Policy, Role, Scalar, Site, SiteId, Stage, SubNest, Unary, Wrap, build,
+    Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest, Unary, Wrap, build,
     parse, row_major,
 };
 pub use math::{legalize, legalize_with_halves};

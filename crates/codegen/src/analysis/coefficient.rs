@@ -26,7 +26,8 @@ impl From<i64> for Coefficient {
 impl Coefficient {
     /// The number, if it is one.
     pub(crate) fn number(self) -> Option<i64> {
-        (self.factor == ONE).then_some(self.number)
+        // A factor without symbols is 1.
+        self.factor.as_number().map(|_| self.number)
     }
 
     /// The number, and the product of extents that it is taken times, if there is one.

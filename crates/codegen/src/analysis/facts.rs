@@ -27,6 +27,7 @@ impl Facts {
         let mut domain: Vec<AxisId> = stage.domain.iter().map(|axis| axis.id).collect();
         domain.sort_unstable();
         let domain: Rc<[AxisId]> = domain.into();
+        let none: Rc<[AxisId]> = Rc::new([]);
         let mut open: Vec<(&Scalar, bool)> = stage
             .at
             .iter()
@@ -38,7 +39,7 @@ impl Facts {
                 continue;
             }
             if children_done {
-                let fact = self.fact(x, stage.target, &domain);
+                let fact = self.fact(x, stage.target, [&none, &domain]);
                 self.known.insert(x.address(), fact);
             } else {
                 open.push((x, true));
@@ -47,8 +48,9 @@ impl Facts {
         }
     }
 
-    fn fact(&self, x: &Scalar, target: BufferId, domain: &Rc<[AxisId]>) -> Fact {
-        let mut free: Rc<[AxisId]> = Rc::new([]);
+    /// About a scalar whose operands are known; `none` is no axes, and `domain` all of the stage's domain.
+    fn fact(&self, x: &Scalar, target: BufferId, [none, domain]: [&Rc<[AxisId]>; 2]) -> Fact {
+        let mut free = none.clone();
         let mut effect = matches!(
             x.kind(),
             Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
@@ -98,6 +100,9 @@ impl Facts {
 }
 
 fn union(a: &Rc<[AxisId]>, b: &Rc<[AxisId]>) -> Rc<[AxisId]> {
+    if Rc::ptr_eq(a, b) || b.is_empty() {
+        return a.clone();
+    }
     let within = |a: &[AxisId], b: &[AxisId]| a.iter().all(|id| b.binary_search(id).is_ok());
     if within(b, a) {
         return a.clone();

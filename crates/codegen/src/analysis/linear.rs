@@ -69,6 +69,16 @@ impl<'n> Linear<'n> {
         self
     }
 
+    /// The sum with these of its terms alone.
+    pub(crate) fn with_terms(&self, terms: Vec<(&'n Scalar, Coefficient)>) -> Linear<'n> {
+        Linear {
+            terms,
+            constant: self.constant,
+            symbolic: self.symbolic.clone(),
+            panel: self.panel,
+        }
+    }
+
     pub(super) fn add(&mut self, leaf: &'n Scalar, coefficient: Coefficient) {
         let same = |known: &Scalar| match (known.kind(), leaf.kind()) {
             (Kind::Axis(a), Kind::Axis(b)) => a == b,

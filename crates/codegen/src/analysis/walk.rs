@@ -1,7 +1,6 @@
 //! Walks over scalars without recursion.
 
-use rustc_hash::FxHashSet;
-use vinelift_nest::{Kind, Scalar};
+use vinelift_nest::{Kind, Scalar, Seen};
 
 /// Where a walk goes on after a scalar.
 pub(crate) enum Visit {
@@ -12,7 +11,7 @@ pub(crate) enum Visit {
 
 /// Visits the scalars that `root` is made of, each once, itself first.
 pub(crate) fn visit<'n>(root: &'n Scalar, mut f: impl FnMut(&'n Scalar) -> Visit) {
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut open = vec![root];
     while let Some(x) = open.pop() {
         if !seen.insert(x.address()) {
@@ -43,7 +42,7 @@ pub(crate) fn operands_first<'n>(
     is_known: impl Fn(&'n Scalar) -> bool,
 ) -> Vec<&'n Scalar> {
     let mut order = Vec::new();
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut open = vec![(root, false)];
     while let Some((x, operands_done)) = open.pop() {
         if operands_done {

@@ -1,8 +1,7 @@
 //! How much work stages are, and the axis of which a call does a part.
 
 use super::state::Analysis;
-use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Kind, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, Kind, Scalar, Seen, Stage};
 use vinelift_tensor::Extent;
 
 /// The most work of an assembled function, which does not look.
@@ -82,7 +81,7 @@ impl<'n> Analysis<'n> {
 /// Calls `f` with every scalar that `x` is made of, itself included, and how often that is evaluated each time `x`
 /// is.
 pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)) {
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut open = vec![(x, 1usize)];
     while let Some((x, times)) = open.pop() {
         if !seen.insert(x.address()) {

@@ -131,9 +131,7 @@ impl<'n> Emitter<'n, '_> {
 
     fn beginning(&mut self, place: &ElementAddress) -> Value {
         match *place {
-            ElementAddress::Bytes { address, offset } => {
-                self.builder.ins().iadd_imm_s(address, i64::from(offset))
-            }
+            ElementAddress::Bytes { address, offset } => self.plus(address, i64::from(offset)),
             ElementAddress::Packed { base, .. } => base,
         }
     }

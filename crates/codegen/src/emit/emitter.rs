@@ -24,6 +24,8 @@ pub(crate) struct Around<'a> {
     pub(crate) loop_functions: &'a [FuncId],
     pub(crate) support: Support,
     pub(crate) isa: &'a dyn TargetIsa,
+    /// Whether it has the vector instructions that Cranelift counts on.
+    pub(crate) has_vectors: bool,
     /// The machine that vector loops are for; `None` for none.
     pub(crate) target: Option<Target>,
 }
@@ -220,7 +222,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
 /// Analyses a nest before anything is emitted; a refusal if a stride has no formula.
 pub(super) fn analysis<'n>(nest: &'n Nest, around: &Around<'n>) -> Result<Analysis<'n>> {
-    match Analysis::new(nest, around.target, has_vectors(around.isa)) {
+    match Analysis::new(nest, around.target, around.has_vectors) {
         Some(analysis) => Ok(analysis),
         None => no_primitive("a buffer whose strides are too long formulas"),
     }
@@ -279,7 +281,7 @@ pub(super) fn no_primitive<T>(what: impl std::fmt::Display) -> Result<T> {
 }
 
 /// Whether the machine has the vector instructions that Cranelift counts on.
-fn has_vectors(isa: &dyn TargetIsa) -> bool {
+pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     let flags = isa.isa_flags();
     let has = |name: &str| {
         flags

@@ -26,8 +26,8 @@ impl Emitter<'_, '_> {
         }
         let each = self.analysis.cut_turns(stage) as i64;
         let [from, to] = self.part;
-        let from = self.builder.ins().imul_imm_s(from, each);
-        let to = self.builder.ins().imul_imm_s(to, each);
+        let from = self.times(from, each);
+        let to = self.times(to, each);
         Bounds {
             from,
             to,

@@ -48,5 +48,7 @@ mod vector_call;
 mod wrap;
 
 pub(crate) use abi::{RawFault, STOPPED};
-pub(crate) use emitter::{Around, LoopCode, MOST_INSTRUCTIONS, Nests, Refusal, Support};
+pub(crate) use emitter::{
+    Around, LoopCode, MOST_INSTRUCTIONS, Nests, Refusal, Support, has_vectors,
+};
 pub(crate) use kernel::{kernel, loop_signature, signature, source_location};

@@ -145,11 +145,11 @@ impl<'n> Emitter<'n, '_> {
                     return Ok(self.index(0));
                 };
                 let points = self.builder.ins().isub(to, from);
-                Ok(self.builder.ins().iadd_imm_s(points, -less))
+                Ok(self.plus(points, -less))
             }
             Argument::Extent { extent, less } => {
                 let points = self.extent(*extent);
-                Ok(self.builder.ins().iadd_imm_s(points, -less))
+                Ok(self.plus(points, -less))
             }
             Argument::Address {
                 buffer,
@@ -159,7 +159,7 @@ impl<'n> Emitter<'n, '_> {
                 self.compute(linear.leaves())?;
                 let address = match self.place(*buffer, linear) {
                     ElementAddress::Bytes { address, offset } => {
-                        self.builder.ins().iadd_imm_s(address, i64::from(offset))
+                        self.plus(address, i64::from(offset))
                     }
                     ElementAddress::Packed { base, .. } => base,
                 };
@@ -203,7 +203,7 @@ impl<'n> Emitter<'n, '_> {
                 self.builder.ins().udiv(from, points)
             }
         };
-        let skipped = self.builder.ins().imul_imm_s(steps, pace.bytes);
+        let skipped = self.times(steps, pace.bytes);
         self.builder.ins().iadd(address, skipped)
     }
 }

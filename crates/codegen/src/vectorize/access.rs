@@ -7,12 +7,15 @@ use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::{TripCount, Value};
+use std::rc::Rc;
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{Boolean, U8};
 
 /// How an offset moves, in elements, and pointers to it, in bytes.
 #[derive(Default)]
-struct Strides {
+struct Strides<'n> {
+    /// The terms that do not move while the vector loop runs, and those of axes that begin where the kernel says.
+    still: Vec<(&'n Scalar, Coefficient)>,
     /// From lane to lane.
     step: i64,
     /// By axes that have one value for now: numbers, and what has symbols.
@@ -24,7 +27,7 @@ struct Strides {
     cut_step: i64,
 }
 
-impl Strides {
+impl Strides<'_> {
     /// Takes in an axis that has one value.
     fn add_value(&mut self, value: i64, coefficient: Coefficient) -> Option<()> {
         match coefficient.number() {
@@ -97,15 +100,22 @@ impl<'n> Builder<'_, 'n> {
 
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
     pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
-        let linear = self.analysis.linear(buffer, at);
-        self.access_of(buffer, linear, Pace::STILL)
+        // Rows and points of a fold come here again and again.
+        let place = (buffer, at.as_ptr().addr());
+        let known = self.linears.get(&place).cloned();
+        let linear = known.unwrap_or_else(|| {
+            let linear = Rc::new(self.analysis.linear(buffer, at));
+            self.linears.insert(place, linear.clone());
+            linear
+        });
+        self.access_of(buffer, &linear, Pace::STILL)
     }
 
     /// The same of the offset `linear`, to which the axis that is cut adds at this pace besides.
     pub(super) fn access_of(
         &mut self,
         buffer: BufferId,
-        linear: Linear<'n>,
+        linear: &Linear<'n>,
         mut pace: Pace,
     ) -> Option<(Access, i64)> {
         let ty = self.analysis.nest.buf(buffer).ty;
@@ -114,19 +124,16 @@ impl<'n> Builder<'_, 'n> {
         }
         let width = i64::from(lane_bytes(ty));
         let Strides {
+            still,
             step,
             offset,
             symbolic,
             moves,
             cut_step,
-        } = self.strides(&linear, width)?;
+        } = self.strides(linear, width)?;
         let cut_bytes = cut_step.checked_mul(pace.points)?;
         pace.bytes = pace.bytes.checked_add(cut_bytes)?;
-        // The kernel adds where an axis of a block begins.
-        let rows = self.rows.map(|(axis, _)| axis.id);
-        let blocked = self.blocked.iter().chain(&rows);
-        let begins = |x: &Scalar| blocked.clone().any(|id| x.is_axis(*id));
-        let mut invariant = linear.without(|leaf| !self.is_invariant(leaf) && !begins(leaf));
+        let mut invariant = linear.with_terms(still);
         symbolic.into_iter().for_each(|c| invariant.add_constant(c));
         let offset = invariant
             .constant()
@@ -147,18 +154,26 @@ impl<'n> Builder<'_, 'n> {
     }
 
     /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if by something else.
-    fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides> {
+    fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides<'n>> {
         let mut strides = Strides::default();
+        // The kernel adds where an axis of a block begins.
+        let rows = self.rows.map(|(axis, _)| axis.id);
+        let blocked = self.blocked.iter().chain(&rows);
+        let begins = |x: &Scalar| blocked.clone().any(|id| x.is_axis(*id));
         for (leaf, coefficient) in linear.terms() {
             if self.is_invariant(leaf) {
                 if !self.certain.contains(&leaf.address()) && self.analysis.facts.has_effect(leaf) {
                     return None;
                 }
+                strides.still.push((leaf, coefficient));
                 continue;
             }
             let Kind::Axis(id) = leaf.kind() else {
                 return None;
             };
+            if begins(leaf) {
+                strides.still.push((leaf, coefficient));
+            }
             // Pointers move by numbers.
             let bytes = || coefficient.number()?.checked_mul(width);
             if self.cut == Some(*id) {

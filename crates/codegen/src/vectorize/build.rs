@@ -3,12 +3,14 @@
 use super::vector_loop::{Argument, KernelScalar, Pace, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
+use crate::analysis::linear::Linear;
 use crate::analysis::walk::operands_first;
 use crate::target::Target;
 use crate::vector_ir::ops::{Access, Op, is_float};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::rc::Rc;
 use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
@@ -122,6 +124,8 @@ pub(super) struct Builder<'b, 'n> {
     /// Scalars that are evaluated whatever the guards say.
     pub(super) certain: FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
+    /// The offsets of what is accessed, by buffer and where the indices are.
+    pub(super) linears: FxHashMap<(BufferId, usize), Rc<Linear<'n>>>,
     scalars: FxHashMap<usize, u32>,
     /// Whether an index may be out of range.
     pub(super) may_fault: bool,
@@ -173,6 +177,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             order: Vec::new(),
             certain,
             pointers: FxHashMap::default(),
+            linears: FxHashMap::default(),
             scalars: FxHashMap::default(),
             may_fault: false,
             least: None,

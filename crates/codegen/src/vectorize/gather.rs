@@ -70,7 +70,7 @@ impl<'n> Builder<'_, 'n> {
         }
         let (rows, rest) = self.by_rows(rest, lane, width)?;
         let pace = rows.pace(self.cut == Some(lane));
-        let (access, step) = self.access_of(buffer, rest, pace)?;
+        let (access, step) = self.access_of(buffer, &rest, pace)?;
         let has_rows = rows.columns > 0;
         let may_have_rows = step == 0 && !self.is_in_kernel();
         if index_step < 1 || !(0..=1).contains(&step) || (has_rows && !may_have_rows) {

@@ -141,7 +141,7 @@ fn rewritten(
     let new = match new.kind() {
         Kind::Wrap(w) => Scalar::wrap(Wrap {
             extent: symbol(w.extent),
-            ..w.clone()
+            ..Wrap::clone(w)
         }),
         Kind::Reduce {
             op,

@@ -1,9 +1,8 @@
 //! Estimates of how much work a nest is.
 
 use crate::ir::{
-    Axis, Binary, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_stage,
+    Axis, Binary, BufferId, Kind, Nest, Scalar, Seen, Stage, free_axes, visit_folds, visit_stage,
 };
-use rustc_hash::FxHashSet;
 use std::ops::Range;
 use vinelift_tensor::Extent;
 
@@ -34,10 +33,10 @@ impl Work {
     /// Of some stages of a nest.
     pub(crate) fn of_range(nest: &Nest, stages: Range<usize>) -> Work {
         let stages = nest.stages[stages].iter().map(|stage| {
-            let mut seen = FxHashSet::default();
+            let mut seen = Seen::default();
             let mut each = 1 + nest.scattered(stage, stage.target, &stage.at);
             visit_stage(stage, &mut |x| {
-                if seen.insert(x.address()) {
+                if !x.is_shared() || seen.insert(x.address()) {
                     each += nest.work_of_scalar(stage, x);
                 }
             });

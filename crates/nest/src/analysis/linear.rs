@@ -23,11 +23,11 @@ impl Linear {
             };
         }
         match x.kind() {
-            Kind::Binary(Binary::Add, a, b) => Linear::of(a).plus(&Linear::of(b), 1),
-            Kind::Binary(Binary::Sub, a, b) => Linear::of(a).plus(&Linear::of(b), -1),
+            Kind::Binary(Binary::Add, a, b) => Linear::of(a).plus_scalar(b, 1),
+            Kind::Binary(Binary::Sub, a, b) => Linear::of(a).plus_scalar(b, -1),
             Kind::Binary(Binary::Mul, a, b) => match (a.as_index(), b.as_index()) {
-                (_, Some(k)) => Linear::default().plus(&Linear::of(a), k),
-                (Some(k), _) => Linear::default().plus(&Linear::of(b), k),
+                (_, Some(k)) => Linear::default().plus_scalar(a, k),
+                (Some(k), _) => Linear::default().plus_scalar(b, k),
                 _ => Linear::atom(x),
             },
             _ => Linear::atom(x),
@@ -45,8 +45,34 @@ impl Linear {
     pub(crate) fn of_access(at: &[Scalar], strides: &[usize]) -> Linear {
         let terms = at.iter().zip(strides);
         terms.fold(Linear::default(), |sum, (i, &stride)| {
-            sum.plus(&Linear::of(i), stride as i64)
+            sum.plus_scalar(i, stride as i64)
         })
+    }
+
+    /// `self + factor · x`; without a form of its own for an `x` that is one term, as most are.
+    fn plus_scalar(mut self, x: &Scalar, factor: i64) -> Linear {
+        let times = |k: i64| k.wrapping_mul(factor);
+        if let Some(constant) = x.as_index() {
+            self.constant = self.constant.wrapping_add(times(constant));
+            return self;
+        }
+        let (atom, k) = match x.kind() {
+            Kind::Binary(Binary::Add | Binary::Sub | Binary::Mul, a, b) => match b.as_index() {
+                Some(k) if matches!(a.kind(), Kind::Axis(_)) && is_product(x) => (a, times(k)),
+                _ => return self.plus(&Linear::of(x), factor),
+            },
+            _ => (x, factor),
+        };
+        self.add_term(atom, k);
+        self.terms.retain(|(_, k)| *k != 0);
+        self
+    }
+
+    fn add_term(&mut self, atom: &Scalar, k: i64) {
+        match self.terms.iter_mut().find(|(a, _)| a == atom) {
+            Some((_, known)) => *known = known.wrapping_add(k),
+            None => self.terms.push((atom.clone(), k)),
+        }
     }
 
     /// `self + factor · other`
@@ -55,11 +81,7 @@ impl Linear {
             .constant
             .wrapping_add(other.constant.wrapping_mul(factor));
         for (atom, k) in &other.terms {
-            let k = k.wrapping_mul(factor);
-            match self.terms.iter_mut().find(|(a, _)| a == atom) {
-                Some((_, known)) => *known = known.wrapping_add(k),
-                None => self.terms.push((atom.clone(), k)),
-            }
+            self.add_term(atom, k.wrapping_mul(factor));
         }
         self.terms.retain(|(_, k)| *k != 0);
         self
@@ -127,6 +149,10 @@ impl Linear {
             c => sum + c,
         }
     }
+}
+
+fn is_product(x: &Scalar) -> bool {
+    matches!(x.kind(), Kind::Binary(Binary::Mul, ..))
 }
 
 /// Takes from `low..high` where `factor · a + constant` is negative.

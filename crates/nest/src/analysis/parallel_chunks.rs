@@ -3,7 +3,7 @@
 use crate::analysis::spans::{Span, widen};
 use crate::analysis::{BoundChunks, Effects, window_overlap};
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_stage,
+    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_those,
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
@@ -224,9 +224,9 @@ fn inner_points(stage: &Stage) -> usize {
 /// Whether evaluating a stage can end the run with a fault.
 fn may_fault(stage: &Stage) -> bool {
     let mut found = false;
-    visit_stage(stage, &mut |x| {
-        found |= x.may_fault();
-    });
+    for x in stage.at.iter().chain([&stage.value]) {
+        visit_those(x, Scalar::wraps, &mut |x| found |= x.may_fault());
+    }
     found
 }
 

@@ -2,7 +2,9 @@
 
 use crate::analysis::formula_bounds::{Bounds, is_at_most};
 use crate::analysis::{Interval, Linear, Ranges, flat_offset, joined_digits};
-use crate::ir::{Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_stage};
+use crate::ir::{
+    Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_accesses, visit_folds,
+};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
 
@@ -143,7 +145,7 @@ pub(crate) fn widen(
         let turns = i64::try_from(axis.extent.over(extent)?.number()?).ok()?;
         let mut known = true;
         let mut ranges = Ranges::of_stage(stage).with_symbols(nest);
-        visit_stage(stage, &mut |x| {
+        visit_folds(stage, &mut |x| {
             if let Kind::Reduce { axes, .. } = x.kind() {
                 ranges.bind(axes);
             }
@@ -158,12 +160,7 @@ pub(crate) fn widen(
                 known &= widened.is_some();
             }
         };
-        access(stage.target, &stage.at);
-        visit_stage(stage, &mut |x| {
-            if let Kind::Load { buffer, at } = x.kind() {
-                access(*buffer, at);
-            }
-        });
+        visit_accesses(stage, &mut access);
         if !known {
             return None;
         }

@@ -18,8 +18,8 @@
 
 use crate::analysis::Ranges;
 use crate::ir::{
-    Axis, AxisId, Binary, Buffer, BufferId, Kind, MAX_RANK, Mode, Nest, Role, Scalar, Stage, Unary,
-    Wrap,
+    Axis, AxisId, Binary, Buffer, BufferId, Kind, MAX_RANK, Mode, Nest, Role, Scalar, Seen, Stage,
+    Unary, Wrap,
 };
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
@@ -79,8 +79,8 @@ fn verify_stage(
         number,
         bound,
         errors: &mut errors,
-        seen: FxHashSet::default(),
-        proven: FxHashSet::default(),
+        seen: Seen::default(),
+        unproven: FxHashSet::default(),
         guarded: vec![FxHashSet::default()],
         budget: GUARDED,
     };
@@ -97,10 +97,10 @@ struct Check<'a> {
     number: usize,
     bound: &'a mut FxHashSet<AxisId>,
     errors: &'a mut Vec<VerifyError>,
-    /// Nodes whose structure and types are checked, by address.
-    seen: FxHashSet<usize>,
-    /// Nodes in which every access is proven without any guard, by address.
-    proven: FxHashSet<usize>,
+    /// Shared nodes whose structure and types are checked.
+    seen: Seen,
+    /// The nodes among those checked in which some access is not proven without any guard, by address: mostly none.
+    unproven: FxHashSet<usize>,
     /// Nodes looked at under guards, by address: a set for each guard that tells something, the innermost
     /// last.
     guarded: Vec<FxHashSet<usize>>,
@@ -150,10 +150,10 @@ impl<'a> Check<'a> {
     }
 
     /// Checks the structure and types of `x` and everything in it, which depend on no guards; notes the nodes that
-    /// are proven without guards.
-    fn structure(&mut self, x: &Scalar, ranges: &mut Ranges) {
-        if !self.seen.insert(x.address()) {
-            return;
+    /// are not proven without guards. Returns whether `x` is.
+    fn structure(&mut self, x: &Scalar, ranges: &mut Ranges) -> bool {
+        if x.is_shared() && !self.seen.insert(x.address()) {
+            return !self.unproven.contains(&x.address());
         }
         self.types(x);
         self.terms(x);
@@ -183,31 +183,32 @@ impl<'a> Check<'a> {
             }
             _ => {}
         }
-        let children: Vec<&Scalar> = match x.kind() {
-            Kind::Load { at, .. } => parts(at).collect(),
-            _ => x.children().collect(),
-        };
-        for child in &children {
-            self.structure(child, ranges);
+        let mut is_proven = true;
+        match x.kind() {
+            Kind::Load { buffer, at } => {
+                for part in parts(at) {
+                    is_proven &= self.structure(part, ranges);
+                }
+                let buffer = self.nest.buffers.get(buffer.0 as usize);
+                is_proven &= buffer.is_some_and(|b| outside(b, at, ranges).is_none());
+            }
+            _ => {
+                for child in x.children() {
+                    is_proven &= self.structure(child, ranges);
+                }
+            }
         }
-        let inside = match x.kind() {
-            Kind::Load { buffer, at } => self
-                .nest
-                .buffers
-                .get(buffer.0 as usize)
-                .is_some_and(|b| outside(b, at, ranges).is_none()),
-            _ => true,
-        };
-        if inside && children.iter().all(|c| self.proven.contains(&c.address())) {
-            self.proven.insert(x.address());
+        if !is_proven {
+            self.unproven.insert(x.address());
         }
+        is_proven
     }
 
     /// The accesses in `x` that need the guards around them.
     fn guarded(&mut self, ranges: &mut Ranges, x: &Scalar) {
         // A node that was proven under fewer facts need not be looked at again.
         let known = self.guarded.iter().any(|set| set.contains(&x.address()));
-        if known || self.proven.contains(&x.address()) || self.budget == 0 {
+        if known || !self.unproven.contains(&x.address()) || self.budget == 0 {
             return;
         }
         if let Some(set) = self.guarded.last_mut() {

@@ -25,7 +25,7 @@ impl Nest {
             .iter()
             .flat_map(|b| &b.shape)
             .for_each(|n| note(*n));
-        for stage in &self.stages {
+        for stage in self.stages.iter().filter(|_| self.is_symbolic()) {
             stage.domain.iter().for_each(|axis| note(axis.extent));
             visit_stage(stage, &mut |x| match x.kind() {
                 Kind::Extent(extent) => note(*extent),
@@ -72,7 +72,7 @@ impl Nest {
                 Kind::Extent(extent) => Scalar::extent(bound(*extent)),
                 Kind::Wrap(w) if w.extent.is_symbolic() => Scalar::wrap(Wrap {
                     extent: bound(w.extent),
-                    ..w.clone()
+                    ..Wrap::clone(w)
                 }),
                 _ => rebound(x, &axes),
             });

@@ -14,6 +14,7 @@ mod parse;
 mod print;
 mod rewrite;
 mod scalar;
+mod seen;
 mod stage;
 mod sub_nest;
 mod unused_buffers;
@@ -30,6 +31,7 @@ pub use parse::{ParseError, parse};
 pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
 pub(crate) use rewrite::{rebound, replace_axes, rewrite, rewrite_stage, rewrite_those};
 pub use scalar::{Const, Kind, Policy, Scalar, Wrap};
+pub use seen::Seen;
 pub use stage::{Mode, Stage};
 pub use sub_nest::SubNest;
 pub(crate) use visit::{

@@ -22,6 +22,8 @@ struct Node {
     wraps: bool,
     /// Whether there is a load in it, itself included.
     loads: bool,
+    /// Whether there is a select in it, itself included.
+    selects: bool,
 }
 
 /// The operation of a scalar, with its operands.
@@ -63,8 +65,9 @@ pub enum Kind {
         /// The value at each point.
         body: Scalar,
     },
-    /// A data-dependent index, an `i64` in `0..extent`.
-    Wrap(Wrap),
+    /// A data-dependent index, an `i64` in `0..extent`. Apart, as it is large and rare: all scalars are as large as the
+    /// largest.
+    Wrap(Box<Wrap>),
 }
 
 /// The bits of a constant, in the low end; the rest is zero.
@@ -212,7 +215,7 @@ impl Scalar {
 
     /// A data-dependent index; see [`crate::Nest::wrap`].
     pub fn wrap(wrap: Wrap) -> Scalar {
-        Scalar::new(Kind::Wrap(wrap), ElementType::I64)
+        Scalar::new(Kind::Wrap(Box::new(wrap)), ElementType::I64)
     }
 
     /// The operation, with its operands.
@@ -281,6 +284,11 @@ impl Scalar {
         self.0.loads
     }
 
+    /// Whether there is a select in it, itself included.
+    pub(crate) fn selects(&self) -> bool {
+        self.0.selects
+    }
+
     /// The other summand and the factors, if it is a sum with a term.
     pub fn as_sum(&self) -> Option<[&Scalar; 3]> {
         let Kind::Binary(Binary::Add, sum, term) = self.kind() else {
@@ -298,8 +306,16 @@ impl Scalar {
         }
     }
 
+    /// Whether it has no operands.
+    pub(crate) fn is_leaf(&self) -> bool {
+        matches!(
+            self.kind(),
+            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_)
+        )
+    }
+
     /// The direct sub-expressions, in order of evaluation. The position of a [`Wrap`] is included.
-    pub fn children(&self) -> impl Iterator<Item = &Scalar> {
+    pub fn children(&self) -> Children<'_> {
         self.kind().children()
     }
 
@@ -338,11 +354,11 @@ impl Scalar {
                 let position = mapped(&w.position, &mut child);
                 let same = index.is_none() && position.is_none();
                 (!same).then(|| {
-                    Kind::Wrap(Wrap {
+                    Kind::Wrap(Box::new(Wrap {
                         index: index.map_or_else(|| w.index.clone(), |[index]| index),
                         position: position.unwrap_or_else(|| w.position.clone()),
-                        ..*w
-                    })
+                        ..**w
+                    }))
                 })
             }
         };
@@ -356,10 +372,12 @@ impl Scalar {
         let mut folds = matches!(kind, Kind::Reduce { .. });
         let mut wraps = matches!(kind, Kind::Wrap(_));
         let mut loads = matches!(kind, Kind::Load { .. });
+        let mut selects = matches!(kind, Kind::Select(..));
         for child in kind.children() {
             folds |= child.folds();
             wraps |= child.wraps();
             loads |= child.loads();
+            selects |= child.selects();
         }
         Scalar(Arc::new(Node {
             kind,
@@ -368,13 +386,14 @@ impl Scalar {
             folds,
             wraps,
             loads,
+            selects,
         }))
     }
 }
 
 impl Kind {
-    fn children(&self) -> impl Iterator<Item = &Scalar> {
-        let (fixed, list): ([Option<&Scalar>; 3], &[Scalar]) = match self {
+    fn children(&self) -> Children<'_> {
+        let (first, list): ([Option<&Scalar>; 3], &[Scalar]) = match self {
             Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => ([None; 3], &[]),
             Kind::Load { at, .. } => ([None; 3], at),
             Kind::Unary(_, x) | Kind::Cast(x) | Kind::Bitcast(x) => ([Some(x), None, None], &[]),
@@ -383,7 +402,37 @@ impl Kind {
             Kind::Reduce { init, body, .. } => ([Some(init), Some(body), None], &[]),
             Kind::Wrap(w) => ([Some(&w.index), None, None], &w.position),
         };
-        fixed.into_iter().flatten().chain(list)
+        let list = list.iter();
+        Children { first, list }
+    }
+}
+
+/// The direct sub-expressions of a scalar. Every walk goes through these: iterators put together take several times as
+/// long.
+pub struct Children<'a> {
+    first: [Option<&'a Scalar>; 3],
+    list: std::slice::Iter<'a, Scalar>,
+}
+
+impl<'a> Iterator for Children<'a> {
+    type Item = &'a Scalar;
+
+    fn next(&mut self) -> Option<&'a Scalar> {
+        let first = self.first.iter_mut().find_map(Option::take);
+        first.or_else(|| self.list.next())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = self.first.iter().flatten().count() + self.list.len();
+        (count, Some(count))
+    }
+}
+
+impl<'a> DoubleEndedIterator for Children<'a> {
+    fn next_back(&mut self) -> Option<&'a Scalar> {
+        let first = &mut self.first;
+        let last = self.list.next_back();
+        last.or_else(|| first.iter_mut().rev().find_map(Option::take))
     }
 }
 
@@ -433,8 +482,7 @@ impl Drop for Node {
 /// themselves.
 fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
     let mut take = |x: Scalar| {
-        let is_leaf = matches!(x.kind(), Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_));
-        if !is_leaf && !x.is_shared() {
+        if !x.is_leaf() && !x.is_shared() {
             into.push(x);
         }
     };

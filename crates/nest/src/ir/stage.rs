@@ -36,6 +36,11 @@ impl Stage {
         self.value.wraps() || self.at.iter().any(Scalar::wraps)
     }
 
+    /// Whether there is a select in it.
+    pub(crate) fn selects(&self) -> bool {
+        self.value.selects() || self.at.iter().any(Scalar::selects)
+    }
+
     /// Whether the points are the elements of a target of this shape, in order.
     pub(crate) fn covers(&self, shape: &[Extent]) -> bool {
         let mut axes = self.domain.iter().filter(|axis| axis.extent != 1);

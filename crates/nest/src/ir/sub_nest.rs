@@ -51,7 +51,10 @@ impl Nest {
                         sites.push(w.site);
                     }
                     let site = SiteId(known.unwrap_or(sites.len() - 1) as u32);
-                    Scalar::wrap(Wrap { site, ..w.clone() })
+                    Scalar::wrap(Wrap {
+                        site,
+                        ..Wrap::clone(w)
+                    })
                 }
                 _ => x,
             });

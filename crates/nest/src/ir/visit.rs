@@ -1,8 +1,11 @@
 //! Walks over scalars that meet every distinct node once.
 
-use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Stage};
+use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Seen, Stage};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
+
+/// Scalars that most walks have open at a time, at most.
+const USUAL_DEPTH: usize = 16;
 
 /// Calls `f` once for every distinct node of `x`, children first.
 pub(crate) fn visit(x: &Scalar, f: &mut impl FnMut(&Scalar)) {
@@ -16,21 +19,32 @@ pub(crate) fn visit_those(
     wanted: impl Fn(&Scalar) -> bool + Copy,
     f: &mut impl FnMut(&Scalar),
 ) {
-    let mut seen = FxHashSet::default();
-    let mut open = vec![(x, false)];
+    if !wanted(x) {
+        return;
+    }
+    if x.is_leaf() {
+        return f(x);
+    }
+    let mut seen = Seen::default();
+    let mut open = Vec::with_capacity(USUAL_DEPTH);
+    open.push((x, false));
     while let Some((x, children_done)) = open.pop() {
         if children_done {
             f(x);
             continue;
         }
         // A walk meets a node that is not shared only once: no record is needed.
-        if !wanted(x) || (x.is_shared() && !seen.insert(x.address())) {
+        if x.is_shared() && !seen.insert(x.address()) {
+            continue;
+        }
+        if x.is_leaf() {
+            f(x);
             continue;
         }
         open.push((x, true));
-        let below = open.len();
-        open.extend(x.children().map(|child| (child, false)));
-        open[below..].reverse();
+        for child in x.children().rev().filter(|child| wanted(child)) {
+            open.push((child, false));
+        }
     }
 }
 

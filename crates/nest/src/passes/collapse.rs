@@ -10,15 +10,20 @@ use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{ElementType, Extent};
 
-/// Collapses neighbouring axes of a stage's domain wherever they can be.
+/// Collapses neighbouring axes of a stage's domain wherever they can be, and simplifies the stage.
 pub(crate) fn collapse_axes(stage: &mut Stage) {
-    while let Some((outer, inner)) = joinable(stage).or_else(|| too_short(stage)) {
+    let mut axes = joinable(stage).or_else(|| too_short(stage));
+    if axes.is_none() {
+        simplify_stage(stage);
+    }
+    while let Some((outer, inner)) = axes {
         join(stage, outer, inner);
+        axes = joinable(stage).or_else(|| too_short(stage));
     }
 }
 
-/// The position of an axis of the domain whose inner neighbour can join it: in every linear form
-/// the two occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
+/// The positions of the first and the last of the outermost neighbours that can be one: in every linear form
+/// each two of them occur as `n·outer + inner` in proportion, `n` being the inner extent, and nowhere else.
 fn joinable(stage: &Stage) -> Option<(usize, usize)> {
     let pairs = stage.first_inner() + 1..stage.domain.len();
     if pairs.is_empty() {
@@ -28,18 +33,23 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
         true => forms(&without_positions(stage)),
         false => forms(stage),
     };
-    pairs
-        .map(|inner| (inner - 1, inner))
-        .find(|&(outer, inner)| {
-            let (a, b) = (stage.domain[outer], stage.domain[inner]);
-            let extent = b.extent.number().and_then(|n| i64::try_from(n).ok());
-            let Some(extent) = extent.filter(|_| joined(a, b).is_some()) else {
-                return false;
-            };
-            forms
-                .iter()
-                .all(|form| form.of(b.id).checked_mul(extent) == Some(form.of(a.id)))
+    let is_one = |inner: &usize| {
+        let (a, b) = (stage.domain[inner - 1], stage.domain[*inner]);
+        let extent = b.extent.number().and_then(|n| i64::try_from(n).ok());
+        extent.is_some_and(|extent| {
+            let is_step = |form: &Weights| form.of(b.id).checked_mul(extent) == Some(form.of(a.id));
+            forms.iter().all(is_step)
         })
+    };
+    let fits = |outer: &usize, inner: &usize| all_joined(&stage.domain[*outer..=*inner]).is_some();
+    let mut inner = pairs
+        .filter(is_one)
+        .filter(|inner| fits(&(inner - 1), inner));
+    let first = inner.next()?;
+    let last = (first + 1..stage.domain.len())
+        .take_while(|inner| is_one(inner) && fits(&(first - 1), inner))
+        .last();
+    Some((first - 1, last.unwrap_or(first)))
 }
 
 /// The two innermost axes, if the inner is too short for vectors and the points have indices of their own
@@ -72,7 +82,7 @@ fn without_positions(stage: &Stage) -> Stage {
     rewrite_those(&mut stage, Scalar::wraps, &mut |x| match x.kind() {
         Kind::Wrap(w) => Scalar::wrap(Wrap {
             position: Vec::new(),
-            ..w.clone()
+            ..Wrap::clone(w)
         }),
         _ => x,
     });
@@ -135,18 +145,34 @@ fn joined(a: Axis, b: Axis) -> Option<Axis> {
     fits.then_some(Axis { id: a.id, extent })
 }
 
-/// Replaces two axes by one that runs over both.
+/// One axis that runs over all of these, of which those after the first have a number of points.
+fn all_joined(axes: &[Axis]) -> Option<Axis> {
+    let (first, rest) = axes.split_first()?;
+    rest.iter().try_fold(*first, |all, axis| joined(all, *axis))
+}
+
+/// Replaces neighbouring axes by one that runs over all of them.
 fn join(stage: &mut Stage, outer: usize, inner: usize) {
-    let (a, b) = (stage.domain[outer], stage.domain[inner]);
-    let Some(joined) = joined(a, b) else { return };
-    let (whole, extent) = (Scalar::axis(joined.id), b.extent.example().max(1) as i64);
+    let axes = &stage.domain[outer..=inner];
+    let Some(joined) = all_joined(axes) else {
+        return;
+    };
     // `n·(k / n) + k % n` recombines to `k` everywhere, as `joinable` has checked.
-    let by: FxHashMap<AxisId, Scalar> = [
-        (a.id, &whole / extent),
-        (b.id, whole.rem(crate::build::index(extent))),
-    ]
-    .into_iter()
-    .collect();
+    let mut by: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+    let mut points = 1i64;
+    for (position, axis) in axes.iter().enumerate().rev() {
+        let quotient = match points {
+            1 => Scalar::axis(joined.id),
+            _ => Scalar::axis(joined.id) / points,
+        };
+        let extent = axis.extent.example().max(1) as i64;
+        let place = match position {
+            0 => quotient,
+            _ => quotient.rem(crate::build::index(extent)),
+        };
+        by.insert(axis.id, place);
+        points = points.saturating_mul(extent);
+    }
     replace_axes(stage, &by);
     stage.domain.splice(outer..=inner, [joined]);
     simplify_stage(stage);

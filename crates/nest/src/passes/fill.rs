@@ -8,7 +8,6 @@
 use crate::analysis::{Linear, is_proven};
 use crate::ir::{
     Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, loaded_by, rewrite_stage,
-    visit_stage,
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
@@ -28,7 +27,7 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
     let is_free = stage.mode == Mode::Set
         && stage.group.is_none()
         && !loaded(stage).contains(&stage.target)
-        && !may_fault(stage);
+        && !stage.wraps();
     if !is_open || !is_free || stage.value.folds() || fill.as_const().is_none() {
         return None;
     }
@@ -41,12 +40,6 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
     let mut filled = stage.clone();
     filled.value = fill.clone();
     Some([filled, copy?])
-}
-
-fn may_fault(stage: &Stage) -> bool {
-    let mut found = false;
-    visit_stage(stage, &mut |x| found |= matches!(x.kind(), Kind::Wrap(_)));
-    found
 }
 
 /// For each axis from where to where `condition` holds; `None` if it is not of bounds of single axes.

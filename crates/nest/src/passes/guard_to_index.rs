@@ -69,7 +69,7 @@ fn guarded(buffers: &[Buffer], ranges: &mut Ranges, c: &Scalar, yes: &Scalar) ->
     let least = integer(least, wrap.index.ty());
     let index = select(c.clone(), wrap.index.clone(), least);
     let mut at = at.clone();
-    at[place] = Scalar::wrap(Wrap { index, ..wrap });
+    at[place] = Scalar::wrap(Wrap { index, ..*wrap });
     Some(Scalar::load(*buffer, at, yes.ty()))
 }
 

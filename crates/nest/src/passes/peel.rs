@@ -82,19 +82,18 @@ fn append(nest: &mut Nest, mut stage: Stage) {
 /// the stage has to run in its order.
 fn open(stage: &Stage) -> Option<Vec<Part>> {
     let innermost = stage.domain.iter().rfind(|a| a.extent > 1)?;
-    let is_free = stage.mode == Mode::Set && stage.group.is_none();
-    let is_free = is_free && !loaded(stage).contains(&stage.target);
-    let mut may_fault = false;
-    visit_stage(stage, &mut |x| {
-        may_fault |= matches!(x.kind(), Kind::Wrap(_))
-    });
     let is_open = innermost.extent.number().is_none();
-    (is_free && is_open && !may_fault).then(|| vec![None; stage.domain.len()])
+    let is_free = stage.mode == Mode::Set && stage.group.is_none() && !stage.wraps();
+    let fits = is_open && is_free && !loaded(stage).contains(&stage.target);
+    fits.then(|| vec![None; stage.domain.len()])
 }
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
 /// say so.
 pub(super) fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
+    if !stage.selects() {
+        return None;
+    }
     let mut bounds: FxHashMap<AxisId, (i64, i64)> = FxHashMap::default();
     let mut extents: FxHashMap<AxisId, i64> = FxHashMap::default();
     for axis in &stage.domain {

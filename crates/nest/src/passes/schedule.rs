@@ -39,10 +39,7 @@ pub fn schedule(nest: &mut Nest) {
     });
     peel_borders(nest);
     flatten_buffers(nest);
-    compiler_threads::for_each(&mut nest.stages, |stage| {
-        collapse_axes(stage);
-        simplify_stage(stage);
-    });
+    compiler_threads::for_each(&mut nest.stages, collapse_axes);
     coalesce_outer_loops(nest);
 }
 

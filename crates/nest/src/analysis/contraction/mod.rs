@@ -8,9 +8,9 @@ pub use coded::{Coding, Points};
 
 use crate::analysis::Linear;
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Scalar, Stage, row_major, visit,
+    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Scalar, Seen, Stage, row_major, visit,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U8};
 use vinelift_tensor::{element_count, is_injective};
 
@@ -326,7 +326,10 @@ pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
 /// As [`sums`], of the folds that `is_sum` is true of.
 pub(crate) fn sums_that(stage: &Stage, is_sum: impl Fn(&Scalar) -> bool) -> Vec<Scalar> {
     let mut found: Vec<Scalar> = Vec::new();
-    let mut seen = FxHashSet::default();
+    if !stage.value.folds() {
+        return found;
+    }
+    let mut seen = Seen::default();
     let mut open = vec![&stage.value];
     while let Some(x) = open.pop() {
         if !x.folds() || !seen.insert(x.address()) {

@@ -64,7 +64,7 @@ fn put_tables<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8
             Scalar::wrap(Wrap {
                 index: Scalar::load(table, vec![at], I32).cast(I64),
                 policy: Policy::CHECK,
-                ..wrap.clone()
+                ..Wrap::clone(wrap)
             })
         });
         nest.stages[number] = stage;

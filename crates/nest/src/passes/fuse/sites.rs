@@ -177,16 +177,14 @@ struct Finder {
     /// Number of axes of the stage itself.
     depth: usize,
     sites: Vec<Site>,
-    /// Nodes met, with the number of axes around them and whether under a condition.
+    /// Shared nodes met, with the number of axes around them and whether under a condition.
     seen: FxHashSet<(usize, usize, bool)>,
 }
 
 impl Finder {
     fn walk(&mut self, x: &Scalar, conditional: bool) {
-        if !self
-            .seen
-            .insert((x.address(), self.axes.len(), conditional))
-        {
+        let node = (x.address(), self.axes.len(), conditional);
+        if !x.loads() || (x.is_shared() && !self.seen.insert(node)) {
             return;
         }
         match x.kind() {

@@ -3,7 +3,7 @@
 use crate::analysis::{GroupedOffset, Ranges, grouped_offset};
 use crate::build;
 use crate::ir::{
-    Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Stage, free_axes, rewrite, visit,
+    Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Seen, Stage, free_axes, rewrite, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,7 +40,7 @@ pub(super) fn steps_in_memory(
     let mut ranges = Ranges::of_stage(&inlined);
     let mut forms = Vec::new();
     let mut open = vec![&inlined.value];
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     while let Some(x) = open.pop() {
         match x.kind() {
             Kind::Load { buffer, at } => {
@@ -78,7 +78,7 @@ fn stored<'x>(
     body: &'x Scalar,
 ) -> Vec<(BufferId, &'x [Scalar])> {
     let mut loads = Vec::new();
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut open = vec![body];
     while let Some(x) = open.pop() {
         match x.kind() {
@@ -87,7 +87,10 @@ fn stored<'x>(
             _ => {}
         }
     }
-    loads.retain(|(load, ..)| is_made_of(axes, &definitions.inlined(nest, load)));
+    loads.retain(|(load, buffer, _)| {
+        let may_be = definitions.are_made_of_axes(*buffer);
+        may_be && is_made_of(axes, &definitions.inlined(nest, load))
+    });
     let accesses = loads.into_iter().map(|(_, buffer, at)| (buffer, at));
     accesses.collect()
 }
@@ -95,7 +98,7 @@ fn stored<'x>(
 /// Whether one of these axes is in `x`, but for what it is loaded from.
 fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
     let mut open = vec![x];
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     while let Some(x) = open.pop() {
         match x.kind() {
             Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return true,
@@ -228,6 +231,8 @@ fn is_same(a: &Formula, b: &Formula) -> bool {
 pub(super) struct Definitions {
     /// With the number of nodes of the value; `None` if there is more than one.
     by_target: FxHashMap<BufferId, Option<(usize, usize)>>,
+    /// Those whose values have an axis in them, or would have one with definitions in place of what they load.
+    made_of_axes: FxHashSet<BufferId>,
 }
 
 /// Expressions that are larger are not looked into.
@@ -240,6 +245,30 @@ impl Definitions {
             .entry(stage.target)
             .and_modify(|known| *known = None)
             .or_insert_with(|| Some((position, nodes(&stage.value))));
+        if self.has_axes(&stage.value) {
+            self.made_of_axes.insert(stage.target);
+        }
+    }
+
+    /// Whether an axis is in `x`, or would be with definitions in place of what it loads, but for what is loaded then.
+    fn has_axes(&self, x: &Scalar) -> bool {
+        let mut open = vec![x];
+        let mut seen = Seen::default();
+        while let Some(x) = open.pop() {
+            match x.kind() {
+                Kind::Axis(_) => return true,
+                Kind::Load { buffer, .. } if self.are_made_of_axes(*buffer) => return true,
+                Kind::Load { .. } => {}
+                _ if seen.insert(x.address()) => open.extend(x.children()),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether elements of a buffer, with definitions in place of what is loaded, may have axes in them.
+    fn are_made_of_axes(&self, buffer: BufferId) -> bool {
+        self.made_of_axes.contains(&buffer)
     }
 
     /// `x` with definitions without folds in place of what it loads, as long as there are not too many nodes.

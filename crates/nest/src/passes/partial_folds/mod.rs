@@ -23,11 +23,11 @@ mod tests;
 use crate::analysis::verify;
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, rewrite,
+    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Seen, Stage, free_axes, rewrite,
     rewrite_stage, visit,
 };
 use memory::{Definitions, pin_all, steps_in_memory};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vinelift_tensor::{ElementType, Extent};
@@ -86,10 +86,10 @@ fn folds(stage: &Stage) -> Vec<Scalar> {
     if stage.group.is_some() || !stage.value.folds() {
         return found;
     }
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut open = vec![&stage.value];
     while let Some(x) = open.pop() {
-        if !seen.insert(x.address()) {
+        if !x.folds() || !seen.insert(x.address()) {
             continue;
         }
         let Kind::Reduce { op, axes, body, .. } = x.kind() else {

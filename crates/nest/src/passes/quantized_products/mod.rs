@@ -21,7 +21,7 @@ use crate::analysis::{is_proven, is_sum_of_terms, sum_of_products, sums_that};
 use crate::build::zero;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
-    rewrite_stage, visit,
+    rewrite_stage, visit_those,
 };
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -87,7 +87,9 @@ fn definitions(nest: &Nest) -> FxHashMap<BufferId, Stage> {
     };
     let is_definition = |stage: &&Stage| {
         let mut faults = false;
-        visit(&stage.value, &mut |x| faults |= x.may_fault());
+        visit_those(&stage.value, Scalar::wraps, &mut |x| {
+            faults |= x.may_fault()
+        });
         let is_constant = once(&stage.target) && stage.loads().iter().all(once);
         stage.is_definition(nest) && is_constant && !faults
     };
