@@ -133,6 +133,10 @@ impl Operands<'_> {
         let (own, other, ks) = (points(own), points(other), points(&contraction.k));
         let side = usize::from(!self.of_left);
         let mut expected = vec![UNWRITTEN; out];
+        if other.is_empty() {
+            // Nothing is computed, and the coded operand may have no elements.
+            return expected;
+        }
         for b in points(&contraction.batch) {
             for (at, p) in own.iter().enumerate() {
                 let factor = |of: &Option<Vec<f32>>, k: usize, without: f32| {
