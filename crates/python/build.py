@@ -39,7 +39,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def metadata():
-    """What pyproject.toml says, in the form that wheels have."""
+    """The metadata of pyproject.toml in the format of wheels."""
     lines = [
         "Metadata-Version: 2.4",
         "Name: vinelift",

@@ -66,7 +66,7 @@ impl Engine {
             }
         }
         request.infer_with(options)?;
-        // What is the program's may change after the run.
+        // The program may change its memory after the run, and variables may still refer to it.
         request.own_variables()?;
         for (position, output) in self.outputs.iter().enumerate() {
             output.store(request.output(position)?)?;

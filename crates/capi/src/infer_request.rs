@@ -367,7 +367,7 @@ extern "C" fn ov_infer_request_infer(infer_request: In<'_, InferRequest>) -> Sta
     guard(|| infer_request.required("infer_request")?.0.infer())
 }
 
-/// Ends the run that there is, before its next kernel or the next iteration of a loop: it was cancelled.
+/// Cancels the current run, which ends before its next kernel or the next iteration of a loop.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_cancel(infer_request: In<'_, InferRequest>) -> Status {
     guard(|| {
@@ -382,7 +382,7 @@ extern "C" fn ov_infer_request_start_async(infer_request: In<'_, InferRequest>) 
     guard(|| infer_request.required("infer_request")?.0.start())
 }
 
-/// Waits for the run that there is, and for its callback. Returns how it ended.
+/// Waits for the current run, and for its callback. Returns how it ended.
 #[unsafe(no_mangle)]
 extern "C" fn ov_infer_request_wait(infer_request: In<'_, InferRequest>) -> Status {
     guard(|| infer_request.required("infer_request")?.0.wait())
@@ -397,7 +397,7 @@ extern "C" fn ov_infer_request_wait_for(
     guard(|| {
         let request = infer_request.required("infer_request")?;
         let timeout = Duration::from_millis(u64::try_from(timeout).unwrap_or(0));
-        // A time that is beyond all clocks is none.
+        // A deadline that the clock cannot represent means to wait without one.
         request.0.wait_until(Instant::now().checked_add(timeout))
     })
 }

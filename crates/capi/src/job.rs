@@ -16,13 +16,13 @@ use vinelift::{KernelTime, RunOptions, fork, workers};
 pub(crate) struct Job {
     pub(crate) compiled: CompiledModel,
     state: Mutex<State>,
-    /// Told when a run is over, by then with its callback, of a request that is being freed.
+    /// Notified when a run and its callback are over, for [`Job::close`] to wait on.
     is_over: Condvar,
-    /// The process in which there are runs, if there are: one more than its generation. 0 if there are none.
+    /// The process that has runs, as its fork generation plus one; 0 if there are no runs.
     busy_in: AtomicU32,
     /// Locked by the run, of which there is one at a time.
     engine: Mutex<Engine>,
-    /// Whether the run that there is, if any, is to end early.
+    /// Tells the current run to end early.
     stop: Arc<AtomicBool>,
 }
 
@@ -206,7 +206,7 @@ impl Job {
         Ok(())
     }
 
-    /// Has the run that there is, if any, end early and as cancelled.
+    /// Cancels the current run, if there is one.
     pub(crate) fn cancel(&self) {
         if self.living().is_ok_and(|state| state.is_running) {
             self.stop.store(true, Ordering::Relaxed);
@@ -219,14 +219,14 @@ impl Job {
         last.map_or(Ok(()), |ticket| wait(&ticket, None))
     }
 
-    /// Waits for the last run until `deadline`. No run is as one that does not end in time.
+    /// Waits for the last run until `deadline`. If there was none, this is as if it did not end in time.
     pub(crate) fn wait_until(&self, deadline: Option<Instant>) -> Result<()> {
         let last = self.living()?.last.clone();
         last.map_or_else(|| Err(not_ready()), |ticket| wait(&ticket, deadline))
     }
 
-    /// Has no run and no callback begin any more, and waits until all are over: but for callbacks that this
-    /// thread is in, which cannot return before this does.
+    /// Lets no further run or callback begin, and waits until all are over, except for callbacks that this
+    /// thread is in: they cannot return before this does.
     pub(crate) fn close(&self) {
         let Ok(mut state) = self.living() else { return };
         state.is_closed = true;
@@ -271,7 +271,7 @@ impl Job {
         result
     }
 
-    /// The run that this thread has here is over, and so is its callback.
+    /// Takes this thread's run off the count of open ones: the run and its callback are over.
     fn leave(&self, state: &mut State) {
         state.open -= 1;
         if state.open == 0 {

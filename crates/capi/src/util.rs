@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 type Callback = unsafe extern "C" fn(*const c_char);
 
-/// Who is told messages; nobody at first.
+/// The function that gets messages; none at first.
 static CALLBACK: Mutex<Option<Callback>> = Mutex::new(None);
 
 fn set(callback: Option<Callback>) {

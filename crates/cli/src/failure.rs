@@ -1,8 +1,8 @@
-//! How a command ends if not well.
+//! Errors of commands, and their exit status.
 
 use std::io;
 
-/// Why a command did not do what it was asked for.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// An error of the library.

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nothing is left to be told to if this cannot be written.
+            // If stderr cannot be written either, there is nowhere to report it.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -107,6 +107,6 @@ fn execute(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
 /// `error: …` on stderr.
 fn report(message: &str) {
     let message = message.strip_prefix("error: ").unwrap_or(message);
-    // Nothing is left to be told to if this cannot be written.
+    // If stderr cannot be written either, there is nowhere to report it.
     let _ = writeln!(io::stderr(), "error: {message}");
 }

@@ -58,7 +58,7 @@ impl CompileArgs {
     }
 }
 
-/// How code runs that has been through all passes.
+/// Options of running a model.
 #[derive(Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl RunArgs {
     }
 }
 
-/// What code is made.
+/// Options of compiling a model.
 #[derive(Args)]
 pub(crate) struct CodeArgs {
     /// The most bits of the vectors in the code; the results are the same

@@ -1,4 +1,4 @@
-//! How far a measurement is.
+//! The progress bar of long measurements.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};

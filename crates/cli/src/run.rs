@@ -100,7 +100,7 @@ fn write_files(dir: &Path, outputs: &[Tensor]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Outputs<'a> {
     outputs: Vec<Output<'a>>,

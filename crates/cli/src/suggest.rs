@@ -1,6 +1,6 @@
-//! What was probably meant by a name that is not known.
+//! Suggests known names for one that is not known.
 
-/// How alike two names must be, from 0 to 1: enough for a slip of the finger.
+/// The least similarity of two names, from 0 to 1: typing errors stay above it.
 const ALIKE: f64 = 0.75;
 
 /// The name in quotes, followed by the known ones that are much like it, if there are any.
@@ -23,7 +23,7 @@ fn alike<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a st
     scores.retain(|(score, _)| *score >= ALIKE);
     scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scores.dedup_by_key(|(_, name)| *name);
-    // A much better one leaves no doubt.
+    // Names that are much less similar than the best are left out.
     let best = scores.first().map_or(0.0, |s| s.0);
     scores.retain(|(score, _)| *score > best - 0.05);
     scores

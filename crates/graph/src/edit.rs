@@ -96,7 +96,7 @@ impl Model {
     /// Adds an operator with one output, which reads `inputs`.
     ///
     /// # Errors
-    /// If its attributes are wrong. That an operator is not known is for [`Model::check`] to say.
+    /// If its attributes are wrong. An operator that is not known is reported by [`Model::check`].
     pub fn add_operator(
         &mut self,
         name: &str,

@@ -1,6 +1,6 @@
 //! Runs one operator through `infer`, `lower` and the interpreter, for the tests of operator files.
 
-use crate::{Attributes, Evaluate, IndexPolicy, Infer, Instance, Lower, OpDef, TensorType};
+use crate::{Attributes, Evaluate, IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_nest::{BufferBytes, Nest, Role, interpret, verify};
 use vinelift_tensor::{ElementType, PartialShape, Tensor};
 
@@ -51,36 +51,50 @@ pub(crate) fn run_all(
             return Ok(found);
         }
     };
+    let nest = lowered(def, &*op, &values, &outputs, policy);
+    verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
+    interpreted(&nest, inputs, &outputs)
+}
 
+/// The nest that computes `outputs` of these inputs.
+fn lowered(
+    def: &'static OpDef,
+    op: &dyn Op,
+    inputs: &[Option<&Tensor>],
+    outputs: &[TensorType],
+    policy: IndexPolicy,
+) -> Nest {
     let mut nest = Nest::new();
     let layer = nest.layer("op", &format!("{}, {}", def.name, def.versions[0]));
-    let sources: Vec<_> = inputs
-        .iter()
-        .map(|t| nest.buffer("in", t.element_type(), t.shape(), Role::Input))
-        .collect();
-    let shapes: Vec<_> = outputs
-        .iter()
-        .map(|t| t.shape.to_static().expect("a static shape"))
-        .collect();
-    let targets: Vec<_> = outputs
-        .iter()
-        .zip(&shapes)
-        .map(|(t, s)| nest.buffer("out", t.element, s, Role::Output))
-        .collect();
+    let sources = inputs.iter().flatten();
+    let sources = sources.map(|t| nest.buffer("in", t.element_type(), t.shape(), Role::Input));
+    let sources = sources.collect();
+    let targets = outputs.iter().map(|t| {
+        let shape = t.shape.to_static().expect("a static shape");
+        nest.buffer("out", t.element, &shape, Role::Output)
+    });
+    let targets = targets.collect();
     op.lower(&mut Lower::new(
-        &mut nest, def, layer, sources, targets, &values, policy,
+        &mut nest, def, layer, sources, targets, inputs, policy,
     ));
-    verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
+    nest
+}
 
+/// The outputs that the nest computes of `inputs`, or the message of its fault.
+fn interpreted(
+    nest: &Nest,
+    inputs: &[Tensor],
+    outputs: &[TensorType],
+) -> Result<Vec<Tensor>, String> {
     let mut strings = vec![String::new()];
     let inputs: Vec<Tensor> = inputs
         .iter()
         .map(|t| with_handles(t, &mut strings))
         .collect();
-    let zeros = outputs
-        .iter()
-        .zip(&shapes)
-        .map(|(t, s)| Tensor::zeros(handle_type(t.element), s).unwrap());
+    let zeros = outputs.iter().map(|t| {
+        let shape = t.shape.to_static().expect("a static shape");
+        Tensor::zeros(handle_type(t.element), &shape).unwrap()
+    });
     let mut tensors: Vec<Tensor> = zeros.collect();
     let mut results = tensors.iter_mut();
     let mut sources = inputs.iter();
@@ -92,7 +106,7 @@ pub(crate) fn run_all(
             _ => BufferBytes::Temporary,
         });
     }
-    let done = interpret(&nest, &mut buffers);
+    let done = interpret(nest, &mut buffers);
     drop(buffers);
     match done {
         Ok(()) => Ok(outputs
@@ -100,7 +114,7 @@ pub(crate) fn run_all(
             .zip(tensors)
             .map(|(t, found)| with_strings(t.element, found, &strings))
             .collect()),
-        Err(vinelift_nest::InterpretError::Fault(fault)) => Err(fault.message(&nest)),
+        Err(vinelift_nest::InterpretError::Fault(fault)) => Err(fault.message(nest)),
         Err(other) => Err(other.to_string()),
     }
 }

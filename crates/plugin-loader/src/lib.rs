@@ -49,7 +49,7 @@ enum Refusal {
 /// OpenVINO calls it, with its `std::shared_ptr<ov::IPlugin>`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn create_plugin_engine(plugin: *mut c_void) {
-    // What is thrown passes a frame with nothing to clean up: the text is leaked, once for a process that has no device.
+    // The exception must unwind through a frame with nothing to drop, so the text is leaked: once in a process.
     match find() {
         // SAFETY: the function of this name in the device takes what this one takes.
         Ok(create) => unsafe { create(plugin) },
@@ -120,7 +120,7 @@ fn only(found: Vec<PathBuf>) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// What `ov::get_openvino_version` returns.
+/// The result of `ov::get_openvino_version`.
 #[repr(C)]
 struct Version {
     build_number: *const c_char,

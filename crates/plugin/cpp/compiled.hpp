@@ -11,7 +11,7 @@
 
 namespace vinelift {
 
-// What OpenVINO asks of a model besides running it.
+// The properties of a compiled model that OpenVINO asks for.
 struct Interface {
     std::string name;
     std::vector<ov::Port> inputs;
@@ -50,7 +50,7 @@ private:
     Executor callbacks_;
 };
 
-// That of a model of OpenVINO.
+// The interface of a model of OpenVINO.
 Interface interface_of(const std::shared_ptr<const ov::Model>& model);
 
 // A port of a node of its own.

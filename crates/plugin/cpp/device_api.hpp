@@ -1,6 +1,7 @@
-// What a device of OpenVINO 2026 derives from and calls, which its public headers do not declare. Only the order of the
-// virtual functions and the exported names matter here, which are the same from 2026.1 to 2026.4. Classes of the library
-// differ in size between these: their members are one array that is larger than any, which costs nothing.
+// The classes that a device of OpenVINO 2026 derives from, and the functions it calls, that OpenVINO's public headers do not
+// declare. The binary interface is the order of virtual functions and the exported names, which are the same from 2026.1 to
+// 2026.4. The classes differ in size between these versions: their members are declared as one array that is larger than
+// in any of them.
 #pragma once
 
 #include <chrono>

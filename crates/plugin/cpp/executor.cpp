@@ -33,7 +33,7 @@ Pool::~Pool() {
 }
 
 void Pool::run(std::function<void()> task) {
-    // What the parent's threads were doing stays there: they may hold the lock.
+    // After a fork, the parent's threads are not in this process, but may have held the lock: start with a fresh state.
     if (state_->process != getpid()) {
         auto fresh = std::make_shared<State>();
         fresh->most_threads = state_->most_threads;

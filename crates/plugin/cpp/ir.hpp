@@ -14,7 +14,7 @@ struct Ir {
     std::string xml;
     // The constants, one after the other as in the file that would go with the text.
     std::vector<Bytes> parts;
-    // What keeps them where they are.
+    // Keeps the bytes of `parts` alive.
     std::shared_ptr<void> owner;
 };
 

@@ -35,8 +35,8 @@ std::vector<ov::ProfilingInfo> listed(const std::vector<KernelTime>& times) {
         entries[k].exec_type = times[k].how;
         entries[k].node_type = "Kernel";
     }
-    // Whoever gets the list reads and frees it as one of its own entries, which these are: the headers that this was
-    // compiled with may have others. All lists are three pointers.
+    // OpenVINO reads and frees the list as one of its own version's entries, as these are; the headers that this was
+    // compiled with may declare others. A vector is three pointers, whatever its entries are.
     std::vector<ov::ProfilingInfo> list;
     static_assert(sizeof list == sizeof entries);
     char bytes[sizeof list];

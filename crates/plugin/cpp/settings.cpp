@@ -59,7 +59,7 @@ const std::vector<Entry>& entries() {
     return all;
 }
 
-// What OpenVINO and its pipelines pass to any device, and what has no meaning here.
+// Properties that OpenVINO and its pipelines pass to any device, and that have no meaning for this one.
 bool is_ignored(const std::string& name) {
     static const char* all[] = {"CACHE_DIR",          "LOADED_FROM_CACHE",   "WEIGHTS_PATH",
                                 "ENABLE_WEIGHTLESS",  "MODEL_PTR",           "ENABLE_CPU_RESERVATION",
@@ -130,7 +130,7 @@ void Settings::set(const ov::AnyMap& properties) {
 }
 
 ov::Any Settings::get(const std::string& name) const {
-    // What it is, whatever was hinted at: nothing is quantised that the model does not quantise.
+    // Always 0, also if a hint has set another: the device quantises nothing beyond what the model does.
     if (name == ov::hint::dynamic_quantization_group_size.name()) return uint64_t(0);
     auto set = values_.find(name);
     if (set != values_.end()) return set->second;
@@ -150,7 +150,7 @@ std::string Settings::index_policy() const { return get(policy_key).as<std::stri
 
 std::string Settings::kv_cache_precision() const {
     auto type = get(ov::hint::kv_cache_precision.name()).as<ov::element::Type>();
-    // What the device chooses.
+    // `dynamic` leaves the choice to the device.
     return type.is_dynamic() ? "f32" : type.get_type_name();
 }
 

@@ -6,7 +6,7 @@
 
 namespace vinelift {
 
-// What a model says of a variable.
+// A variable as the model declares it.
 struct Variable {
     std::string name;
     ov::element::Type type;
@@ -20,7 +20,7 @@ public:
 
     void reset() override;
     void set_state(const ov::SoPtr<ov::ITensor>& value) override;
-    // What it holds. Before a run has set it these are zeros, of extent 0 where that is not known.
+    // The value. Before a run has set it: zeros, with extent 0 for dimensions that are not known.
     ov::SoPtr<ov::ITensor> get_state() const override;
 
 private:

@@ -22,7 +22,7 @@ public:
     std::vector<Bytes> parts;
 
     Place add(const ov::op::v0::Constant& constant);
-    // What keeps them where they are.
+    // Keeps the bytes of `parts` alive.
     std::shared_ptr<void> owner() const { return owner_; }
 
 private:

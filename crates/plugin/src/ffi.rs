@@ -1,4 +1,4 @@
-//! What goes between the C++ side and this one: texts, tensors, errors.
+//! The types that pass between C++ and Rust: texts, tensors, errors.
 //!
 //! The structs are those of `cpp/engine.hpp`. The C++ side makes them, and keeps what they point at for the time of a
 //! call.
@@ -111,9 +111,9 @@ pub(crate) enum Failure {
     Setting {
         /// The property.
         key: &'static str,
-        /// What it may be.
+        /// The values that it may have.
         expected: String,
-        /// What it is.
+        /// The value that was passed.
         found: String,
     },
     /// A function of the C++ side failed, which knows why.

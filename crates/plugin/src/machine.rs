@@ -1,4 +1,4 @@
-//! What is told of the processor, and of this library.
+//! Properties of the processor and of this library, for OpenVINO.
 
 use crate::ffi::Text;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ pub(crate) extern "C" fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// What code is made for: the architecture, and which extensions of it the processor has.
+/// The target of the generated code: the architecture, and the extensions that this processor has.
 pub(crate) extern "C" fn target() -> Text {
     static TARGET: LazyLock<String> = LazyLock::new(|| {
         let mut parts = vec![std::env::consts::ARCH];

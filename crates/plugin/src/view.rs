@@ -68,7 +68,7 @@ impl View {
     /// The tensor of an input, in place.
     ///
     /// # Safety
-    /// What it points at is there during the run.
+    /// Its pointers are valid during the run.
     pub(crate) unsafe fn input(
         &self,
         seen: &mut [Option<Seen>],
@@ -127,7 +127,7 @@ impl View {
     /// A tensor of a copy.
     ///
     /// # Safety
-    /// What it points at is there.
+    /// Its pointers are valid.
     pub(crate) unsafe fn copied(&self, ty: ElementType) -> Result<Tensor, Failure> {
         // SAFETY: the caller's promise.
         let (dims, texts) = unsafe { (self.dims.items(), self.texts.items()) };

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the tests need; it prints why it is not there.
+/// Fails if a package that the tests need is missing, and prints which.
 const NEEDS: &str = "
 import sys
 try:

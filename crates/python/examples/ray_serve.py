@@ -54,7 +54,7 @@ def refused(why: str) -> JSONResponse:
 
 
 def application(model: Path, replicas: int = 2, engine: str = "vinelift") -> serve.Application:
-    """What `serve.run` starts."""
+    """The deployment that `serve.run` starts."""
     contents = [model.read_bytes(), model.with_suffix(".bin").read_bytes()]
     options = {"num_replicas": replicas, "ray_actor_options": {"num_cpus": 1}}
     return serve.deployment(**options)(Digits).bind(engine, *contents)

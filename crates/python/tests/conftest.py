@@ -1,4 +1,4 @@
-"""What the tests share: the samples, and both packages."""
+"""Shared by the tests: the samples, and both packages."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-//! What `vinelift dump` prints.
+//! The output of `vinelift dump`.
 
 use crate::common::{GATHER, floats, model, run};
 

@@ -83,7 +83,7 @@ fn the_data_say_where_code_comes_from() {
     }
 }
 
-/// What a browser finds when `script` has run in the page: the text that it puts into an element.
+/// Loads the page in a browser and runs `script`, which puts its finding as text into an element: this text.
 fn in_browser(page: &str, script: &str) -> Option<Value> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let path = std::env::var_os("PATH")?;

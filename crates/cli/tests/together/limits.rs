@@ -72,7 +72,7 @@ impl Net {
         self.layer(("Parameter", "opset1"), &data, &[], 1)
     }
 
-    /// `value`, so often as the shape says.
+    /// A tensor of this shape, all of whose elements are `value`.
     fn repeated(&mut self, value: usize, shape: &[i64]) -> usize {
         let shape = self.integers(shape);
         self.layer(
@@ -301,7 +301,7 @@ fn memory_that_ends() {
     }
 }
 
-/// So many numbers take seconds: they are left to the run, and what can be compiled is there at once.
+/// Two billion random numbers take seconds: constant folding leaves them to the run, so compiling is fast.
 #[test]
 fn many_numbers_are_not_made_while_compiling() {
     let dir = tempfile::tempdir().unwrap();

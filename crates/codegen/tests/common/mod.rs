@@ -35,34 +35,66 @@ type Memories<'a> = (&'a [Vec<u8>], &'a [Vec<u8>], &'a [Vec<u8>]);
 /// is written starts as zeros. It must end in the same way part by part, and by vectors of any width; what
 /// has been written when it faults may differ.
 pub(crate) fn run(nest: &Nest, inputs: &[Vec<u8>]) -> Outcome {
-    let (bytes, result) = run_by(nest, inputs, Vectors::Bits128);
-    symbols::run_with_symbols(nest, inputs, &(bytes.clone(), result.clone()));
-    for vectors in [Vectors::Bits256, Vectors::Widest] {
-        let (wide, wide_result) = run_by(nest, inputs, vectors);
-        assert_eq!(wide_result, result, "{vectors:?}\n{nest}");
-        if result.is_err() {
-            continue;
-        }
-        for (b, (wide, bytes)) in nest.buffers.iter().zip(wide.iter().zip(&bytes)) {
-            assert!(
-                same(b.ty, wide, bytes),
-                "`{}` by {vectors:?} is\n{wide:?}, else\n{bytes:?}\n{nest}",
-                b.name
-            );
-        }
-    }
-    (bytes, result)
+    Compiled::of(nest).run(inputs)
 }
 
-fn run_by(nest: &Nest, inputs: &[Vec<u8>], vectors: Vectors) -> Outcome {
-    let options = Options {
-        vectors,
-        ..Options::default()
-    };
-    let code = COMPILER
-        .compile(&[nest], &options)
-        .unwrap_or_else(|e| panic!("{e}\n{nest}"));
-    run_code(nest, &code, &[], inputs)
+/// The code of a nest in all forms in which it must do the same, made once for any number of runs.
+pub(crate) struct Compiled<'n> {
+    pub(crate) nest: &'n Nest,
+    by_width: Vec<(Vectors, Code)>,
+    with_symbols: Vec<symbols::Variant>,
+}
+
+impl<'n> Compiled<'n> {
+    pub(crate) fn of(nest: &'n Nest) -> Compiled<'n> {
+        Compiled::with_choices(nest, symbols::choices(nest))
+    }
+
+    /// Of one of many random nests: symbols in place of one of the choices of extents, in turns with other nests.
+    pub(crate) fn of_random(nest: &'n Nest, number: u64) -> Compiled<'n> {
+        let mut choices = symbols::choices(nest);
+        if !choices.is_empty() {
+            choices = vec![choices.swap_remove(number as usize % choices.len())];
+        }
+        Compiled::with_choices(nest, choices)
+    }
+
+    fn with_choices(nest: &'n Nest, choices: Vec<Vec<usize>>) -> Compiled<'n> {
+        let of = |numbers| symbols::Variant::of(nest, numbers);
+        Compiled {
+            nest,
+            by_width: symbols::compile_all(nest),
+            with_symbols: choices.into_iter().filter_map(of).collect(),
+        }
+    }
+
+    /// As [`run`].
+    pub(crate) fn run(&self, inputs: &[Vec<u8>]) -> Outcome {
+        let nest = self.nest;
+        let mut outcomes = self.by_width.iter().rev().map(|(vectors, code)| {
+            let outcome = run_code(nest, code, &[], inputs);
+            (vectors, outcome)
+        });
+        let (_, (bytes, result)) = outcomes.next().expect("a width");
+        for (vectors, (wide, wide_result)) in outcomes {
+            assert_eq!(wide_result, result, "{vectors:?}\n{nest}");
+            if result.is_err() {
+                continue;
+            }
+            for (b, (wide, bytes)) in nest.buffers.iter().zip(wide.iter().zip(&bytes)) {
+                assert!(
+                    same(b.ty, wide, bytes),
+                    "`{}` by {vectors:?} is\n{wide:?}, else\n{bytes:?}\n{nest}",
+                    b.name
+                );
+            }
+        }
+        let outcome = (bytes, result);
+        for variant in &self.with_symbols {
+            variant.compare(nest, inputs, &outcome);
+        }
+        outcome
+    }
 }
 
 /// Runs the code of `nest`, or of one with symbols where these are such that it is `nest`.
@@ -102,16 +134,28 @@ const MOST_ALONE: usize = 3;
 /// other parts, which it would have computed from other values.
 fn writes_its_own(nest: &Nest, (before, alone, whole): Memories<'_>, part: &Range<usize>) {
     for (k, buffer) in nest.buffers.iter().enumerate() {
-        let all = before[k].iter().zip(&alone[k]).zip(&whole[k]);
-        let is_right = all.map(|((before, alone), whole)| alone == before || alone == whole);
-        let wrong = is_right.enumerate().find(|(_, is_right)| !is_right);
-        let wrong = wrong.map(|(byte, _)| byte);
+        let wrong = first_foreign(&before[k], &alone[k], &whole[k]);
         assert_eq!(
             wrong, None,
             "byte of `{}`, part {part:?} of\n{nest}",
             buffer.name
         );
     }
+}
+
+/// The first byte that is neither as `before` nor as in the `whole` run.
+fn first_foreign(before: &[u8], alone: &[u8], whole: &[u8]) -> Option<usize> {
+    // Nearly all blocks are equal to one of the two, and blocks are compared many bytes at a time.
+    const BLOCK: usize = 256;
+    let mut starts = (0..alone.len()).step_by(BLOCK);
+    starts.find_map(|start| {
+        let end = alone.len().min(start + BLOCK);
+        let is_as = |other: &[u8]| alone[start..end] == other[start..end];
+        if is_as(whole) || is_as(before) {
+            return None;
+        }
+        (start..end).find(|&k| alone[k] != before[k] && alone[k] != whole[k])
+    })
 }
 
 /// Runs parts in the order given; the fault is that of the first part, not of the first to run.
@@ -244,10 +288,9 @@ pub(crate) fn same(ty: ElementType, a: &[u8], b: &[u8]) -> bool {
         _ => false,
     };
     let size = ty.bits().div_ceil(8);
-    a.len() == b.len()
-        && a.chunks(size)
-            .zip(b.chunks(size))
-            .all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
+    let mut elements = a.chunks(size).zip(b.chunks(size));
+    // Mostly there are no NaNs, and all bytes are compared at once.
+    a == b || a.len() == b.len() && elements.all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
 }
 
 pub(crate) trait Number: Copy {

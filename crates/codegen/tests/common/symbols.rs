@@ -74,21 +74,38 @@ pub(crate) fn check(
     }
 }
 
-/// Runs a nest as one with symbols in place of its extents, all of them or one, which must come to the same.
-pub(crate) fn run_with_symbols(nest: &Nest, inputs: &[Vec<u8>], want: &Outcome) {
+/// The extents of a nest to put symbols in place of: all of them, or one of the two largest.
+pub(crate) fn choices(nest: &Nest) -> Vec<Vec<usize>> {
     let extents = extents_of(nest);
-    let mut chosen: Vec<BTreeSet<usize>> = vec![extents.clone()];
-    chosen.extend(extents.iter().rev().take(2).map(|n| BTreeSet::from([*n])));
-    for numbers in chosen.into_iter().filter(|numbers| !numbers.is_empty()) {
-        let numbers: Vec<usize> = numbers.into_iter().take(200).collect();
+    let all: Vec<usize> = extents.iter().copied().take(200).collect();
+    let one = extents.iter().rev().take(2).map(|n| vec![*n]);
+    let choices = std::iter::once(all).chain(one);
+    choices.filter(|numbers| !numbers.is_empty()).collect()
+}
+
+/// A nest with symbols in place of some of its extents.
+pub(crate) struct Variant {
+    /// The values of the symbols at which it is the nest.
+    numbers: Vec<usize>,
+    codes: Vec<(Vectors, Code)>,
+}
+
+impl Variant {
+    /// `None` if what is proven of the nest holds for these numbers alone.
+    pub(crate) fn of(nest: &Nest, numbers: Vec<usize>) -> Option<Variant> {
         let symbolic = with_symbols(nest, &numbers);
-        // A proof for these numbers need not hold for all.
         if verify(&symbolic).is_err() || verify(&legalize(&symbolic)).is_err() {
-            continue;
+            return None;
         }
-        for (vectors, code) in compile_all(&symbolic) {
-            let found = run_at(&code, nest, &numbers, inputs);
-            let what = format!("for all {numbers:?} by {vectors:?}");
+        let codes = compile_all(&symbolic);
+        Some(Variant { numbers, codes })
+    }
+
+    /// Runs it as `nest`, which must come to the same.
+    pub(crate) fn compare(&self, nest: &Nest, inputs: &[Vec<u8>], want: &Outcome) {
+        for (vectors, code) in &self.codes {
+            let found = run_at(code, nest, &self.numbers, inputs);
+            let what = format!("for all {:?} by {vectors:?}", self.numbers);
             assert_same(&what, nest, &found, want);
         }
     }

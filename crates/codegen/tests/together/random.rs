@@ -1,6 +1,6 @@
 //! Random nests mean the same compiled and interpreted.
 
-use crate::common::{reference, run, same, site};
+use crate::common::{Compiled, reference, same, site};
 use proptest::prelude::*;
 use vinelift_nest::{
     Axis, Binary, BufferId, Kind, Mode, Nest, Policy, Role, Scalar, Stage, Unary, build::*,
@@ -291,7 +291,7 @@ proptest! {
                 }
             }).collect()
         }).collect();
-        let (found, result) = run(&nest, &inputs);
+        let (found, result) = Compiled::of_random(&nest, seed).run(&inputs);
         let (expected, expected_result) = reference(&nest, &inputs);
         // Of several indices that fail at one point, either may be named.
         prop_assert_eq!(result.is_err(), expected_result.is_err(), "{}", nest);

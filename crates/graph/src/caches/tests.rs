@@ -1,7 +1,8 @@
-//! Which variables are caches, and what they become.
+//! Finds caches in models, and stores them.
 
 use super::*;
 use crate::infer;
+use vinelift_ops::VariableAttributes;
 use vinelift_xml as xml;
 
 /// `held = concat(held, new)`, with words to replace.

@@ -104,7 +104,7 @@ fn has_open_types(model: &Model) -> bool {
         .any(|body| body.graph.node_weights().any(is_open) || has_open_types(body))
 }
 
-/// A hint on a type: which of its versions are built, or which type is much like it, if any.
+/// A hint on a type that is not known: the versions of it that are, or else a type of a similar name, if there is one.
 fn known_versions(type_: &str) -> String {
     let versions: Vec<&str> = vinelift_ops::all()
         .filter(|d| d.name.eq_ignore_ascii_case(type_))
@@ -122,7 +122,7 @@ fn known_versions(type_: &str) -> String {
     }
 }
 
-/// How alike two types must be, from 0 to 1, for one to be meant by the other: enough for a slip of the finger.
+/// The least similarity of two types, from 0 to 1, for one to be suggested for the other: typing errors stay above it.
 const ALIKE: f64 = 0.9;
 
 fn build(
@@ -141,25 +141,13 @@ fn build(
     let mut by_id: FxHashMap<u64, NodeIndex> = FxHashMap::default();
     let mut errors = Vec::new();
     for mut layer in layers {
-        let bodies = std::mem::take(&mut layer.bodies);
-        let mut imported = Vec::new();
-        for (kind, body) in bodies {
-            let xml::Body {
-                layers,
-                edges,
-                rt_info,
-            } = body;
-            let body = build(String::new(), layers, &edges, rt_info, weights, depth + 1)?;
-            imported.push((kind, Arc::new(body)));
-        }
-        let (id, mut node) = (
-            layer.id,
-            Node {
-                layer,
-                kind: NodeKind::Result,
-                bodies: imported,
-            },
-        );
+        let bodies = import_bodies(std::mem::take(&mut layer.bodies), weights, depth)?;
+        let id = layer.id;
+        let mut node = Node {
+            layer,
+            kind: NodeKind::Result,
+            bodies,
+        };
         match meaning(&node.layer, &node.bodies, weights, depth) {
             Ok(kind) => node.kind = kind,
             Err(problem) => errors.push(LayerError {
@@ -170,9 +158,8 @@ fn build(
         let label = node.label();
         let index = graph.add_node(node);
         if by_id.insert(id, index).is_some() {
-            return Err(Error::Structure(format!(
-                "{label}: another layer has the id {id} too"
-            )));
+            let text = format!("{label}: another layer has the id {id} too");
+            return Err(Error::Structure(text));
         }
     }
     connect(&mut graph, &by_id, edges)?;
@@ -197,6 +184,24 @@ fn build(
         graph,
         rt_info,
     })
+}
+
+/// The sub-graphs of a layer that is `depth` sub-graphs deep.
+fn import_bodies(
+    bodies: Vec<(xml::BodyKind, xml::Body)>,
+    weights: &xml::Weights,
+    depth: usize,
+) -> Result<Vec<(xml::BodyKind, Arc<Model>)>, Error> {
+    let bodies = bodies.into_iter().map(|(kind, body)| {
+        let xml::Body {
+            layers,
+            edges,
+            rt_info,
+        } = body;
+        let body = build(String::new(), layers, &edges, rt_info, weights, depth + 1)?;
+        Ok((kind, Arc::new(body)))
+    });
+    bodies.collect()
 }
 
 fn connect(
@@ -303,23 +308,25 @@ fn meaning(
         }
         ("Assign", "opset3" | "opset6") => {
             expect_ports(1, Some(layer.outputs.len().min(1)))?;
-            Ok(NodeKind::Assign(
-                VariableAttributes::parse(&attributes).map_err(OpError::from)?,
-            ))
+            let variable = VariableAttributes::parse(&attributes).map_err(OpError::from)?;
+            Ok(NodeKind::Assign(variable))
         }
-        (type_, version) => {
-            if let Some(control) = Control::import(layer, bodies)? {
-                return Ok(NodeKind::Control(control));
-            }
-            let Some(def) = vinelift_ops::find(type_, version) else {
-                return Ok(NodeKind::Refused(None));
-            };
-            Ok(match def.instantiate(&attributes) {
-                Ok(Some(op)) => NodeKind::Operator { def, op },
-                Ok(None) => NodeKind::Refused(None),
-                Err(reason) => NodeKind::Refused(Some(reason)),
-            })
-        }
+        (type_, version) => match Control::import(layer, bodies)? {
+            Some(control) => Ok(NodeKind::Control(control)),
+            None => Ok(operator(type_, version, &attributes)),
+        },
+    }
+}
+
+/// An operator, or why there is none with this type, version and attributes.
+fn operator(type_: &str, version: &str, attributes: &Attributes<'_>) -> NodeKind {
+    let Some(def) = vinelift_ops::find(type_, version) else {
+        return NodeKind::Refused(None);
+    };
+    match def.instantiate(attributes) {
+        Ok(Some(op)) => NodeKind::Operator { def, op },
+        Ok(None) => NodeKind::Refused(None),
+        Err(reason) => NodeKind::Refused(Some(reason)),
     }
 }
 

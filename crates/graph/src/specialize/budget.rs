@@ -48,12 +48,12 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Whether nobody wants the model any more.
+    /// Whether the caller has cancelled the compilation.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.stop.is_cancelled()
     }
 
-    /// Whether to compute what takes so much work.
+    /// Whether to do this amount of work while compiling.
     pub(crate) fn verdict(&self, work: usize) -> Verdict {
         let spent = self.time.get().is_zero() || self.bytes.get() == 0;
         if work > MOST_WORK {
@@ -67,7 +67,7 @@ impl<'a> Budget<'a> {
 
     /// When to give up what is begun now.
     pub(crate) fn stop(&self) -> Stop<'a> {
-        // Also a small function, of which that is not expected, may take long.
+        // Even a function with little work by this measure may take long.
         self.stop
             .at(Instant::now() + self.time.get().max(TIME / 10))
     }

@@ -2,9 +2,9 @@
 //!
 //! > `f32((T(codes) - T(zero)) · scale)`, with `T` = `f16` or `bf16`, is `(f32(codes) - f32(zero)) · f32(scale)`
 //!
-//! So files write weights of few bits: Convert, Subtract, Multiply, perhaps Reshape, of type `f16`, and a Convert to `f32`
-//! at the end. Computed as it is written each step would round to `f16`, which nobody means: what was compressed had
-//! more digits. So the steps before the last Convert are computed in `f32`, at every level, as OpenVINO's devices do
+//! Files store weights of few bits in this form: Convert, Subtract, Multiply, perhaps Reshape, of type `f16`, and a Convert to `f32`
+//! at the end. Computed as it is written, each step would round to `f16`, although the weights had more
+//! digits before they were compressed. So the steps before the last Convert are computed in `f32`, at every level, as OpenVINO's devices do
 //! (Convert, Multiply, Subtract: operator set 1; "low-precision decompression" of its plugins).
 
 use super::walk::Walk;

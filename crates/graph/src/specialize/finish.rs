@@ -1,4 +1,4 @@
-//! The end of a walk: what the nest computes for others, and what is left for later segments.
+//! The end of a walk: the outputs of the nest, and the nodes that are left for later segments.
 
 use super::walk::Walk;
 use super::{Live, Segment};
@@ -70,7 +70,7 @@ impl Walk<'_> {
         })
     }
 
-    /// The tensors that variables hold in memory with room for more, and how much that takes along its axis, in order.
+    /// The tensors of variables in memory with room for more, with the extent that each takes along its axis, in order.
     fn room(&self) -> Vec<(TensorId, Extent)> {
         let room = self.known.room.iter();
         let mut room: Vec<(TensorId, Extent)> = room.map(|(t, n)| (*t, *n)).collect();

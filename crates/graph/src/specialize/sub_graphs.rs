@@ -10,7 +10,7 @@ use vinelift_ops::{ParameterAttributes, Stop, TensorType};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 use vinelift_xml::BodyKind;
 
-/// How often the types of carried tensors are widened before nothing is said of their shapes.
+/// How often the types of carried tensors are widened before their shapes are given up as unknown.
 const WIDENINGS: usize = 2;
 
 /// The inputs of the node: their types, and their values where they are known.

@@ -217,7 +217,7 @@ impl<'a> Walk<'a> {
         self.lower(node, def, op, &inputs, &outputs, (&values, &bounds))
     }
 
-    /// Takes the values of all `outputs` that were found before, if they were.
+    /// Takes over the values of `outputs` from the earlier walk; `false` if it has not found all of them.
     fn is_folded(&mut self, outputs: &[TensorId]) -> bool {
         let known = |t: &TensorId| Some((*t, self.inferred?.folded.get(t)?.clone()));
         let Some(values) = outputs.iter().map(known).collect::<Option<Vec<_>>>() else {
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         !values.is_empty()
     }
 
-    /// Whether to compute the values of `node` now, which takes so much work.
+    /// Whether to compute the values of `node` now, at this amount of work.
     pub(super) fn is_folding(&mut self, node: NodeIndex, work: usize) -> bool {
         if self.inferred.is_some_and(|t| t.left.contains(&node)) {
             return false;

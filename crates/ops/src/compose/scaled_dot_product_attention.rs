@@ -78,7 +78,7 @@ impl Op for ScaledDotProductAttention {
         let wide = ty.compute();
         let depth = cx.extents("query").last().copied().unwrap_or(0.into());
         let shape = self.scores(cx);
-        let (row, columns) = (&shape[..shape.len() - 1], shape[shape.len() - 1]);
+        let columns = shape[shape.len() - 1];
 
         let products = cx.temporary("products", wide, &shape);
         cx.define(products, |cx, at| {
@@ -102,37 +102,7 @@ impl Op for ScaledDotProductAttention {
                 None => score,
             }
         });
-        let sink = |cx: &Lower<'_>, row: &[Scalar]| {
-            let at = [row, &[index(0)]].concat();
-            cx.has("sink").then(|| stretched(cx, cx.input("sink"), &at))
-        };
-        let largest = cx.temporary("largest", wide, row);
-        cx.define(largest, |cx, row| {
-            let start = sink(cx, row).unwrap_or(lowest(wide));
-            cx.reduce(Binary::Max, &[columns], start, |cx, s| {
-                cx.load_from(scores, &[row, s].concat())
-            })
-        });
-        let powers = cx.temporary("powers", wide, &shape);
-        cx.define(powers, |cx, at| {
-            let largest = cx.load_from(largest, &at[..at.len() - 1]);
-            (cx.load_from(scores, at) - largest).exp()
-        });
-        let sum = cx.temporary("sum", wide, row);
-        cx.define(sum, |cx, row| {
-            let start = match sink(cx, row) {
-                Some(sink) => (sink - cx.load_from(largest, row)).exp(),
-                None => zero(wide),
-            };
-            cx.reduce(Binary::Add, &[columns], start, |cx, s| {
-                cx.load_from(powers, &[row, s].concat())
-            })
-        });
-        let weights = cx.temporary("weights", wide, &shape);
-        cx.define(weights, |cx, at| {
-            let sum = cx.load_from(sum, &at[..at.len() - 1]);
-            cx.load_from(powers, at) / sum
-        });
+        let weights = softmax(cx, scores, &shape);
         cx.define(cx.output(0), |cx, at| {
             let (batch, last) = at.split_at(at.len() - 2);
             let sum = cx.sum_of_products(&[columns], wide, |cx, s| {
@@ -144,6 +114,44 @@ impl Op for ScaledDotProductAttention {
             sum.cast(ty)
         });
     }
+}
+
+/// The weights of the values: the softmax of each row of `scores`, of which the sink is one more column if there is one.
+fn softmax(cx: &mut Lower<'_>, scores: BufferId, shape: &[Extent]) -> BufferId {
+    let wide = cx.element("query").compute();
+    let (row, columns) = (&shape[..shape.len() - 1], shape[shape.len() - 1]);
+    let sink = |cx: &Lower<'_>, row: &[Scalar]| {
+        let at = [row, &[index(0)]].concat();
+        cx.has("sink").then(|| stretched(cx, cx.input("sink"), &at))
+    };
+    let largest = cx.temporary("largest", wide, row);
+    cx.define(largest, |cx, row| {
+        let start = sink(cx, row).unwrap_or(lowest(wide));
+        cx.reduce(Binary::Max, &[columns], start, |cx, s| {
+            cx.load_from(scores, &[row, s].concat())
+        })
+    });
+    let powers = cx.temporary("powers", wide, shape);
+    cx.define(powers, |cx, at| {
+        let largest = cx.load_from(largest, &at[..at.len() - 1]);
+        (cx.load_from(scores, at) - largest).exp()
+    });
+    let sum = cx.temporary("sum", wide, row);
+    cx.define(sum, |cx, row| {
+        let start = match sink(cx, row) {
+            Some(sink) => (sink - cx.load_from(largest, row)).exp(),
+            None => zero(wide),
+        };
+        cx.reduce(Binary::Add, &[columns], start, |cx, s| {
+            cx.load_from(powers, &[row, s].concat())
+        })
+    });
+    let weights = cx.temporary("weights", wide, shape);
+    cx.define(weights, |cx, at| {
+        let sum = cx.load_from(sum, &at[..at.len() - 1]);
+        cx.load_from(powers, at) / sum
+    });
+    weights
 }
 
 impl ScaledDotProductAttention {

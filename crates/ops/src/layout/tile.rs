@@ -60,7 +60,7 @@ impl Op for Tile {
     }
 }
 
-/// The dims, each so many times; the shorter list is filled up with ones in front.
+/// Each dim times its number of repeats; the shorter list is filled up with ones in front.
 fn tiled(dims: &[Dim], repeats: &[Dim]) -> PartialShape {
     let rank = dims.len().max(repeats.len());
     let from_end = |list: &[Dim], d: usize| {

@@ -44,52 +44,8 @@ pub(super) struct Sizes {
 impl Layout {
     /// Checks the inputs.
     pub(super) fn infer(&self, cx: &Infer<'_>) -> Result<Sizes, OpError> {
-        let auxiliary = cx.has("aux_class_preds");
-        ensure!(
-            auxiliary == cx.has("aux_box_preds"),
-            "{} inputs, expected 3 or 5",
-            cx.input_count()
-        );
-        let dims = |name: &'static str, rank| {
-            cx.expect_same("box_logits", name)?;
-            cx.expect_rank(name, rank)?;
-            let dims = cx.dims(name).map(<[Dim]>::to_vec);
-            Ok::<_, OpError>(dims.unwrap_or_else(|| vec![Dim::ANY; rank]))
-        };
-        let logits = dims("box_logits", 2)?;
-        let predictions = dims("class_preds", 2)?;
-        let proposals = dims("proposals", 3)?;
-        let mut images = meet(cx, "class_preds", logits[0], predictions[0])?;
-        let mut objects = Dim::ANY;
-        let mut offsets = logits[1];
-        if auxiliary {
-            let classes = dims("aux_class_preds", 2)?;
-            let boxes = dims("aux_box_preds", 2)?;
-            images = meet(cx, "aux_class_preds", images, classes[0])?;
-            images = meet(cx, "aux_box_preds", images, boxes[0])?;
-            offsets = meet(cx, "aux_box_preds", offsets, boxes[1])?;
-            objects = classes[1];
-        }
-
-        let per_prior = [
-            (proposals[2], self.numbers(), "proposals"),
-            (objects, 2, "aux_class_preds"),
-        ];
-        let mut priors = None;
-        for (dim, numbers, name) in per_prior {
-            priors = priors.or(divided(cx, dim, Some(numbers), name)?);
-        }
-        let mut classes = self.classes;
-        classes = classes.or(divided(cx, predictions[1], priors, "class_preds")?);
-        if !self.shared {
-            let numbers = priors.map(|n| n.saturating_mul(4));
-            classes = classes.or(divided(cx, offsets, numbers, "box_logits")?);
-        }
-        let boxes = if self.shared { Some(1) } else { classes };
-        let numbers = boxes.map(|n| n.saturating_mul(4));
-        priors = priors.or(divided(cx, offsets, numbers, "box_logits")?);
-        priors = priors.or(divided(cx, predictions[1], classes, "class_preds")?);
-
+        let dims = InputDims::of(cx)?;
+        let (priors, classes) = self.counts(cx, &dims)?;
         let show = |n: Option<usize>| n.map_or("?".to_owned(), |n| n.to_string());
         let expect = |dim: Dim, factors: &[Option<usize>], name: &str, shape: &str| {
             let want = factors
@@ -104,52 +60,57 @@ impl Layout {
             );
             Ok(())
         };
-        let shape = if self.shared {
-            "[images, priors * 4]"
-        } else {
-            "[images, priors * classes * 4]"
+        let (boxes, shape) = match self.shared {
+            true => (Some(1), "[images, priors * 4]"),
+            false => (classes, "[images, priors * classes * 4]"),
         };
-        expect(offsets, &[priors, boxes, Some(4)], "box_logits", shape)?;
-        expect(
-            predictions[1],
-            &[priors, classes],
-            "class_preds",
-            "[images, priors * classes]",
-        )?;
-        if auxiliary {
-            expect(
-                objects,
-                &[priors, Some(2)],
-                "aux_class_preds",
-                "[images, priors * 2]",
-            )?;
+        expect(dims.offsets, &[priors, boxes, Some(4)], "box_logits", shape)?;
+        let shape = "[images, priors * classes]";
+        expect(dims.predictions, &[priors, classes], "class_preds", shape)?;
+        if let Some(objects) = dims.objects {
+            let shape = "[images, priors * 2]";
+            expect(objects, &[priors, Some(2)], "aux_class_preds", shape)?;
         }
-        let shape = format!(
-            "[1 or images, {}, priors * {}]",
-            1 + usize::from(self.variances),
-            self.numbers()
-        );
-        let rows = Some(1 + usize::from(self.variances));
-        expect(proposals[1], &[rows], "proposals", &shape)?;
-        expect(
-            proposals[2],
-            &[priors, Some(self.numbers())],
-            "proposals",
-            &shape,
-        )?;
-        let batch = proposals[0];
+        let [batch, rows, length] = dims.proposals;
+        let (rows_expected, numbers) = (1 + usize::from(self.variances), self.numbers());
+        let shape = format!("[1 or images, {rows_expected}, priors * {numbers}]");
+        expect(rows, &[Some(rows_expected)], "proposals", &shape)?;
+        expect(length, &[priors, Some(numbers)], "proposals", &shape)?;
         ensure!(
-            batch.contains(1) || batch.intersect(images).is_some(),
+            batch.contains(1) || batch.intersect(dims.images).is_some(),
             "`proposals` must be {shape}, found {} for `box_logits` {}",
             cx.shape("proposals"),
             cx.shape("box_logits")
         );
         let known = |n: Option<usize>| n.map_or(Dim::ANY, Dim::fixed);
         Ok(Sizes {
-            images,
+            images: dims.images,
             classes: known(classes),
             priors: known(priors),
         })
+    }
+
+    /// The numbers of priors and of classes, from the inputs whose extents tell.
+    fn counts(
+        &self,
+        cx: &Infer<'_>,
+        dims: &InputDims,
+    ) -> Result<(Option<usize>, Option<usize>), OpError> {
+        let (offsets, predictions) = (dims.offsets, dims.predictions);
+        let mut priors = divided(cx, dims.proposals[2], Some(self.numbers()), "proposals")?;
+        let objects = dims.objects.unwrap_or(Dim::ANY);
+        priors = priors.or(divided(cx, objects, Some(2), "aux_class_preds")?);
+        let mut classes = self.classes;
+        classes = classes.or(divided(cx, predictions, priors, "class_preds")?);
+        if !self.shared {
+            let numbers = priors.map(|n| n.saturating_mul(4));
+            classes = classes.or(divided(cx, offsets, numbers, "box_logits")?);
+        }
+        let boxes = if self.shared { Some(1) } else { classes };
+        let numbers = boxes.map(|n| n.saturating_mul(4));
+        priors = priors.or(divided(cx, offsets, numbers, "box_logits")?);
+        priors = priors.or(divided(cx, predictions, classes, "class_preds")?);
+        Ok((priors, classes))
     }
 
     /// The numbers of a prior.
@@ -161,6 +122,58 @@ impl Layout {
     pub(super) fn priors(&self, cx: &Evaluate<'_>) -> usize {
         cx.shape("proposals")[2] / self.numbers()
     }
+}
+
+/// The dims of the inputs that say how many images, priors and classes there are.
+struct InputDims {
+    images: Dim,
+    /// The last dim of `box_logits`.
+    offsets: Dim,
+    /// The last dim of `class_preds`.
+    predictions: Dim,
+    /// The last dim of `aux_class_preds`, if there are auxiliary predictions.
+    objects: Option<Dim>,
+    proposals: [Dim; 3],
+}
+
+impl InputDims {
+    /// Reads them off inputs, which must have as many images each.
+    fn of(cx: &Infer<'_>) -> Result<InputDims, OpError> {
+        let auxiliary = cx.has("aux_class_preds");
+        ensure!(
+            auxiliary == cx.has("aux_box_preds"),
+            "{} inputs, expected 3 or 5",
+            cx.input_count()
+        );
+        let [logits_images, mut offsets] = dims(cx, "box_logits")?;
+        let [predictions_images, predictions] = dims(cx, "class_preds")?;
+        let proposals = dims(cx, "proposals")?;
+        let mut images = meet(cx, "class_preds", logits_images, predictions_images)?;
+        let mut objects = None;
+        if auxiliary {
+            let classes: [Dim; 2] = dims(cx, "aux_class_preds")?;
+            let boxes: [Dim; 2] = dims(cx, "aux_box_preds")?;
+            images = meet(cx, "aux_class_preds", images, classes[0])?;
+            images = meet(cx, "aux_box_preds", images, boxes[0])?;
+            offsets = meet(cx, "aux_box_preds", offsets, boxes[1])?;
+            objects = Some(classes[1]);
+        }
+        Ok(InputDims {
+            images,
+            offsets,
+            predictions,
+            objects,
+            proposals,
+        })
+    }
+}
+
+/// The dims of an input of rank `N` and of the type of `box_logits`.
+fn dims<const N: usize>(cx: &Infer<'_>, name: &'static str) -> Result<[Dim; N], OpError> {
+    cx.expect_same("box_logits", name)?;
+    cx.expect_rank(name, N)?;
+    let dims = cx.dims(name).and_then(|dims| dims.try_into().ok());
+    Ok(dims.unwrap_or([Dim::ANY; N]))
 }
 
 /// The dim that must be both of these; the second is of input `name`.

@@ -144,18 +144,7 @@ impl RandomUniform {
                     (x, true) => scaled(fraction(x, 24), low, high),
                 })
             }
-            ElementType::F64 => {
-                let [low, high] = bounds::<f64>(cx)?;
-                tensor(cx, shape, || {
-                    match ((numbers.next(), numbers.next()), torch) {
-                        ((a, b), false) => scaled(unit_f64(a, b), low, high),
-                        ((a, b), true) => {
-                            let digits = (u64::from(a) << 32 | u64::from(b)) & ((1 << 53) - 1);
-                            scaled(digits as f64 / (1u64 << 53) as f64, low, high)
-                        }
-                    }
-                })
-            }
+            ElementType::F64 => fill_f64(cx, shape, numbers, torch),
             ElementType::I32 => {
                 let [low, high] = bounds::<i32>(cx)?;
                 // Not 0: the bounds are different.
@@ -164,23 +153,48 @@ impl RandomUniform {
                     low.wrapping_add((numbers.next() % width) as i32)
                 })
             }
-            _ => {
-                let [low, high] = bounds::<i64>(cx)?;
-                let width = high.wrapping_sub(low) as u64;
-                let most = i64::from(u32::MAX);
-                let short = torch && low <= most && high <= most;
-                tensor(cx, shape, || {
-                    let a = u64::from(numbers.next());
-                    let x = match (short, torch) {
-                        (true, _) => a,
-                        (false, true) => a << 32 | u64::from(numbers.next()),
-                        (false, false) => u64::from(numbers.next()) << 32 | a,
-                    };
-                    low.wrapping_add((x % width) as i64)
-                })
-            }
+            _ => fill_i64(cx, shape, numbers, torch),
         }
     }
+}
+
+fn fill_f64(
+    cx: &Evaluate<'_>,
+    shape: &[usize],
+    numbers: &mut impl Generator,
+    torch: bool,
+) -> Result<Tensor, OpError> {
+    let [low, high] = bounds::<f64>(cx)?;
+    tensor(cx, shape, || {
+        match ((numbers.next(), numbers.next()), torch) {
+            ((a, b), false) => scaled(unit_f64(a, b), low, high),
+            ((a, b), true) => {
+                let digits = (u64::from(a) << 32 | u64::from(b)) & ((1 << 53) - 1);
+                scaled(digits as f64 / (1u64 << 53) as f64, low, high)
+            }
+        }
+    })
+}
+
+fn fill_i64(
+    cx: &Evaluate<'_>,
+    shape: &[usize],
+    numbers: &mut impl Generator,
+    torch: bool,
+) -> Result<Tensor, OpError> {
+    let [low, high] = bounds::<i64>(cx)?;
+    let width = high.wrapping_sub(low) as u64;
+    let most = i64::from(u32::MAX);
+    let short = torch && low <= most && high <= most;
+    tensor(cx, shape, || {
+        let a = u64::from(numbers.next());
+        let x = match (short, torch) {
+            (true, _) => a,
+            (false, true) => a << 32 | u64::from(numbers.next()),
+            (false, false) => u64::from(numbers.next()) << 32 | a,
+        };
+        low.wrapping_add((x % width) as i64)
+    })
 }
 
 /// `minval` and `maxval`, which is more.

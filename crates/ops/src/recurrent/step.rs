@@ -13,24 +13,9 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
     let (cell, act) = (network.cell, &network.activations);
     let ty = cx.element("X");
     let wide = ty.compute();
-    let x = cx.extents("X");
-    let (batch, input_size) = (x[0], x[1]);
+    let batch = cx.extents("X")[0];
     let size = network.hidden_size;
-
-    let inputs = cx.temporary("inputs", wide, &[batch, (cell.gates() * size).into()]);
-    cx.define(inputs, |cx, at| {
-        let [b, row] = at else { return zero(wide) };
-        let sum = cx.sum_of_products(&[input_size], wide, |cx, k| {
-            let x = cx.load("X", &[b.clone(), k[0].clone()]);
-            let w = cx.load("W", &[row.clone(), k[0].clone()]);
-            (widened(x), widened(w))
-        });
-        match cx.has("B") {
-            true => sum + widened(cx.load("B", std::slice::from_ref(row))),
-            false => sum,
-        }
-    });
-
+    let inputs = of_inputs(network, cx);
     let products = cx.temporary("products", wide, &[batch, (cell.gates() * size).into()]);
     let mut stages = Stages {
         size,
@@ -76,6 +61,28 @@ pub(super) fn lower(network: &Network, cx: &mut Lower<'_>) {
             }
         }
     }
+}
+
+/// `[batch, gate · size + h]`: the products of the weights with the inputs, and the biases.
+fn of_inputs(network: &Network, cx: &mut Lower<'_>) -> BufferId {
+    let wide = cx.element("X").compute();
+    let x = cx.extents("X");
+    let (batch, input_size) = (x[0], x[1]);
+    let rows = network.cell.gates() * network.hidden_size;
+    let inputs = cx.temporary("inputs", wide, &[batch, rows.into()]);
+    cx.define(inputs, |cx, at| {
+        let [b, row] = at else { return zero(wide) };
+        let sum = cx.sum_of_products(&[input_size], wide, |cx, k| {
+            let x = cx.load("X", &[b.clone(), k[0].clone()]);
+            let w = cx.load("W", &[row.clone(), k[0].clone()]);
+            (widened(x), widened(w))
+        });
+        match cx.has("B") {
+            true => sum + widened(cx.load("B", std::slice::from_ref(row))),
+            false => sum,
+        }
+    });
+    inputs
 }
 
 /// The buffers of the parts.

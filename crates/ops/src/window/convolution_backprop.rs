@@ -135,28 +135,11 @@ impl Op for Backprop {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
-        let out = cx.extents_of(cx.output(0));
+        let (filters, ty) = (cx.shape("filters"), cx.element("data"));
         let skip = usize::from(self.grouped);
         let (inputs, each) = (filters[skip], extent(filters[skip + 1].max(1)));
-        let asked = cx.has("output_shape");
         let kernel = &filters[skip + 2..];
-        let begin: Vec<i64> = (0..kernel.len())
-            .map(|d| {
-                let asked = asked.then_some(out[2 + d]);
-                self.begin(d, data[2 + d], kernel[d], asked).unwrap_or(0)
-            })
-            .collect();
-        let dims: Vec<Steps> = (0..kernel.len())
-            .map(|d| Steps {
-                stride: self.attrs.strides[d],
-                dilation: self.attrs.dilations[d],
-                begin: begin[d],
-                kernel: extent(kernel[d]),
-                data: data[2 + d],
-                out: out[2 + d],
-            })
-            .collect();
+        let dims = self.steps(cx, kernel);
         let spread = match dims.iter().all(Steps::divides) {
             true => None,
             false => Some(spread(cx, &dims)),
@@ -293,6 +276,24 @@ fn spread(cx: &mut Lower<'_>, dims: &[Steps]) -> BufferId {
 }
 
 impl Backprop {
+    /// The steps of each spatial dim.
+    fn steps(&self, cx: &Lower<'_>, kernel: &[usize]) -> Vec<Steps> {
+        let (data, out) = (cx.extents("data"), cx.extents_of(cx.output(0)));
+        let is_asked = cx.has("output_shape");
+        let of = |(d, &kernel): (usize, &usize)| {
+            let asked = is_asked.then_some(out[2 + d]);
+            Steps {
+                stride: self.attrs.strides[d],
+                dilation: self.attrs.dilations[d],
+                begin: self.begin(d, data[2 + d], kernel, asked).unwrap_or(0),
+                kernel: extent(kernel),
+                data: data[2 + d],
+                out: out[2 + d],
+            }
+        };
+        kernel.iter().enumerate().map(of).collect()
+    }
+
     /// `stride · (n - 1) + (k - 1) · dilation + 1 + output_padding`, or why that is too large.
     fn full(&self, d: usize, n: usize, k: usize) -> Result<i128, OpError> {
         let a = &self.attrs;

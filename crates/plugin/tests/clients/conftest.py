@@ -1,4 +1,4 @@
-"""What the tests share: the names of the devices, and CPU at its most precise."""
+"""Shared by the tests: the names of the devices, and CPU at its most precise."""
 
 import openvino as ov
 import pytest

@@ -66,7 +66,7 @@ def load(kind, folder, device, **options):
 
 
 def both(kind, folder, use):
-    """What `use` makes of the model on CPU, and on the device."""
+    """The results of `use` with the model on CPU, and on the device."""
     return use(load(kind, folder, "CPU")), use(load(kind, folder, DEVICE))
 
 

@@ -1,4 +1,4 @@
-"""What the tests share: a core with the device, and models that are small.
+"""Shared by the tests: a core with the device, and models that are small.
 
 VINELIFT_DEVICE names the file of the device, `libvinelift_openvino_plugin.so`; if it is installed beside OpenVINO, that
 one is tested.

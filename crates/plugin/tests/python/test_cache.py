@@ -25,7 +25,7 @@ def test_a_model_is_the_same_after_import(core):
     assert again.output(0).partial_shape == compiled.output(0).partial_shape
     assert again.get_property("NETWORK_NAME") == "dense"
     np.testing.assert_array_equal(again({"x": X})["y"], compiled({"x": X})["y"])
-    # What was imported can be exported.
+    # An imported model can be exported.
     once_more = imported(core, again.export_model().getvalue())
     np.testing.assert_array_equal(once_more([X])[0], compiled([X])[0])
 

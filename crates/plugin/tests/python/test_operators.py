@@ -9,7 +9,7 @@ import pytest
 import samples
 from conftest import DEVICE
 
-# What OpenVINO makes of these files is another model.
+# OpenVINO reads these files as other models.
 OTHERWISE = {
     "deformable_psroi_pooling/double": "OpenVINO keeps its attributes in single precision",
     "experimental_detectron_prior_grid_generator/double": "OpenVINO keeps its attributes in single precision",

@@ -110,7 +110,7 @@ class CompiledModel(HasPorts):
                 exported = file.read()
         if user_stream is None:
             return io.BytesIO(exported)
-        # Who reads it next begins where this has begun.
+        # Readers of the stream begin where the export begins.
         start = user_stream.tell() if user_stream.seekable() else None
         user_stream.write(exported)
         if start is not None:
@@ -124,7 +124,7 @@ class CompiledModel(HasPorts):
         return dump(self, stage, layer, shapes, options)
 
     def explain(self, layer: str, *, shapes: Any = None) -> Text:
-        """What becomes of a layer, stage by stage."""
+        """The compilation of a layer, stage by stage."""
         return explain(self, layer, shapes)
 
     def __repr__(self) -> str:

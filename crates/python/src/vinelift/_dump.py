@@ -37,7 +37,7 @@ class Text(str):
 
 
 def dump(compiled: CompiledModel, stage: str, layer: str | None, shapes: Any, options: dict[str, Any]) -> Text:
-    """What ``vinelift dump`` prints of a model."""
+    """The text that ``vinelift dump`` prints of a model."""
     from ._shapes import PartialShape
 
     source = compiled._source

@@ -53,7 +53,7 @@ def fill(slot: Slot, value: Any, share_from: int) -> None:
             f"input '{slot.name}' is of {slot.type.get_type_name()}, which NumPy has not: give a Tensor(bytes, shape, type)"
         )
     shape = slot.shape
-    # That which is known of the shape otherwise is checked by the library.
+    # Shapes that are known in part are checked by the library.
     if shape is not None and array.shape != shape:
         found = f"{array.dtype}{list(array.shape)}"
         raise Error(f"input '{slot.name}' must be {slot.type.get_type_name()}{list(shape)}, found {found}")

@@ -1,4 +1,4 @@
-"""What the dimensions of a tensor mean."""
+"""Layouts: the meanings of the dimensions of a tensor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ._library import C, Handle, ask_handle, take_text, text
 
 
 class Layout:
-    """What the dimensions of a tensor mean, such as ``NCHW`` or ``[N,C,H,W]``."""
+    """The meanings of the dimensions of a tensor, such as ``NCHW`` or ``[N,C,H,W]``."""
 
     __slots__ = ("_handle", "_text")
 

@@ -20,7 +20,7 @@ LIBRARY = Path(os.environ.get("VINELIFT_LIBRARY") or FOLDER / "libopenvino_c.so"
 
 
 class Error(RuntimeError):
-    """What the library says when something cannot be done. `status` is its number in OpenVINO's C API."""
+    """An error of the library. `status` is its number in OpenVINO's C API."""
 
     def __init__(self, message: str, status: int = -1) -> None:
         super().__init__(message)
@@ -121,7 +121,7 @@ class Handle:
         self._as_parameter_ = pointer
 
     def __del__(self) -> None:
-        # What is needed is kept in the object: when the interpreter ends, names of modules may be gone.
+        # The object holds the function that frees it: when the interpreter ends, names of modules may be gone.
         pointer = self._as_parameter_
         if pointer:
             self._as_parameter_ = 0

@@ -12,7 +12,7 @@ from ._library import C, Handle, check
 
 
 class Status(IntEnum):
-    """What became of a layer."""
+    """Whether a layer was run."""
 
     NOT_RUN = 0
     OPTIMIZED_OUT = 1

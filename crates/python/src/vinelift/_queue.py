@@ -40,7 +40,7 @@ class AsyncInferQueue:
             except BaseException as raised:  # It is raised again where the queue is used.
                 self._errors.append(raised)
             finally:
-                # That this is the queue's ends with the run, or the two would keep each other.
+                # The hook refers to the queue, and the queue to its requests: without this, the cycle would keep both alive.
                 self._requests[position]._hook = None
                 with self._change:
                     self._idle.append(position)

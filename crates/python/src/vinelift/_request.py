@@ -167,7 +167,7 @@ class InferRequest:
 
     @property
     def userdata(self) -> Any:
-        """What goes to the callback."""
+        """The object that is passed to the callback."""
         return self._userdata
 
     @property

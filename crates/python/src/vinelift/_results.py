@@ -1,4 +1,4 @@
-"""What a run gives."""
+"""The results of a run."""
 
 from __future__ import annotations
 

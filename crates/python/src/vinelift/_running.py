@@ -40,7 +40,7 @@ def _over(token: int) -> None:
         if not _is_ending:
             request._done()
     except Error:
-        # That no run can be started any more is not worth a message.
+        # At the end of the interpreter a callback may fail to start a further run; nobody needs to know.
         if not _is_ending:
             raise
     finally:

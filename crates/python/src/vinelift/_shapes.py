@@ -149,7 +149,7 @@ DimensionLike = Union[int, str, Dimension, "tuple[int, int]", "list[int]"]
 
 
 class PartialShape:
-    """What is known of a shape: dimensions, or not even how many. Dimensions are given as integers, -1 for any, pairs for
+    """A shape of which not all is known, perhaps not even the rank. Dimensions are given as integers, -1 for any, pairs for
     intervals, or texts; a whole shape also as a text, such as ``[1,?,2..5]``."""
 
     __slots__ = ("_dims",)

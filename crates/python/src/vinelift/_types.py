@@ -175,7 +175,7 @@ _SAME_IN_NUMPY = {
 BY_CODE = [_make(0, "dynamic", 0, None, False, False)]
 BY_CODE += [_make(k + 1, *row) for k, row in enumerate(_TABLE)]
 _BY_NAME = {each._name: each for each in BY_CODE}
-# What an array of NumPy is: of two types with the same bits, the one that NumPy means.
+# The element type of each dtype of NumPy: of two types with the same bits, the one that NumPy means.
 _BY_DTYPE = {BY_CODE[k]._dtype: BY_CODE[k] for k in sorted(_SAME_IN_NUMPY | {1})}
 
 

@@ -1,4 +1,4 @@
-"""What is done to tensors before and after a model, as layers of it."""
+"""Pre- and postprocessing of tensors, added to a model as layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Numbers = Union[float, Sequence[float]]
 
 
 class ColorFormat(IntEnum):
-    """What the channels of a picture are."""
+    """The colour format of a picture."""
 
     UNDEFINED = 0
     NV12_SINGLE_PLANE = 1
@@ -43,7 +43,7 @@ class ResizeAlgorithm(IntEnum):
 
 
 class PaddingMode(IntEnum):
-    """What is written around a picture."""
+    """The values of the padding around a picture."""
 
     CONSTANT = 0
     EDGE = 1
@@ -69,7 +69,7 @@ def _ints(values: Sequence[int]) -> Any:
 
 
 class InputTensorInfo:
-    """What the tensors are that the program gives."""
+    """The tensors that the program passes for an input."""
 
     def __init__(self, info: Handle, kind: Type) -> None:
         get, free = C.ov_preprocess_input_info_get_tensor_info, C.ov_preprocess_input_tensor_info_free
@@ -82,12 +82,12 @@ class InputTensorInfo:
         return self
 
     def set_layout(self, layout: Layout | str) -> InputTensorInfo:
-        """What the dimensions mean."""
+        """Sets the layout: the meaning of each dimension."""
         check(C.ov_preprocess_input_tensor_info_set_layout(self._handle, _layout(layout)._handle))
         return self
 
     def set_color_format(self, format: ColorFormat, sub_names: Sequence[str] = ()) -> InputTensorInfo:
-        """What the channels are; `sub_names` are the names of the inputs that planes become."""
+        """Sets the colour format. If its planes become inputs of their own, `sub_names` are their names."""
         names = texts(list(sub_names))
         set_format = C.ov_preprocess_input_tensor_info_set_color_format_with_subnames
         check(set_format(self._handle, int(format), len(names), names))
@@ -116,20 +116,20 @@ class InputTensorInfo:
 
 
 class InputModelInfo:
-    """What the tensors are that the model takes."""
+    """The tensors that the model takes for an input."""
 
     def __init__(self, info: Handle) -> None:
         get, free = C.ov_preprocess_input_info_get_model_info, C.ov_preprocess_input_model_info_free
         self._handle = _part(get, free, info)
 
     def set_layout(self, layout: Layout | str) -> InputModelInfo:
-        """What the dimensions mean."""
+        """Sets the layout: the meaning of each dimension."""
         check(C.ov_preprocess_input_model_info_set_layout(self._handle, _layout(layout)._handle))
         return self
 
 
 class PreProcessSteps:
-    """What is done to an input, in the order of calls."""
+    """The preprocessing steps of an input, in the order of calls."""
 
     def __init__(self, info: Handle, kind: Type) -> None:
         get, free = C.ov_preprocess_input_info_get_preprocess_steps, C.ov_preprocess_preprocess_steps_free
@@ -186,27 +186,27 @@ class PreProcessSteps:
 
 
 class InputInfo:
-    """What is said of an input."""
+    """An input: the tensors of the program, the steps, and the tensors of the model."""
 
     def __init__(self, handle: Handle, kind: Type) -> None:
         self._handle, self._type = handle, kind
         self._tensor = InputTensorInfo(handle, kind)
 
     def tensor(self) -> InputTensorInfo:
-        """What the program gives."""
+        """The tensors that the program passes."""
         return self._tensor
 
     def preprocess(self) -> PreProcessSteps:
-        """What is done to it."""
+        """The steps between the two."""
         return PreProcessSteps(self._handle, self._type)
 
     def model(self) -> InputModelInfo:
-        """What the model takes."""
+        """The tensors that the model takes."""
         return InputModelInfo(self._handle)
 
 
 class OutputTensorInfo:
-    """What the tensors are that the program gets."""
+    """The tensors that the program gets for an output."""
 
     def __init__(self, info: Handle) -> None:
         get, free = C.ov_preprocess_output_info_get_tensor_info, C.ov_preprocess_output_tensor_info_free
@@ -219,13 +219,13 @@ class OutputTensorInfo:
 
 
 class OutputInfo:
-    """What is said of an output."""
+    """An output of the model."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     def tensor(self) -> OutputTensorInfo:
-        """What the program gets."""
+        """The tensors that the program gets."""
         return OutputTensorInfo(self._handle)
 
 

@@ -226,7 +226,7 @@ impl Interpolate {
             let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
             return Err(OpError::Unsupported(what));
         }
-        // Who makes the tables cannot say that there is no memory for them.
+        // Making the tables cannot fail, so tables for which there is no memory are refused here.
         drop(room_for::<u8>(if from == to { 0 } else { long * TABLES })?);
         Ok(())
     }

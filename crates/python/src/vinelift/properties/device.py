@@ -1,4 +1,4 @@
-"""What tells of a device."""
+"""Properties that describe a device."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from ._key import Key
 
 
 class PerformanceMode(Enum):
-    """What runs are to be fast at."""
+    """The measure of speed that matters."""
 
     LATENCY = "LATENCY"
     THROUGHPUT = "THROUGHPUT"
@@ -16,7 +16,7 @@ class PerformanceMode(Enum):
 
 
 class ExecutionMode(Enum):
-    """What matters more; here precision is always the model's."""
+    """Whether accuracy or speed matters more; this library always computes in the precision of the model."""
 
     ACCURACY = "ACCURACY"
     PERFORMANCE = "PERFORMANCE"

@@ -1,4 +1,4 @@
-"""What is logged."""
+"""Properties of the log."""
 
 from __future__ import annotations
 
