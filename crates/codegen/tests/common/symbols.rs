@@ -101,7 +101,7 @@ impl Variant {
         Some(Variant { numbers, codes })
     }
 
-    /// Runs it as `nest`, which must come to the same.
+    /// Runs the code for all values of the symbols with the numbers of `nest`, and compares the outcome with `want`.
     pub(crate) fn compare(&self, nest: &Nest, inputs: &[Vec<u8>], want: &Outcome) {
         for (vectors, code) in &self.codes {
             let found = run_at(code, nest, &self.numbers, inputs);

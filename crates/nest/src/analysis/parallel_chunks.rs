@@ -2,9 +2,7 @@
 
 use crate::analysis::spans::{Span, widen};
 use crate::analysis::{BoundChunks, Effects, window_overlap};
-use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds, visit_those,
-};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_folds};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
 
@@ -146,7 +144,7 @@ fn cut_inside(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
         let is_whole = parts.axis(stage).is_some_and(|axis| axis.extent == extent);
         is_whole && stage.group.is_none() && stage.domain.iter().all(|axis| axis.extent > 0)
     };
-    let is_one = stages.iter().filter(|s| may_fault(s)).count() <= 1;
+    let is_one = stages.iter().filter(|s| s.may_fault()).count() <= 1;
     let is_long = extent.is_symbolic() || extent >= 2 * LEAST_COLUMNS;
     let is_packed = nest.buf(first.target).ty.is_packed();
     // A fault is looked for again in all parts, one after the other.
@@ -182,7 +180,7 @@ fn cut(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
     }
     // How long a loop is whose extent has symbols, a run says.
     let is_short = extent < 2 * grain;
-    if is_short || running.iter().filter(|s| may_fault(s)).count() > 1 {
+    if is_short || running.iter().filter(|s| s.may_fault()).count() > 1 {
         return None;
     }
     let mut spans: FxHashMap<BufferId, Span> = FxHashMap::default();
@@ -219,15 +217,6 @@ fn inner_points(stage: &Stage) -> usize {
         }
     });
     inner.saturating_mul(longest).max(1)
-}
-
-/// Whether evaluating a stage can end the run with a fault.
-fn may_fault(stage: &Stage) -> bool {
-    let mut found = false;
-    for x in stage.at.iter().chain([&stage.value]) {
-        visit_those(x, Scalar::wraps, &mut |x| found |= x.may_fault());
-    }
-    found
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ impl Nest {
     /// The extents that have symbols, each once.
     pub fn symbolic_extents(&self) -> Vec<Extent> {
         let mut found: Vec<Extent> = Vec::new();
+        if !self.is_symbolic() {
+            return found;
+        }
         let mut note = |extent: Extent| {
             if extent.is_symbolic() && !found.contains(&extent) {
                 found.push(extent);
@@ -25,7 +28,7 @@ impl Nest {
             .iter()
             .flat_map(|b| &b.shape)
             .for_each(|n| note(*n));
-        for stage in self.stages.iter().filter(|_| self.is_symbolic()) {
+        for stage in &self.stages {
             stage.domain.iter().for_each(|axis| note(axis.extent));
             visit_stage(stage, &mut |x| match x.kind() {
                 Kind::Extent(extent) => note(*extent),

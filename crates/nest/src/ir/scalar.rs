@@ -315,7 +315,7 @@ impl Scalar {
     }
 
     /// The direct sub-expressions, in order of evaluation. The position of a [`Wrap`] is included.
-    pub fn children(&self) -> Children<'_> {
+    pub fn children(&self) -> impl DoubleEndedIterator<Item = &Scalar> {
         self.kind().children()
     }
 
@@ -409,7 +409,7 @@ impl Kind {
 
 /// The direct sub-expressions of a scalar. Every walk goes through these: iterators put together take several times as
 /// long.
-pub struct Children<'a> {
+struct Children<'a> {
     first: [Option<&'a Scalar>; 3],
     list: std::slice::Iter<'a, Scalar>,
 }

@@ -1,4 +1,4 @@
-//! What a walk has met.
+//! The set of scalars that a walk has visited.
 
 use rustc_hash::FxHashSet;
 

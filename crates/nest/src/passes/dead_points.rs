@@ -9,7 +9,7 @@
 use crate::analysis::{Linear, Ranges, is_proven};
 use crate::ir::{
     Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, build, loaded, replace_axes, rewrite_those,
-    visit_folds, visit_stage, visit_those,
+    visit_folds, visit_those,
 };
 use crate::passes::constants::constants;
 use crate::passes::simplify::simplify_stage;
@@ -34,7 +34,8 @@ pub fn dead_points(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
         if defined.contains(&stage.target)
             && let Some(readers) = readers.remove(&stage.target)
             && let Some(live) = live_points(nest, stage, &readers)
-            && !may_fail(stage)
+            // The fault of a dead point must not be lost.
+            && !stage.may_fault()
             && !loaded(stage).contains(&stage.target)
             && !known
                 .get_or_init(|| constants(nest, is_constant))
@@ -56,17 +57,6 @@ fn defined_once(nest: &Nest) -> FxHashSet<BufferId> {
         };
     }
     found
-}
-
-/// Whether a point of it can end the run with an error, which must not be lost.
-fn may_fail(stage: &Stage) -> bool {
-    let mut fails = false;
-    if stage.wraps() {
-        visit_stage(stage, &mut |x| {
-            fails |= matches!(x.kind(), Kind::Wrap(w) if !w.policy.zero);
-        });
-    }
-    fails
 }
 
 fn extents_of_axes(nest: &Nest) -> FxHashMap<AxisId, Extent> {
@@ -129,12 +119,12 @@ impl Progression {
         }
     }
 
-    /// The index of number `a`.
-    fn at(self, a: Scalar) -> Scalar {
-        Linear::default()
-            .plus(&Linear::of(&a), self.step)
-            .into_scalar()
-            + self.first
+    /// `step · axis + first`
+    fn at(self, axis: AxisId) -> Scalar {
+        let axis = Linear::atom(&Scalar::axis(axis));
+        let mut index = Linear::default().plus(&axis, self.step);
+        index.constant = self.first;
+        index.into_scalar()
     }
 
     /// Whether these are fewer indices than those of a dim, and among them.
@@ -142,13 +132,13 @@ impl Progression {
         let is_less = match (self.count.number(), dim.number()) {
             (Some(count), Some(dim)) => count < dim,
             (_, None) => self.count != dim,
-            // What does not depend on symbols stays so.
+            // A number of points stays a number: what has no symbols may be computed once for all shapes.
             (None, Some(_)) => false,
         };
         let mut ranges = Ranges::new().with_symbols(nest);
         let extent = self.count;
         ranges.bind(&[Axis { extent, ..axis }]);
-        is_less && ranges.is_index(&self.at(Scalar::axis(axis.id)), dim)
+        is_less && ranges.is_index(&self.at(axis.id), dim)
     }
 }
 
@@ -216,7 +206,7 @@ fn keep(
     let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
     for (axis, live) in stage.domain.iter_mut().zip(live) {
         let Some(live) = live else { continue };
-        by_axis.insert(axis.id, live.at(Scalar::axis(axis.id)));
+        by_axis.insert(axis.id, live.at(axis.id));
         axis.extent = live.count;
     }
     let at = stage.at.clone();

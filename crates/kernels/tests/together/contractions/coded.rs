@@ -19,7 +19,7 @@ pub(super) const CODES: [(Code, usize); 10] = [
     (Code::F8E5M2, 8),
 ];
 
-/// What is in `out` where nothing has been written.
+/// The value of all elements of `out` before a run, which those that the contraction does not write keep.
 const UNWRITTEN: f32 = 7.0;
 
 /// Runs the contraction with one operand in numbers that are coded, and then the other, and compares with

@@ -25,6 +25,12 @@ pub(crate) fn lengths(c: &Contraction) -> [usize; 3] {
     ]
 }
 
+/// The products of all batches, dims that are empty counted as one point.
+pub(crate) fn points(c: &Contraction) -> usize {
+    let dims = [&c.batch, &c.m, &c.n, &c.k].into_iter().flatten();
+    dims.map(|dim| dim.extent.max(1)).product()
+}
+
 /// `[batch, m, k] · [batch, k, n]`, where `across` says which operands are stored transposed.
 pub(crate) fn matrices(
     batch: usize,

@@ -96,7 +96,7 @@ fn guards_and_outputs_stay() {
 }
 
 #[test]
-fn points_that_may_fail_stay() {
+fn points_that_may_fault_stay() {
     let nest = |policy: &str| {
         format!(
             "input x: f32[7]\ninput n: i64[10]\ntemporary a: f32[10]\noutput y: f32[5]\n\
@@ -140,7 +140,7 @@ fn extents_may_have_symbols() {
             "for i<2*s0: z[i] = b[0, i]",
         ]
     );
-    // What does not depend on symbols stays so: it may be computed once.
+    // The dim of a temporary that has a number of points keeps it, though its reader has a symbol.
     assert!(stays(
         "symbols s0=20\ninput x: f32[100]\ntemporary a: f32[100]\noutput y: f32[s0]\n\
          for i<100: a[i] = (x[i] + 1.0)\n\

@@ -231,7 +231,8 @@ fn is_same(a: &Formula, b: &Formula) -> bool {
 pub(super) struct Definitions {
     /// With the number of nodes of the value; `None` if there is more than one.
     by_target: FxHashMap<BufferId, Option<(usize, usize)>>,
-    /// Those whose values have an axis in them, or would have one with definitions in place of what they load.
+    /// The targets whose values depend on an axis other than by the indices of loads, once definitions are put in place of
+    /// loads.
     made_of_axes: FxHashSet<BufferId>,
 }
 

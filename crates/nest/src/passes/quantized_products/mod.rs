@@ -21,7 +21,7 @@ use crate::analysis::{is_proven, is_sum_of_terms, sum_of_products, sums_that};
 use crate::build::zero;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
-    rewrite_stage, visit_those,
+    rewrite_stage,
 };
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -86,12 +86,8 @@ fn definitions(nest: &Nest) -> FxHashMap<BufferId, Stage> {
         _ => !writers.contains_key(b),
     };
     let is_definition = |stage: &&Stage| {
-        let mut faults = false;
-        visit_those(&stage.value, Scalar::wraps, &mut |x| {
-            faults |= x.may_fault()
-        });
         let is_constant = once(&stage.target) && stage.loads().iter().all(once);
-        stage.is_definition(nest) && is_constant && !faults
+        stage.is_definition(nest) && is_constant && !stage.may_fault()
     };
     let stages = nest.stages.iter().filter(is_definition);
     stages.map(|stage| (stage.target, stage.clone())).collect()
