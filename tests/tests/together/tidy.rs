@@ -53,26 +53,35 @@ fn every_sample_has_a_run() {
     }
 }
 
+/// A file that its parent does not declare is never compiled, and its tests never run.
 #[test]
-fn operator_files_are_modules() {
-    for file in files(&repository().join("crates/ops/src"), "rs") {
-        let (Some(stem), Some(folder)) = (file.file_stem().and_then(|s| s.to_str()), file.parent())
-        else {
-            continue;
-        };
-        if matches!(stem, "mod" | "lib") {
-            continue;
+fn every_file_is_a_module() {
+    let mut roots = vec![repository().join("tests/tests/together")];
+    for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        roots.extend(["src", "tests/together"].map(|name| folder.join(name)));
+    }
+    for root in roots.iter().filter(|root| root.is_dir()) {
+        for file in files(root, "rs") {
+            // The place of the module, with a name in its parent's folder: that of a `mod.rs` is its folder.
+            let place = match file.ends_with("mod.rs") {
+                true => file.parent().unwrap().to_owned(),
+                false => file.with_extension(""),
+            };
+            let (name, folder) = (place.file_name().unwrap(), place.parent().unwrap());
+            let name = name.to_str().unwrap();
+            if folder == root && matches!(name, "lib" | "main") {
+                continue;
+            }
+            let parents = ["mod.rs", "lib.rs", "main.rs"].map(|file| folder.join(file));
+            let parents = parents.into_iter().chain([folder.with_extension("rs")]);
+            let texts = parents.filter_map(|parent| std::fs::read_to_string(parent).ok());
+            let declares = |text: String| text.contains(&format!("mod {name};"));
+            assert!(
+                texts.into_iter().any(declares),
+                "{} is in no module",
+                file.display()
+            );
         }
-        let parent = if folder.join("mod.rs").exists() {
-            folder.join("mod.rs")
-        } else {
-            folder.join("lib.rs")
-        };
-        let text = std::fs::read_to_string(&parent).unwrap();
-        assert!(
-            text.contains(&format!("mod {stem};")),
-            "{} is in no module",
-            file.display()
-        );
     }
 }

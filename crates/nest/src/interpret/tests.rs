@@ -1,3 +1,6 @@
+mod arithmetic;
+mod indices;
+
 use super::memory::{get, set};
 use super::*;
 use crate::build::*;

@@ -1,6 +1,6 @@
 //! Stages: one assignment over a domain.
 
-use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar, visit_those};
+use crate::ir::{Axis, Binary, BufferId, Kind, LayerId, Scalar};
 use vinelift_tensor::Extent;
 
 /// For every point of `domain`, in row-major order: `target[at] mode= value`.
@@ -34,15 +34,6 @@ impl Stage {
     /// Whether there is a data-dependent index in it.
     pub(crate) fn wraps(&self) -> bool {
         self.value.wraps() || self.at.iter().any(Scalar::wraps)
-    }
-
-    /// Whether a point of it can end the run with a fault.
-    pub(crate) fn may_fault(&self) -> bool {
-        let mut found = false;
-        for x in self.at.iter().chain([&self.value]) {
-            visit_those(x, Scalar::wraps, &mut |x| found |= x.may_fault());
-        }
-        found
     }
 
     /// Whether there is a select in it.

@@ -125,6 +125,15 @@ impl Stage {
         found
     }
 
+    /// Whether a point of it can end the run with a fault.
+    pub(crate) fn may_fault(&self) -> bool {
+        let mut found = false;
+        for x in self.at.iter().chain([&self.value]) {
+            visit_those(x, Scalar::wraps, &mut |x| found |= x.may_fault());
+        }
+        found
+    }
+
     /// The buffers that it loads from, in the order met, each once.
     pub fn loads(&self) -> Vec<BufferId> {
         loaded(self)
