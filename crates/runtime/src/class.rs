@@ -270,9 +270,20 @@ fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>
 fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
     let before = pins.len();
     let mut merged = Merged::of(symbols);
+    let mut equations: Vec<&Formula> = Vec::new();
     for (condition, place) in &symbols.conditions {
-        if let Condition::Zero(formula) = condition {
-            merged.add(formula, *place);
+        let Condition::Zero(formula) = condition else {
+            continue;
+        };
+        merged.add(formula, *place);
+        // Of `a = b + c` and `a = d + c` neither says what a symbol is, but both together do.
+        if !formula.is_difference() {
+            for other in &equations {
+                let both = [formula.minus(other), formula.plus(other)];
+                let differences = both.into_iter().flatten().filter(Formula::is_difference);
+                differences.for_each(|difference| merged.add(&difference, *place));
+            }
+            equations.push(formula);
         }
     }
     for (position, entry) in pattern.iter_mut().enumerate() {

@@ -98,18 +98,25 @@ impl Symbols {
         self.symbols.iter().map(|(example, _)| *example).collect()
     }
 
-    /// Formulas that are not negative wherever the conditions hold: those of the conditions, and of each quotient
-    /// `q = floor(a / b)`, `a - b·q`.
+    /// Formulas that are not negative wherever the conditions hold: those of the conditions, those that follow from two of
+    /// them of which one is an equation, and of each quotient `q = floor(a / b)`, `a - b·q`.
     pub fn relations(&self) -> Vec<Formula> {
-        let mut relations = Vec::new();
+        let (mut natural, mut zero) = (Vec::new(), Vec::new());
         for (condition, _) in &self.conditions {
             match condition {
-                Condition::Natural(formula) => relations.push(*formula),
-                Condition::Zero(formula) => {
-                    let negative = Formula::number(0).minus(formula);
-                    relations.extend([*formula].into_iter().chain(negative));
-                }
+                Condition::Natural(formula) => natural.push(*formula),
+                Condition::Zero(formula) => zero.push(*formula),
                 Condition::NotZero(_) => {}
+            }
+        }
+        let mut relations = natural.clone();
+        for equation in &zero {
+            relations.push(*equation);
+            relations.extend(Formula::number(0).minus(equation));
+            for known in &natural {
+                for sum in [known.plus(equation), known.minus(equation)] {
+                    relations.extend(sum.filter(|sum| lacks_symbol(sum, known)));
+                }
             }
         }
         let quotients = self.symbols.iter().enumerate();
@@ -147,6 +154,12 @@ impl Symbols {
             .all(|(condition, _)| condition.holds(&values))
             .then_some(values)
     }
+}
+
+/// Whether a formula has not all symbols of another one.
+fn lacks_symbol(formula: &Formula, other: &Formula) -> bool {
+    let mut others = other.symbols();
+    others.any(|symbol| !formula.symbols().any(|own| own == symbol))
 }
 
 /// The values of all symbols at the example, and formulas over them that are not negative wherever the conditions hold.
@@ -348,6 +361,18 @@ mod tests {
         );
         symbols.record(|| assert_eq!(s.pin(), 7));
         assert!(symbols.bind(&[5, 6]).is_none() && symbols.bind(&[7, 8]).is_some());
+    }
+
+    #[test]
+    fn an_equation_goes_into_other_relations() {
+        let (mut symbols, [past, new, all, room]) = symbols([11, 3, 14, 74]);
+        let sum = past.sum(new);
+        symbols.record(|| assert!(sum.same(all) && sum.at_most(room)));
+        let relations = symbols.relations();
+        let gap = room.formula().minus(all.formula()).unwrap();
+        assert!(relations.contains(&gap), "{relations:?}");
+        let holds = |formula: &Formula| formula.evaluate(&symbols.example()) >= Some(0);
+        assert!(relations.iter().all(holds));
     }
 
     #[test]
