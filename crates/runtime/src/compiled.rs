@@ -11,13 +11,13 @@ use crate::streams::Streams;
 use crate::taken::{Later, TakenPlan};
 use crate::unit::Unit;
 use crate::workshop::Workshop;
-use crate::{Config, Error, Model, Port};
+use crate::{Config, Error, Model, Port, words};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use vinelift_codegen::Compiler;
 use vinelift_graph::Strings;
-use vinelift_tensor::{Dim, Shape};
+use vinelift_tensor::Shape;
 
 /// A model that can run, shared by any number of requests and threads. Cheap to clone.
 ///
@@ -123,12 +123,16 @@ impl CompiledModel {
         let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
         if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {
             compiled.prepare(&shapes)?;
-        } else if let Some(shapes) = usual_shapes(compiled.inputs())
+        } else if let Some(text) = words::text(compiled.inputs())
             && compiled.0.unit.may_grow()
         {
             // Large weights are packed now and not while somebody waits for the first word. Should there be no plan for
             // such shapes, a run makes the one for its own.
-            drop(compiled.prepare(&shapes));
+            drop(compiled.prepare(&text));
+            if let Some(next) = words::next_word(compiled.inputs()) {
+                let Inner { unit, workshop, .. } = &*compiled.0;
+                drop(unit.prepare_next(&text, &next, workshop));
+            }
         }
         Ok(compiled)
     }
@@ -208,24 +212,6 @@ impl CompiledModel {
     pub fn output_index(&self, name: &str) -> Result<usize, Error> {
         find(self.outputs(), "output", name)
     }
-}
-
-/// The shapes of a text, for a model that takes numbers of words; `None` if it takes anything else.
-fn usual_shapes(inputs: &[Port]) -> Option<Vec<Shape>> {
-    const WORDS: usize = 32;
-    let shape = |port: &Port| {
-        if let Some(shape) = port.shape.to_static() {
-            return Some(shape);
-        }
-        let dims = port.shape.dims()?;
-        let is_text = port.element_type.is_integer() && dims.len() <= 2;
-        let usual = |(d, dim): (usize, &Dim)| {
-            let words = if d == 0 { 1 } else { WORDS };
-            words.clamp(dim.min(), dim.max().unwrap_or(usize::MAX))
-        };
-        is_text.then(|| dims.iter().enumerate().map(usual).collect())
-    };
-    inputs.iter().map(shape).collect()
 }
 
 pub(crate) fn find(ports: &[Port], kind: &str, name: &str) -> Result<usize, Error> {

@@ -39,6 +39,14 @@ const MOST_ALONE: usize = 3;
 const RUNS_AHEAD: usize = 32;
 const EVERY: usize = 8;
 
+/// The least room that is made, in points along the axis.
+const LEAST_ROOM: usize = 64;
+
+/// How much new memory takes along an axis that grows, for `extent` points.
+pub(crate) fn capacity_for(extent: usize) -> usize {
+    extent.saturating_add((extent / 2).max(LEAST_ROOM))
+}
+
 impl Default for Growths {
     fn default() -> Growths {
         Growths {

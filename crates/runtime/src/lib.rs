@@ -80,6 +80,7 @@ mod taken;
 pub mod ticket;
 mod unit;
 mod weights;
+mod words;
 #[doc(hidden)]
 pub mod workers;
 mod workshop;

@@ -2,6 +2,7 @@
 
 mod make;
 mod of_class;
+mod prepare;
 
 use crate::class::Class;
 use crate::classes::Classes;
@@ -13,7 +14,6 @@ use crate::key::{Key, Kind};
 use crate::making::{Making, alone};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
-use crate::stop::never;
 use crate::taken::Later;
 use crate::workshop::Workshop;
 use crate::{Config, Error, Level, Specialization};
@@ -324,22 +324,6 @@ impl Unit {
 
     fn classes(&self) -> MutexGuard<'_, Classes> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.
-    pub(crate) fn prepare(&self, shapes: &[Shape], workshop: &Workshop) -> Result<(), Error> {
-        let mut known = Known::default();
-        loop {
-            let plan = self.plan(shapes, &known, workshop, never())?;
-            let types = plan.calls.iter().flat_map(|c| &c.outputs);
-            let all_static = types.clone().all(|(_, ty)| ty.shape.is_static());
-            if plan.calls.is_empty() || !plan.wanted.is_empty() || !all_static {
-                return Ok(());
-            }
-            known.computed.extend(plan.computed());
-            known.computed.extend(types.cloned());
-            known.forget(&plan.forgotten);
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::compile::plan::Output;
 use crate::compile::slot::Slot;
 use crate::compile::variables::{Growth, InPlaceUpdate};
+use crate::growths::capacity_for;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -31,9 +32,6 @@ struct Room {
     axis: usize,
     extent: usize,
 }
-
-/// The least room that is made, in points along the axis.
-const LEAST_ROOM: usize = 64;
 
 impl From<Tensor> for Held {
     fn from(memory: Tensor) -> Held {
@@ -106,8 +104,7 @@ impl Held {
         }
         let held = self.shape()[axis];
         if self.capacity().is_none_or(|capacity| capacity < extent) {
-            let capacity = extent.saturating_add((extent / 2).max(LEAST_ROOM));
-            self.memory = resized(&self.memory, axis, held, capacity)?;
+            self.memory = resized(&self.memory, axis, held, capacity_for(extent))?;
         }
         self.room = Some(Room { axis, extent: held });
         Ok(())
