@@ -151,6 +151,11 @@ impl Formula {
         opposite && third.coefficient == 0
     }
 
+    /// How many products of symbols it adds up.
+    pub fn term_count(&self) -> usize {
+        self.terms().count()
+    }
+
     /// The symbols in it, some of them more than once.
     pub fn symbols(&self) -> impl Iterator<Item = Symbol> {
         self.terms

@@ -20,6 +20,7 @@ mod random_graphs;
 mod resized_shapes;
 mod round_trip;
 mod run_time_shapes;
+mod shared_plans;
 mod threads;
 mod tidy;
 mod tiers;

@@ -139,15 +139,18 @@ pub(super) fn each(
     all
 }
 
-/// The least `multiple` of a number `d` that is more than `high`, if their symbols come in multiples of `d`; of a `d` that
-/// has symbols, what comes next.
-fn next_multiple(high: &Formula, d: &Formula) -> Option<Formula> {
-    let next = high.plus(&Formula::number(1))?;
-    let Some(number) = d.as_number().filter(|number| *number > 0) else {
-        return Some(next);
+/// A bound of `x / d` where `x` is at most `high`: `q - 1` where `high` is less than `q·d`, for the least such product
+/// that is found.
+fn quotient(high: &Formula, d: &Formula) -> Option<Formula> {
+    let one = Formula::number(1);
+    let next = high.plus(&one)?;
+    let up_to = |more: i64| next.plus(&Formula::number(more))?.over(d);
+    let whole = match d.as_number().filter(|number| *number > 0) {
+        Some(number) => up_to(next.constant().checked_neg()?.rem_euclid(number)),
+        // Of `n·d - 5` the quotient is at most that of `n·d - 1`.
+        None => up_to(0).or_else(|| up_to(next.constant().checked_neg().filter(|c| *c > 0)?)),
     };
-    let more = next.constant().checked_neg()?.rem_euclid(number);
-    next.plus(&Formula::number(more))
+    whole?.minus(&one)
 }
 
 /// The bounds of `a op b`.
@@ -187,8 +190,6 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
         },
         // Of `q·d - 1`, and of what is less, the quotient is at most `q - 1`.
         Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
-            let quotient =
-                |high: &Formula, d: &Formula| next_multiple(high, d)?.over(d)?.minus(&one);
             let exact = each(&a.highs, &b.lows, quotient);
             let pairs = a
                 .highs

@@ -106,7 +106,9 @@ impl Ranges {
                         .highs
                         .iter()
                         .flat_map(|h| self.relations.iter().map(move |r| h.plus(r)));
-                    let more: Vec<Formula> = pairs.flatten().filter(is_last).collect();
+                    let mut more: Vec<Formula> = pairs.flatten().filter(is_last).collect();
+                    // A relation that says something of a bound has terms in common with it.
+                    more.sort_by_key(Formula::term_count);
                     a.highs = alternating(&a.highs, &more);
                 }
                 bounds_of_binary(*op, a, b)
@@ -171,6 +173,39 @@ impl Ranges {
                 self.formula_facts.push((y.clone(), bounds));
             }
             self.formula_facts.push((x.clone(), bounds));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Nest;
+    use vinelift_tensor::symbols::Symbols;
+
+    /// The coordinates of a point of `[2, s0, s1]`, of those in blocks of 16 and of those from 16 before the last on.
+    #[test]
+    fn coordinates_of_a_position_are_indices() {
+        let mut symbols = Symbols::default();
+        let [a, b] = [6, 5].map(|n| symbols.add(n).unwrap());
+        let (all, blocks) = symbols.record(|| {
+            let all = a.product(b).product(2.into());
+            assert!(Extent::from(24).at_most(all));
+            (all, all.quotient(16.into()))
+        });
+        let mut nest = Nest::new();
+        let axes = [blocks, 16.into()].map(|n| nest.axis(n));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        ranges.relations = symbols.relations();
+        let [block, lane] = axes.map(|axis| Scalar::axis(axis.id));
+        let last = Scalar::extent(all) - 16 + &lane;
+        let before_last = Scalar::extent(all) - 16 + &lane.min(crate::build::index(10));
+        for position in [block * 16 + &lane, last, before_last] {
+            let row = &position / Scalar::extent(b);
+            assert!(ranges.is_index(&(&row / Scalar::extent(a)), 2.into()));
+            assert!(!ranges.is_index(&row, a), "there are twice as many");
+            assert!(ranges.is_index(&row.rem(Scalar::extent(a)), a));
         }
     }
 }
