@@ -59,7 +59,8 @@ impl Memory<'_> {
                 let end = need.and_then(|n| n.checked_add(*offset));
                 need.filter(|_| end.is_some_and(|end| end <= self.arena.bytes().len()))
             }
-            Slot::Absent => need,
+            // No step reads or writes it, and what is worked out once for all shapes has no numbers for its extents.
+            Slot::Absent => return Ok(need.unwrap_or(0)),
         };
         match found {
             Some(bytes) if found == need => Ok(bytes),
