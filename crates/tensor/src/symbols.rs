@@ -231,6 +231,16 @@ pub fn compare(formula: &Formula) -> Option<Ordering> {
     Some(order)
 }
 
+/// Whether `formula` is negative, which the plan relies on from now on.
+pub fn is_negative(formula: &Formula) -> Option<bool> {
+    let is_negative = example(formula)? < 0;
+    note(Condition::Natural(match is_negative {
+        true => Formula::number(-1).minus(formula)?,
+        false => *formula,
+    }));
+    Some(is_negative)
+}
+
 impl Extent {
     /// The extent that a formula gives, which the plan relies on from now on; `None` if it is negative.
     pub fn of(formula: Formula) -> Option<Extent> {

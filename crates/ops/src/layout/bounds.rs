@@ -1,7 +1,6 @@
 //! Bounds of slices, as in Python: the one rule that `Slice`, `SliceScatter` and `StridedSlice` share.
 
 use crate::lower::formula;
-use std::cmp::Ordering;
 use vinelift_nest::{Scalar, build::index};
 use vinelift_tensor::{Dim, Extent, Formula, symbols};
 
@@ -92,21 +91,21 @@ impl Bounds {
             (high, low)
         };
         let inside = |x: Formula| {
-            let x = match symbols::compare(&x)? {
-                Ordering::Less => x.plus(&n)?,
-                _ => x,
+            let x = match symbols::is_negative(&x)? {
+                true => x.plus(&n)?,
+                false => x,
             };
-            if symbols::compare(&x.minus(&low)?)?.is_lt() {
+            if symbols::is_negative(&x.minus(&low)?)? {
                 return Some(low);
             }
-            Some(match symbols::compare(&high.minus(&x)?)? {
-                Ordering::Less => high,
-                _ => x,
+            Some(match symbols::is_negative(&high.minus(&x)?)? {
+                true => high,
+                false => x,
             })
         };
         let mut start = self.start.map_or(Some(first), inside)?;
         let stop = self.stop.map_or(Some(last), inside)?;
-        if self.clamp_start && symbols::compare(&start)?.is_lt() {
+        if self.clamp_start && symbols::is_negative(&start)? {
             start = zero;
         }
         let distance = match self.step > 0 {
@@ -114,13 +113,13 @@ impl Bounds {
             false => start.minus(&stop)?,
         };
         let step = usize::try_from(self.step.unsigned_abs()).ok()?;
-        let count = match symbols::compare(&distance)? {
-            Ordering::Greater if step == 1 => Extent::of(distance)?,
-            Ordering::Greater => {
+        let count = match symbols::is_negative(&distance.minus(&one)?)? {
+            false if step == 1 => Extent::of(distance)?,
+            false => {
                 let up = Formula::number(i64::try_from(step).ok()? - 1);
                 Extent::of(distance.plus(&up)?)?.quotient(step.into())
             }
-            _ => 0.into(),
+            true => 0.into(),
         };
         Some(Span {
             start,

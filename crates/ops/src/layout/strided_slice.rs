@@ -19,7 +19,6 @@ use crate::lower::formula;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use std::cmp::Ordering;
 use vinelift_nest::build::index;
 use vinelift_tensor::{Dim, Extent, Formula, PartialShape, symbols};
 
@@ -152,7 +151,7 @@ impl StridedSlice {
                         bounds.is_none_or(|b| b.step != 0),
                         "`stride`[{k}] must not be 0"
                     );
-                    dims.push(bounds.map_or(Dim::between(0, extent.max()), |b| b.dim(extent)));
+                    dims.push(bounds.map_or_else(|| extent.up_to(), |b| b.dim(extent)));
                 }
             }
         }
@@ -215,12 +214,12 @@ impl Values {
     fn element(&self, k: usize, extent: Extent) -> Option<Formula> {
         let begin = *self.begin.as_ref()?.get(k)?;
         let n = extent.formula();
-        let begin = match symbols::compare(&begin)? {
-            Ordering::Less => begin.plus(n)?,
-            _ => begin,
+        let begin = match symbols::is_negative(&begin)? {
+            true => begin.plus(n)?,
+            false => begin,
         };
-        let is_inside =
-            symbols::compare(&begin)?.is_ge() && symbols::compare(&n.minus(&begin)?)?.is_gt();
+        let behind = begin.minus(n)?;
+        let is_inside = !symbols::is_negative(&begin)? && symbols::is_negative(&behind)?;
         is_inside.then_some(begin)
     }
 }
