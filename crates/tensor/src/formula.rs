@@ -81,12 +81,28 @@ impl Term {
         Some(term)
     }
 
+    /// `self / other` with a coefficient that is rounded up, if the symbols leave no remainder.
+    fn over_rounded_up(self, other: Term) -> Option<Term> {
+        let coefficient = divided_up(self.coefficient.into(), other.coefficient)?;
+        let mut symbols = other;
+        symbols.coefficient = 1;
+        let mut quotient = self.over(symbols)?;
+        quotient.coefficient = i32::try_from(coefficient).ok()?;
+        Some(quotient)
+    }
+
     fn evaluate(&self, values: &[usize]) -> Option<i64> {
         self.symbols()
             .try_fold(i64::from(self.coefficient), |product, symbol| {
                 product.checked_mul(i64::try_from(*values.get(symbol.number())?).ok()?)
             })
     }
+}
+
+/// `number / by`, rounded up; `by` is positive.
+fn divided_up(number: i64, by: i32) -> Option<i64> {
+    let down = number.checked_neg()?.div_euclid(by.into());
+    down.checked_neg()
 }
 
 /// `constant + Σ coefficient · Π symbols`, in a canonical form: two formulas are the same polynomial only if they are
@@ -255,6 +271,34 @@ impl Formula {
         (quotient.times(other)? == *self).then_some(quotient)
     }
 
+    /// A formula that is at least `self / other` wherever `other`, a number or one product, is positive: what is divided is
+    /// rounded up, term by term. `None` if a term lacks a symbol of `other`.
+    pub fn over_rounded_up(&self, other: &Formula) -> Option<Formula> {
+        let mut of = other.terms();
+        let by = match (other.as_number(), of.next(), of.next(), other.constant) {
+            (Some(number), ..) => Term {
+                factors: [None; FACTORS],
+                coefficient: i32::try_from(number).ok()?,
+            },
+            (None, Some(by), None, 0) => by,
+            _ => return None,
+        };
+        if by.coefficient <= 0 || (by.factors[0].is_some() && self.constant > 0) {
+            return None;
+        }
+        let quotients: Option<Vec<Term>> =
+            self.terms().map(|term| term.over_rounded_up(by)).collect();
+        let (numbers, terms): (Vec<Term>, Vec<Term>) = quotients?
+            .into_iter()
+            .partition(|term| term.factors[0].is_none());
+        let numbers: i64 = numbers.iter().map(|term| i64::from(term.coefficient)).sum();
+        let constant = match by.factors[0] {
+            None => divided_up(self.constant, by.coefficient)?,
+            Some(_) => 0,
+        };
+        Formula::sum(numbers.checked_add(constant)?, terms)
+    }
+
     /// The least value that it may have; `None` if it is not bounded below, or too small for an `i64`.
     pub fn least(&self) -> Option<i64> {
         self.terms().try_fold(self.constant, |sum, term| {
@@ -374,6 +418,23 @@ mod tests {
         let [s] = symbols();
         assert_eq!(s.plus(&n(1 << 40)).unwrap().minus(&s), Some(n(1 << 40)));
         assert_eq!(s.times(&n(1 << 40)), None);
+    }
+
+    /// At least the quotient, and as little as terms allow.
+    #[test]
+    fn quotients_are_rounded_up() {
+        let [s, t] = symbols();
+        let n = Formula::number;
+        let ten = s.times(&n(10)).unwrap().minus(&n(7)).unwrap();
+        assert_eq!(ten.over_rounded_up(&n(4)).unwrap().to_string(), "3*s0 - 1");
+        let area = s.times(&t).unwrap().times(&n(5)).unwrap();
+        let two = t.times(&n(2)).unwrap();
+        let found = area.minus(&n(1)).unwrap().over_rounded_up(&two);
+        assert_eq!(found, s.times(&n(3)));
+        assert_eq!(area.plus(&n(1)).unwrap().over_rounded_up(&two), None);
+        assert_eq!(s.over_rounded_up(&t), None);
+        assert_eq!(n(0).minus(&s).unwrap().over_rounded_up(&n(2)), Some(n(0)));
+        assert_eq!(s.over_rounded_up(&n(0)), None);
     }
 
     #[test]

@@ -139,18 +139,12 @@ pub(super) fn each(
     all
 }
 
-/// A bound of `x / d` where `x` is at most `high`: `q - 1` where `high` is less than `q·d`, for the least such product
-/// that is found.
+/// A bound of `x / d` where `x` is at most `high`: `q - 1` where `high` is less than `q·d`.
 fn quotient(high: &Formula, d: &Formula) -> Option<Formula> {
     let one = Formula::number(1);
     let next = high.plus(&one)?;
-    let up_to = |more: i64| next.plus(&Formula::number(more))?.over(d);
-    let whole = match d.as_number().filter(|number| *number > 0) {
-        Some(number) => up_to(next.constant().checked_neg()?.rem_euclid(number)),
-        // Of `n·d - 5` the quotient is at most that of `n·d - 1`.
-        None => up_to(0).or_else(|| up_to(next.constant().checked_neg().filter(|c| *c > 0)?)),
-    };
-    whole?.minus(&one)
+    let whole = next.over(d).or_else(|| next.over_rounded_up(d))?;
+    whole.minus(&one)
 }
 
 /// The bounds of `a op b`.

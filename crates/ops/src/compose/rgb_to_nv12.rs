@@ -8,12 +8,11 @@
 use super::yuv_to_rgb::{arithmetic, is_colour, nhwc};
 use crate::elementwise::widened;
 use crate::layout::extent::{countable, divided};
-use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{clamp, index, number, select};
 use vinelift_nest::{Mode, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static RGB: OpDef =
     conversion("RGBtoNV12", Build::Op(|attributes| build(attributes, true)));
@@ -83,9 +82,9 @@ impl Op for RgbToNv12 {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.shape("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let luma = cx.output(0);
-        if shape.contains(&0) {
+        if shape.iter().any(|n| *n == 0) {
             return;
         }
         let (batch, rows, columns) = (shape[0], shape[1], shape[2]);
@@ -94,7 +93,8 @@ impl Op for RgbToNv12 {
             (at.iter().cloned().chain([index(0)]).collect(), value)
         });
         let chroma = cx.outputs().last().copied().unwrap_or(luma);
-        let domain = [batch, rows / 2, columns / 2, 2];
+        let half = |n: Extent| n.quotient(2.into());
+        let domain = [batch, half(rows), half(columns), 2.into()];
         cx.stage(&domain, chroma, Mode::Set, |cx, at| {
             let pixel = |cx: &Lower<'_>, k: i64| {
                 let place = [at[0].clone(), &at[1] * 2 + k / 2, &at[2] * 2 + k % 2];
@@ -108,7 +108,7 @@ impl Op for RgbToNv12 {
             let place = match self.single_plane {
                 true => vec![
                     at[0].clone(),
-                    &at[1] + extent(rows),
+                    &at[1] + &Scalar::extent(rows),
                     &at[2] * 2 + &at[3],
                     index(0),
                 ],

@@ -10,11 +10,11 @@ use crate::attrs::NoAttributes;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, divided};
-use crate::layout::index_map::{extent, unflatten};
+use crate::layout::index_map::unflatten;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{clamp, index, select};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static NV12_TO_RGB: OpDef = nv12(
     "NV12toRGB",
@@ -130,8 +130,8 @@ impl Op for YuvToRgb {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (ty, out) = (cx.element("y"), cx.output(0));
-        let image = cx.shape_of(out);
-        if image.contains(&0) {
+        let image = cx.extents_of(out);
+        if image.iter().any(|n| *n == 0) {
             return;
         }
         let wide = arithmetic(ty);
@@ -162,7 +162,7 @@ impl Op for YuvToRgb {
 
 impl YuvToRgb {
     /// The `u` and `v` of pixel `at` of an image of shape `image`.
-    fn chroma(&self, cx: &Lower<'_>, at: &[Scalar], image: &[usize]) -> [Scalar; 2] {
+    fn chroma(&self, cx: &Lower<'_>, at: &[Scalar], image: &[Extent]) -> [Scalar; 2] {
         let (n, i, j) = (&at[0], &at[1] / 2, &at[2] / 2);
         let (rows, columns) = (image[1], image[2]);
         let at = |row: &Scalar, column: Scalar, channel: i64| {
@@ -170,16 +170,19 @@ impl YuvToRgb {
         };
         match (self.planes, cx.inputs().len()) {
             (Planes::Interleaved, 1) => {
-                let row = &i + extent(rows);
+                let row = &i + &Scalar::extent(rows);
                 [0, 1].map(|k| cx.load("y", &at(&row, &j * 2 + k, 0)))
             }
             (Planes::Interleaved, _) => [0, 1].map(|k| cx.load("uv", &at(&i, j.clone(), k))),
             (Planes::Separate, 1) => {
-                let quarter = rows / 2 * (columns / 2);
-                let flat = &i * extent(columns / 2) + &j;
-                [0, 1].map(|plane| {
-                    let flat = &flat + extent(rows * columns + plane * quarter);
-                    let place = unflatten(&flat, &[rows / 2 * 3, columns]);
+                let half = [rows, columns].map(|n| n.quotient(2.into()));
+                let quarter = half[0].product(half[1]);
+                let flat = &i * &Scalar::extent(half[1]) + &j;
+                [4, 5].map(|quarters: usize| {
+                    let before = quarter.product(quarters.into());
+                    let flat = &flat + &Scalar::extent(before);
+                    let all = [half[0].product(3.into()), half[1].product(2.into())];
+                    let place = unflatten(&flat, &all);
                     cx.load("y", &at(&place[0], place[1].clone(), 0))
                 })
             }
