@@ -18,7 +18,7 @@ use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signatu
 use serde::Deserialize;
 use vinelift_nest::build::{boolean, index, inside, select, zero};
 use vinelift_nest::{BufferId, Scalar};
-use vinelift_tensor::{Dim, Extent, Formula, PartialShape};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape, symbols};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
     "ConvolutionBackpropData",
@@ -317,10 +317,10 @@ impl Backprop {
         full.filter(|_| n.is_symbolic())
     }
 
-    /// How much longer than `y` the output would be without pads, which is as long for all numbers of a symbol.
+    /// How much longer than `y` the output would be without pads, which the plan relies on from now on.
     fn surplus(&self, d: usize, n: Extent, k: usize, y: Extent) -> Result<i128, OpError> {
-        let constant = |full: Formula| full.minus(y.formula())?.as_number();
-        if let Some(surplus) = self.formula(d, n, k, 0).and_then(constant) {
+        let known = |full: Formula| symbols::pin(&full.minus(y.formula())?);
+        if let Some(surplus) = self.formula(d, n, k, 0).and_then(known) {
             return Ok(surplus.into());
         }
         Ok(self.full(d, n.pin(), k)? - y.pin() as i128)

@@ -4,15 +4,15 @@
 //! Specification: ExtractImagePatches-3. Chosen where it is silent, as OpenVINO does: with `valid` there
 //! is no patch where none fits; an image without rows or columns is returned as it is.
 
-use super::slide::AutoPad;
+use super::slide::{AutoPad, Rounding, Slide};
 use crate::error::ensure;
 use crate::layout::extent::{countable, product};
-use crate::layout::index_map::{extent, unflatten};
+use crate::layout::index_map::{extent, unflatten, within_extent};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{inside, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::build::{select, zero};
+use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ExtractImagePatches",
@@ -58,19 +58,20 @@ impl Op for ExtractImagePatches {
         let mut out = vec![data[0], data[1].mul(Dim::fixed(places))];
         for (d, dim) in data[2..].iter().enumerate() {
             ensure!(
-                dim.min() < FAR,
+                dim.is_symbolic() || dim.min() < FAR,
                 "dim {} of `data` {} must be below 2^31",
                 d + 2,
                 cx.shape("data")
             );
-            let lane = |n: usize| self.lane(d, n);
-            out.push(match (dim.min(), dim.max()) {
+            let patches = |n: usize| self.lane_of_number(d, n).patches.example();
+            out.push(match dim.extent() {
+                Some(n) => self.lane(d, n).patches.into(),
                 // An image without rows is another case altogether.
-                (0, max) => Dim::between(0, max.map(|n| lane(n).patches)),
-                (min, max) => Dim::between(lane(min).patches, max.map(|n| lane(n).patches)),
+                None if dim.contains(0) => Dim::between(0, dim.max().map(patches)),
+                None => Dim::between(patches(dim.min()), dim.max().map(patches)),
             });
         }
-        if data[2..].iter().any(|d| d.min() == 0) {
+        if data[2..].iter().any(|d| d.contains(0)) {
             out[1] = Dim::ANY;
         }
         let shape = countable(PartialShape::ranked(out))?;
@@ -78,12 +79,12 @@ impl Op for ExtractImagePatches {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.shape("data"), cx.element("data"), cx.output(0));
-        if cx.shape_of(out).contains(&0) {
+        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        if cx.extents_of(out).iter().any(|n| *n == 0) {
             return;
         }
         let lanes = [self.lane(0, shape[2]), self.lane(1, shape[3])];
-        let places = [self.sizes[0], self.sizes[1], shape[1]];
+        let places = [self.sizes[0].into(), self.sizes[1].into(), shape[1]];
         cx.define(out, |cx, at| {
             let place = unflatten(&at[1], &places);
             let along = |d: usize| {
@@ -91,7 +92,7 @@ impl Op for ExtractImagePatches {
                 &at[d + 2] * stride + &place[d] * rate - lanes[d].begin
             };
             let (row, column) = (along(0), along(1));
-            let here = inside(&row, 0, extent(shape[2])) & inside(&column, 0, extent(shape[3]));
+            let here = within_extent(&row, shape[2]) & within_extent(&column, shape[3]);
             let value = cx.load("data", &[at[0].clone(), place[2].clone(), row, column]);
             select(here, value, zero(ty))
         });
@@ -103,13 +104,36 @@ const FAR: usize = 1 << 31;
 
 /// The patches along one dim.
 struct Lane {
-    patches: usize,
+    patches: Extent,
     begin: i64,
 }
 
 impl ExtractImagePatches {
     /// Along the rows or the columns, of which there are `n`.
-    fn lane(&self, d: usize, n: usize) -> Lane {
+    fn lane(&self, d: usize, n: Extent) -> Lane {
+        self.lane_of_symbols(d, n)
+            .unwrap_or_else(|| self.lane_of_number(d, n.pin()))
+    }
+
+    /// As [`ExtractImagePatches::lane`], if there are symbols and a patch is as far from the begin for all their numbers.
+    fn lane_of_symbols(&self, d: usize, n: Extent) -> Option<Lane> {
+        let slide = Slide {
+            strides: self.strides.clone(),
+            dilations: self.rates.clone(),
+            pads_begin: vec![0; 2],
+            pads_end: vec![0; 2],
+            auto_pad: self.auto_pad,
+            rounding: Rounding::Floor,
+        };
+        let lane = slide.lane_of_symbols(d, n, self.sizes[d])?;
+        Some(Lane {
+            patches: lane.windows,
+            begin: lane.begin(),
+        })
+    }
+
+    /// As [`ExtractImagePatches::lane`] for a number.
+    fn lane_of_number(&self, d: usize, n: usize) -> Lane {
         let (n, stride) = (n.min(FAR) as i128, self.strides[d] as i128);
         let reach = self.rates[d] as i128 * (self.sizes[d] as i128 - 1) + 1;
         let (patches, total) = match self.auto_pad {
@@ -124,7 +148,7 @@ impl ExtractImagePatches {
             _ => total / 2,
         };
         Lane {
-            patches: usize::try_from(patches.max(0)).unwrap_or(usize::MAX),
+            patches: usize::try_from(patches.max(0)).unwrap_or(usize::MAX).into(),
             begin: i64::try_from(begin).unwrap_or(i64::MAX),
         }
     }

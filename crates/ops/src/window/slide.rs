@@ -10,7 +10,7 @@ use crate::layout::index_map::extent;
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select};
-use vinelift_tensor::{Dim, Extent};
+use vinelift_tensor::{Dim, Extent, Formula, symbols};
 
 /// The attribute `auto_pad`: where the pads come from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -98,9 +98,9 @@ impl Slide {
         }
     }
 
-    /// As [`Slide::lane`], if the extent has symbols and the pads are the same for all of its numbers.
-    fn lane_of_symbols(&self, d: usize, n: Extent, kernel: usize) -> Option<Lane> {
-        let small = |x: usize| i64::try_from(x).ok().filter(|x| *x <= 1 << 30);
+    /// As [`Slide::lane`], if the extent has symbols and the pads are the same for all of its numbers, or for those that
+    /// leave the same remainder.
+    pub(super) fn lane_of_symbols(&self, d: usize, n: Extent, kernel: usize) -> Option<Lane> {
         let (stride, dilation) = (small(self.strides[d])?, small(self.dilations[d])?);
         let reach = small(kernel)?.checked_sub(1)?.checked_mul(dilation)? + 1;
         let (begin, end) = match self.auto_pad {
@@ -109,7 +109,9 @@ impl Slide {
             AutoPad::SameUpper if stride == 1 => ((reach - 1) / 2, reach / 2),
             AutoPad::SameLower if stride == 1 => (reach / 2, (reach - 1) / 2),
             AutoPad::Valid => (0, 0),
-            AutoPad::SameUpper | AutoPad::SameLower => return None,
+            AutoPad::SameUpper | AutoPad::SameLower => {
+                return self.lane_of_same_pads(d, n, small(kernel)?, reach);
+            }
         };
         // The elements by which the last window reaches further if the count is rounded up.
         let further = match self.rounding {
@@ -135,6 +137,35 @@ impl Slide {
             end,
             windows,
             beyond: i128::from(ahead + reach),
+        })
+    }
+
+    /// As [`Slide::lane`] with pads that give `⌈n / stride⌉` windows: the plan is for extents that leave the same remainder.
+    fn lane_of_same_pads(&self, d: usize, n: Extent, kernel: i64, reach: i64) -> Option<Lane> {
+        let stride = small(self.strides[d])?;
+        let windows = n.sum((self.strides[d] - 1).into());
+        let windows = windows.quotient(self.strides[d].into());
+        let over = windows.formula().times(&Formula::number(stride))?;
+        let over = symbols::pin(&over.minus(n.formula())?)?;
+        let total = reach - stride + over;
+        // A window that is shorter than a step may fit once more.
+        if !windows.is_symbolic() || (total < 0 && self.rounding != Rounding::Floor) {
+            return None;
+        }
+        let pads = [total.max(0) / 2, total.max(0) - total.max(0) / 2];
+        let [begin, end] = match self.auto_pad {
+            AutoPad::SameLower => [pads[1], pads[0]],
+            _ => pads,
+        };
+        Some(Lane {
+            extent: n,
+            kernel,
+            stride,
+            dilation: small(self.dilations[d])?,
+            begin,
+            end,
+            windows,
+            beyond: i128::from(total - begin),
         })
     }
 
@@ -182,6 +213,11 @@ impl Slide {
     }
 }
 
+/// `x`, if products of two such numbers are far from the ends of an `i64`.
+fn small(x: usize) -> Option<i64> {
+    i64::try_from(x).ok().filter(|x| *x <= 1 << 30)
+}
+
 /// The windows along one dim.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
@@ -198,6 +234,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// How many places of the first window lie before the dim.
+    pub(super) fn begin(&self) -> i64 {
+        self.begin
+    }
+
     /// The index of element `k` of window `o`, which may lie in the padding.
     fn place(&self, o: &Scalar, k: &Scalar) -> Scalar {
         let times = |x: &Scalar, by: i64| if by == 1 { x.clone() } else { x * by };
