@@ -45,7 +45,7 @@ impl Op for Bucketize {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let buckets = cx.shape("buckets");
+        let buckets = cx.extents("buckets");
         cx.define(cx.output(0), |cx, at| {
             let x = widened(cx.load("data", at));
             let count = cx.reduce(Binary::Add, &buckets, zero(ElementType::I64), |cx, k| {

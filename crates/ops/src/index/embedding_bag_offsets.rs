@@ -67,7 +67,7 @@ impl Op for EmbeddingBagOffsets {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let positions = cx.extents("indices");
-        let bags = cx.shape("offsets");
+        let bags = cx.extents("offsets");
         let starts = cx.temporary("starts", I64, &bags);
         cx.define(starts, |cx, b| {
             let offset = cx.load("offsets", b);

@@ -48,7 +48,7 @@ impl Op for EmbeddingSegmentsSum {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let count = cx.extents_of(cx.output(0))[0].pin();
+        let count = cx.extents_of(cx.output(0))[0];
         let segment = segments::of_positions(cx, count);
         embedding::lower(cx, Reduction::Sum, segment);
     }

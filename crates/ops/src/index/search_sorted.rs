@@ -63,7 +63,7 @@ impl Op for SearchSorted {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let sorted = cx.shape("sorted");
+        let sorted = cx.extents("sorted");
         let Some((&extent, rows)) = sorted.split_last() else {
             return;
         };

@@ -65,8 +65,8 @@ impl Op for SegmentMax {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let out = cx.output(0);
-        let (ty, shape) = (cx.type_of(out), cx.shape_of(out));
-        if shape.contains(&0) {
+        let (ty, shape) = (cx.type_of(out), cx.extents_of(out));
+        if shape.iter().any(|n| *n == 0) {
             return;
         }
         let segment = segments::of_positions(cx, shape[0]);
@@ -81,7 +81,7 @@ impl Op for SegmentMax {
         };
         let found = cx.temporary("found", ElementType::Boolean, &shape[..1]);
         cx.define(found, |_, _| boolean(false));
-        let positions = cx.shape("segment_ids");
+        let positions = cx.extents("segment_ids");
         cx.stage(&positions, found, Mode::Set, |cx, i| {
             (vec![target(cx, i)], boolean(true))
         });
@@ -93,7 +93,7 @@ impl Op for SegmentMax {
             cx.temporary("most", wide, &shape)
         };
         cx.define(most, |_, _| lowest(wide));
-        let domain = cx.shape("data");
+        let domain = cx.extents("data");
         cx.stage(&domain, most, Mode::Combine(Binary::Max), |cx, p| {
             let at = [&[target(cx, &p[..1])], &p[1..]].concat();
             (at, cx.load("data", p).cast(wide))
