@@ -5,7 +5,7 @@
 //!
 //! Specifications: BatchToSpace-2 and SpaceToBatch-2.
 
-use super::extent::{countable, divided, grown, naturals, product};
+use super::extent::{countable, divided, grown, may_be_at_most, naturals, product};
 use super::index_map::{extent, flatten, unflatten, within_extent};
 use crate::error::ensure;
 use crate::op::parse;
@@ -48,7 +48,8 @@ impl Op for BatchToSpace {
                 let mut out = vec![divided(dims[0], product("block_shape", block)?)];
                 for d in 1..dims.len() {
                     let (all, cropped) = (dims[d].mul(Dim::fixed(block[d])), sum(begin[d], end[d]));
-                    let fits = all.max().is_none_or(|max| cropped <= max as i128);
+                    let fits = usize::try_from(cropped)
+                        .is_ok_and(|cropped| may_be_at_most(Dim::fixed(cropped), all));
                     out.push(fits.then_some(grown(all, -cropped)));
                 }
                 Ok(out.into_iter().collect())

@@ -12,6 +12,7 @@ use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_tensor::{Dim, Extent, PartialShape};
 
@@ -54,15 +55,24 @@ impl Op for ReorgYolo {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
+        let (data, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
         let target = cx.extents_of(out);
         if target.iter().any(|n| *n == 0) {
             return;
         }
+        let (s, c) = (self.stride, data[1].pin());
+        let is_whole = c % (s * s) == 0;
+        if is_whole && data.iter().any(|n| n.is_symbolic()) {
+            cx.define(out, |cx, at| {
+                let from = self.within_image(at, c, &target);
+                cx.load("data", &from)
+            });
+            return;
+        }
+        let shape = cx.shape("data");
         let [n, h, w] = [0, 2, 3].map(|d| shape[d]);
-        let (s, c) = (self.stride, shape[1].pin());
         let depth = c / (s * s);
-        let rows = [n, depth.into(), h.product(s.into()), w.product(s.into())];
+        let rows = [n, depth, h * s, w * s];
         cx.define(out, |cx, at| {
             let to = unflatten(&flatten(at, &target), &shape);
             let place = &to[1] / extent(depth);
@@ -74,14 +84,36 @@ impl Op for ReorgYolo {
             ];
             let flat = flatten(&from, &rows);
             let value = cx.load("data", &unflatten(&flat, &shape));
-            if c % (s * s) == 0 {
+            if is_whole {
                 return value;
             }
-            let all = shape
-                .iter()
-                .fold(1.into(), |all: Extent, n| all.product(*n));
-            select(within_extent(&flat, all), value, zero(ty))
+            let all = shape.iter().product::<usize>();
+            select(within_extent(&flat, all.into()), value, zero(ty))
         });
+    }
+}
+
+impl ReorgYolo {
+    /// Where the element `at` of an output of shape `out` comes from, if `s²` divides the `channels`: then each image stays
+    /// where it is, and the coordinates are sums that are proven to be in range whatever the extents are.
+    fn within_image(&self, at: &[Scalar], channels: usize, out: &[Extent]) -> Vec<Scalar> {
+        let (s, places) = (extent(self.stride), extent(self.stride * self.stride));
+        let depth = extent(channels) / places;
+        let [height, width] = [2, 3].map(|d| Scalar::extent(out[d].product(self.stride.into())));
+        // In the order of a shape `[N, C, H, W]`.
+        let lines = at[1].rem(index(places)) * Scalar::extent(out[2]) + &at[2];
+        let (channel, row) = (&at[1] / places, &lines / s);
+        let column = lines.rem(index(s)) * Scalar::extent(out[3]) + &at[3];
+        // In one of a shape `[N, D, H · s, W · s]`.
+        let place = &channel / depth;
+        let (down, across) = (row * s + &place / s, column * s + place.rem(index(s)));
+        let rows = down * s + &across / &width;
+        vec![
+            at[0].clone(),
+            channel.rem(index(depth)) * places + &rows / &height,
+            rows.rem(height),
+            across.rem(width),
+        ]
     }
 }
 
