@@ -116,7 +116,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
 }
 
 /// Samples of operators that keep the symbols of these dims of their inputs: a plan serves all of their extents.
-const KEPT: [(&str, &[(usize, usize)]); 70] = [
+const KEPT: [(&str, &[(usize, usize)]); 75] = [
     ("adaptive_avg_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("adaptive_max_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("avg_pool/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
@@ -125,6 +125,7 @@ const KEPT: [(&str, &[(usize, usize)]); 70] = [
     ("batch_norm_inference/opset5", &[(0, 0), (0, 2), (0, 3)]),
     ("binary_convolution/pads_of_one", &[(0, 0), (0, 2), (0, 3)]),
     ("convolution/channels", &[(0, 0), (0, 2), (0, 3)]),
+    ("convolution/less_zero_points", &[(0, 0), (0, 2), (0, 3)]),
     ("convolution/opset1", &[(0, 0), (0, 2), (0, 3)]),
     (
         "convolution_backprop_data/opset1",
@@ -288,8 +289,15 @@ const KEPT: [(&str, &[(usize, usize)]); 70] = [
         "scatter_update/specification_2",
         &[(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)],
     ),
+    ("segment_max/lowest", &[(0, 0), (0, 1), (1, 0)]),
     ("shuffle_channels/two_groups", &[(0, 0), (0, 2)]),
     ("space_to_depth/depth_first", &[(0, 0)]),
+    (
+        "strided_slice/ellipsis_with_others",
+        &[(0, 0), (0, 1), (0, 2)],
+    ),
+    ("strided_slice/negative_end", &[(0, 0), (0, 1), (0, 2)]),
+    ("strided_slice/new_axis", &[(0, 0), (0, 1)]),
 ];
 
 /// The same where extents must be multiples of a number, for multiples of those of the samples.

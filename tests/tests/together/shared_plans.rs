@@ -10,7 +10,7 @@ struct Case {
     shapes: &'static [&'static [&'static [usize]]],
 }
 
-const CASES: [Case; 1] = [
+const CASES: [Case; 17] = [
     // Folds of 24, 96 and 384 points on are divided into more parts each, which are plans of their own.
     Case {
         sample: "group_normalization/opset12",
@@ -27,6 +27,124 @@ const CASES: [Case; 1] = [
             &[&[5, 4, 14, 65]],
         ],
     },
+    Case {
+        sample: "nv12_to_bgr/ties_in_one_plane",
+        plans: 1,
+        shapes: PLANES_IN_ONE,
+    },
+    Case {
+        sample: "nv12_to_rgb/opset8_f32",
+        plans: 1,
+        shapes: PLANES_IN_ONE,
+    },
+    Case {
+        sample: "i420_to_rgb/opset8",
+        plans: 1,
+        shapes: PLANES_IN_ONE,
+    },
+    Case {
+        sample: "nv12_to_rgb/opset8_planes",
+        plans: 1,
+        shapes: &[
+            &[&[2, 4, 6, 1], &[2, 2, 3, 2]],
+            &[&[3, 8, 4, 1], &[3, 4, 2, 2]],
+            &[&[5, 66, 130, 1], &[5, 33, 65, 2]],
+        ],
+    },
+    Case {
+        sample: "bgr_to_nv12/opset17",
+        plans: 1,
+        shapes: &[&[&[2, 4, 6, 3]], &[&[3, 8, 4, 3]], &[&[2, 66, 130, 3]]],
+    },
+    Case {
+        sample: "rgb_to_nv12/opset17_planes",
+        plans: 1,
+        shapes: &[&[&[2, 4, 6, 3]], &[&[3, 8, 4, 3]], &[&[2, 66, 130, 3]]],
+    },
+    Case {
+        sample: "batch_to_space/two_dims",
+        plans: 1,
+        shapes: &[&[&[6, 2]], &[&[12, 4]], &[&[24, 33]]],
+    },
+    Case {
+        sample: "batch_to_space/tensorflow_4",
+        plans: 1,
+        shapes: &[&[&[8, 2, 3, 1]], &[&[12, 3, 5, 1]], &[&[16, 7, 30, 1]]],
+    },
+    Case {
+        sample: "reorg_yolo/opset2",
+        plans: 1,
+        shapes: &[
+            &[&[2, 4, 4, 8]],
+            &[&[3, 4, 6, 4]],
+            &[&[2, 4, 26, 38]],
+            &[&[5, 4, 52, 52]],
+        ],
+    },
+    Case {
+        sample: "extract_image_patches/opset3_valid",
+        plans: 1,
+        shapes: &[&[&[2, 2, 5, 5]], &[&[3, 3, 9, 8]], &[&[2, 4, 40, 52]]],
+    },
+    // Rows in steps of 2 and columns in steps of 3: the padding depends on the remainders.
+    Case {
+        sample: "extract_image_patches/opset3_same_lower",
+        plans: 3,
+        shapes: &[
+            &[&[2, 2, 5, 5]],
+            &[&[3, 3, 9, 8]],
+            &[&[2, 4, 40, 52]],
+            &[&[3, 5, 8, 7]],
+            &[&[3, 5, 7, 6]],
+        ],
+    },
+    Case {
+        sample: "strided_slice/strides",
+        plans: 1,
+        shapes: &[&[&[4, 5, 8]], &[&[5, 6, 9]], &[&[40, 60, 7]]],
+    },
+    // From the bounds on.
+    Case {
+        sample: "slice/specification_8",
+        plans: 1,
+        shapes: &[&[&[20]], &[&[30]], &[&[21]], &[&[44]]],
+    },
+    Case {
+        sample: "add/pdpd_axis",
+        plans: 1,
+        shapes: &[&[&[2, 3, 4], &[3]], &[&[5, 7, 6], &[7]]],
+    },
+    // A test more for twice as many elements.
+    Case {
+        sample: "search_sorted/left",
+        plans: 2,
+        shapes: &[
+            &[&[5], &[8]],
+            &[&[8], &[9]],
+            &[&[6], &[20]],
+            &[&[9], &[8]],
+            &[&[16], &[3]],
+        ],
+    },
+    Case {
+        sample: "embedding_bag_offsets/specification_3",
+        plans: 2,
+        shapes: &[
+            &[&[5, 2], &[4], &[3]],
+            &[&[6, 3], &[5], &[4]],
+            &[&[6, 3], &[5], &[6]],
+            &[&[6, 4], &[9], &[8]],
+        ],
+    },
+];
+
+/// The rows of `y`, and half as many of `u` and `v` below them.
+const PLANES_IN_ONE: &[&[&[usize]]] = &[
+    &[&[2, 6, 8, 1]],
+    &[&[3, 12, 10, 1]],
+    &[&[2, 9, 64, 1]],
+    &[&[5, 27, 4, 1]],
+    &[&[4, 72, 66, 1]],
 ];
 
 fn reshaped(model: &Model, shapes: Vec<PartialShape>) -> Result<Model, Error> {
@@ -34,13 +152,22 @@ fn reshaped(model: &Model, shapes: Vec<PartialShape>) -> Result<Model, Error> {
     model.reshape(&shapes)
 }
 
-fn run(compiled: &CompiledModel, inputs: &[Tensor]) -> Vec<Tensor> {
+/// The outputs, or what is wrong with values.
+fn run(compiled: &CompiledModel, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
     let mut request = compiled.create_request();
     for (k, input) in inputs.iter().enumerate() {
         request.set_input_at(k, input.clone()).unwrap();
     }
-    request.infer().unwrap();
-    request.outputs().to_vec()
+    request.infer().map_err(|e| e.to_string())?;
+    Ok(request.outputs().to_vec())
+}
+
+fn agree(a: &Result<Vec<Tensor>, String>, b: &Result<Vec<Tensor>, String>) -> bool {
+    match (a, b) {
+        (Ok(a), Ok(b)) => a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Err(a), Err(b)) => a == b,
+        _ => false,
+    }
 }
 
 /// Says what is wrong, if anything is.
@@ -62,8 +189,9 @@ fn wrong(core: &Core, case: &Case) -> Option<String> {
         let alone = reshaped(&model, fixed.collect()).unwrap();
         let want = run(&core.compile_model(&alone).unwrap(), &inputs);
         let found = run(&class, &inputs);
-        if !found.iter().zip(&want).all(|(a, b)| same(a, b)) {
-            return Some(format!("{} at {shapes:?}", case.sample));
+        if !agree(&found, &want) {
+            let sample = case.sample;
+            return Some(format!("{sample} at {shapes:?}: {found:?}, want {want:?}"));
         }
     }
     let found = class.statistics();
