@@ -12,6 +12,7 @@ struct Resize {
     mode: &'static str,
     transform: &'static str,
     nearest: &'static str,
+    antialias: bool,
     ty: ElementType,
     by: By,
 }
@@ -60,8 +61,8 @@ impl Resize {
         };
         let attributes = format!(
             "mode=\"{}\" shape_calculation_mode=\"{calculation}\" coordinate_transformation_mode=\"{}\" \
-             nearest_mode=\"{}\" antialias=\"false\" pads_begin=\"0\" pads_end=\"0\" cube_coeff=\"-0.75\"",
-            self.mode, self.transform, self.nearest
+             nearest_mode=\"{}\" antialias=\"{}\" pads_begin=\"0\" pads_end=\"0\" cube_coeff=\"-0.75\"",
+            self.mode, self.transform, self.nearest, self.antialias
         );
         let inputs = [&x, &asked, &axes];
         let out = node(
@@ -110,12 +111,38 @@ fn all() -> Vec<Resize> {
                 mode,
                 transform,
                 nearest: nearest[k % nearest.len()],
+                antialias: false,
                 ty: types[k % types.len()],
                 by,
             });
         }
     }
+    all.extend(windows());
     all
+}
+
+/// Windows that grow as the output shrinks.
+fn windows() -> Vec<Resize> {
+    let ways = [
+        ("linear", "half_pixel", ElementType::F32),
+        ("linear", "align_corners", ElementType::F64),
+        ("bilinear_pillow", "half_pixel", ElementType::F32),
+        ("bicubic_pillow", "half_pixel", ElementType::U8),
+        ("bicubic_pillow", "half_pixel", ElementType::F64),
+    ];
+    let scales = [[0.5, 0.5], [0.3, 0.7], [1.5, 0.4], [2.0, 3.0]];
+    let resize = |(mode, transform, ty), scales| Resize {
+        mode,
+        transform,
+        nearest: "floor",
+        antialias: true,
+        ty,
+        by: By::Scales(scales),
+    };
+    let all = ways
+        .iter()
+        .flat_map(|way| scales.map(|scales| resize(*way, scales)));
+    all.collect()
 }
 
 fn run(compiled: &CompiledModel, input: &Tensor) -> Tensor {

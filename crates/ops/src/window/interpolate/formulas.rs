@@ -39,18 +39,15 @@ impl<'a> Formulas<'a> {
         filter: Option<Filter>,
     ) -> Option<Formulas<'a>> {
         let is_symbolic = axis.from.is_symbolic() || axis.to.is_symbolic();
-        let taps = match filter {
-            None => Some(1),
-            Some(filter) => filter.fewest(),
-        };
+        let taps = filter.and_then(Filter::fewest).unwrap_or(1);
         let fits = is_symbolic
             && axis.scale.is_none_or(|scale| scale >= LEAST_SCALE)
-            && Extent::from(taps?).at_most(axis.from);
+            && Extent::from(taps).at_most(axis.from);
         fits.then_some(Formulas { axis, transform })
     }
 
     /// How much larger the output is, of type `float`.
-    fn scale(&self, float: ElementType) -> Scalar {
+    pub(super) fn scale(&self, float: ElementType) -> Scalar {
         let wide = |n: Extent| Scalar::extent(n).cast(ElementType::F64);
         match self.axis.known_scale() {
             Some(scale) => number(scale, ElementType::F64).cast(float),
@@ -199,7 +196,7 @@ impl<'a> Formulas<'a> {
 }
 
 /// As [`super::taps::convolution`].
-fn convolution(d: &Scalar, a: f64) -> Scalar {
+pub(super) fn convolution(d: &Scalar, a: f64) -> Scalar {
     let float = ElementType::F64;
     let near = ((d * (a + 2.0) - (a + 3.0)) * d) * d + 1.0;
     let far = (((d - 5.0) * d + 8.0) * d - 4.0) * a;

@@ -20,11 +20,14 @@
 mod attributes;
 mod coordinates;
 mod formulas;
+mod mix;
+mod positions;
 mod resize;
 mod resized;
 mod taps;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use crate::error::ensure;
 use crate::layout::extent::{countable, grown, natural_extents};

@@ -1,15 +1,18 @@
 //! The loop nests: one that picks the nearest elements, or one for each axis that mixes elements.
 
 use super::coordinates::{Nearest, Transform};
-use super::formulas::{Formulas, Near};
+use super::formulas::Formulas;
+use super::mix::Mix;
+use super::positions::Positions;
 use super::resized::Resized;
 use super::taps::{Filter, Taps};
+use super::windows::Windows;
 use crate::Lower;
 use crate::elementwise::widened;
-use crate::layout::index_map::{extent, last};
+use crate::layout::index_map::extent;
 use crate::window::bounds::clamped;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_nest::{Binary, BufferId, Mode, Scalar};
+use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::ElementType;
 
 /// The axes that are resized, and how.
@@ -76,9 +79,9 @@ impl Resize {
             let whole = pillow || to == out;
             cx.define(to, |cx, at| {
                 let (o, start) = (&at[axis.dim], mix.starts.at(cx, &at[axis.dim]));
-                let sum = weighted(cx, mix.count, wide, |cx, k| {
+                let sum = mix.sum(cx, wide, |cx, k| {
                     let mut from = at.to_vec();
-                    from[axis.dim] = &start + k;
+                    from[axis.dim] = mix.place(&start, k, axis);
                     let x = match source {
                         Some(source) => cx.load_from(source, &from),
                         None => widened(self.read(cx, from)).cast(wide),
@@ -105,14 +108,24 @@ impl Resize {
     /// Which elements make up those of the output along `axis`, with weights of type `wide`.
     fn mix(&self, cx: &mut Lower<'_>, filter: Filter, axis: &Resized, wide: ElementType) -> Mix {
         let exact = wide == ElementType::F64;
-        if let Some(formulas) = Formulas::new(axis, self.transform, Some(filter)) {
-            return Mix::of_formulas(cx, &formulas, filter, axis, wide);
-        }
         let shrinks = self.axes.iter().any(Resized::shrinks);
+        let formulas = Formulas::new(axis, self.transform, Some(filter));
+        match (&formulas, filter.fewest()) {
+            (Some(formulas), Some(_)) => {
+                return Mix::of_formulas(cx, formulas, filter, axis, wide);
+            }
+            (Some(formulas), None) => {
+                if let Some(windows) = Windows::new(formulas, axis, filter, shrinks, exact) {
+                    return Mix::of_windows(windows.tables(cx, wide), axis);
+                }
+            }
+            (None, _) => {}
+        }
         let axis = axis.pinned();
         let taps = Taps::new(filter, &axis, self.transform, shrinks, exact);
         Mix {
             count: taps.count,
+            counted: None,
             starts: Positions::new(cx, &taps.starts, axis.from - taps.count),
             weights: cx.weights("weights", wide, &taps.weights),
         }
@@ -158,111 +171,4 @@ fn rounded(x: Scalar, ty: ElementType) -> Scalar {
         return x;
     }
     clamped(x.round(), ty)
-}
-
-/// `Σ body(k)` for `k` below `count`, written out if these are few.
-fn weighted(
-    cx: &mut Lower<'_>,
-    count: usize,
-    ty: ElementType,
-    body: impl Fn(&mut Lower<'_>, &Scalar) -> Scalar,
-) -> Scalar {
-    if count > 4 {
-        return cx.reduce(Binary::Add, &[count], zero(ty), |cx, k| body(cx, &k[0]));
-    }
-    let first = body(cx, &index(0));
-    (1..extent(count)).fold(first, |sum, k| sum + body(cx, &index(k)))
-}
-
-/// `count` elements from each of `starts` on, with weights as in [`Taps`].
-struct Mix {
-    count: usize,
-    starts: Positions,
-    weights: BufferId,
-}
-
-impl Mix {
-    fn of_formulas(
-        cx: &mut Lower<'_>,
-        formulas: &Formulas<'_>,
-        filter: Filter,
-        axis: &Resized,
-        wide: ElementType,
-    ) -> Mix {
-        let exact = wide == ElementType::F64;
-        let count = filter.fewest().unwrap_or(1);
-        let starts = cx.temporary("starts", ElementType::I64, &[axis.to]);
-        cx.define(starts, |_, at| formulas.taps(filter, &at[0], exact).0);
-        let weights = cx.temporary("weights", wide, &[axis.to.product(count.into())]);
-        for k in 0..count {
-            cx.stage(&[axis.to], weights, Mode::Set, |_, at| {
-                let weight = formulas.taps(filter, &at[0], exact).1.swap_remove(k);
-                let place = index(extent(k)) * Scalar::extent(axis.to) + &at[0];
-                (vec![place], weight.cast(wide))
-            });
-        }
-        let most = last(axis.from.difference((count - 1).into()));
-        Mix {
-            count,
-            starts: Positions::Table(starts, most),
-            weights,
-        }
-    }
-}
-
-/// A position for each element along an axis.
-enum Positions {
-    /// `o · by`
-    Times(i64),
-    /// `o / by`
-    Over(i64),
-    /// From a table; the positions are at most this.
-    Table(BufferId, Scalar),
-}
-
-impl Positions {
-    fn new(cx: &mut Lower<'_>, all: &[usize], most: usize) -> Positions {
-        let matches =
-            |of: &dyn Fn(usize) -> usize| all.iter().enumerate().all(|(o, &i)| i == of(o));
-        let by = all.get(1).copied().unwrap_or(0);
-        if matches(&|o| o * by) {
-            return Positions::Times(extent(by));
-        }
-        let by = all.iter().take_while(|&&i| i == 0).count().max(1);
-        if matches(&|o| o / by) {
-            return Positions::Over(extent(by));
-        }
-        let all: Vec<i64> = all.iter().map(|&i| extent(i)).collect();
-        Positions::Table(cx.table("positions", &all), index(extent(most)))
-    }
-
-    fn of_formulas(
-        cx: &mut Lower<'_>,
-        formulas: &Formulas<'_>,
-        nearest: Nearest,
-        axis: &Resized,
-    ) -> Positions {
-        match formulas.near(nearest) {
-            Near::Times(by) => Positions::Times(extent(by)),
-            Near::Over(by) => Positions::Over(extent(by)),
-            Near::Other => {
-                let table = cx.temporary("positions", ElementType::I64, &[axis.to]);
-                cx.define(table, |_, at| formulas.nearest(nearest, &at[0]));
-                Positions::Table(table, last(axis.from))
-            }
-        }
-    }
-
-    fn at(&self, cx: &Lower<'_>, o: &Scalar) -> Scalar {
-        match self {
-            Positions::Times(1) => o.clone(),
-            Positions::Times(by) => o * *by,
-            Positions::Over(by) => o / *by,
-            // The bounds are for the verifier, which does not read tables.
-            Positions::Table(table, most) => {
-                let position = cx.load_from(*table, std::slice::from_ref(o));
-                position.max(index(0)).min(most.clone())
-            }
-        }
-    }
 }
