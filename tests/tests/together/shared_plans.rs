@@ -10,7 +10,7 @@ struct Case {
     shapes: &'static [&'static [&'static [usize]]],
 }
 
-const CASES: [Case; 17] = [
+const CASES: [Case; 20] = [
     // Folds of 24, 96 and 384 points on are divided into more parts each, which are plans of their own.
     Case {
         sample: "group_normalization/opset12",
@@ -113,6 +113,31 @@ const CASES: [Case; 17] = [
         sample: "add/pdpd_axis",
         plans: 1,
         shapes: &[&[&[2, 3, 4], &[3]], &[&[5, 7, 6], &[7]]],
+    },
+    Case {
+        sample: "col2im/opset15_strides_pads",
+        plans: 1,
+        shapes: &[&[&[8, 8]], &[&[12, 8]], &[&[36, 8]]],
+    },
+    Case {
+        sample: "experimental_detectron_prior_grid_generator/double",
+        plans: 1,
+        shapes: &[
+            &[&[2, 4], &[1, 1, 2, 3], &[1, 1, 5, 10]],
+            &[&[3, 4], &[1, 1, 5, 7], &[1, 1, 50, 100]],
+            &[&[5, 4], &[1, 1, 9, 6], &[1, 1, 51, 77]],
+        ],
+    },
+    // The largest ratio comes first: windows have room for it.
+    Case {
+        sample: "interpolate/opset11_bicubic_pillow_half_pixel_cube_coeff",
+        plans: 1,
+        shapes: &[
+            &[&[2, 3, 14, 10]],
+            &[&[2, 4, 13, 9]],
+            &[&[3, 2, 9, 7]],
+            &[&[3, 2, 8, 10]],
+        ],
     },
     // A test more for twice as many elements.
     Case {

@@ -11,11 +11,12 @@
 //! it is -1, maximum sizes are ignored, and the aspect ratios are applied once, at the end, to the
 //! first minimum size. There are as many boxes as this gives, and a density that is not given is 1.
 
-use super::priors::{self, Prior, Priors, Sizes};
+use super::priors::{self, Length, Prior, Priors, Sizes};
 use crate::error::ensure;
 use crate::{AttrError, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use serde::de::Error;
+use vinelift_tensor::Extent;
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -116,22 +117,27 @@ impl Op for PriorBox {
         let Some(Sizes { grid, image }) = priors::sizes(cx) else {
             return;
         };
-        let [height, width] = image.map(|n| n as f32);
-        let [rows, columns] = grid.map(|n| n as f32);
+        let [height, width] = image.map(Length::of);
+        let [rows, columns] = grid.map(Length::of);
+        // Sizes in units of the height are numbers.
+        let unit = |image: [Extent; 2]| image[0].pin() as f32;
         let step = match self.scale_all_sizes {
-            true => self.step,
-            false if self.step == -1.0 => height / rows,
-            false => self.step * height,
+            true => Length::Number(self.step),
+            false if self.step == -1.0 => height.over(&rows),
+            false => Length::Number(self.step * unit(image)),
         };
-        let (offset, step) = match step == 0.0 {
-            true => (0.5, [width / columns, height / rows]),
-            false => (self.offset, [step; 2]),
+        let (offset, step) = match step {
+            Length::Number(0.0) => (0.5, [width.over(&columns), height.over(&rows)]),
+            step => (self.offset, [step.clone(), step]),
         };
         Priors {
             offset,
             step,
             image: [width, height],
-            boxes: self.boxes(if self.scale_all_sizes { 1.0 } else { height }),
+            boxes: self.boxes(match self.scale_all_sizes {
+                true => 1.0,
+                false => unit(image),
+            }),
             clip: self.clip,
             variance: priors::variance(&self.variance).unwrap_or_default(),
         }

@@ -4,7 +4,7 @@
 //! Specification: PriorBoxClustered-1. A step that is 0 is `step`; if both still are 0, they are the cell's
 //! size. (The specification says this of both together; of one alone it is what OpenVINO does.)
 
-use super::priors::{self, Prior, Priors, Sizes};
+use super::priors::{self, Length, Prior, Priors, Sizes};
 use crate::error::ensure;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -60,12 +60,12 @@ impl Op for PriorBoxClustered {
         let Some(Sizes { grid, image }) = priors::sizes(cx) else {
             return;
         };
-        let [height, width] = image.map(|n| n as f32);
-        let [rows, columns] = grid.map(|n| n as f32);
+        let [height, width] = image.map(Length::of);
+        let [rows, columns] = grid.map(Length::of);
         let given = |step: f32| if step == 0.0 { self.step } else { step };
         let step = match [given(self.step_w), given(self.step_h)] {
-            [0.0, 0.0] => [width / columns, height / rows],
-            step => step,
+            [0.0, 0.0] => [width.over(&columns), height.over(&rows)],
+            step => step.map(Length::Number),
         };
         let sides = self.width.iter().zip(&self.height);
         let boxes = sides.map(|(w, h)| Prior {

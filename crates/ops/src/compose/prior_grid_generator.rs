@@ -8,14 +8,14 @@
 
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::extent::countable;
-use crate::layout::index_map::{extent, flatten, unflatten};
+use crate::layout::extent::{countable, may_be_at_most};
+use crate::layout::index_map::{extent_float, flatten, unflatten};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_nest::build::{index, select, zero};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_nest::build::{index, number, select, zero};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ExperimentalDetectronPriorGridGenerator",
@@ -61,7 +61,7 @@ impl Op for PriorGridGenerator {
         );
         for (name, n, dim) in [("h", self.h, map[2]), ("w", self.w, map[3])] {
             ensure!(
-                dim.max().is_none_or(|most| n <= most),
+                n == 0 || may_be_at_most(Dim::fixed(n), dim),
                 "`{name}` must be at most {dim}, that of `feature_map`, found {n}"
             );
         }
@@ -76,24 +76,18 @@ impl Op for PriorGridGenerator {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (ty, out) = (cx.element("priors"), cx.output(0));
-        let (map, image) = (cx.shape("feature_map"), cx.shape("image"));
-        let (count, shape) = (cx.shape("priors")[0], cx.shape_of(out));
-        if shape.contains(&0) {
+        let (map, image) = (cx.extents("feature_map"), cx.extents("image"));
+        let (count, shape) = (cx.extents("priors")[0], cx.extents_of(out));
+        if shape.iter().any(|n| *n == 0) {
             return;
         }
-        let cells = |own: usize, map: usize| if own == 0 { map } else { own };
+        let cells = |own: usize, map: Extent| if own == 0 { map } else { own.into() };
         let (rows, columns) = (cells(self.h, map[2]), cells(self.w, map[3]));
         let wide = ty.compute();
-        // In the type that the rest is computed in.
-        let step = |own: f64, image: usize, cells: usize| match (own == 0.0, wide) {
-            (true, ElementType::F64) => image as f64 / cells as f64,
-            (true, _) => f64::from(image as f32 / cells as f32),
-            (false, _) => own,
-        };
-        let step_x = step(self.stride_x, image[3], columns);
-        let step_y = step(self.stride_y, image[2], rows);
+        let step_x = step(self.stride_x, image[3], columns, wide);
+        let step_y = step(self.stride_y, image[2], rows, wide);
         let (last, space) = (shape.len() - 1, [map[2], map[3], count]);
-        let whole = rows == map[2] && columns == map[3];
+        let whole = rows.same(map[2]) && columns.same(map[3]);
         cx.define(out, |cx, at| {
             let row = flatten(&at[..last], &shape[..last]);
             let (prior, cell) = match whole {
@@ -102,9 +96,10 @@ impl Op for PriorGridGenerator {
                     (place[2].clone(), [place[0].clone(), place[1].clone()])
                 }
                 false => {
-                    let cell = &row / extent(count);
-                    let place = [&cell / extent(columns), cell.rem(index(extent(columns)))];
-                    (row.rem(index(extent(count))), place)
+                    let [count, columns] = [count, columns].map(Scalar::extent);
+                    let cell = &row / &count;
+                    let place = [&cell / &columns, cell.rem(columns)];
+                    (row.rem(count), place)
                 }
             };
             let [i, j] = cell;
@@ -115,10 +110,21 @@ impl Op for PriorGridGenerator {
             let value = (from + shift).cast(ty);
             match whole {
                 true => value,
-                false => select(i.lt(index(extent(rows))), value, zero(ty)),
+                false => select(i.lt(Scalar::extent(rows)), value, zero(ty)),
             }
         });
     }
+}
+
+/// The elements of the image from cell to cell, in the type `wide` that the rest is computed in: `own` if that is not 0.
+fn step(own: f64, image: Extent, cells: Extent, wide: ElementType) -> Scalar {
+    let step = match (own == 0.0, image.number(), cells.number(), wide) {
+        (true, Some(image), Some(cells), ElementType::F64) => image as f64 / cells as f64,
+        (true, Some(image), Some(cells), _) => f64::from(image as f32 / cells as f32),
+        (true, ..) => return extent_float(image, wide) / extent_float(cells, wide),
+        (false, ..) => own,
+    };
+    number(step, wide)
 }
 
 #[cfg(test)]

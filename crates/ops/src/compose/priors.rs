@@ -3,12 +3,12 @@
 
 use crate::Lower;
 use crate::error::ensure;
-use crate::layout::extent::{countable, naturals};
+use crate::layout::extent::{countable, natural_extents};
 use crate::layout::index_map::{extent, flatten};
 use crate::{Infer, OpError, TensorType};
-use vinelift_nest::Mode;
 use vinelift_nest::build::{clamp, index, number, select};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_nest::{Mode, Scalar, build};
+use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape};
 
 /// A box: what is added to the centre for its left, upper, right and lower edge.
 pub(super) struct Prior {
@@ -21,8 +21,8 @@ pub(super) struct Prior {
 pub(super) struct Priors {
     /// Of the first cell's centre, in steps.
     pub(super) offset: f32,
-    pub(super) step: [f32; 2],
-    pub(super) image: [f32; 2],
+    pub(super) step: [Length; 2],
+    pub(super) image: [Length; 2],
     /// The prior boxes of each cell.
     pub(super) boxes: Vec<Prior>,
     /// Whether all coordinates are brought within 0 and 1.
@@ -32,18 +32,70 @@ pub(super) struct Priors {
 
 /// The sizes in the inputs: rows and columns of the grid, height and width of the image.
 pub(super) struct Sizes {
-    pub(super) grid: [usize; 2],
-    pub(super) image: [usize; 2],
+    pub(super) grid: [Extent; 2],
+    pub(super) image: [Extent; 2],
+}
+
+/// An `f32` that is a number, or comes from extents that have symbols.
+#[derive(Clone)]
+pub(super) enum Length {
+    Number(f32),
+    Symbolic(Scalar),
+}
+
+impl Length {
+    pub(super) fn of(extent: Extent) -> Length {
+        match extent.number() {
+            Some(number) => Length::Number(number as f32),
+            None => Length::Symbolic(Scalar::extent(extent).cast(ElementType::F32)),
+        }
+    }
+
+    /// `self / other`
+    pub(super) fn over(&self, other: &Length) -> Length {
+        match (self, other) {
+            (Length::Number(a), Length::Number(b)) => Length::Number(a / b),
+            _ => Length::Symbolic(self.scalar() / other.scalar()),
+        }
+    }
+
+    fn scalar(&self) -> Scalar {
+        match self {
+            Length::Number(number) => build::number(f64::from(*number), ElementType::F32),
+            Length::Symbolic(scalar) => scalar.clone(),
+        }
+    }
+}
+
+/// The horizontal or the `vertical` one of two lengths: from a table, if both are numbers.
+fn along<'l>(
+    cx: &mut Lower<'_>,
+    name: &str,
+    lengths: &'l [Length; 2],
+) -> impl Fn(&Lower<'_>, &Scalar) -> Scalar + use<'l> {
+    let table = match lengths {
+        [Length::Number(x), Length::Number(y)] => {
+            Some(cx.weights(name, ElementType::F32, &[*x, *y].map(f64::from)))
+        }
+        _ => None,
+    };
+    move |cx, vertical| match table {
+        Some(table) => cx.load_from(table, std::slice::from_ref(vertical)),
+        None => {
+            let [x, y] = [0, 1].map(|k| lengths[k].scalar());
+            select(vertical.eq(index(0)), x, y)
+        }
+    }
 }
 
 /// The type of the output for `count` boxes in each cell.
 pub(super) fn infer(cx: &Infer<'_>, count: usize) -> Result<Vec<TensorType>, OpError> {
-    let grid = pair("output_size", cx.integers("output_size")?)?;
-    pair("image_size", cx.integers("image_size")?)?;
+    let grid = pair("output_size", cx.elements("output_size")?)?;
+    pair("image_size", cx.elements("image_size")?)?;
     let numbers = match grid {
-        Some([rows, columns]) => [rows, columns, count, 4]
+        Some([rows, columns]) => [rows, columns, count.into(), 4.into()]
             .into_iter()
-            .fold(Dim::fixed(1), |n, d| n.mul(Dim::fixed(d))),
+            .fold(Dim::fixed(1), |n, d| n.mul(d.into())),
         None => Dim::ANY,
     };
     let shape = countable(PartialShape::ranked(vec![Dim::fixed(2), numbers]))?;
@@ -52,18 +104,18 @@ pub(super) fn infer(cx: &Infer<'_>, count: usize) -> Result<Vec<TensorType>, OpE
 
 /// The values of the inputs, which `infer` has asked for.
 pub(super) fn sizes(cx: &Lower<'_>) -> Option<Sizes> {
-    let of = |name| pair(name, cx.integers(name)).ok().flatten();
+    let of = |name| pair(name, cx.elements(name)).ok().flatten();
     Some(Sizes {
         grid: of("output_size")?,
         image: of("image_size")?,
     })
 }
 
-fn pair(name: &'static str, values: Option<Vec<i64>>) -> Result<Option<[usize; 2]>, OpError> {
+fn pair(name: &'static str, values: Option<Vec<Formula>>) -> Result<Option<[Extent; 2]>, OpError> {
     let Some(values) = values else {
         return Ok(None);
     };
-    let found = naturals(name, &values, 0)?;
+    let found = natural_extents(name, &values)?;
     let count = found.len();
     ensure!(count == 2, "`{name}` must hold two elements, found {count}");
     Ok(Some([found[0], found[1]]))
@@ -84,17 +136,17 @@ pub(super) fn variance(values: &[f32]) -> Result<[f32; 4], OpError> {
 
 impl Priors {
     /// Appends the stages: the boxes of the cells in row-major order, then as many variances.
-    pub(super) fn lower(&self, cx: &mut Lower<'_>, grid: [usize; 2]) {
+    pub(super) fn lower(&self, cx: &mut Lower<'_>, grid: [Extent; 2]) {
         let ty = ElementType::F32;
         let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
         let out = cx.output(0);
-        if cx.shape_of(out).contains(&0) {
+        if cx.extents_of(out).iter().any(|n| *n == 0) {
             return;
         }
         let edges: Vec<f32> = self.boxes.iter().flat_map(|b| b.edges).collect();
         let edges = cx.weights("edges", ty, &wide(&edges));
-        let step = cx.weights("step", ty, &wide(&self.step));
-        let image = cx.weights("image", ty, &wide(&self.image));
+        let step = along(cx, "step", &self.step);
+        let image = along(cx, "image", &self.image);
         let bounds = self.boxes.iter().any(|b| b.cut).then(|| {
             let cut = |bound: f32, none: f32, edges: std::ops::Range<usize>| -> Vec<f64> {
                 let of = |b: &Prior, k: usize| b.cut && edges.contains(&k);
@@ -106,14 +158,13 @@ impl Priors {
             let highs = cx.weights("highs", ty, &cut(1.0, f32::INFINITY, 2..4));
             (lows, highs)
         });
-        let domain = [grid[0], grid[1], self.boxes.len(), 4];
+        let domain = [grid[0], grid[1], self.boxes.len().into(), 4.into()];
         cx.stage(&domain, out, Mode::Set, |cx, at| {
             let vertical = at[3].rem(index(2));
             let cell = select(vertical.eq(index(0)), at[1].clone(), at[0].clone());
-            let along = |table| cx.load_from(table, std::slice::from_ref(&vertical));
-            let centre = (cell.cast(ty) + f64::from(self.offset)) * along(step);
+            let centre = (cell.cast(ty) + f64::from(self.offset)) * step(cx, &vertical);
             let place = [flatten(&at[2..], &[self.boxes.len(), 4])];
-            let mut edge = (centre + cx.load_from(edges, &place)) / along(image);
+            let mut edge = (centre + cx.load_from(edges, &place)) / image(cx, &vertical);
             if let Some((lows, highs)) = bounds {
                 edge = edge
                     .max(cx.load_from(lows, &place))
@@ -127,8 +178,8 @@ impl Priors {
         let [first, ..] = self.variance;
         let equal = self.variance == [first; 4];
         let variance = (!equal).then(|| cx.weights("variance", ty, &wide(&self.variance)));
-        let cells = grid[0] * grid[1] * self.boxes.len();
-        cx.stage(&[cells, 4], out, Mode::Set, |cx, at| {
+        let cells = grid[0].product(grid[1]).product(self.boxes.len().into());
+        cx.stage(&[cells, 4.into()], out, Mode::Set, |cx, at| {
             let value = match variance {
                 Some(variance) => cx.load_from(variance, &at[1..]),
                 None => number(f64::from(first), ty),

@@ -103,14 +103,14 @@ impl Op for Col2Im {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (ty, out) = (cx.element("data"), cx.output(0));
-        let size = cx.shape_of(out);
+        let size = cx.extents_of(out);
         let space = size.len() - 2;
-        if size.contains(&0) {
+        if size.iter().any(|n| *n == 0) {
             return;
         }
         let kernel = cx.integers("kernel_size").unwrap_or_default();
         let kernel = naturals("kernel_size", &kernel, 1).unwrap_or_default();
-        let grid = [0, 1].map(|d| self.blocks(d, size[space + d], kernel[d]));
+        let grid = [0, 1].map(|d| self.blocks(d, size[space + d].pin(), kernel[d]));
         let wide = ty.compute();
         if grid.contains(&0) {
             cx.define(out, |_, _| zero(ty));
@@ -130,7 +130,8 @@ impl Op for Col2Im {
                 let ((row, first), (column, second)) = (along(0), along(1));
                 let place = [at[space - 1].clone(), k[0].clone(), k[1].clone()];
                 let mut from = at[..space - 1].to_vec();
-                from.push(flatten(&place, &[size[space - 1], kernel[0], kernel[1]]));
+                let block = [size[space - 1], kernel[0].into(), kernel[1].into()];
+                from.push(flatten(&place, &block));
                 from.push(flatten(&[row, column], &grid));
                 let value = widened(cx.load("data", &from));
                 select(first & second, value, zero(wide))

@@ -1,0 +1,154 @@
+//! What is worked out from the extents of a run: grids of prior boxes, and pads that give as many windows as there are steps.
+//! A plan that serves many extents gives the bits of one of its own for each.
+
+use vinelift::{
+    CompiledModel, Config, Core, ElementType, Model, PartialShape, Specialization, Tensor,
+};
+use vinelift_tests::{Graph, Random, Value, same, tensor};
+
+fn node(
+    core: &Core,
+    graph: &mut Graph,
+    ty: &str,
+    version: &str,
+    attributes: &str,
+    inputs: &[&Value],
+) -> Value {
+    let added = graph.node(core, ty, version, attributes, inputs, 1);
+    added.unwrap().swap_remove(0)
+}
+
+/// The rows and columns of `x`, which is `[N, C, H, W]`.
+fn sides(core: &Core, graph: &mut Graph, x: &Value) -> Value {
+    let shape = node(core, graph, "ShapeOf", "opset1", "", &[x]);
+    let (axes, zero) = (graph.list(&[2, 3]), graph.number(0));
+    node(core, graph, "Gather", "opset1", "", &[&shape, &axes, &zero])
+}
+
+/// The boxes for the cells of a feature map over an image.
+fn boxes(core: &Core, ty: &str, version: &str, attributes: &str) -> Model {
+    let mut graph = Graph::default();
+    let map = graph.parameter("map", ElementType::F32, &[1, 2, 4, 5]);
+    let image = graph.parameter("image", ElementType::F32, &[1, 3, 64, 80]);
+    let grid = sides(core, &mut graph, &map);
+    let size = sides(core, &mut graph, &image);
+    let inputs = [&grid, &size];
+    let out = node(core, &mut graph, ty, version, attributes, &inputs);
+    graph.model(core, &[out]).unwrap()
+}
+
+/// Windows in steps of two with pads as `auto_pad` has them.
+fn windows(core: &Core, auto_pad: &str, is_convolution: bool) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[1, 4, 24, 32]);
+    let pads = "pads_begin=\"0,0\" pads_end=\"0,0\"";
+    let out = match is_convolution {
+        true => {
+            let weights: Vec<u8> = (0..8 * 4 * 9)
+                .flat_map(|k| ((k % 7) as f32 - 3.0).to_le_bytes())
+                .collect();
+            let weights = graph.constant(ElementType::F32, &[8, 4, 3, 3], &weights);
+            let attributes =
+                format!("strides=\"2,2\" dilations=\"1,1\" {pads} auto_pad=\"{auto_pad}\"");
+            let inputs = [&x, &weights];
+            node(
+                core,
+                &mut graph,
+                "Convolution",
+                "opset1",
+                &attributes,
+                &inputs,
+            )
+        }
+        false => {
+            let attributes = format!(
+                "kernel=\"3,2\" strides=\"2,2\" {pads} auto_pad=\"{auto_pad}\" rounding_type=\"floor\""
+            );
+            node(core, &mut graph, "MaxPool", "opset1", &attributes, &[&x])
+        }
+    };
+    graph.model(core, &[out]).unwrap()
+}
+
+fn run(compiled: &CompiledModel, inputs: &[Tensor]) -> Tensor {
+    let mut request = compiled.create_request();
+    for (k, input) in inputs.iter().enumerate() {
+        request.set_input_at(k, input.clone()).unwrap();
+    }
+    request.infer().unwrap();
+    request.outputs()[0].clone()
+}
+
+/// Runs `model` at each of `shapes`, and gives how many plans a class took.
+fn plans(core: &Core, model: &Model, shapes: &[Vec<Vec<usize>>]) -> usize {
+    let mut random = Random::new(23);
+    let reshaped = |shapes: Vec<PartialShape>| {
+        let shapes: Vec<(usize, PartialShape)> = shapes.into_iter().enumerate().collect();
+        model.reshape(&shapes).unwrap()
+    };
+    let any = shapes[0].iter().map(|_| PartialShape::any_of_rank(4));
+    let generic = Config::default().specialization(Specialization::Generic);
+    let open = reshaped(any.collect());
+    let class = core.compile_model_with(&open, generic).unwrap();
+    for shapes in shapes {
+        let ports = model.inputs();
+        let inputs = ports.iter().zip(shapes);
+        let inputs: Vec<Tensor> = inputs
+            .map(|(port, shape)| tensor(port, Some(shape), &mut random))
+            .collect();
+        let fixed = shapes.iter().map(|s| PartialShape::from(s.as_slice()));
+        let alone = core.compile_model(&reshaped(fixed.collect())).unwrap();
+        let (found, want) = (run(&class, &inputs), run(&alone, &inputs));
+        assert!(same(&found, &want), "{shapes:?}: {found:?}, want {want:?}");
+    }
+    let found = class.statistics();
+    assert_eq!(found.unproven, 0);
+    found.plans
+}
+
+#[test]
+fn grids_of_boxes_have_one_plan() {
+    let core = Core::new().unwrap();
+    let shape = |map: [usize; 2], image: [usize; 2]| {
+        vec![vec![2, 3, map[0], map[1]], vec![2, 3, image[0], image[1]]]
+    };
+    let shapes = [
+        shape([4, 5], [64, 80]),
+        shape([7, 3], [113, 50]),
+        shape([19, 38], [300, 600]),
+    ];
+    let box_1 = "min_size=\"16\" max_size=\"36\" aspect_ratio=\"2\" flip=\"true\" clip=\"true\" step=\"0\" \
+        offset=\"0.5\" variance=\"0.1,0.1,0.2,0.2\"";
+    let clustered =
+        "width=\"8,20\" height=\"4,30\" clip=\"false\" step=\"0\" offset=\"0.5\" variance=\"0.1\"";
+    for (ty, version, attributes) in [
+        ("PriorBox", "opset1", box_1),
+        ("PriorBox", "opset8", box_1),
+        ("PriorBoxClustered", "opset1", clustered),
+    ] {
+        let model = boxes(&core, ty, version, attributes);
+        assert_eq!(plans(&core, &model, &shapes), 1, "{ty} {version}");
+    }
+}
+
+/// There is a plan for even numbers of rows and columns, and others where one is odd.
+#[test]
+fn pads_depend_on_remainders_alone() {
+    let core = Core::new().unwrap();
+    let shape = |rows: usize, columns: usize| vec![vec![2, 4, rows, columns]];
+    let shapes = [
+        shape(24, 32),
+        shape(40, 18),
+        shape(64, 66),
+        shape(25, 32),
+        shape(41, 18),
+        shape(9, 66),
+    ];
+    for auto_pad in ["same_upper", "same_lower"] {
+        for is_convolution in [false, true] {
+            let model = windows(&core, auto_pad, is_convolution);
+            let found = plans(&core, &model, &shapes);
+            assert_eq!(found, 2, "{auto_pad}, convolution: {is_convolution}");
+        }
+    }
+}
