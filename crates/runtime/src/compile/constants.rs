@@ -66,10 +66,6 @@ pub(crate) fn constant_stages(
     }
     part.stages = constant;
     nest.stages = rest;
-    // Shapes of the others may have symbols, which constants know nothing of.
-    let new_ids = part.drop_unused_buffers([]);
-    let mut stays = new_ids.iter().map(Option::is_some);
-    part_slots.retain(|_| stays.next() == Some(true));
     let plan = plan_of(part, part_slots, settings)?;
     Ok(Some(Prologue {
         plan: Arc::new(plan),
