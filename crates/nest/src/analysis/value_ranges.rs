@@ -7,6 +7,7 @@
 //! overflow, the result is unknown, since the numbers wrap.
 
 mod formulas;
+mod ratios;
 
 use crate::analysis::Interval;
 use crate::ir::{
@@ -24,6 +25,10 @@ pub enum ValueRange {
     Formula(Formula),
     /// A number from the first to the second.
     Float(f64, f64),
+    /// Exactly the quotient of two integers that a type of floats holds, rounded to it.
+    Ratio(Formula, Formula, ElementType),
+    /// A number that is computed from two integers: which one, is not known before their symbols are pinned.
+    Behind(Formula, Formula),
     /// Nothing.
     Unknown,
 }
@@ -79,6 +84,7 @@ impl ValueRange {
     pub fn formula(self) -> Option<Formula> {
         match self {
             ValueRange::Formula(formula) => Some(formula),
+            ValueRange::Ratio(..) | ValueRange::Behind(..) => None,
             _ => self.exact().map(Formula::number),
         }
     }
@@ -94,8 +100,19 @@ impl ValueRange {
             ValueRange::Formula(formula) => {
                 symbols::pin(&formula).map_or(ValueRange::Unknown, ValueRange::exactly)
             }
+            ValueRange::Ratio(a, b, ty) => ratios::pinned(&a, &b, ty),
+            ValueRange::Behind(a, b) => {
+                // What is computed from numbers is known where they are.
+                let _ = (symbols::pin(&a), symbols::pin(&b));
+                ValueRange::Unknown
+            }
             other => other,
         }
+    }
+
+    fn has_formulas(&self) -> bool {
+        use ValueRange::{Behind, Formula, Ratio};
+        matches!(self, Formula(_) | Ratio(..) | Behind(..))
     }
 
     fn exact(self) -> Option<i64> {
@@ -109,10 +126,10 @@ impl ValueRange {
             (ValueRange::Float(a, b), ValueRange::Float(c, d)) => {
                 ValueRange::Float(a.min(c), b.max(d))
             }
-            (ValueRange::Formula(a), ValueRange::Formula(b)) if a == b => self,
-            (ValueRange::Formula(_), _) | (_, ValueRange::Formula(_)) => {
-                self.pinned().hull(other.pinned())
-            }
+            (a, b) if a.has_formulas() || b.has_formulas() => match a == b {
+                true => a,
+                false => a.pinned().hull(b.pinned()),
+            },
             _ => ValueRange::Unknown,
         }
     }
@@ -312,6 +329,12 @@ fn wrap(index: i64, extent: usize, policy: Policy) -> ValueRange {
 fn unary(op: Unary, x: ValueRange) -> ValueRange {
     match (op, x) {
         (Unary::Neg, ValueRange::Formula(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
+        (Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round, ValueRange::Ratio(_, b, _))
+            if b.as_number() == Some(1) =>
+        {
+            x
+        }
+        (_, ValueRange::Ratio(a, b, _) | ValueRange::Behind(a, b)) => ValueRange::Behind(a, b),
         (_, ValueRange::Formula(_)) => unary(op, x.pinned()),
         (Unary::Neg, ValueRange::Integer(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
         (Unary::Not, ValueRange::Integer(i)) if i.low >= 0 && i.high <= 1 => {
@@ -335,8 +358,12 @@ fn unary(op: Unary, x: ValueRange) -> ValueRange {
 }
 
 fn binary(op: Binary, a: ValueRange, b: ValueRange) -> ValueRange {
-    if matches!(a, ValueRange::Formula(_)) || matches!(b, ValueRange::Formula(_)) {
+    let is_integer = |x| matches!(x, ValueRange::Formula(_));
+    if is_integer(a) || is_integer(b) {
         return formulas::binary(op, a, b).unwrap_or_else(|| binary(op, a.pinned(), b.pinned()));
+    }
+    if a.has_formulas() || b.has_formulas() {
+        return ratios::binary(op, a, b).unwrap_or_else(|| binary(op, a.pinned(), b.pinned()));
     }
     match (a, b) {
         (ValueRange::Integer(a), ValueRange::Integer(b)) => integers(op, a, b),
@@ -461,7 +488,11 @@ fn cast(x: ValueRange, ty: ElementType) -> ValueRange {
     };
     match x {
         ValueRange::Formula(_) if ty.is_integer() => x.of_type(ty),
-        ValueRange::Formula(_) => cast(x.pinned(), ty),
+        ValueRange::Formula(formula) => {
+            ratios::of(&formula, ty).unwrap_or_else(|| cast(x.pinned(), ty))
+        }
+        ValueRange::Ratio(a, b, _) if b.as_number() == Some(1) => cast(ValueRange::Formula(a), ty),
+        ValueRange::Ratio(a, b, _) | ValueRange::Behind(a, b) => ValueRange::Behind(a, b),
         ValueRange::Integer(i) if is_float => {
             ValueRange::Float(to_float(i.low), to_float(i.high)).of_type(ty)
         }
@@ -532,5 +563,29 @@ mod tests {
             ),
             ValueRange::Unknown
         );
+    }
+
+    /// Sizes that are converted to floats and back, as scales are made of them, stay symbols until a scale is asked for.
+    #[test]
+    fn sizes_go_through_floats() {
+        let mut symbols = symbols::Symbols::default();
+        let [from, to] = [32, 64].map(|n| *symbols.add(n).unwrap().formula());
+        symbols.record(|| {
+            let float = |formula| cast(ValueRange::Formula(formula), F32);
+            let twice = binary(Binary::Mul, float(from), ValueRange::Float(2.0, 2.0));
+            let floor = unary(Unary::Floor, twice);
+            let double = from.times(&Formula::number(2)).unwrap();
+            assert_eq!(cast(floor, I64), ValueRange::Formula(double));
+            let scale = binary(Binary::Div, float(to), float(from));
+            let third = binary(Binary::Div, float(from), ValueRange::Float(3.0, 3.0));
+            assert_eq!(scale, ValueRange::Ratio(to, from, F32));
+            let more = binary(Binary::Add, scale, ValueRange::Float(1e-5, 1e-5));
+            assert_eq!(more, ValueRange::Behind(to, from));
+            assert_eq!([scale.formula(), more.formula()], [None; 2]);
+            let x = f64::from(32.0f32 / 3.0);
+            assert_eq!(third.pinned(), ValueRange::Float(x, x));
+        });
+        assert!(symbols.bind(&[32, 100]).is_some());
+        assert!(symbols.bind(&[33, 64]).is_none(), "a third was asked for");
     }
 }

@@ -159,6 +159,8 @@ impl Pad {
         let padded = grown(dim, i128::from(begin) + i128::from(end));
         let most = match (self.mode, dim.extent()) {
             (Mode::Constant, _) | (_, None) => None,
+            // A dim that does not grow is asked nothing.
+            _ if begin.max(end) <= 0 => None,
             (Mode::Edge, Some(n)) if n == 0 => Some(n),
             (Mode::Edge, Some(_)) => None,
             (Mode::Reflect, Some(n)) => Some(n.difference(Extent::ONE)),

@@ -201,9 +201,22 @@ impl Steps {
         Some(step)
     }
 
+    /// Whether `x` is one of two scalars by a condition that has neither symbols nor axes whose extents have any, and only one
+    /// of the two has symbols: whatever their numbers are, `x` is not linear.
+    fn is_choice(&self, x: &Scalar) -> bool {
+        let Kind::Select(condition, yes, no) = x.kind() else {
+            return false;
+        };
+        let free = free_axes(condition);
+        let mut axes = self.bound.iter().filter(|axis| free.contains(&axis.id));
+        !has_symbols(condition)
+            && axes.all(|axis| !axis.extent.is_symbolic())
+            && has_symbols(yes) != has_symbols(no)
+    }
+
     /// Pins what is in `atom`: of numbers, it may be linear, unless it is made of what is loaded.
     fn pin(&self, atom: &Scalar) {
-        if atom.loads() {
+        if atom.loads() || self.is_choice(atom) {
             return;
         }
         let free = free_axes(atom);
@@ -215,6 +228,15 @@ impl Steps {
             }
         });
     }
+}
+
+/// Whether there are extents in `x` that have symbols.
+fn has_symbols(x: &Scalar) -> bool {
+    let mut found = false;
+    visit(x, &mut |x| {
+        found |= matches!(x.kind(), Kind::Extent(extent) if extent.is_symbolic());
+    });
+    found
 }
 
 /// Whether two formulas are the same number, which the plan relies on from now on.

@@ -152,10 +152,6 @@ impl Fold {
         let first = steps_in_memory(nest, definitions, stage, &around, body)?;
         let along = around.split_off(first);
         let points = product(&along);
-        if points.is_symbolic() && !around.is_empty() {
-            pin_all(along.iter().map(|axis| axis.extent));
-            return None;
-        }
         let free = free_axes(&whole);
         let mut outer = stage.domain.clone();
         outer.retain(|a| free.contains(&a.id));
