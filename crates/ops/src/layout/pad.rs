@@ -10,9 +10,10 @@ use crate::attrs::Attributes;
 use crate::error::ensure;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use std::cmp::Ordering;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, select, zero};
-use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape, symbols};
 
 pub(crate) static V1: OpDef = pad(&["opset1"], Build::Op(|a| build(a, false)));
 pub(crate) static V12: OpDef = pad(&["opset12"], Build::Op(|a| build(a, true)));
@@ -72,23 +73,26 @@ impl Op for Pad {
             self.mode == Mode::Constant || element != ElementType::String,
             "strings can only be padded with a constant"
         );
-        let pads = [cx.integers("pads_begin")?, cx.integers("pads_end")?];
-        for (name, pads) in [("pads_begin", &pads[0]), ("pads_end", &pads[1])] {
-            let least = pads.iter().flatten().min().copied().unwrap_or(0);
+        let begin = cx.integers("pads_begin")?;
+        let end = cx.elements("pads_end")?.map(|end| self.settled(end));
+        let ends = end.iter().flatten().map(number);
+        let least_end = ends.min().unwrap_or(0);
+        let least_begin = begin.iter().flatten().min().copied().unwrap_or(0);
+        for (name, least) in [("pads_begin", least_begin), ("pads_end", least_end)] {
             ensure!(
                 self.crops || least >= 0,
                 "`{name}` must be at least 0, found {least}"
             );
         }
-        let shape = match (cx.dims("data"), pads) {
-            (Some(dims), [Some(begin), Some(end)]) => {
+        let shape = match (cx.dims("data"), (begin, end)) {
+            (Some(dims), (Some(begin), Some(end))) => {
                 let rank = dims.len();
                 let found = format!("`pads_begin` {begin:?} and `pads_end` {end:?}");
                 ensure!(
                     begin.len() == rank && end.len() == rank,
                     "{found} must have {rank} elements"
                 );
-                let dim = |(d, (&b, &e))| self.dim(dims[d], b, e);
+                let dim = |(d, (&b, e))| self.dim(dims[d], b, e);
                 let dims = begin
                     .iter()
                     .zip(&end)
@@ -108,7 +112,8 @@ impl Op for Pad {
     fn lower(&self, cx: &mut Lower<'_>) {
         let shape = cx.extents("data");
         let begin = cx.integers("pads_begin").unwrap_or_default();
-        let end = cx.integers("pads_end").unwrap_or_default();
+        let end = self.settled(cx.elements("pads_end").unwrap_or_default());
+        let end: Vec<i64> = end.iter().map(number).collect();
         cx.define(cx.output(0), |cx, at| {
             let mut guard: Option<Scalar> = None;
             let mut from = Vec::with_capacity(at.len());
@@ -147,10 +152,37 @@ impl Op for Pad {
     }
 }
 
+/// The number that a pad is at the example.
+fn number(pad: &Formula) -> i64 {
+    symbols::example(pad).unwrap_or(i64::MIN)
+}
+
 impl Pad {
+    /// Pads at the end, which keep their symbols where they are positive and filled with a constant: only the extent of the
+    /// output tells them.
+    fn settled(&self, end: Vec<Formula>) -> Vec<Formula> {
+        let settle = |pad: Formula| {
+            let is_kept = pad.as_number().is_some()
+                || (self.mode == Mode::Constant
+                    && symbols::compare(&pad).is_some_and(Ordering::is_gt));
+            match is_kept {
+                true => pad,
+                false => symbols::pin(&pad).map_or(pad, Formula::number),
+            }
+        };
+        end.into_iter().map(settle).collect()
+    }
+
     /// The extent of a dim with its pads.
-    fn dim(&self, dim: Dim, begin: i64, end: i64) -> Result<Dim, OpError> {
+    fn dim(&self, dim: Dim, begin: i64, end: &Formula) -> Result<Dim, OpError> {
         const FAR: i64 = 1 << 62;
+        if let (None, Some(n)) = (end.as_number(), dim.extent()) {
+            let sum = n.formula().plus(&Formula::number(begin));
+            if let Some(padded) = sum.and_then(|sum| Extent::of(sum.plus(end)?)) {
+                return Ok(padded.into());
+            }
+        }
+        let end = symbols::pin(end).unwrap_or(i64::MIN);
         ensure!(
             begin.min(end) >= -FAR,
             "pads {begin} and {end} must be at least {}",
