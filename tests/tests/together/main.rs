@@ -7,6 +7,7 @@ mod chains;
 mod classes;
 mod compressed_weights;
 mod contractions;
+mod conversions;
 mod derived_sizes;
 mod growing_loops;
 mod growing_variables;

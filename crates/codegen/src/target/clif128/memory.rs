@@ -102,11 +102,13 @@ impl Clif128<'_, '_> {
     /// One lane as a scalar.
     pub(crate) fn scalar(&mut self, ty: ElementType, lanes: &Lanes128, lane: usize) -> Value {
         let each = 16 / lanes.width;
-        let register = lanes.registers[lane / each];
-        let value = self
-            .builder
-            .ins()
-            .extractlane(register, (lane % each) as u8);
+        let mut register = lanes.registers[lane / each];
+        if ty != ElementType::Boolean {
+            // What was made by shifts and masks is one of integers still.
+            register = self.cast_register(register, vector(super::register(ty)));
+        }
+        let lane = (lane % each) as u8;
+        let value = self.builder.ins().extractlane(register, lane);
         if ty != ElementType::Boolean {
             return value;
         }
