@@ -5,8 +5,6 @@
 It is also what pip asks to build the package (pyproject.toml names it), as in `pip install crates/python`.
 """
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,16 +12,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import wheels  # noqa: E402
 
-TARGET = wheels.WORKSPACE / os.environ.get("CARGO_TARGET_DIR", "target")
 LIBRARY, PROGRAM = "libopenvino_c.so", "vinelift"
 LARGEST = 15_000_000
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Makes the wheel, and returns the name of its file."""
-    command = ["cargo", "build", "--release", "--locked", "-p", "vinelift-capi", "-p", "vinelift-cli"]
-    subprocess.run(command, check=True, cwd=wheels.WORKSPACE, stdout=sys.stderr)
-    library, program = TARGET / "release" / LIBRARY, TARGET / "release" / PROGRAM
+    library, program = wheels.build({"vinelift-capi": LIBRARY, "vinelift-cli": PROGRAM})
     files = {f"vinelift/{LIBRARY}": wheels.stripped(library), f"vinelift/bin/{PROGRAM}": wheels.stripped(program)}
     source = HERE / "src"
     for path in sorted(source.rglob("*")):
@@ -65,7 +60,7 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def main():
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET / "wheel"
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else wheels.TARGET / "wheel"
     wheel = out / build_wheel(out)
     print(wheel, f"{wheel.stat().st_size / 1e6:.1f} MB")
 

@@ -5,11 +5,15 @@ import hashlib
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
+import linker
+
 WORKSPACE = Path(__file__).resolve().parents[2]
+TARGET = WORKSPACE / os.environ.get("CARGO_TARGET_DIR", "target")
 
 
 def version():
@@ -26,13 +30,43 @@ def stripped(path):
         return Path(copy).read_bytes()
 
 
+def build(files):
+    """Builds packages of the workspace, for this machine and older ones. `files` has the file of each that is wanted; returns
+    their paths."""
+    paths = [TARGET / "release" / name for name in files.values()]
+    environment = dict(os.environ)
+    folder = TARGET / "old_libraries"
+    try:
+        linker.made_in(folder)
+        environment["PATH"] = os.pathsep.join([str(folder), environment["PATH"]])
+        for path in filter(Path.exists, paths):
+            if linker.too_new(path):
+                _unlink(path)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"linked for this machine alone: {error} {getattr(error, 'stderr', '')}".rstrip(), file=sys.stderr)
+    command = ["cargo", "build", "--release", "--locked", *(f"--package={package}" for package in files)]
+    subprocess.run(command, check=True, cwd=WORKSPACE, stdout=sys.stderr, env=environment)
+    return paths
+
+
+def _unlink(path):
+    """Removes a file that cargo linked, which so links it again: it does not know of the folder in PATH."""
+    for same in path.parent.glob(f"deps/{path.stem}*"):
+        if same.samefile(path):
+            same.unlink()
+
+
 def platform(binaries):
-    """The oldest C library that all files run with, as the tag of a platform."""
-    needed = [(2, 28)]
-    for path in binaries:
-        text = subprocess.run(["objdump", "-T", path], check=True, capture_output=True, text=True).stdout
-        needed += [(int(a), int(b)) for a, b in re.findall(r"\(GLIBC_(\d+)\.(\d+)", text)]
-    return "manylinux_{}_{}_{}".format(*max(needed), os.uname().machine)
+    """The oldest platform that all files run on, as a tag. Where a file needs more than the oldest that wheels are made for, it
+    is this machine, and a line says for which symbols."""
+    glibc = ".".join(map(str, linker.OLDEST["GLIBC"]))
+    newer = {path: linker.too_new(path) for path in binaries}
+    for path, symbols in newer.items():
+        if symbols:
+            print(f"{path} needs symbols later than glibc {glibc} has: {', '.join(symbols)}", file=sys.stderr)
+    if any(newer.values()):
+        glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
+    return f"manylinux_{glibc.replace('.', '_')}_{os.uname().machine}"
 
 
 def write(folder, name, tag, metadata, files, programs=(), entry_points=""):

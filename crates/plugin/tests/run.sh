@@ -21,9 +21,9 @@ python=$target/plugin/venv-$suite/bin/python
 
 OPENVINO_DIR=$("$python" -c "import openvino, os; print(os.path.dirname(openvino.__file__))")
 export OPENVINO_DIR
-cargo build --release --locked -p vinelift-plugin -p vinelift-plugin-loader
 rm -rf "$target/plugin/wheel"
-"$python" crates/plugin/wheel/build.py "$target/release" "$target/plugin/wheel"
+"$python" crates/plugin/wheel/build.py "$target/plugin/wheel"
+[ "$suite" = clients ] || "$python" crates/python/tests/check_tag.py "$target"/plugin/wheel/*.whl
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/plugin/wheel/*.whl
 
 export VINELIFT_DEVICE=$("$python" -c "import vinelift_openvino; print(vinelift_openvino.LIBRARY)")

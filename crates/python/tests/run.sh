@@ -21,6 +21,7 @@ install -r "$tests/requirements.txt"
 
 rm -rf "$target/python/wheel"
 "$python" crates/python/build.py "$target/python/wheel"
+"$python" crates/python/tests/check_tag.py "$target"/python/wheel/*.whl
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/python/wheel/*.whl
 
 # What is tested is the wheel, and nothing that the caller has set.
