@@ -6,9 +6,8 @@
 //! taken in 64 bits and truncated.
 
 use super::max_pool::{before_14, lanes, pooled};
-use super::slide::{AutoPad, Rounding, Slide, count, guarded, places};
+use super::slide::{Rounding, Slide, attributes, count, guarded, places};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
-use serde::Deserialize;
 use vinelift_nest::Binary;
 use vinelift_nest::build::{index, zero};
 use vinelift_tensor::ElementType;
@@ -30,9 +29,8 @@ pub(crate) static V14: OpDef = version(
 pub(crate) static V16: OpDef = version(
     &["opset16"],
     Build::Op(|attributes| {
-        let mut a: Attrs = attributes.parse()?;
-        let dilations = std::mem::take(&mut a.dilations);
-        Ok(Box::new(a.build(dilations)))
+        let a: Attrs = attributes.parse()?;
+        Ok(Box::new(a.build()))
     }),
 );
 
@@ -46,41 +44,22 @@ const fn version(versions: &'static [&'static str], build: Build) -> OpDef {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Attrs {
-    strides: Vec<usize>,
+attributes!(
     #[serde(default)]
     dilations: Vec<usize>,
-    #[serde(default)]
-    pads_begin: Vec<usize>,
-    #[serde(default)]
-    pads_end: Vec<usize>,
     kernel: Vec<usize>,
     #[serde(rename = "exclude-pad")]
     exclude_pad: bool,
     #[serde(default)]
     rounding_type: Rounding,
-    #[serde(default)]
-    auto_pad: AutoPad,
-}
+);
 
 impl Attrs {
-    fn build(self, dilations: Vec<usize>) -> AvgPool {
-        let ones = vec![1; self.strides.len()];
+    fn build(self) -> AvgPool {
         AvgPool {
-            slide: Slide {
-                strides: self.strides,
-                dilations: if dilations.is_empty() {
-                    ones
-                } else {
-                    dilations
-                },
-                pads_begin: self.pads_begin,
-                pads_end: self.pads_end,
-                auto_pad: self.auto_pad,
-                rounding: self.rounding_type,
-            },
+            slide: self
+                .slide(&self.dilations, self.rounding_type)
+                .or_undilated(),
             kernel: self.kernel,
             exclude_pad: self.exclude_pad,
         }
@@ -93,7 +72,7 @@ fn without_dilations(attributes: &Attributes<'_>) -> Result<AvgPool, OpError> {
         let error = serde::de::Error::custom("`dilations` is not known before opset16");
         return Err(OpError::Attribute(error));
     }
-    Ok(attributes.parse::<Attrs>()?.build(vec![]))
+    Ok(attributes.parse::<Attrs>()?.build())
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 
 use super::convolution::channels;
 use super::max_pool::lanes;
-use super::slide::{AutoPad, Rounding, Slide, guarded, places};
+use super::slide::{Rounding, Slide, attributes, guarded, places};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
@@ -24,31 +24,15 @@ pub(crate) static DEF: OpDef = OpDef {
     signature: Signature::new(&["data", "filters"]),
     family: Family::Window,
     build: Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            strides: Vec<usize>,
+        attributes!(
             dilations: Vec<usize>,
-            #[serde(default)]
-            pads_begin: Vec<usize>,
-            #[serde(default)]
-            pads_end: Vec<usize>,
-            #[serde(default)]
-            auto_pad: AutoPad,
             #[serde(rename = "mode")]
             _mode: Mode,
             pad_value: f64,
-        }
+        );
         let a: Attrs = attributes.parse()?;
         Ok(Box::new(BinaryConvolution {
-            slide: Slide {
-                strides: a.strides,
-                dilations: a.dilations,
-                pads_begin: a.pads_begin,
-                pads_end: a.pads_end,
-                auto_pad: a.auto_pad,
-                rounding: Rounding::Floor,
-            },
+            slide: a.slide(&a.dilations, Rounding::Floor),
             pad_value: a.pad_value,
         }))
     }),

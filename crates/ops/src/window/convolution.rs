@@ -5,13 +5,12 @@
 //! Specifications: Convolution-1, GroupConvolution-1. Integers wrap.
 
 use super::max_pool::lanes;
-use super::slide::{AutoPad, Rounding, Slide, guarded, places};
+use super::slide::{Rounding, Slide, attributes, guarded, places};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
 use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
-use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{index, zero};
 use vinelift_tensor::{Dim, PartialShape};
@@ -43,27 +42,9 @@ struct Convolution {
 }
 
 fn build(attributes: &Attributes<'_>, grouped: bool) -> Result<Box<dyn Op>, OpError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Attrs {
-        strides: Vec<usize>,
-        dilations: Vec<usize>,
-        #[serde(default)]
-        pads_begin: Vec<usize>,
-        #[serde(default)]
-        pads_end: Vec<usize>,
-        #[serde(default)]
-        auto_pad: AutoPad,
-    }
+    attributes!(dilations: Vec<usize>);
     let a: Attrs = attributes.parse()?;
-    let slide = Slide {
-        strides: a.strides,
-        dilations: a.dilations,
-        pads_begin: a.pads_begin,
-        pads_end: a.pads_end,
-        auto_pad: a.auto_pad,
-        rounding: Rounding::Floor,
-    };
+    let slide = a.slide(&a.dilations, Rounding::Floor);
     Ok(Box::new(Convolution { slide, grouped }))
 }
 

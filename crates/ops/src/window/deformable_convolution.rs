@@ -16,14 +16,13 @@
 //! groups divide the input channels. Integers are not interpolated: their offsets are whole.
 
 use super::max_pool::lanes;
-use super::slide::{AutoPad, Rounding, Slide, places};
+use super::slide::{Rounding, Slide, attributes, places};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, divided};
 use crate::layout::index_map::{extent, extent_float, flatten, last_float, within_extent};
 use crate::region::sample::{bilinear, cut};
-use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
-use serde::Deserialize;
+use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use vinelift_nest::Scalar;
 use vinelift_nest::build::{number, select, zero};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
@@ -32,41 +31,37 @@ pub(crate) static V1: OpDef = version(
     &["opset1"],
     Signature::new(&["data", "offsets", "filters"]),
     Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            strides: Vec<usize>,
+        attributes!(
             dilations: Vec<usize>,
-            #[serde(default)]
-            pads_begin: Vec<usize>,
-            #[serde(default)]
-            pads_end: Vec<usize>,
-            #[serde(default)]
-            auto_pad: AutoPad,
             #[serde(default = "crate::attrs::one")]
             group: usize,
             #[serde(default = "crate::attrs::one")]
             deformable_group: usize,
-        }
+        );
         let a: Attrs = attributes.parse()?;
-        Attrs8 {
-            strides: a.strides,
-            dilations: a.dilations,
-            pads_begin: a.pads_begin,
-            pads_end: a.pads_end,
-            auto_pad: a.auto_pad,
-            group: a.group,
-            deformable_group: a.deformable_group,
-            bilinear_interpolation_pad: false,
-        }
-        .build()
+        let slide = a.slide(&a.dilations, Rounding::Floor);
+        DeformableConvolution::build(slide, a.group, a.deformable_group, false)
     }),
 );
 
 pub(crate) static V8: OpDef = version(
     &["opset8"],
     Signature::new(&["data", "offsets", "filters", "mask"]).optional(1),
-    Build::Op(|attributes: &Attributes<'_>| attributes.parse::<Attrs8>()?.build()),
+    Build::Op(|attributes| {
+        attributes!(
+            dilations: Vec<usize>,
+            #[serde(default = "crate::attrs::one")]
+            group: usize,
+            #[serde(default = "crate::attrs::one")]
+            deformable_group: usize,
+            #[serde(default)]
+            bilinear_interpolation_pad: bool,
+        );
+        let a: Attrs = attributes.parse()?;
+        let slide = a.slide(&a.dilations, Rounding::Floor);
+        let zeros_around = a.bilinear_interpolation_pad;
+        DeformableConvolution::build(slide, a.group, a.deformable_group, zeros_around)
+    }),
 );
 
 const fn version(versions: &'static [&'static str], signature: Signature, build: Build) -> OpDef {
@@ -79,55 +74,31 @@ const fn version(versions: &'static [&'static str], signature: Signature, build:
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Attrs8 {
-    strides: Vec<usize>,
-    dilations: Vec<usize>,
-    #[serde(default)]
-    pads_begin: Vec<usize>,
-    #[serde(default)]
-    pads_end: Vec<usize>,
-    #[serde(default)]
-    auto_pad: AutoPad,
-    #[serde(default = "crate::attrs::one")]
-    group: usize,
-    #[serde(default = "crate::attrs::one")]
-    deformable_group: usize,
-    #[serde(default)]
-    bilinear_interpolation_pad: bool,
-}
-
-impl Attrs8 {
-    fn build(self) -> Result<Box<dyn Op>, OpError> {
-        for (name, value) in [
-            ("group", self.group),
-            ("deformable_group", self.deformable_group),
-        ] {
-            ensure!(value > 0, "`{name}` must be at least 1, found 0");
-        }
-        Ok(Box::new(DeformableConvolution {
-            slide: Slide {
-                strides: self.strides,
-                dilations: self.dilations,
-                pads_begin: self.pads_begin,
-                pads_end: self.pads_end,
-                auto_pad: self.auto_pad,
-                rounding: Rounding::Floor,
-            },
-            group: self.group,
-            deformable_group: self.deformable_group,
-            zeros_around: self.bilinear_interpolation_pad,
-        }))
-    }
-}
-
 #[derive(Debug)]
 struct DeformableConvolution {
     slide: Slide,
     group: usize,
     deformable_group: usize,
     zeros_around: bool,
+}
+
+impl DeformableConvolution {
+    fn build(
+        slide: Slide,
+        group: usize,
+        deformable_group: usize,
+        zeros_around: bool,
+    ) -> Result<Box<dyn Op>, OpError> {
+        for (name, value) in [("group", group), ("deformable_group", deformable_group)] {
+            ensure!(value > 0, "`{name}` must be at least 1, found 0");
+        }
+        Ok(Box::new(DeformableConvolution {
+            slide,
+            group,
+            deformable_group,
+            zeros_around,
+        }))
+    }
 }
 
 impl Op for DeformableConvolution {

@@ -6,7 +6,7 @@
 //! Of equal elements the first counts.
 
 use super::first;
-use super::slide::{AutoPad, Lane, Rounding, Slide, count, guarded, places};
+use super::slide::{Lane, Rounding, Slide, attributes, count, guarded, places};
 use crate::attrs::element_type;
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -16,7 +16,6 @@ use crate::reduction::lowest_finite;
 use crate::{
     AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
 };
-use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, number, select};
 use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
@@ -24,30 +23,14 @@ use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 pub(crate) static V1: OpDef = version(
     &["opset1"],
     Build::Op(|attributes| {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            strides: Vec<usize>,
-            #[serde(default)]
-            pads_begin: Vec<usize>,
-            #[serde(default)]
-            pads_end: Vec<usize>,
+        attributes!(
             kernel: Vec<usize>,
             #[serde(default)]
             rounding_type: Rounding,
-            #[serde(default)]
-            auto_pad: AutoPad,
-        }
+        );
         let a: Attrs = attributes.parse()?;
         before_14(a.rounding_type)?;
-        let slide = Slide {
-            dilations: vec![1; a.strides.len()],
-            strides: a.strides,
-            pads_begin: a.pads_begin,
-            pads_end: a.pads_end,
-            auto_pad: a.auto_pad,
-            rounding: a.rounding_type,
-        };
+        let slide = a.slide(&[], a.rounding_type).or_undilated();
         Ok(Box::new(MaxPool {
             slide,
             kernel: a.kernel,
@@ -81,39 +64,20 @@ const fn version(versions: &'static [&'static str], build: Build) -> OpDef {
 }
 
 fn with_positions(attributes: &Attributes<'_>) -> Result<MaxPool, OpError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Attrs {
-        strides: Vec<usize>,
+    attributes!(
         #[serde(default)]
         dilations: Vec<usize>,
-        #[serde(default)]
-        pads_begin: Vec<usize>,
-        #[serde(default)]
-        pads_end: Vec<usize>,
         kernel: Vec<usize>,
         #[serde(default)]
         rounding_type: Rounding,
-        #[serde(default)]
-        auto_pad: AutoPad,
         #[serde(default = "i64_type", deserialize_with = "element_type")]
         index_element_type: ElementType,
         #[serde(default)]
         axis: i64,
-    }
-    let mut a: Attrs = attributes.parse()?;
+    );
+    let a: Attrs = attributes.parse()?;
     let ty = index_type("index_element_type", a.index_element_type)?;
-    if a.dilations.is_empty() {
-        a.dilations = vec![1; a.strides.len()];
-    }
-    let slide = Slide {
-        strides: a.strides,
-        dilations: a.dilations,
-        pads_begin: a.pads_begin,
-        pads_end: a.pads_end,
-        auto_pad: a.auto_pad,
-        rounding: a.rounding_type,
-    };
+    let slide = a.slide(&a.dilations, a.rounding_type).or_undilated();
     Ok(MaxPool {
         slide,
         kernel: a.kernel,

@@ -51,7 +51,48 @@ pub(super) struct Slide {
     pub(super) rounding: Rounding,
 }
 
+/// Defines `Attrs`: the attributes that all operators of a [`Slide`] have, and these.
+macro_rules! attributes {
+    ($($(#[$meta:meta])* $name:ident: $ty:ty),* $(,)?) => {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Attrs {
+            strides: Vec<usize>,
+            #[serde(default)]
+            pads_begin: Vec<usize>,
+            #[serde(default)]
+            pads_end: Vec<usize>,
+            #[serde(default)]
+            auto_pad: $crate::window::slide::AutoPad,
+            $($(#[$meta])* $name: $ty,)*
+        }
+
+        impl Attrs {
+            fn slide(&self, dilations: &[usize], rounding: Rounding) -> Slide {
+                Slide {
+                    strides: self.strides.clone(),
+                    dilations: dilations.to_vec(),
+                    pads_begin: self.pads_begin.clone(),
+                    pads_end: self.pads_end.clone(),
+                    auto_pad: self.auto_pad,
+                    rounding,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use attributes;
+
 impl Slide {
+    /// With dilations of 1 if there are none.
+    pub(super) fn or_undilated(mut self) -> Slide {
+        if self.dilations.is_empty() {
+            self.dilations = vec![1; self.strides.len()];
+        }
+        self
+    }
+
     /// Checks the attributes for `count` spatial dims.
     pub(super) fn check(&self, count: usize) -> Result<(), OpError> {
         let explicit = self.auto_pad == AutoPad::Explicit;
