@@ -69,7 +69,7 @@ impl Caches {
         })
     }
 
-    /// What variables of the model hold, by name.
+    /// The values of the model's own variables, by name.
     pub(crate) fn values<'v>(
         &'v self,
         variables: &'v Variables,

@@ -13,7 +13,7 @@ use vinelift_ops::TensorType;
 use vinelift_tensor::symbols::{self, Condition, Origin, Symbols};
 use vinelift_tensor::{Extent, Formula, PartialShape, Symbol};
 
-/// What was made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
+/// A `T` made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
 pub(crate) struct Class<T> {
     /// An entry for each of [`Key::numbers`], in order.
     pub(crate) pattern: Vec<Place>,
@@ -25,14 +25,14 @@ pub(crate) struct Class<T> {
     pub(crate) time: Duration,
 }
 
-/// What is known of the numbers of a key, and why.
+/// What lowering found out about each number of a key, and why.
 #[derive(Default)]
 pub(crate) struct Settled {
     places: Vec<Place>,
     pins: Vec<Pin>,
 }
 
-/// What a class knows of a number.
+/// A number of a key as the class has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Number(i64),
@@ -121,7 +121,7 @@ impl<T> Class<T> {
         Err(Alone::Unsuited)
     }
 
-    /// What is settled for keys of the class.
+    /// The pattern of the class, and why it is so.
     pub(crate) fn settled(&self) -> Settled {
         Settled {
             places: self.pattern.clone(),
@@ -148,7 +148,7 @@ impl<T> Class<T> {
     }
 }
 
-/// What a symbol is that is `number` together with `more`.
+/// The symbol whose sum with `more` is `number`.
 fn symbol_of(number: i64, more: i64) -> Option<usize> {
     usize::try_from(number.checked_sub(more)?).ok()
 }
@@ -217,7 +217,7 @@ fn typed(key: &Key, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Known)
     (inputs, known)
 }
 
-/// What a number of a key is while a plan is made.
+/// A number of a key while a plan is made.
 #[derive(Clone, Copy)]
 enum Given {
     Number(i64),
@@ -240,8 +240,8 @@ impl Given {
     }
 }
 
-/// Numbers the symbols of a pattern anew, without gaps, and gives what it stands for; `None` if it has no symbols, or too
-/// many.
+/// Numbers the symbols of a pattern anew, without gaps, and returns them with the entries of the pattern as numbers and
+/// symbols; `None` if it has no symbols, or too many.
 fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>)> {
     let mut symbols = Symbols::default();
     let mut known: FxHashMap<usize, (usize, Extent)> = FxHashMap::default();
@@ -377,7 +377,7 @@ impl Merged {
         }
     }
 
-    /// What a symbol is, of a symbol that is itself.
+    /// The number that a symbol equals, or a symbol of which nothing else is known plus a number.
     fn find(&self, mut symbol: usize) -> Place {
         let mut sum = 0;
         loop {

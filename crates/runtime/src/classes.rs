@@ -13,7 +13,7 @@ pub(crate) struct Classes {
     stages: usize,
 }
 
-/// What is known of a kind.
+/// The classes of a kind, and how its numbers were needed.
 #[derive(Default)]
 struct Met {
     /// The oldest first.
@@ -22,7 +22,7 @@ struct Met {
     is_pinned: bool,
 }
 
-/// What there is for a key.
+/// The result of looking for the class of a key.
 pub(crate) enum Found {
     /// The class to which it belongs, with the values of its symbols.
     Class(Arc<Class<SymbolicPlan>>, Vec<usize>),
@@ -63,7 +63,7 @@ impl Classes {
         classes.find_map(|class| Some((class.clone(), class.values(key)?)))
     }
 
-    /// What there is for a key.
+    /// Looks for the class of `key`, which is of this kind.
     pub(crate) fn find(&mut self, kind: &Kind, key: &Key) -> Found {
         if let Some((class, values)) = self.look(kind, key) {
             return Found::Class(class, values);

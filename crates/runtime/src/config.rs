@@ -126,7 +126,7 @@ pub struct Config {
     pub vectors: Vectors,
     /// Whether shapes that the model leaves open get code of their own.
     pub specialization: Specialization,
-    /// What happens to data-dependent indices that are out of range.
+    /// How data-dependent indices that are out of range are treated.
     pub index_policy: IndexPolicy,
     /// How the caches of language models are stored.
     pub kv_cache_precision: CachePrecision,

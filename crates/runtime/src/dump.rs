@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicUsize;
 use vinelift_codegen::{Options, Vectors};
 use vinelift_graph::{NodeKind, Segment};
 
-/// What of a stage is shown, and how.
+/// Which parts of a stage are shown, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DumpOptions<'a> {
     /// Only what this layer is part of.
@@ -84,7 +84,7 @@ impl CompiledModel {
         }
     }
 
-    /// What each pass did: stages left, time taken, and what fusion kept with the reason; with the nest
+    /// The effect of each pass: stages left, time taken, and what fusion kept with the reason; with the nest
     /// after every pass that changed it. Before that, the class of shapes that the plan serves, if it serves several: its
     /// symbols, and the layers that need some of them to be numbers, or to be in some relation.
     ///
@@ -219,7 +219,8 @@ impl CompiledModel {
         Ok(text)
     }
 
-    /// What the passes do to the segment of a class, if it is in one that is to be shown; else to that of a piece.
+    /// The effect of the passes on the segment as its class compiles it, if `options` ask for classes and it has one; else on the
+    /// piece for its shapes alone.
     fn trace_piece(
         &self,
         piece: &Piece<'_>,

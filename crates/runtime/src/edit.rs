@@ -36,7 +36,7 @@ impl Model {
     /// The model with changes to its layers.
     ///
     /// # Errors
-    /// That of `change`, or what is wrong with the layers afterwards.
+    /// The error of `change`, or one that says what is wrong with the layers afterwards.
     pub fn edit(
         &self,
         change: impl FnOnce(&mut graph::Model) -> Result<(), graph::Error>,

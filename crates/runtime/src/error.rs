@@ -31,7 +31,7 @@ pub enum Error {
     /// The caller's fault: an input is missing, unknown, or does not fit.
     #[error("{0}")]
     Input(String),
-    /// What is not built: there is no code for this machine, or a kernel, a step or a conversion is not there.
+    /// Something that Vinelift lacks: code for this machine, a kernel, a step or a conversion.
     #[error("{0}")]
     Unsupported(String),
     /// The data's fault, or that of a machine that has no memory: an index in a tensor is out of range.

@@ -1,4 +1,4 @@
-//! What a child has after a fork: a copy of all that its parent has, and of its threads the one that forked.
+//! Forks: the child has a copy of the memory of its parent, and of its threads only the one that forked.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -66,7 +66,8 @@ impl<T: Send + Sync> PerProcess<T> {
                 other
             }
         };
-        // SAFETY: as above. Another thread of this process, and of no other, has put `other` there.
+        // SAFETY: `made` was leaked and is never freed. If it is `other`, another thread of this process, and of no
+        // other, has put it there.
         unsafe { &(*made).value }
     }
 }

@@ -11,7 +11,7 @@ use vinelift_tensor::Extent;
 /// afterwards.
 pub(crate) type Growing = Vec<(TensorId, usize, Extent)>;
 
-/// What is known of the variables that grow, for classes of shapes.
+/// The variables that grow, found out for each class of shapes.
 pub(crate) struct Growths {
     kinds: LruCache<Kind, Met>,
     /// The last shapes at which variables have grown, and how many there were.
@@ -73,7 +73,7 @@ impl Growths {
         class.made.iter().map(at).collect()
     }
 
-    /// What is settled for the shapes of `key`.
+    /// The numbers of `key` that its class has settled, if there is a class for it.
     pub(crate) fn settled(&mut self, kind: &Kind, key: &Key) -> Option<Settled> {
         let mut classes = self.kinds.get(kind)?.classes.iter();
         let class = classes.find(|class| class.values(key).is_some())?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Default)]
 pub(crate) struct Heat {
     nanoseconds: AtomicU64,
-    /// What it takes to compile the class, and about as much to compile a plan for these shapes alone.
+    /// The time to compile the class, which is about that of a plan for these shapes alone.
     cost: u64,
     is_hot: AtomicBool,
 }

@@ -1,9 +1,9 @@
-//! What a part of a model is specialised to.
+//! Keys: the shapes and values that a part of a model is specialised to.
 
 use vinelift_graph::{Known, TensorId};
 use vinelift_tensor::{ElementType, Shape, Tensor};
 
-/// What a segment is specialised to.
+/// The shapes and values that a plan of a segment is specialised to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// Of the inputs.
@@ -25,7 +25,7 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// What the keys have in common that differ in numbers alone: extents, and integers that were waited for.
+/// All of a key but its numbers, which are extents, and integers that were waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kind {
     ranks: Vec<usize>,
@@ -102,8 +102,8 @@ impl Key {
         extents.chain(values.copied()).chain(room)
     }
 
-    /// The key after so many steps as the one from `before` to this one, with room for that; `None` if there is no such
-    /// step, or a long one.
+    /// The key after `steps` more steps, each as long as the one from `before` to this key, with room for them. `None` if the two
+    /// keys are of different kinds, or an extent shrank, or grew by more than `LONGEST`.
     pub(crate) fn after(&self, before: &Key, steps: usize) -> Option<Key> {
         const LONGEST: usize = 8;
         if self.kind() != before.kind() {
@@ -126,7 +126,7 @@ impl Key {
         Some(key)
     }
 
-    /// What it has in common with others.
+    /// The key without its numbers.
     pub(crate) fn kind(&self) -> Kind {
         let computed = self.computed.iter();
         let values = self.values.iter();

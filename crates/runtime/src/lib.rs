@@ -114,13 +114,13 @@ pub use vinelift_tensor::image;
 #[cfg(feature = "ndarray")]
 pub use vinelift_tensor::ndarray;
 
-/// What stands in public signatures of another crate.
+/// The crate whose types stand in public signatures.
 pub use bytes;
 /// The graph of layers, which [`Model::graph`] shows and [`Model::edit`] changes.
 pub use vinelift_graph as graph;
 /// The operators, and the types of tensors that are inferred.
 pub use vinelift_ops as ops;
-/// What the file of a model holds; here for its errors.
+/// The reader of model files; here for its errors.
 pub use vinelift_xml as xml;
 
 /// Threads share models, and hand on requests and errors.

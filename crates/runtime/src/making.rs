@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-/// What threads are making right now, by its key.
+/// A lock for each key whose value a thread is making right now.
 pub(crate) struct Making<K>(Mutex<FxHashMap<K, Weak<Mutex<()>>>>);
 
 /// How long a thread sleeps that waits for what another one makes.

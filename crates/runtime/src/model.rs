@@ -14,7 +14,7 @@ use vinelift_xml as xml;
 pub struct Model {
     pub(crate) file: Arc<str>,
     pub(crate) graph: Arc<graph::Model>,
-    /// What [`Model::infer`] has found.
+    /// The types that [`Model::infer`] has found, once it has run.
     pub(crate) types: Arc<OnceLock<Arc<graph::Types>>>,
     /// The file in memory that the constants are in, if they are.
     pub(crate) mapped: Option<MappedFile>,

@@ -180,7 +180,7 @@ impl fmt::Debug for Pending {
     }
 }
 
-/// What keeps the streams busy.
+/// Requests for all streams.
 impl CompiledModel {
     /// A request for each of the streams, so that all are busy when these run.
     pub fn create_requests(&self) -> Vec<InferRequest> {

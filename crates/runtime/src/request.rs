@@ -31,7 +31,7 @@ pub struct InferRequest {
     compiled: CompiledModel,
     inputs: Vec<Option<Tensor>>,
     outputs: Vec<Tensor>,
-    /// What the outputs of the next run are to be written to.
+    /// The tensors that the outputs of the next run are to be written to.
     lent: Vec<Option<Tensor>>,
     /// The tensors that were computed into such memory; empty between runs.
     computed_into: Vec<TensorId>,
@@ -40,7 +40,7 @@ pub struct InferRequest {
     variables: Variables,
 }
 
-/// What a run can be asked for besides its outputs.
+/// Options of one run.
 #[derive(Debug, Default)]
 pub struct RunOptions<'a> {
     /// Ends the run with [`Error::Cancelled`] soon after this has become true: within a tenth of a second, also
@@ -230,7 +230,7 @@ impl InferRequest {
         &self.outputs
     }
 
-    /// What the variable called `name` holds; nothing before a run has set it, or if there is no memory for a copy of one
+    /// The value of the variable called `name`; `None` before a run has set it, or if there is no memory for a copy of one
     /// that grows.
     pub fn variable(&self, name: &str) -> Option<&Tensor> {
         self.compiled.0.caches.value(name, &self.variables)
@@ -374,7 +374,7 @@ struct Lending<'a> {
     scratch: &'a mut Vec<Scratch>,
     /// The unit of the model itself.
     unit: usize,
-    /// What is to be computed into memory that was lent.
+    /// The tensors that are to be computed into memory that was lent.
     lent: &'a mut Vec<TensorId>,
 }
 

@@ -9,8 +9,7 @@ const STACK: usize = 64 << 20;
 /// Enough for a run whose plans are there: sub-graphs nest, but not deep, and native code is flat.
 const ENOUGH: usize = 512 << 10;
 
-/// Runs `work` on this thread and a stack of its own: nobody knows how large that of a program's thread or
-/// coroutine is.
+/// Runs `work` on this thread with a stack of its own, as the stack of a program's thread or coroutine may be small.
 ///
 /// # Errors
 /// Those of `work`, or that there is no memory for the stack.

@@ -1,6 +1,6 @@
 //! Counts of what was compiled.
 
-/// What a compiled model has made for the shapes that it has met so far.
+/// Counts of the plans that a compiled model has made for the shapes that it has met so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -1,11 +1,11 @@
-//! What a model consists of, for those who look at it before it runs.
+//! Summaries: inputs, layers and variables of a model, for programs that look at it before it runs.
 
 use crate::{Model, Port};
 use std::collections::BTreeMap;
 use vinelift_graph::{self as graph, NodeKind};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
-/// What a model consists of; sub-graphs are counted in.
+/// The parts of a model; those of its sub-graphs are counted, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The outputs, in order; where the types cannot be inferred, as the file declares them.
@@ -34,7 +34,7 @@ pub struct SubGraph {
 }
 
 impl Model {
-    /// What the model consists of. Works for models that cannot run.
+    /// The parts of the model, which need not be one that can run.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary {
             outputs: self.declared_outputs(),

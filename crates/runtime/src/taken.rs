@@ -21,7 +21,7 @@ pub(crate) struct TakenPlan {
     pub(crate) known: Known,
 }
 
-/// What is compiled in the background after a run.
+/// A compilation that a run leaves to the background.
 pub(crate) enum Later {
     /// A plan for shapes that have become hot.
     Plan(TakenPlan),

@@ -142,7 +142,7 @@ impl Unit {
         self.bodies.values().for_each(|body| body.constants(into));
     }
 
-    /// What has been made so far, by the unit and those of its sub-graphs.
+    /// Adds what the unit and those of its sub-graphs have made so far.
     pub(crate) fn statistics(&self, all: &mut Statistics) {
         all.plans += self.compiled.load(Ordering::Relaxed);
         all.specialized += self.specialized.load(Ordering::Relaxed);

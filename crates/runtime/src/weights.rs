@@ -58,7 +58,7 @@ impl MappedFile {
     /// The offset of the first page that is all in `bytes`, and the length of all of them; `None` if there is none.
     #[cfg(target_os = "linux")]
     fn whole_pages(&self, bytes: &[u8]) -> Option<(usize, usize)> {
-        // A multiple of the size of pages wherever that is at most as much.
+        // A multiple of the page size of every machine whose pages are no larger.
         const PAGE: usize = 1 << 16;
         let first = bytes.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
         let end = first

@@ -1,4 +1,4 @@
-//! What all units of a compiled model share.
+//! The parts of a compiled model that all its units share.
 
 use crate::compile::{Settings, Shared};
 use crate::execute::pool::Pool;
@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::Strings;
 
-/// What all units of a compiled model share.
+/// The parts of a compiled model that all its units share.
 pub(crate) struct Workshop {
     /// For its name in messages.
     pub(crate) model: Model,
     /// The model that is compiled: its caches may be stored otherwise.
     pub(crate) lowered: Model,
     pub(crate) compiler: Arc<Compiler>,
-    /// What plans share.
+    /// The parts that all plans share.
     pub(crate) shared: Shared,
     pub(crate) config: Config,
     /// The threads of runs.

@@ -19,7 +19,7 @@ pub(crate) struct Analysis<'n> {
     pub(crate) ranges: Ranges,
     /// The data of the current stage that it reads from scratch memory.
     pub(crate) panels: Vec<PackedColumns<'n>>,
-    /// The machine that vector loops are for; `None` for none.
+    /// The machine that vector loops are compiled for; `None` if there are to be none.
     pub(crate) target: Option<Target>,
     /// Whether stages may run by Cranelift's vectors.
     pub(crate) has_vectors: bool,

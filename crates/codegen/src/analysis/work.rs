@@ -14,7 +14,7 @@ impl<'n> Analysis<'n> {
         Some(axis.id)
     }
 
-    /// How many turns of the axis that is cut are one of those that are shared out.
+    /// The turns of the axis of `stage` that is cut, in each unit that threads share out.
     pub(crate) fn cut_turns(&self, stage: &Stage) -> usize {
         let axis = self.parts.axis(stage);
         axis.and_then(|axis| self.parts.turns_of(axis)).unwrap_or(1)
@@ -102,8 +102,8 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
     }
 }
 
-/// The points that loops over an extent are laid out for: if it has symbols, as many as there are at least, or so many
-/// that vectors are filled. Where there are fewer, the code that is for that runs.
+/// The points that loops over an extent are laid out for. If it has symbols, these are its least points, but at least `USUAL`,
+/// which fill vectors; a run with fewer takes the code for short loops.
 pub(crate) fn usual_points(extent: Extent) -> usize {
     const USUAL: usize = 64;
     let usual = extent.least().max(USUAL);

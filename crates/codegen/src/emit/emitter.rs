@@ -26,7 +26,7 @@ pub(crate) struct Around<'a> {
     pub(crate) isa: &'a dyn TargetIsa,
     /// Whether it has the vector instructions that Cranelift counts on.
     pub(crate) has_vectors: bool,
-    /// The machine that vector loops are for; `None` for none.
+    /// The machine that vector loops are compiled for; `None` if there are to be none.
     pub(crate) target: Option<Target>,
 }
 

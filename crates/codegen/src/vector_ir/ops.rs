@@ -278,7 +278,7 @@ pub(crate) fn cast_steps(from: ElementType, to: ElementType) -> Option<Vec<(Op, 
         (Boolean, _) if is_whole_integer(to) => vec![(Op::MaskedConstant(1), to)],
         (_, Boolean) if is_whole_integer(from) || is_float(from) => vec![(Op::IsNonZero, from)],
         (Boolean, _) | (_, Boolean) => return None,
-        // The low byte is 0 from 2³¹ on, as it is of the integer that stands for what has no `i32`.
+        // From 2³¹ on, the low byte is 0; so is that of `i32::MIN`, to which the conversion takes floats that fit no `i32`.
         (F32, I8 | U8) => vec![(Op::Convert { from }, I32), (Op::Convert { from: I32 }, to)],
         // All narrower integers are exact in `i32`.
         _ if is_narrow && !is_whole_integer(to) => {

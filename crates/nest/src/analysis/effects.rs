@@ -40,7 +40,7 @@ impl Aliases {
         }
     }
 
-    /// The buffer that stands for all that are the same memory as `buffer`.
+    /// The one buffer by which all that share the memory of `buffer` are known.
     fn representative(&self, buffer: BufferId) -> BufferId {
         let mut found = buffer;
         // Pairs lead to smaller ids, so this ends.

@@ -117,8 +117,8 @@ impl Ranges {
         }
     }
 
-    /// Whether `x` is certainly the number that it stands for: sums and products may wrap, and be that number again
-    /// after more of them, but not after a comparison or a division.
+    /// Whether `x` is certainly the exact integer, not wrapped. Wrapped values are right again after more sums and products, but
+    /// not after a comparison or a division.
     fn is_exact(&mut self, x: &Scalar) -> bool {
         let range = self.of(x);
         range.low > i64::MIN && range.high < i64::MAX

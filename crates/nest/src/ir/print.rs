@@ -289,7 +289,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A scalar that has no name, or that is what its name stands for.
+    /// The expression of `x` itself, also where `x` has a name.
     fn written_out(&self, f: &mut Formatter<'_>, x: &Scalar) -> fmt::Result {
         match x.kind() {
             Kind::Const(c) => constant(f, c.0, x.ty()),

@@ -57,7 +57,7 @@ pub(crate) fn visit_stage(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
         .for_each(|x| visit(x, f));
 }
 
-/// Calls `f` once for every distinct fold in each scalar of a stage, and for what they are in.
+/// Calls `f` once for every distinct node of each scalar of a stage that is a fold or contains one.
 pub(crate) fn visit_folds(stage: &Stage, f: &mut impl FnMut(&Scalar)) {
     for x in stage.at.iter().chain([&stage.value]) {
         visit_those(x, Scalar::folds, f);

@@ -20,9 +20,9 @@ use vinelift_tensor::Extent;
 #[cfg(test)]
 mod tests;
 
-/// Removes the dead points of definitions, from the last to the first, so that what a definition no longer reads is dead, too.
-/// `is_constant` tells of which buffers the contents are known before the nest runs: what is computed from these alone is
-/// computed once, and stays.
+/// Removes the dead points of definitions, from the last to the first, so that points which only removed points read are dead,
+/// too. `is_constant` says whether the contents of a buffer are known before the nest runs: definitions of such buffers alone
+/// are computed once, and stay.
 pub fn dead_points(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
     let defined = defined_once(nest);
     let mut axes = extents_of_axes(nest);

@@ -45,7 +45,7 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
     text
 }
 
-/// What the numbers of a key are about, and how many each has.
+/// The tensors and values that the numbers of a key belong to, in order, and how many numbers each has.
 fn subjects(unit: &Unit, key: &Key) -> Vec<(String, usize)> {
     let graph = &unit.interface.graph;
     let name = |tensor: TensorId| graph.tensor_name(tensor);

@@ -60,7 +60,7 @@ pub struct PlanListing {
     pub is_once: bool,
     /// In the order in which they run.
     pub kernels: Vec<KernelListing>,
-    /// What each pass did to its nest; none if it runs once, as it is then part of the next plan.
+    /// The effect of each pass on its nest; empty if it runs once, as it is then part of the next plan.
     pub passes: Vec<PassListing>,
     /// Bytes of temporaries and scratch memory.
     pub arena: usize,
@@ -125,7 +125,7 @@ pub struct CodeListing {
     pub asm: Vec<AsmLine>,
 }
 
-/// What a pass did.
+/// The effect of a pass.
 #[derive(Clone, Debug)]
 pub struct PassListing {
     /// Its name.

@@ -14,7 +14,7 @@ use vinelift_nest::{Nest, Role};
 pub(super) struct Texts<'a> {
     stage: Stage,
     options: &'a DumpOptions<'a>,
-    /// If there are some, only what they are part of is shown.
+    /// If there are some, only the parts that they belong to are shown.
     layers: Vec<String>,
     kernels: usize,
     index: String,

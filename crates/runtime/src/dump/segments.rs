@@ -17,7 +17,7 @@ pub(super) struct Piece<'a> {
     pub(super) heading: String,
     pub(super) unit: &'a Unit,
     pub(super) segment: Segment,
-    /// What it is specialised to.
+    /// The shapes that it is specialised to.
     pub(super) shapes: Vec<Shape>,
     pub(super) known: Known,
     /// The values without which the rest cannot be lowered.

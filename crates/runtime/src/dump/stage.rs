@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// What it shows, in a few words.
+    /// A few words on the text of the stage.
     pub const fn summary(self) -> &'static str {
         match self {
             Stage::Graph => "the layers, with the types of their tensors",

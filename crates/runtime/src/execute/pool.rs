@@ -16,13 +16,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What threads share.
+/// Work in rounds of tasks, which threads share out.
 pub(crate) trait Tasks: Send + Sync {
     /// Does the task of a round. No two tasks run under one number of `worker` at the same time.
     fn task(&self, round: Round, task: usize, worker: usize);
 }
 
-/// What the tasks are about; only the work itself knows what that means.
+/// The subject of a round of tasks: [`Tasks::task`] gives the numbers their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round {
     /// The step of a plan.
@@ -74,7 +74,7 @@ impl Pool {
         }
     }
 
-    /// Whether work of so many nanoseconds is to be shared out. No thread is woken for little, unless little
+    /// Whether work that takes `cost` nanoseconds is to be shared out. No thread is woken for little, unless little
     /// follows little: then it stays awake.
     pub(crate) fn is_worth(&self, cost: u64) -> bool {
         if cost >= WORTH_WAKING || !self.is_asleep() {
@@ -179,7 +179,7 @@ impl Drop for Crew {
 /// runs alone, and than the time between two inferences in a row.
 const LOOK: Duration = Duration::from_micros(150);
 
-/// What the threads know of each other.
+/// The state that all threads of a pool see.
 struct Shared {
     /// Held by the run that hands out work.
     lead: Mutex<()>,
@@ -309,7 +309,7 @@ impl Shared {
         })
     }
 
-    /// What a thread of the crew does all its life.
+    /// The main function of a thread of the crew: does tasks until the pool ends.
     fn serve(&self, worker: usize, looks: bool) {
         let mut seen = 0;
         while let Some(number) = self.wait(seen, looks) {

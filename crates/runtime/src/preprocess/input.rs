@@ -1,11 +1,11 @@
-//! What a program says about an input.
+//! Declarations of a program about an input.
 
 use super::color::Color;
 use super::layout::Layout;
 use vinelift_tensor::{ElementType, Shape};
 
-/// What the program's tensor for an input is like, what the model's is, and the steps from the one to the other, which are
-/// done in the order in which they are added. After them the element type and the layout become those of the model.
+/// Properties of the program's tensor for an input, the layout of the model's, and the steps from the one to the other, which
+/// are done in the order in which they are added. After them the element type and the layout become those of the model.
 #[derive(Clone, Debug, Default)]
 pub struct InputSteps {
     pub(super) element_type: Option<ElementType>,
@@ -65,7 +65,7 @@ impl Resize {
     }
 }
 
-/// What is put around a tensor.
+/// The elements put around a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Padding {
@@ -73,9 +73,9 @@ pub enum Padding {
     Constant,
     /// The elements at the edge.
     Edge,
-    /// What a mirror at the edge shows, without the edge.
+    /// The elements mirrored at the edge, without the edge itself.
     Reflect,
-    /// What a mirror at the edge shows, with the edge.
+    /// The elements mirrored at the edge, with the edge itself.
     Symmetric,
 }
 
@@ -91,7 +91,7 @@ impl Padding {
     }
 }
 
-/// What the program's tensor is like; what is not said is as the model has it.
+/// Properties of the program's tensor; those that are not given are the model's.
 impl InputSteps {
     /// It has elements of this type.
     pub fn element_type(&mut self, element_type: ElementType) -> &mut InputSteps {
@@ -173,7 +173,7 @@ impl InputSteps {
         self.step(Step::Resize(how))
     }
 
-    /// What lies from `begin` up to `end`, in each dimension; negative positions count from the end.
+    /// Keeps the elements from `begin` up to `end`, in each dimension; negative positions count from the end.
     pub fn crop(
         &mut self,
         begin: impl Into<Vec<i64>>,
@@ -183,7 +183,7 @@ impl InputSteps {
         self.step(Step::Crop { begin, end })
     }
 
-    /// With so many elements put before and after it, in each dimension. `value` is that of [`Padding::Constant`].
+    /// Puts `begin` elements before the tensor and `end` after it, in each dimension. `value` is that of [`Padding::Constant`].
     pub fn pad(
         &mut self,
         begin: impl Into<Vec<i64>>,

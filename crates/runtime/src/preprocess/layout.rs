@@ -1,4 +1,4 @@
-//! What the dimensions of a tensor mean.
+//! Layouts: the meaning of each dimension of a tensor.
 
 use crate::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is done to tensors before and after a model, as layers of it: so it is compiled and fused with the model.
+//! Steps before and after a model, as layers of it: so they are compiled and fused with the model.
 
 mod color;
 mod convert_color;
@@ -57,7 +57,7 @@ impl Preprocessor {
         &self.model
     }
 
-    /// What is done to the input called `name`.
+    /// The steps of the input called `name`, to add to.
     ///
     /// # Errors
     /// If there is none.
@@ -66,7 +66,7 @@ impl Preprocessor {
         self.input_at(crate::compiled::find(&ports, "input", name)?)
     }
 
-    /// What is done to the input at `position`.
+    /// The steps of the input at `position`, to add to.
     ///
     /// # Errors
     /// If there is none.

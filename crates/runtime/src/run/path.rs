@@ -16,7 +16,7 @@ pub(super) struct Path {
     taken: usize,
 }
 
-/// What a run knows when it comes to a segment and did not know at the one before.
+/// The shapes and values that a run learns between one segment and the next.
 #[derive(PartialEq)]
 struct Arrival {
     /// Of the inputs, of what variables held if they held something, or of what calls gave.

@@ -12,10 +12,10 @@ use vinelift_graph::TensorId;
 use vinelift_nest::BufferId;
 use vinelift_tensor::{Shape, Tensor};
 
-/// What variables hold, by name.
+/// The values of variables, by name.
 pub(crate) type Variables = BTreeMap<String, Held>;
 
-/// What a variable holds.
+/// The value of a variable.
 pub(crate) struct Held {
     /// The tensor itself, or memory that has room for more of it.
     memory: Tensor,
@@ -45,7 +45,7 @@ impl From<Tensor> for Held {
 }
 
 impl Held {
-    /// What a run has left in `memory`, as `growth` says if the variable grows.
+    /// The value that a run has left in `memory`; with the axis and extent of `growth` if the variable grows.
     pub(super) fn after(memory: Tensor, growth: Option<&Growth>) -> Held {
         let room = growth.map(|growth| Room {
             axis: growth.axis,

@@ -224,7 +224,7 @@ impl Unit {
         )
     }
 
-    /// What was settled when it was found out which variables grow: lowering does not ask for their memory.
+    /// The numbers that were settled when it was found out which variables grow: lowering does not ask for their memory.
     fn settled(&self, key: &Key) -> Option<Settled> {
         if key.room.is_empty() {
             return None;

@@ -137,7 +137,7 @@ impl Assembly<'_> {
     ) {
         let is_wide = index_bytes(i) == 8;
         let subtract = if is_wide { SUBTRACT_WIDE } else { SUBTRACT };
-        // The first may be what they are compared with.
+        // The register `self.scratch` may hold the bound that they are compared with.
         let (index, others) = (self.scratch + 1, self.scratch + 2);
         for register in 0..check.registers {
             let place = RmOperand::Memory(register_at(at, i.bytes, register));

@@ -8,8 +8,8 @@ use crate::ir::{
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 
-/// Puts constants that are coded into the sums of products that take them, in place of their elements, if
-/// that is all that the elements are for.
+/// Has sums of products load coded constants and decode them, in place of a temporary of decoded elements, if nothing else
+/// reads that temporary.
 pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
     let is_candidate = |stage: &Stage| {
         CodedLoad::of(&stage.value).is_some()

@@ -95,7 +95,7 @@ fn stored<'x>(
     accesses.collect()
 }
 
-/// Whether one of these axes is in `x`, but for what it is loaded from.
+/// Whether `x` depends on one of these axes other than through the indices of loads.
 fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
     let mut open = vec![x];
     let mut seen = Seen::default();
@@ -110,7 +110,7 @@ fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
     false
 }
 
-/// Has the plan be for the numbers that these extents have at the example.
+/// Restricts the plan to the numbers that these extents have at the example.
 pub(super) fn pin_all(extents: impl Iterator<Item = Extent>) {
     for extent in extents {
         // Of a number that does not fit there is no plan.

@@ -243,8 +243,8 @@ impl Fold {
         }
     }
 
-    /// The value of a lane, one of those `among`: its element of `parts`, combined with the last point of the lane if it has
-    /// one among those left over.
+    /// The value of a lane in the range `among`: its element of `parts`, combined with its point among those that fill no whole
+    /// round of lanes, if it has one.
     fn lane(&self, nest: &mut Nest, parts: BufferId, at: At, among: Range<usize>) -> Scalar {
         let so_far = nest.load(parts, at.position());
         let end = self.lanes as i64;
