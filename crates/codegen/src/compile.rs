@@ -11,7 +11,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::print_errors::pretty_error;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, ir};
+use cranelift_codegen::{CompiledCode, Context, ir};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{
@@ -350,28 +350,32 @@ impl Job<'_> {
         let text = clif.zip(numbered);
         let text = text.map(|(clif, numbered)| dump::text(&origin, clif, numbered, code, isa));
         let (bytes, align) = (code.code_buffer().to_vec(), code.buffer.alignment.into());
-        let relocations: Vec<ModuleReloc> = code
-            .buffer
-            .relocs()
-            .iter()
-            .map(|r| ModuleReloc::from_mach_reloc(r, &context.func, self.function))
-            .collect();
-        if let Some(call) = relocations.iter().find_map(call_out) {
-            return Err(CodegenError::Host(format!(
-                "it lacks the instructions for {call}"
-            )));
-        }
         Ok(Compiled {
             loop_codes: emitted.loop_codes,
             bytes,
             align,
-            relocations,
+            relocations: self.relocations(code, &context.func)?,
             parts: emitted.parts,
             scratch: emitted.scratch,
             extents: emitted.extents,
             time: start.elapsed(),
             text,
         })
+    }
+
+    fn relocations(
+        &self,
+        code: &CompiledCode,
+        function: &ir::Function,
+    ) -> Result<Vec<ModuleReloc>, CodegenError> {
+        let of = |r| ModuleReloc::from_mach_reloc(r, function, self.function);
+        let relocations: Vec<ModuleReloc> = code.buffer.relocs().iter().map(of).collect();
+        match relocations.iter().find_map(call_out) {
+            Some(call) => Err(CodegenError::Host(format!(
+                "it lacks the instructions for {call}"
+            ))),
+            None => Ok(relocations),
+        }
     }
 }
 

@@ -42,17 +42,7 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
     let start = Instant::now();
     let mut progress = Progress::new();
     loop {
-        // Equal ranges have equal extents, as those of a text and of its mask.
-        let mut drawn: Vec<(RangeInclusive<usize>, usize)> = Vec::new();
-        let shapes = args.shapes.choose(compiled.inputs(), |range| {
-            let known = drawn.iter().find(|(other, _)| other == range);
-            let extent = known.map(|(_, extent)| *extent);
-            extent.unwrap_or_else(|| {
-                let extent = random.usize(range.clone());
-                drawn.push((range.clone(), extent));
-                extent
-            })
-        })?;
+        let shapes = draw(args, &compiled, &mut random)?;
         let is_new = !met.contains_key(&shapes);
         if is_new {
             let inputs = inputs(args, &compiled, &shapes)?;
@@ -90,6 +80,25 @@ pub(super) fn measure(args: &Args) -> Result<Report, Failure> {
         threads: vinelift::compiler_threads::count(),
         peak_rss_mb: peak_rss_mb(),
         made: compiled.statistics().into(),
+    })
+}
+
+/// Random shapes of the inputs, `None` for those that have one shape only. Equal ranges have equal extents, as those of a
+/// text and of its mask.
+fn draw(
+    args: &Args,
+    compiled: &CompiledModel,
+    random: &mut fastrand::Rng,
+) -> Result<Vec<Option<Shape>>, Failure> {
+    let mut drawn: Vec<(RangeInclusive<usize>, usize)> = Vec::new();
+    args.shapes.choose(compiled.inputs(), |range| {
+        let known = drawn.iter().find(|(other, _)| other == range);
+        let extent = known.map(|(_, extent)| *extent);
+        extent.unwrap_or_else(|| {
+            let extent = random.usize(range.clone());
+            drawn.push((range.clone(), extent));
+            extent
+        })
     })
 }
 

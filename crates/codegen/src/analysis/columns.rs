@@ -133,12 +133,7 @@ impl<'n> Analysis<'n> {
             .fold(size, |all, n| all.saturating_mul(n.example()));
         let fitting = (CACHED / extent.max(1).saturating_mul(LINE)).max(1);
         let pitch = (step.unsigned_abs() as usize).saturating_mul(size);
-        // To pack a word takes about as long as packing saves for an element that is found.
-        let word = size.min(4);
-        let near = if word < 4 { NEAR } else { CACHED };
-        let is_far = extent.saturating_mul(pitch) > near;
-        let finds_many = row_count.saturating_mul(4) >= extent.saturating_mul(word);
-        let pays = bytes > LARGE || (is_far && finds_many);
+        let pays = bytes > LARGE || saves_time(extent, pitch, row_count, size);
         if !(pays && is_known) || bytes == 0 || ty.is_packed() {
             return Some((fitting * LINE / size, None));
         }
@@ -170,4 +165,13 @@ pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
     let blocks = extent.div_ceil(most).max(1);
     let length = extent.div_ceil(blocks).next_multiple_of(unit);
     length.min(extent).min(most)
+}
+
+/// Whether `found` elements of `size` bytes are found faster once `extent` rows, `pitch` bytes apart, are packed.
+fn saves_time(extent: usize, pitch: usize, found: usize, size: usize) -> bool {
+    // To pack a word takes about as long as packing saves for an element that is found.
+    let word = size.min(4);
+    let near = if word < 4 { NEAR } else { CACHED };
+    let is_far = extent.saturating_mul(pitch) > near;
+    is_far && found.saturating_mul(4) >= extent.saturating_mul(word)
 }

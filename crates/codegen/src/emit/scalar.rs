@@ -3,7 +3,7 @@
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
 use super::state::{Binding, Reduce, Select, Task};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
-use vinelift_nest::{Binary, Kind, Scalar, Unary};
+use vinelift_nest::{AxisId, Binary, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;
 
 impl<'n> Emitter<'n, '_> {
@@ -84,16 +84,10 @@ impl<'n> Emitter<'n, '_> {
                 let value = self.extent(*extent);
                 self.set(x, value);
             }
-            Kind::Axis(id) => match self.axes.get(id) {
-                Some(&Binding { value, plus, .. }) => {
-                    let value = match plus {
-                        0 => value,
-                        _ => self.builder.ins().iadd_imm_s(value, plus),
-                    };
-                    self.set(x, value);
-                }
-                None => return no_primitive(format_args!("axis {}, which is not in scope", id.0)),
-            },
+            Kind::Axis(id) => {
+                let value = self.axis(*id)?;
+                self.set(x, value);
+            }
             Kind::Load { buffer, at } => {
                 let linear = self.analysis.linear(*buffer, at);
                 self.tasks.push(Task::Finish(x));
@@ -137,6 +131,14 @@ impl<'n> Emitter<'n, '_> {
             }
         }
         Ok(())
+    }
+
+    fn axis(&mut self, id: AxisId) -> Result<Value> {
+        match self.axes.get(&id) {
+            Some(&Binding { value, plus: 0, .. }) => Ok(value),
+            Some(&Binding { value, plus, .. }) => Ok(self.builder.ins().iadd_imm_s(value, plus)),
+            None => no_primitive(format_args!("axis {}, which is not in scope", id.0)),
+        }
     }
 
     fn finish(&mut self, x: &'n Scalar) -> Result {

@@ -14,7 +14,7 @@ use crate::target::Target;
 use crate::vector_ir::ops::{Access, Compared, Gather, IndexCheck, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{AxisId, BufferId, Effects, Kind, Scalar, Wrap};
-use vinelift_tensor::ElementType::{I32, I64};
+use vinelift_tensor::ElementType::{self, I32, I64};
 
 /// A load through one index that depends on the lane.
 struct Found<'n> {
@@ -53,22 +53,18 @@ impl<'n> Builder<'_, 'n> {
         at: &'n [Scalar],
     ) -> Option<Value> {
         let lane = self.lane?;
-        let Found {
-            wrap,
-            by,
-            index,
-            rest,
-        } = self.found(buffer, at)?;
+        let found = self.found(buffer, at)?;
+        let (wrap, by, index) = (found.wrap, found.by, found.index);
         let ty = x.ty();
         let width = lane_bytes(ty);
         let index_step = i32::try_from(by.checked_mul(i64::from(width))?).ok()?;
         // Instructions compare with it.
         let extent = wrap.extent.number()?;
         let is_whole = self.blocked.is_empty() && !self.is_in_kernel();
-        if by != 1 && is_whole && self.is_better_along_another(&rest, lane) {
+        if by != 1 && is_whole && self.is_better_along_another(&found.rest, lane) {
             return None;
         }
-        let (rows, rest) = self.by_rows(rest, lane, width)?;
+        let (rows, rest) = self.by_rows(found.rest, lane, width)?;
         let pace = rows.pace(self.cut == Some(lane));
         let (access, step) = self.access_of(buffer, &rest, pace)?;
         let has_rows = rows.columns > 0;
@@ -91,11 +87,11 @@ impl<'n> Builder<'_, 'n> {
         self.program.has_indices = true;
         self.how = note(self.analysis.never_faults(wrap), permutes);
         if permutes {
-            let before = self.go_to(row_depth);
-            let extent = u32::try_from(extent).ok()?;
-            let table = self.apply(Op::LoadTable { access, extent }, ty, &[]);
-            self.go_to(before);
-            return Some(self.apply(Op::TableLookup { index_bytes }, ty, &[table]));
+            let table = Op::LoadTable {
+                access,
+                extent: u32::try_from(extent).ok()?,
+            };
+            return Some(self.look_up(table, row_depth, index_bytes, ty));
         }
         let gather = Gather {
             access: Access {
@@ -109,6 +105,14 @@ impl<'n> Builder<'_, 'n> {
             columns: rows.columns,
         };
         Some(self.apply(Op::Gather(gather), ty, &[]))
+    }
+
+    /// The elements of a table, which is loaded in the loop at `depth`, at the indices that were checked last.
+    fn look_up(&mut self, table: Op, depth: usize, index_bytes: u8, ty: ElementType) -> Value {
+        let before = self.go_to(depth);
+        let table = self.apply(table, ty, &[]);
+        self.go_to(before);
+        self.apply(Op::TableLookup { index_bytes }, ty, &[table])
     }
 
     /// The index of `buffer[at]`, if it is a load through one.

@@ -41,8 +41,7 @@ impl<'n> Builder<'_, 'n> {
         let is_sum = |op: &Op| ty != Boolean && !matches!(op, Op::Compare(_));
         let fitting = Op::of_binary(*op).filter(|op| is_sum(op) || self.is_in_kernel());
         let op = fitting.or_else(|| self.by_lane(LaneOp::Binary(*op, None)))?;
-        let factors = body.as_term();
-        if factors.is_some() && !is_float(ty) && !self.is_in_kernel() {
+        if body.as_term().is_some() && !is_float(ty) && !self.is_in_kernel() {
             return None;
         }
         let sum = self.apply(Op::Variable, ty, &[start]);
@@ -53,21 +52,7 @@ impl<'n> Builder<'_, 'n> {
                 _ => self.open_fold(*axis)?,
             }
         }
-        match factors {
-            Some((a, b)) => {
-                let (a, b) = (self.value(a)?, self.value(b)?);
-                if is_float(ty) {
-                    self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
-                } else {
-                    let term = self.apply(Op::Mul, ty, &[a, b]);
-                    self.assign(op, ty, &[sum, term], sum);
-                }
-            }
-            None => {
-                let next = self.value(body)?;
-                self.assign(op, ty, &[sum, next], sum);
-            }
-        }
+        self.fold_in(op, sum, body)?;
         while self.blocks.len() > depth {
             self.close();
         }
@@ -75,6 +60,24 @@ impl<'n> Builder<'_, 'n> {
             self.fixed.remove(&axis.id);
         }
         Some(sum)
+    }
+
+    /// Folds the value of `body` at this point into `sum`.
+    fn fold_in(&mut self, op: Op, sum: Value, body: &'n Scalar) -> Option<()> {
+        let ty = body.ty();
+        let Some((a, b)) = body.as_term() else {
+            let next = self.value(body)?;
+            self.assign(op, ty, &[sum, next], sum);
+            return Some(());
+        };
+        let (a, b) = (self.value(a)?, self.value(b)?);
+        if is_float(ty) {
+            self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
+        } else {
+            let term = self.apply(Op::Mul, ty, &[a, b]);
+            self.assign(op, ty, &[sum, term], sum);
+        }
+        Some(())
     }
 
     /// Builds a fold in the loop that instructions go to, before the loops inside of that.

@@ -147,6 +147,25 @@ fn quotient(high: &Formula, d: &Formula) -> Option<Formula> {
     whole.minus(&one)
 }
 
+/// The bounds of `a / b`, where `a` is not negative and `b` is positive. Of `q·d - 1`, and of what is less, the quotient
+/// by `d` is at most `q - 1`.
+fn bounds_of_quotient(a: Bounds, b: Bounds) -> Bounds {
+    let pairs = a
+        .highs
+        .iter()
+        .flat_map(|high| b.lows.iter().map(move |d| (high, d)));
+    let numbers = pairs.filter_map(|(high, d)| quotient(high, d)?.as_number());
+    let least = numbers.min().map(Formula::number);
+    let mut highs = each(&a.highs, &b.lows, quotient);
+    highs.extend(a.highs);
+    highs.truncate(MOST);
+    highs.extend(least);
+    Bounds {
+        lows: vec![Formula::number(0)],
+        highs,
+    }
+}
+
 /// The bounds of `a op b`.
 pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
     let one = Formula::number(1);
@@ -182,23 +201,8 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             lows: in_turns(&a.lows, &b.lows),
             highs: a.or(&b, &[]).highs,
         },
-        // Of `q·d - 1`, and of what is less, the quotient is at most `q - 1`.
         Binary::Div if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
-            let exact = each(&a.highs, &b.lows, quotient);
-            let pairs = a
-                .highs
-                .iter()
-                .flat_map(|high| b.lows.iter().map(move |d| (high, d)));
-            let numbers = pairs.filter_map(|(high, d)| quotient(high, d)?.as_number());
-            let least = numbers.min().map(Formula::number);
-            let mut bounds = Bounds {
-                lows: vec![Formula::number(0)],
-                highs: exact,
-            };
-            bounds.highs.extend(a.highs);
-            bounds.highs.truncate(MOST);
-            bounds.highs.extend(least);
-            bounds
+            bounds_of_quotient(a, b)
         }
         Binary::Rem if a.is_natural() && b.lows.iter().any(|low| is_at_most(&one, low, &[])) => {
             let below = Bounds {

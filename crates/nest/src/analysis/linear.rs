@@ -2,6 +2,7 @@
 
 use crate::build::index;
 use crate::ir::{Binary, Kind, Scalar};
+use vinelift_tensor::ElementType;
 
 /// `constant + Σ coefficient · atom`, with no atom twice and no coefficient 0.
 ///
@@ -99,6 +100,21 @@ impl Linear {
         let mut form = Linear::of(more).plus(&Linear::of(less), -1);
         form.constant = form.constant.checked_sub(by)?;
         Some(form)
+    }
+
+    /// The forms that are not negative where all conditions hold, of those that compare indices.
+    pub(crate) fn of_conditions(mut conditions: Vec<Scalar>) -> Vec<Linear> {
+        let mut forms = Vec::new();
+        while let Some(condition) = conditions.pop() {
+            match condition.kind() {
+                Kind::Binary(Binary::And, a, b) => conditions.extend([a.clone(), b.clone()]),
+                Kind::Binary(op, a, b) if a.ty() == ElementType::I64 => {
+                    forms.extend(Linear::of_comparison(*op, a, b));
+                }
+                _ => {}
+            }
+        }
+        forms
     }
 
     /// How many times all atoms of this form are in `other`, if they are equally often.

@@ -221,14 +221,8 @@ impl Ranges {
                 body,
             } if x.ty() == ElementType::I64 => {
                 self.bind(axes);
-                let points = axes
-                    .iter()
-                    .map(|a| a.extent.most() as i128)
-                    .fold(1i128, i128::saturating_mul);
                 let (init, body) = (self.of(init), self.of(body));
-                let total = Interval::exactly(i64::try_from(points).unwrap_or(i64::MAX))
-                    .corners(body, i128::saturating_mul);
-                binary(Binary::Add, init, total)
+                binary(Binary::Add, init, repeated(body, axes))
             }
             _ => Interval::FULL,
         }
@@ -340,6 +334,16 @@ impl Ranges {
             _ => None,
         }
     }
+}
+
+/// A sum of as many values of `body` as the axes have points.
+fn repeated(body: Interval, axes: &[Axis]) -> Interval {
+    let points = axes
+        .iter()
+        .map(|a| a.extent.most() as i128)
+        .fold(1i128, i128::saturating_mul);
+    let points = Interval::exactly(i64::try_from(points).unwrap_or(i64::MAX));
+    points.corners(body, i128::saturating_mul)
 }
 
 /// The ranges of all axes of a stage, those of folds included.

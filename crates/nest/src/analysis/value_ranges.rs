@@ -373,38 +373,7 @@ fn binary(op: Binary, a: ValueRange, b: ValueRange) -> ValueRange {
 }
 
 fn integers(op: Binary, a: Interval, b: Interval) -> ValueRange {
-    // Far beyond all numbers, and yet such that sums and products fit.
-    let wide = |x: i64| match x {
-        i64::MAX => 1i128 << 62 << 30,
-        i64::MIN => -(1i128 << 62 << 30),
-        _ => i128::from(x),
-    };
-    let corners = |f: fn(i128, i128) -> i128| {
-        let [p, q, r, s] = [
-            f(wide(a.low), wide(b.low)),
-            f(wide(a.low), wide(b.high)),
-            f(wide(a.high), wide(b.low)),
-            f(wide(a.high), wide(b.high)),
-        ];
-        let (low, high) = (p.min(q).min(r).min(s), p.max(q).max(r).max(s));
-        let is_finite = |x: i64| x != i64::MAX && x != i64::MIN;
-        let finite = [a.low, a.high, b.low, b.high].into_iter().all(is_finite);
-        let narrow = |x: i128| i64::try_from(x).ok();
-        match (narrow(low), narrow(high)) {
-            (Some(low), Some(high)) => ValueRange::Integer(Interval { low, high }),
-            _ if finite => ValueRange::Unknown,
-            (low, high) => ValueRange::Integer(Interval {
-                low: low.unwrap_or(i64::MIN),
-                high: high.unwrap_or(i64::MAX),
-            }),
-        }
-    };
-    let truth = |always: bool, never: bool| {
-        ValueRange::Integer(Interval {
-            low: always.into(),
-            high: (!never).into(),
-        })
-    };
+    let corners = |f| corners(a, b, f);
     match op {
         Binary::Add => corners(|x, y| x + y),
         Binary::Sub => corners(|x, y| x - y),
@@ -447,6 +416,42 @@ fn integers(op: Binary, a: Interval, b: Interval) -> ValueRange {
         Binary::Or if is_truth(a) && is_truth(b) => integers(Binary::Max, a, b),
         _ => ValueRange::Unknown,
     }
+}
+
+/// The values of `f`, which is monotonic in each operand, over both intervals.
+fn corners(a: Interval, b: Interval, f: fn(i128, i128) -> i128) -> ValueRange {
+    // Far beyond all numbers, and yet such that sums and products fit.
+    let wide = |x: i64| match x {
+        i64::MAX => 1i128 << 62 << 30,
+        i64::MIN => -(1i128 << 62 << 30),
+        _ => i128::from(x),
+    };
+    let [p, q, r, s] = [
+        f(wide(a.low), wide(b.low)),
+        f(wide(a.low), wide(b.high)),
+        f(wide(a.high), wide(b.low)),
+        f(wide(a.high), wide(b.high)),
+    ];
+    let (low, high) = (p.min(q).min(r).min(s), p.max(q).max(r).max(s));
+    let is_finite = |x: i64| x != i64::MAX && x != i64::MIN;
+    let finite = [a.low, a.high, b.low, b.high].into_iter().all(is_finite);
+    let narrow = |x: i128| i64::try_from(x).ok();
+    match (narrow(low), narrow(high)) {
+        (Some(low), Some(high)) => ValueRange::Integer(Interval { low, high }),
+        _ if finite => ValueRange::Unknown,
+        (low, high) => ValueRange::Integer(Interval {
+            low: low.unwrap_or(i64::MIN),
+            high: high.unwrap_or(i64::MAX),
+        }),
+    }
+}
+
+/// The range of a comparison that holds `always`, `never`, or for some operands.
+fn truth(always: bool, never: bool) -> ValueRange {
+    ValueRange::Integer(Interval {
+        low: always.into(),
+        high: (!never).into(),
+    })
 }
 
 fn is_truth(x: Interval) -> bool {

@@ -2,7 +2,7 @@
 //! they are evaluated.
 
 use super::InterpretError;
-use super::program::{Id, Node, Op, malformed};
+use super::program::{Fold, Id, Node, Op, malformed};
 
 /// How deep reductions may nest.
 const MAX_NESTING: usize = 64;
@@ -21,15 +21,13 @@ pub(super) fn set_levels(nodes: &mut [Node], axes: usize, target: usize, domain:
         };
         match &nodes[n].op {
             Op::Select(condition, yes, no) => [*condition, *yes, *no].into_iter().for_each(add),
-            Op::Reduce {
-                axes, body, init, ..
-            } => {
-                add(*body);
-                for axis in axes {
+            Op::Reduce(fold) => {
+                add(fold.body);
+                for axis in &fold.axes {
                     let bit = axis.level - 1;
                     own[bit / 64] &= !(1 << (bit % 64));
                 }
-                let of = &before[*init as usize * words..][..words];
+                let of = &before[fold.init as usize * words..][..words];
                 own.iter_mut().zip(of).for_each(|(a, b)| *a |= b);
             }
             op => op.for_each_needed(nodes, &mut add),
@@ -61,8 +59,8 @@ pub(super) fn check_nesting(nodes: &[Node]) -> Result<(), InterpretError> {
         node.op.for_each_needed(nodes, &mut deepen);
         match &node.op {
             Op::Select(_, yes, no) => [*yes, *no].into_iter().for_each(deepen),
-            Op::Wrap { position, .. } => position.iter().copied().for_each(deepen),
-            Op::Reduce { body, .. } => depth = depths[*body as usize].max(depth) + 1,
+            Op::Wrap(wrap) => wrap.position.iter().copied().for_each(deepen),
+            Op::Reduce(fold) => depth = depths[fold.body as usize].max(depth) + 1,
             _ => {}
         }
         depths[n] = depth;
@@ -79,10 +77,10 @@ pub(super) fn check_nesting(nodes: &[Node]) -> Result<(), InterpretError> {
 pub(super) fn set_steps(nodes: &mut [Node]) {
     let mut needed = Needed::new(nodes.len());
     for n in 0..nodes.len() {
-        if let Op::Reduce { body, .. } = nodes[n].op {
+        if let Op::Reduce(Fold { body, .. }) = nodes[n].op {
             let found = needed.steps(nodes, &[body]);
-            if let Op::Reduce { steps, .. } = &mut nodes[n].op {
-                *steps = found;
+            if let Op::Reduce(fold) = &mut nodes[n].op {
+                fold.steps = found;
             }
         }
     }

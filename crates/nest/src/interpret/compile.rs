@@ -1,7 +1,7 @@
 //! Flattens a stage into its program.
 
 use super::analyze::{Needed, check_nesting, set_levels, set_steps};
-use super::program::{Id, Loop, Node, Op, Program, malformed};
+use super::program::{Fold, Id, Index, Loop, Node, Op, Program, malformed};
 use super::{InterpretError, arith};
 use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Scalar, Stage, Wrap};
 use rustc_hash::FxHashMap;
@@ -183,7 +183,7 @@ impl<'n> Flattener<'n> {
             Kind::Bitcast(x) => return Ok(self.id(x)),
             Kind::Reduce { op, init, body, .. } => {
                 check_fold(*op, ty)?;
-                Op::Reduce {
+                Op::Reduce(Fold {
                     op: *op,
                     ty,
                     axes: loops,
@@ -191,7 +191,7 @@ impl<'n> Flattener<'n> {
                     body: self.id(body),
                     term: body.as_term().map(|(x, y)| (self.id(x), self.id(y))),
                     steps: Box::default(),
-                }
+                })
             }
             Kind::Wrap(w) => self.wrap(w)?,
         };
@@ -225,14 +225,14 @@ impl<'n> Flattener<'n> {
         if !ty.is_integer() {
             return Err(malformed(format!("an index of type {ty}")));
         }
-        Ok(Op::Wrap {
+        Ok(Op::Wrap(Index {
             index: self.id(&w.index),
             ty,
             extent: w.extent.example(),
             policy: w.policy,
             site: w.site,
             position: w.position.iter().map(|p| self.id(p)).collect(),
-        })
+        }))
     }
 
     /// Whether evaluating `op` and all it depends on cannot be observed.
@@ -244,7 +244,7 @@ impl<'n> Flattener<'n> {
                 let mut indices = at.iter().zip(shape);
                 indices.all(|(&index, &extent)| self.is_inside(index, extent.example()))
             }
-            Op::Reduce { .. } | Op::Wrap { .. } => false,
+            Op::Reduce(_) | Op::Wrap(_) => false,
             Op::Select(condition, yes, no) => [condition, yes, no].into_iter().all(|&x| is_pure(x)),
             op => {
                 let mut pure = true;

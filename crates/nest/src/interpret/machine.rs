@@ -1,7 +1,7 @@
 //! Runs the program of a stage.
 
 use super::memory::{MISSING, Memory};
-use super::program::{Id, Loop, Node, Op, Program};
+use super::program::{Fold, Id, Index, Loop, Node, Op, Program};
 use super::{InterpretError, arith};
 use crate::ir::Fault;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,73 +178,62 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
                 element.map_or(0, |element| self.memory.get(*buffer, element))
             }
             Op::Select(condition, yes, no) => {
-                let side = if self.value(*condition) != 0 {
-                    *yes
-                } else {
-                    *no
+                let side = match self.value(*condition) {
+                    0 => *no,
+                    _ => *yes,
                 };
                 if !self.holds(side) {
                     self.force(side)?;
                 }
                 self.value(side)
             }
-            Op::Reduce {
-                op,
-                ty,
-                axes,
-                init,
-                body,
-                term,
-                steps,
-            } => {
-                let mut sum = self.value(*init);
-                let mut more = self.start(axes);
-                while more {
-                    self.go_on()?;
-                    self.evaluate(steps)?;
-                    sum = match *term {
-                        Some((x, y)) => arith::add_term(*ty, sum, self.value(x), self.value(y)),
-                        None => arith::binary(*op, *ty, sum, self.value(*body)),
-                    };
-                    more = self.advance(axes);
-                }
-                sum
-            }
-            Op::Wrap {
-                index,
-                ty,
-                extent,
-                policy,
-                site,
-                position,
-            } => {
-                let index = match *ty {
-                    ElementType::U64 => i128::from(self.value(*index)),
-                    ty => i128::from(arith::signed(ty, self.value(*index))),
-                };
-                let n = *extent as i128;
-                let low = if policy.negative { -n } else { 0 };
-                if (low..n).contains(&index) {
-                    (if index < 0 { index + n } else { index }) as u64
-                } else if policy.zero {
-                    MISSING
-                } else {
-                    position.iter().try_for_each(|&p| self.force(p))?;
-                    let position = position.iter().map(|&p| self.value(p) as i64).collect();
-                    let (site, extent, negative) = (*site, *extent, policy.negative);
-                    return Err(InterpretError::Fault(Fault {
-                        site,
-                        position,
-                        index,
-                        extent,
-                        negative,
-                    }));
-                }
-            }
+            Op::Reduce(fold) => self.fold(fold)?,
+            Op::Wrap(index) => self.index(index)?,
         };
         self.values[n as usize] = value;
         self.found[n as usize] = self.stepped[node.level as usize];
         Ok(())
+    }
+
+    fn fold(&mut self, fold: &Fold) -> Result<u64, InterpretError> {
+        let mut sum = self.value(fold.init);
+        let mut more = self.start(&fold.axes);
+        while more {
+            self.go_on()?;
+            self.evaluate(&fold.steps)?;
+            sum = match fold.term {
+                Some((x, y)) => arith::add_term(fold.ty, sum, self.value(x), self.value(y)),
+                None => arith::binary(fold.op, fold.ty, sum, self.value(fold.body)),
+            };
+            more = self.advance(&fold.axes);
+        }
+        Ok(sum)
+    }
+
+    /// The element that an index names, [`MISSING`] or an error outside.
+    fn index(&mut self, wrap: &Index) -> Result<u64, InterpretError> {
+        let (policy, extent) = (wrap.policy, wrap.extent);
+        let index = match wrap.ty {
+            ElementType::U64 => i128::from(self.value(wrap.index)),
+            ty => i128::from(arith::signed(ty, self.value(wrap.index))),
+        };
+        let n = extent as i128;
+        let low = if policy.negative { -n } else { 0 };
+        if (low..n).contains(&index) {
+            return Ok((if index < 0 { index + n } else { index }) as u64);
+        }
+        if policy.zero {
+            return Ok(MISSING);
+        }
+        let position = &wrap.position;
+        position.iter().try_for_each(|&p| self.force(p))?;
+        Err(InterpretError::Fault(Fault {
+            site: wrap.site,
+            position: position.iter().map(|&p| self.value(p) as i64).collect(),
+            index,
+            extent,
+            negative: policy.negative,
+        }))
     }
 
     /// Sets the axes to their first point, if there is one.

@@ -50,24 +50,31 @@ pub(super) enum Op {
         x: Id,
     },
     Select(Id, Id, Id),
-    Reduce {
-        op: Binary,
-        ty: ElementType,
-        axes: Box<[Loop]>,
-        init: Id,
-        body: Id,
-        /// The factors, if the body is a term.
-        term: Option<(Id, Id)>,
-        steps: Box<[Id]>,
-    },
-    Wrap {
-        index: Id,
-        ty: ElementType,
-        extent: usize,
-        policy: Policy,
-        site: SiteId,
-        position: Box<[Id]>,
-    },
+    Reduce(Fold),
+    Wrap(Index),
+}
+
+/// A fold of `body` over all points of the axes.
+pub(super) struct Fold {
+    pub(super) op: Binary,
+    pub(super) ty: ElementType,
+    pub(super) axes: Box<[Loop]>,
+    pub(super) init: Id,
+    pub(super) body: Id,
+    /// The factors, if the body is a term.
+    pub(super) term: Option<(Id, Id)>,
+    /// The nodes to evaluate at each point, in order.
+    pub(super) steps: Box<[Id]>,
+}
+
+/// An index that is checked.
+pub(super) struct Index {
+    pub(super) index: Id,
+    pub(super) ty: ElementType,
+    pub(super) extent: usize,
+    pub(super) policy: Policy,
+    pub(super) site: SiteId,
+    pub(super) position: Box<[Id]>,
 }
 
 /// An axis that steps.
@@ -91,7 +98,7 @@ impl Op {
         match self {
             Op::Given(_) => {}
             Op::Load { at, .. } => at.iter().copied().for_each(f),
-            Op::Unary(_, _, x) | Op::Cast { x, .. } | Op::Wrap { index: x, .. } => f(*x),
+            Op::Unary(_, _, x) | Op::Cast { x, .. } | Op::Wrap(Index { index: x, .. }) => f(*x),
             Op::Binary(_, _, x, y) => [*x, *y].into_iter().for_each(f),
             Op::Sum(_, operands) => operands.iter().copied().for_each(f),
             Op::Select(condition, yes, no) => {
@@ -102,7 +109,7 @@ impl Op {
                     .filter(|&side| nodes[side as usize].pure)
                     .for_each(f);
             }
-            Op::Reduce { init, .. } => f(*init),
+            Op::Reduce(fold) => f(fold.init),
         }
     }
 }

@@ -32,22 +32,24 @@ pub(super) fn acos(x: &Scalar) -> Scalar {
     select(is_small, small, select(x.lt(c(0.0)), negative, positive))
 }
 
+/// The coefficients of `P` for [`atan`].
+const ATAN: [f64; 11] = [
+    3.33333333333329318027e-01,
+    -1.99999999998764832476e-01,
+    1.42857142725034663711e-01,
+    -1.11111104054623557880e-01,
+    9.09088713343650656196e-02,
+    -7.69187620504482999495e-02,
+    6.66107313738753120669e-02,
+    -5.83357013379057348645e-02,
+    4.97687799461593236017e-02,
+    -3.65315727442169155270e-02,
+    1.62858201153657823623e-02,
+];
+
 /// Inverse tangent: `atan(x) = atan(b) + atan((x - b) / (1 + b x))` for the nearest of a few `b`,
 /// and `atan(t) = t - t^3 P(t^2)`.
 pub(super) fn atan(x: &Scalar) -> Scalar {
-    const P: [f64; 11] = [
-        3.33333333333329318027e-01,
-        -1.99999999998764832476e-01,
-        1.42857142725034663711e-01,
-        -1.11111104054623557880e-01,
-        9.09088713343650656196e-02,
-        -7.69187620504482999495e-02,
-        6.66107313738753120669e-02,
-        -5.83357013379057348645e-02,
-        4.97687799461593236017e-02,
-        -3.65315727442169155270e-02,
-        1.62858201153657823623e-02,
-    ];
     let size = x.abs();
     let pick = |values: [Scalar; 5]| {
         let [zero, half, one, three_halves, infinity] = values;
@@ -95,7 +97,7 @@ pub(super) fn atan(x: &Scalar) -> Scalar {
     );
     let t = above / below;
     let square = &t * &t;
-    let value = high - ((&t * (&square * polynomial(&square, &P)) - low) - t);
+    let value = high - ((&t * (&square * polynomial(&square, &ATAN)) - low) - t);
     copy_sign(&value, x)
 }
 

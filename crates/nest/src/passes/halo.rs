@@ -235,16 +235,10 @@ fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet
         if let Some((target, at)) = access(stage.target, &stage.at) {
             (stage.target, stage.at) = (target, at);
         }
-        if let Some(halo) = halos
-            .get(&stage.target)
-            .filter(|_| filled.insert(stage.target))
-        {
-            let shape: Vec<i64> = nest
-                .buf(stage.target)
-                .example()
-                .iter()
-                .map(|n| *n as i64)
-                .collect();
+        let halo = halos.get(&stage.target);
+        if let Some(halo) = halo.filter(|_| filled.insert(stage.target)) {
+            let shape = nest.buf(stage.target).example();
+            let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
             let fills = halo.fills(nest, &stage, &shape);
             // Not between a contraction and its epilogue, which runs with its tasks.
             let of_layer = nest.stages.iter().rposition(|s| s.layers != stage.layers);

@@ -8,8 +8,8 @@
 use crate::analysis;
 use crate::analysis::{Linear, Scan, verify};
 use crate::ir::{
-    Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage,
-    visit_folds, visit_stage,
+    Axis, AxisId, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage, visit_folds,
+    visit_stage,
 };
 use crate::passes::fill::filled;
 use crate::passes::pad_windows::{Part, padded};
@@ -78,8 +78,8 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     append(nest, middle);
 }
 
-/// All of a domain whose innermost axis has an extent with symbols: nobody knows from where to where guards hold. `None` if
-/// the stage has to run in its order.
+/// A part that leaves the whole domain as it is, for a stage whose innermost axis has an extent with symbols: where its guards
+/// hold is not known before the run. `None` if there is no such axis, or the stage has to run in its order.
 fn open(stage: &Stage) -> Option<Vec<Part>> {
     let innermost = stage.domain.iter().rfind(|a| a.extent > 1)?;
     let is_open = innermost.extent.number().is_none();
@@ -124,14 +124,8 @@ pub(super) fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
     if order_matters || conditions.is_empty() {
         return None;
     }
-    while let Some(condition) = conditions.pop() {
-        match condition.kind() {
-            Kind::Binary(Binary::And, a, b) => conditions.extend([a.clone(), b.clone()]),
-            Kind::Binary(op, a, b) if a.ty() == vinelift_tensor::ElementType::I64 => {
-                narrow(*op, a, b, &mut bounds, &extents);
-            }
-            _ => {}
-        }
+    for form in Linear::of_conditions(conditions) {
+        narrow(&form, &mut bounds, &extents);
     }
     let mut inside = Vec::new();
     let mut narrower = false;
@@ -153,15 +147,12 @@ pub(super) fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
     narrower.then_some(inside)
 }
 
-/// Takes in that `a op b` must hold, if it says something about one axis of the domain.
+/// Takes in that `form` is not negative, if that says something about one axis of the domain.
 fn narrow(
-    op: Binary,
-    a: &Scalar,
-    b: &Scalar,
+    form: &Linear,
     bounds: &mut FxHashMap<AxisId, (i64, i64)>,
     extents: &FxHashMap<AxisId, i64>,
 ) -> Option<()> {
-    let form = Linear::of_comparison(op, a, b)?;
     let mut least = form.constant;
     let mut along = None;
     for (atom, factor) in &form.terms {

@@ -55,20 +55,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     if *no != neutral || *init != neutral || body.folds() {
         return None;
     }
-    let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
-    for axis in axes {
-        bounds.push((0, i64::try_from(axis.extent.number()?).ok()?));
-    }
-    let mut open = vec![condition];
-    while let Some(condition) = open.pop() {
-        match condition.kind() {
-            Kind::Binary(Binary::And, a, b) => open.extend([a, b]),
-            Kind::Binary(op, a, b) if a.ty() == vinelift_tensor::ElementType::I64 => {
-                narrow(*op, a, b, axes, &mut bounds);
-            }
-            _ => {}
-        }
-    }
+    let bounds = bounds_of(condition, axes)?;
     let whole = |(axis, (low, high)): (&Axis, &(i64, i64))| {
         *low == 0 && *high == axis.extent.example() as i64
     };
@@ -96,15 +83,20 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     })
 }
 
-/// Takes in that `a op b` must hold, if it says something about one of the axes alone.
-fn narrow(
-    op: Binary,
-    a: &Scalar,
-    b: &Scalar,
-    axes: &[Axis],
-    bounds: &mut [(i64, i64)],
-) -> Option<()> {
-    let form = Linear::of_comparison(op, a, b)?;
+/// For each axis, from where to where `condition` may hold; `None` if an axis has symbols.
+fn bounds_of(condition: &Scalar, axes: &[Axis]) -> Option<Vec<(i64, i64)>> {
+    let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(axes.len());
+    for axis in axes {
+        bounds.push((0, i64::try_from(axis.extent.number()?).ok()?));
+    }
+    for form in Linear::of_conditions(vec![condition.clone()]) {
+        narrow(&form, axes, &mut bounds);
+    }
+    Some(bounds)
+}
+
+/// Takes in that `form` is not negative, if that says something about one of the axes alone.
+fn narrow(form: &Linear, axes: &[Axis], bounds: &mut [(i64, i64)]) -> Option<()> {
     let [(atom, factor)] = &form.terms[..] else {
         return None;
     };

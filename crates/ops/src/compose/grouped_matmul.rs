@@ -123,34 +123,41 @@ impl Op for GroupedMatMul {
                     select(group.le(index(last)), product, zero(wide)).cast(ty)
                 });
             }
-            _ => {
-                let groups = groups_of_tokens(cx, depth);
-                let shape = cx.shape_of(out);
-                let sums = if wide == ty {
-                    out
-                } else {
-                    cx.temporary("sums", wide, &shape)
-                };
-                cx.define(sums, |_, _| zero(wide));
-                let domain = [depth, shape[1], shape[2]];
-                cx.stage(&domain, sums, Mode::Combine(Binary::Add), |cx, p| {
-                    let (t, k, n) = (&p[0], &p[1], &p[2]);
-                    let group = cx.load_from(groups, &p[..1]);
-                    // Leaves out the tokens that belong to no group.
-                    let policy = Policy {
-                        negative: false,
-                        zero: true,
-                    };
-                    let group = cx.wrap(group, shape[0], policy, "offsets", &[]);
-                    let a = widened(cx.load("mat_a", &[k.clone(), t.clone()]));
-                    let b = widened(cx.load("mat_b", &cell(t, n)));
-                    (vec![group, k.clone(), n.clone()], a * b)
-                });
-                if sums != out {
-                    cx.define(out, |cx, at| cx.load_from(sums, at).cast(ty));
-                }
-            }
+            _ => sums_of_tokens(cx, cell),
         }
+    }
+}
+
+/// For each group, the sum over its tokens of their rows of `mat_a` times those of `mat_b`, of which `cell` gives the place.
+fn sums_of_tokens(cx: &mut Lower<'_>, cell: impl Fn(&Scalar, &Scalar) -> [Scalar; 2]) {
+    let depth = cx.shape("mat_a")[1];
+    let out = cx.output(0);
+    let ty = cx.type_of(out);
+    let wide = ty.compute();
+    let groups = groups_of_tokens(cx, depth);
+    let shape = cx.shape_of(out);
+    let sums = if wide == ty {
+        out
+    } else {
+        cx.temporary("sums", wide, &shape)
+    };
+    cx.define(sums, |_, _| zero(wide));
+    let domain = [depth, shape[1], shape[2]];
+    cx.stage(&domain, sums, Mode::Combine(Binary::Add), |cx, p| {
+        let (t, k, n) = (&p[0], &p[1], &p[2]);
+        let group = cx.load_from(groups, &p[..1]);
+        // Leaves out the tokens that belong to no group.
+        let policy = Policy {
+            negative: false,
+            zero: true,
+        };
+        let group = cx.wrap(group, shape[0], policy, "offsets", &[]);
+        let a = widened(cx.load("mat_a", &[k.clone(), t.clone()]));
+        let b = widened(cx.load("mat_b", &cell(t, n)));
+        (vec![group, k.clone(), n.clone()], a * b)
+    });
+    if sums != out {
+        cx.define(out, |cx, at| cx.load_from(sums, at).cast(ty));
     }
 }
 

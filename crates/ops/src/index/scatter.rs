@@ -74,31 +74,42 @@ pub(crate) fn scatter(
                 cx.define(out, |cx, at| cx.load_from(folded, at).cast(ty));
             }
         }
-        Fold::Mean { initial } => {
-            let wide = mean_type(ty);
-            let sums = cx.temporary("sums", wide, &shape);
-            cx.define(sums, |cx, at| {
-                if initial {
-                    cx.load("data", at).cast(ty.compute()).cast(wide)
-                } else {
-                    zero(wide)
-                }
-            });
-            let counts = cx.temporary("counts", ElementType::I64, &shape);
-            cx.define(counts, |_, _| index(0));
-            let add = Mode::Combine(Binary::Add);
-            cx.stage(domain, sums, add, |cx, p| {
-                (target(cx, p), update(cx, p).cast(ty.compute()).cast(wide))
-            });
-            cx.stage(domain, counts, add, |cx, p| (target(cx, p), index(1)));
-            cx.define(out, |cx, at| {
-                let count = cx.load_from(counts, at);
-                let divisor = (&count + i64::from(initial)).cast(wide);
-                let mean = divide_down(cx.load_from(sums, at), divisor).cast(ty);
-                select(count.gt(index(0)), mean, cx.load("data", at))
-            });
-        }
+        Fold::Mean { initial } => scatter_means(cx, initial, domain, target, update),
     }
+}
+
+/// [`scatter`] of means: with the element of `data` itself where it counts as `initial`.
+fn scatter_means(
+    cx: &mut Lower<'_>,
+    initial: bool,
+    domain: &[Extent],
+    target: impl Fn(&mut Lower<'_>, &[Scalar]) -> Vec<Scalar>,
+    update: impl Fn(&Lower<'_>, &[Scalar]) -> Scalar,
+) {
+    let out = cx.output(0);
+    let (ty, shape) = (cx.type_of(out), cx.extents_of(out));
+    let wide = mean_type(ty);
+    let sums = cx.temporary("sums", wide, &shape);
+    cx.define(sums, |cx, at| {
+        if initial {
+            cx.load("data", at).cast(ty.compute()).cast(wide)
+        } else {
+            zero(wide)
+        }
+    });
+    let counts = cx.temporary("counts", ElementType::I64, &shape);
+    cx.define(counts, |_, _| index(0));
+    let add = Mode::Combine(Binary::Add);
+    cx.stage(domain, sums, add, |cx, p| {
+        (target(cx, p), update(cx, p).cast(ty.compute()).cast(wide))
+    });
+    cx.stage(domain, counts, add, |cx, p| (target(cx, p), index(1)));
+    cx.define(out, |cx, at| {
+        let count = cx.load_from(counts, at);
+        let divisor = (&count + i64::from(initial)).cast(wide);
+        let mean = divide_down(cx.load_from(sums, at), divisor).cast(ty);
+        select(count.gt(index(0)), mean, cx.load("data", at))
+    });
 }
 
 /// The type in which values of `ty` are summed for a mean, which may fit `ty` where the sum does not.

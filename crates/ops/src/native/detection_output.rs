@@ -264,17 +264,27 @@ impl DetectionOutput {
                 of_class.into_iter().map(|prior| Kept { class, prior }),
             )?;
         }
-        let most = limit(self.keep());
-        if kept.len() > most {
-            sort_by_keys(&mut kept, |k| {
-                let rank = score(k.class, k.prior).rank();
-                [rank, k.prior as u64, k.class as u64, 0]
-            })?;
-            kept.truncate(most);
-            // Within a class they stay in the order of their scores.
-            sort_by_keys(&mut kept, |k| [k.class as u64, 0, 0, 0])?;
-        }
+        self.keep_best(&mut kept, score)?;
         Ok(kept)
+    }
+
+    /// Of more boxes than are kept, leaves those of the best scores, still by class and then by score.
+    fn keep_best<R: Real>(
+        &self,
+        kept: &mut Vec<Kept>,
+        score: &impl Fn(usize, usize) -> R,
+    ) -> Result<(), OpError> {
+        let most = limit(self.keep());
+        if kept.len() <= most {
+            return Ok(());
+        }
+        sort_by_keys(kept, |k| {
+            let rank = score(k.class, k.prior).rank();
+            [rank, k.prior as u64, k.class as u64, 0]
+        })?;
+        kept.truncate(most);
+        // Within a class they stay in the order of their scores.
+        Ok(sort_by_keys(kept, |k| [k.class as u64, 0, 0, 0])?)
     }
 }
 

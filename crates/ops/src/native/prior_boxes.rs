@@ -20,6 +20,18 @@ pub(super) enum Code {
     CenterSize,
 }
 
+impl Code {
+    fn moved<R: Real>(self, rect: Rect<R>, offsets: [R; 4]) -> Rect<R> {
+        match self {
+            Code::Corner => {
+                let corners = rect.corners();
+                Rect::from_corners([0, 1, 2, 3].map(|k| corners[k] + offsets[k]))
+            }
+            Code::CenterSize => rect.refined(offsets, R::of(0.0), R::of(0.0)),
+        }
+    }
+}
+
 /// The attributes that shapes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
@@ -228,14 +240,7 @@ pub(super) fn decode<R: Real>(
         .checked_div(priors * 4)
         .unwrap_or(0);
     let apply = |rect: Rect<R>, offsets: &[R], variances: [R; 4]| {
-        let offsets = [0, 1, 2, 3].map(|k| variances[k] * offsets[k]);
-        let rect = match code {
-            Code::Corner => {
-                let corners = rect.corners();
-                Rect::from_corners([0, 1, 2, 3].map(|k| corners[k] + offsets[k]))
-            }
-            Code::CenterSize => rect.refined(offsets, R::of(0.0), R::of(0.0)),
-        };
+        let rect = code.moved(rect, [0, 1, 2, 3].map(|k| variances[k] * offsets[k]));
         if clip {
             return rect.clipped(R::of(1.0), R::of(1.0));
         }

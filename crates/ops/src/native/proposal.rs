@@ -178,17 +178,8 @@ impl Proposal {
             let counts = [before, after];
             let found = proposals::best(&found, counts, threshold, pixel, cx.stop(), |_| true)?;
             for proposal in &found {
-                let mut rect = proposal.rect;
-                if given.clip_after_nms {
-                    rect = rect.clipped(width, height);
-                }
-                let mut corners = rect.corners();
-                if given.normalize {
-                    let [x0, y0, x1, y1] = corners;
-                    corners = [x0 / width, y0 / height, x1 / width, y1 / height];
-                }
                 extend(&mut boxes, [R::of(b as f64)])?;
-                extend(&mut boxes, corners)?;
+                extend(&mut boxes, self.corners(proposal.rect, [height, width]))?;
                 extend(&mut scores, [proposal.score])?;
             }
             if found.len() < after {
@@ -204,6 +195,18 @@ impl Proposal {
             outputs.push(real::tensor(element, &[rows], &scores)?);
         }
         Ok(outputs)
+    }
+
+    /// The corners of a proposal as they are put out.
+    fn corners<R: Real>(&self, mut rect: Rect<R>, [height, width]: [R; 2]) -> [R; 4] {
+        if self.given.clip_after_nms {
+            rect = rect.clipped(width, height);
+        }
+        let [x0, y0, x1, y1] = rect.corners();
+        match self.given.normalize {
+            true => [x0 / width, y0 / height, x1 / width, y1 / height],
+            false => [x0, y0, x1, y1],
+        }
     }
 
     fn is_tensorflow(&self) -> bool {

@@ -64,6 +64,12 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
         }
     });
 
+    outputs(&run, &states, cx);
+}
+
+/// The hidden states of all steps, and of `states` those after the last step.
+fn outputs(run: &Run<'_>, states: &[(BufferId, &str)], cx: &mut Lower<'_>) {
+    let ty = cx.element("X");
     cx.define(cx.output(0), |cx, at| {
         let [b, d, t, h] = at else { return zero(ty) };
         let step = run.mirrored(cx, d, b, t) + 1;

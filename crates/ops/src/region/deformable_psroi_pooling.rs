@@ -27,7 +27,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::build::{index, number, select, zero};
 use vinelift_nest::{Binary, Scalar};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "DeformablePSROIPooling",
@@ -173,8 +173,7 @@ impl Op for DeformablePsRoiPooling {
         let starts = [0, 1].map(|a| {
             [("low", 0), ("size", 1)].map(|(name, k)| {
                 stage(cx, name, wide, &[regions], |cx, at| {
-                    let [low, size] = self.region(cx, &at[0], a);
-                    if k == 0 { low } else { size }
+                    self.region(cx, &at[0], a)[k].clone()
                 })
             })
         });
@@ -197,11 +196,7 @@ impl Op for DeformablePsRoiPooling {
             let place = |a: usize, k: &Scalar| {
                 let [start, step] = &bins[a];
                 let x = start + float(k, wide) * step;
-                let end = match dims[a].number() {
-                    Some(n) => number(n as f64 - 0.5, wide),
-                    None => extent_float(dims[a], wide) - 0.5,
-                };
-                let on = within(&x, -0.5, end);
+                let on = within(&x, -0.5, end(dims[a], wide));
                 (x, on)
             };
             let sum = cx.reduce(Binary::Add, &samples, zero(wide), |cx, k| {
@@ -221,6 +216,14 @@ impl Op for DeformablePsRoiPooling {
             let mean = sum / float(&count, wide);
             select(any & count.gt(index(0)), mean, zero(wide)).cast(ty)
         });
+    }
+}
+
+/// Half a step past the last element of a dim: samples up to there count.
+fn end(n: Extent, ty: ElementType) -> Scalar {
+    match n.number() {
+        Some(n) => number(n as f64 - 0.5, ty),
+        None => extent_float(n, ty) - 0.5,
     }
 }
 

@@ -147,21 +147,27 @@ fn table<'a>(
             .ok()
             .filter(|i| (0..extent).contains(i))?;
         bytes.extend(inside.to_le_bytes());
-        // The next point, the last axis first.
-        for ((count, axis), step) in point.iter_mut().zip(&free).zip(&steps).rev() {
-            *count += 1;
-            at = at.wrapping_add(*step);
-            if *count < axis.extent.example() {
-                break;
-            }
-            at = at.wrapping_sub(step.wrapping_mul(*count as i64));
-            *count = 0;
-        }
+        at = at.wrapping_add(advance(&mut point, &free, &steps));
     }
     let number = free.iter().fold(index(0), |number, axis| {
         number * axis.extent.example() as i64 + Scalar::axis(axis.id)
     });
     Some((bytes, number))
+}
+
+/// Goes on to the next point, the last axis first, and returns how far that moves a place.
+fn advance(point: &mut [usize], axes: &[Axis], steps: &[i64]) -> i64 {
+    let mut moved = 0i64;
+    for ((count, axis), step) in point.iter_mut().zip(axes).zip(steps).rev() {
+        *count += 1;
+        moved = moved.wrapping_add(*step);
+        if *count < axis.extent.example() {
+            break;
+        }
+        moved = moved.wrapping_sub(step.wrapping_mul(*count as i64));
+        *count = 0;
+    }
+    moved
 }
 
 /// How far each axis moves a place, if nothing else does.

@@ -11,26 +11,21 @@
 //! operands: vector loops do several rows at once.
 
 mod equal;
+mod factors;
 mod inline_coded;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{
-    Contraction, byte, is_coded, is_proven, narrow_step, offset, strided_load, sums,
-};
+use crate::analysis::{Contraction, is_proven, offset, sums};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
     loaded_by, replace_axes, rewrite_stage, visit,
 };
-use crate::passes::operand::Operand;
 use crate::passes::simplify::simplify_stage;
+use factors::Factors;
 use inline_coded::{inline_coded, split_coded};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
-
-/// A factor that is stored in 16 bits is taken as it is, if each of its elements is used fewer times than this: used more often,
-/// it is cheaper to widen all of them once.
-const MOST_NARROW_USES: usize = 16;
 
 /// Makes a stage of its own of every sum of products that is worth one. `is_constant` tells of which
 /// buffers the contents are known before the nest runs.
@@ -140,41 +135,18 @@ fn try_extract(
     outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
     let products = outer.iter().chain(axes).map(|a| a.extent.example());
     let products = products.fold(1usize, usize::saturating_mul);
-    let innermost = outer.iter().rfind(|a| a.extent > 1).map(|a| a.id);
-    let mut stored = Vec::new();
-    let mut factor = |nest: &mut Nest, side: &str, x: &Scalar, other: &Scalar| {
-        let whole = x;
-        let x = byte(x).unwrap_or(x);
-        let wide = |x: Scalar| x.cast(whole.ty());
-        if strided_load(nest, x).is_some() {
-            return Some(whole.clone());
-        }
-        let operand = Operand::of(x, other, &outer, axes);
-        // Each element should be used a few times; what is constant is stored before the first run.
-        let constant = loaded_by([x]).into_iter().all(is_constant);
-        if constant && is_coded(nest, x, other, &outer, axes) {
-            return Some(x.clone());
-        }
-        let uses_less = |times| operand.elements().saturating_mul(times) > products;
-        let is_much = uses_less(2);
-        let step = innermost.and_then(|axis| narrow_step(nest, x, axis));
-        // Loops have vectors of what is contiguous, too.
-        let pays = step.is_some_and(|step| step > 1 || step == 1 && !is_much);
-        if !constant && pays && uses_less(MOST_NARROW_USES) && turn.is_none() {
-            return Some(x.clone());
-        }
-        let in_turns = turn.is_some_and(|turn| !constant || free_axes(x).contains(&turn.id));
-        if in_turns || (!constant && is_much) {
-            return None;
-        }
-        let name = format!("{}.{side}", nest.buf(stage.target).name);
-        let (store, load) = operand.store(nest, &name, stage, x)?;
-        stored.push(store);
-        Some(wide(load))
+    let factors = Factors {
+        stage,
+        outer: &outer,
+        axes,
+        turn,
+        products,
+        is_constant,
     };
+    let mut stored = Vec::new();
     let (left, right) = (
-        factor(nest, "left", left, right)?,
-        factor(nest, "right", right, left)?,
+        factors.taken(nest, "left", left, right, &mut stored)?,
+        factors.taken(nest, "right", right, left, &mut stored)?,
     );
     let term = Scalar::binary(Binary::Term, left, right);
     let init = Scalar::constant(0, sum.ty());
@@ -182,24 +154,22 @@ fn try_extract(
     let is_whole = stage.value == *sum
         && stage.mode == Mode::Set
         && offset(nest, stage.target, &stage.at).is_some();
-    if is_whole {
+    let (contraction, epilogue) = if is_whole {
         let whole = Stage {
             value,
             ..stage.clone()
         };
         Contraction::of(nest, &whole)?;
-        return Some(Extracted {
-            stored,
-            contraction: whole,
-            epilogue: None,
-        });
-    }
-    let turn = turn.copied();
-    let (contraction, epilogue) = separate(nest, stage, sum, turn, outer, value)?;
+        (whole, None)
+    } else {
+        let turn = turn.copied();
+        let (contraction, epilogue) = separate(nest, stage, sum, turn, outer, value)?;
+        (contraction, Some(epilogue))
+    };
     Some(Extracted {
         stored,
         contraction,
-        epilogue: Some(epilogue),
+        epilogue,
     })
 }
 

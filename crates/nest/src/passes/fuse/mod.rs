@@ -20,7 +20,7 @@ use crate::ir::{BufferId, Definition, Nest, Stage, loaded};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
-use sites::{Site, evaluated_axes, sites_of};
+use sites::{Site, drops_failing_index, sites_of};
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -226,20 +226,14 @@ impl<'a> Fuse<'a> {
         readers: &[usize],
         cost: Cost,
     ) -> Result<(), Reason> {
-        let last = readers.iter().map(|&reader| self.last_turns[reader]);
-        let last = last.max().unwrap_or(position);
-        for buffer in loaded(stage) {
-            let written = self.writers.get(&buffer).into_iter().flatten();
-            if written.into_iter().any(|&w| w > position && w <= last) {
-                return Err(Reason::Overwritten);
-            }
+        if self.is_overwritten(position, stage, readers) {
+            return Err(Reason::Overwritten);
         }
         let buffer = self.nest.buf(stage.target);
         let elements = element_count(&buffer.example()).unwrap_or(usize::MAX);
         if elements == 0 {
             return Err(Reason::Empty);
         }
-        let mut reads = 0usize;
         let mut sites = Vec::new();
         for &reader in readers {
             let Some(into) = &self.stages[reader] else {
@@ -250,24 +244,12 @@ impl<'a> Fuse<'a> {
                 return Err(Reason::TooLarge);
             }
         }
-        let mut evaluated = None;
-        for site in &sites {
-            reads = reads.saturating_add(site.executions);
-            for (axis, index) in stage.domain.iter().zip(&site.at) {
-                if !Cost::of(index).may_fail {
-                    continue;
-                }
-                let evaluated = evaluated.get_or_insert_with(|| evaluated_axes(&stage.value));
-                if !evaluated.contains(&axis.id) {
-                    return Err(Reason::WouldHideErrors);
-                }
-            }
-        }
-        if cost.may_fail
-            && !(sites.len() == 1 && sites.iter().all(|s| s.covers_in_order(&buffer.shape)))
-        {
+        let covers = || sites.len() == 1 && sites.iter().all(|s| s.covers_in_order(&buffer.shape));
+        if drops_failing_index(stage, &sites) || (cost.may_fail && !covers()) {
             return Err(Reason::WouldHideErrors);
         }
+        let reads = sites.iter().map(|site| site.executions);
+        let reads = reads.fold(0, usize::saturating_add);
         if cost.reduces
             && (sites.len() != 1 || sites.iter().any(|s| s.in_reduce) || reads > elements)
         {
@@ -296,6 +278,16 @@ impl<'a> Fuse<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Whether what the stage loads changes between it and its last reader.
+    fn is_overwritten(&self, position: usize, stage: &Stage, readers: &[usize]) -> bool {
+        let last = readers.iter().map(|&reader| self.last_turns[reader]);
+        let last = last.max().unwrap_or(position);
+        loaded(stage).into_iter().any(|buffer| {
+            let mut written = self.writers.get(&buffer).into_iter().flatten();
+            written.any(|&w| w > position && w <= last)
+        })
     }
 
     fn remove(&mut self, position: usize) {

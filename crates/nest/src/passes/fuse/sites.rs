@@ -1,5 +1,6 @@
 //! Where a stage loads a buffer, and how often.
 
+use super::cost::Cost;
 use crate::analysis::{Linear, Ranges, flat_offset};
 use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Scalar, Stage, free_axes, row_major, visit};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -116,7 +117,7 @@ impl Site {
 }
 
 /// The axes that are certainly evaluated where `value` is.
-pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
+fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
     fn go(x: &Scalar, done: &mut FxHashMap<usize, FxHashSet<AxisId>>) -> FxHashSet<AxisId> {
         if let Some(known) = done.get(&x.address()) {
             return known.clone();
@@ -151,6 +152,20 @@ pub(super) fn evaluated_axes(value: &Scalar) -> FxHashSet<AxisId> {
         axes
     }
     go(value, &mut FxHashMap::default())
+}
+
+/// Whether an index of one of the sites, which load what `stage` stores, may fail, and the stage's value need not evaluate it.
+pub(super) fn drops_failing_index(stage: &Stage, sites: &[Site]) -> bool {
+    let mut evaluated = None;
+    sites.iter().any(|site| {
+        let mut indices = stage.domain.iter().zip(&site.at);
+        indices.any(|(axis, index)| {
+            Cost::of(index).may_fail
+                && !evaluated
+                    .get_or_insert_with(|| evaluated_axes(&stage.value))
+                    .contains(&axis.id)
+        })
+    })
 }
 
 /// Every place in a stage that loads `buffer`.

@@ -120,19 +120,7 @@ impl Pass<'_> {
             }
             // Padding.
             Kind::Select(condition, inner, outside) if outside.as_const() == Some(0) => {
-                let inner = self.difference(nest, stage, inner, depth)?;
-                // The condition may be what keeps the index of a zero point in range.
-                let guarded = free_axes(condition);
-                let depends = free_axes(&inner.zero.wide().unwrap_or_else(|| zero(I32)));
-                guarded.is_disjoint(&depends).then_some(())?;
-                let zero_code = inner.zero.code(inner.code.ty())?;
-                let zero_wide = zero_code.clone().cast(I32);
-                Some(Difference {
-                    code: select(condition.clone(), inner.code, zero_code),
-                    wide: select(condition.clone(), inner.wide, zero_wide),
-                    range: inner.range.union(Interval::exactly(0)),
-                    zero: inner.zero,
-                })
+                padded(condition, self.difference(nest, stage, inner, depth)?)
             }
             Kind::Load { buffer, at } => match self.definitions.get(buffer).cloned() {
                 Some(definition) if depth > 0 => {
@@ -144,6 +132,22 @@ impl Pass<'_> {
             _ => None,
         }
     }
+}
+
+/// `inner` where the condition holds, else 0.
+fn padded(condition: &Scalar, inner: Difference) -> Option<Difference> {
+    // The condition may be what keeps the index of a zero point in range.
+    let guarded = free_axes(condition);
+    let depends = free_axes(&inner.zero.wide().unwrap_or_else(|| zero(I32)));
+    guarded.is_disjoint(&depends).then_some(())?;
+    let zero_code = inner.zero.code(inner.code.ty())?;
+    let zero_wide = zero_code.clone().cast(I32);
+    Some(Difference {
+        code: select(condition.clone(), inner.code, zero_code),
+        wide: select(condition.clone(), inner.wide, zero_wide),
+        range: inner.range.union(Interval::exactly(0)),
+        zero: inner.zero,
+    })
 }
 
 /// The `u8` or `i8` that `x` is a conversion of.
