@@ -38,7 +38,7 @@ unsafe impl Sync for Pointer {}
 
 /// One kernel.
 pub(crate) struct Entry {
-    /// Of the function, a [`Kernel`].
+    /// The address of the function, a [`Kernel`].
     pub(crate) address: *const u8,
     /// Bytes of machine code.
     pub(crate) size: usize,

@@ -78,7 +78,7 @@ impl<'n> Analysis<'n> {
     /// Where an index is loaded from, if that is all it is.
     fn source(&self, index: &'n Scalar, axis: AxisId) -> Option<IndexSource<'n>> {
         let load = match index.kind() {
-            // Of a type that holds all values of the other, which is signed.
+            // `i64` holds all values of `i32`.
             Kind::Cast(x) if index.ty() == I64 && x.ty() == I32 => x,
             _ => index,
         };

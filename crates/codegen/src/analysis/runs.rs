@@ -5,7 +5,7 @@
 pub(crate) struct Runs {
     /// Points done at once.
     pub(crate) lanes: usize,
-    /// Of a vector register; 0 if there are none.
+    /// The width of a vector register; 0 if there are none.
     pub(crate) bits: usize,
 }
 

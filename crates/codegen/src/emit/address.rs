@@ -9,9 +9,9 @@ use vinelift_nest::{BufferId, Kind, Scalar};
 
 /// The address of an element.
 pub(crate) enum ElementAddress {
-    /// Of its own bytes: `address + offset`.
+    /// An element with bytes of its own: at `address + offset`.
     Bytes { address: Value, offset: i32 },
-    /// Of one that shares bytes with others: its number, counted from `base`.
+    /// An element that shares bytes with others: its number, counted from `base`.
     Packed { base: Value, element: Value },
 }
 

@@ -19,7 +19,7 @@ use vinelift_nest::{Axis, Scalar, Stage};
 /// Where the elements of a load go while one column, or row, of a block is collected.
 struct CollectedLoad<'n> {
     x: &'n Scalar,
-    /// Of the first.
+    /// The address of the first element.
     address: Value,
     /// Bytes from one to the next.
     step: i64,

@@ -13,7 +13,7 @@ use vinelift_tensor::ElementType;
 pub(super) struct CopyStage<'n> {
     buffer: BufferId,
     at: &'n [Scalar],
-    /// Of the loops of the stage, the first that is part of the copy.
+    /// The first loop of the stage that is part of the copy.
     pub(super) outermost: usize,
     /// Elements that it copies for each point of that loop, and for all of them.
     each: Coefficient,

@@ -45,7 +45,7 @@ impl Bounds {
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub(super) value: Value,
-    /// Of a wrap that reads zero: whether the index is in range. Its value is 0 if not.
+    /// For a wrap that reads zero, whether the index is in range; `value` is 0 if not.
     pub(super) inside: Option<Value>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Assembled {
 /// A label of instructions of a vector loop, for whoever reads them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    /// Of the first of them, in bytes.
+    /// The offset of the first of them, in bytes.
     pub(crate) offset: usize,
     pub(crate) what: &'static str,
     /// The argument that points to the memory they reach, and how far from there on, in bytes.

@@ -53,13 +53,10 @@ pub(crate) enum Op {
     Ceil,
     Trunc,
 
-    /// Of bits or masks.
+    /// On bits or masks, as the three below.
     And,
-    /// Of bits or masks.
     Or,
-    /// Of bits or masks.
     Xor,
-    /// Of bits or masks.
     Not,
     /// `x · 2ⁿ`, modulo the width of a lane.
     ShiftLeft(u8),

@@ -153,7 +153,7 @@ impl<'n> Builder<'_, 'n> {
         Some((access, step))
     }
 
-    /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if by something else.
+    /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if it also depends on something else.
     fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides<'n>> {
         let mut strides = Strides::default();
         // The kernel adds where an axis of a block begins.
@@ -227,7 +227,7 @@ impl<'n> Builder<'_, 'n> {
             return self.pointers.get(&key).copied();
         }
         if let Some(known) = self.pointers.get(&key).copied() {
-            // Of a loop that is closed, another one may have taken the place.
+            // Another loop may have taken the place of one that is closed.
             self.move_by(known, &key.moves)?;
             return Some(known);
         }

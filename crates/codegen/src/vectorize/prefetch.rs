@@ -13,7 +13,7 @@ use vinelift_tensor::ElementType::U8;
 const LARGE: usize = 1 << 19;
 /// Bytes that are fetched at once.
 const LINE: i32 = 64;
-/// How many points ahead, and how many rows at least and at most.
+/// Points that prefetches run ahead, and the least and the most rows of a stage that has them.
 const POINTS: usize = 256;
 const ROWS: [usize; 2] = [2, 16];
 

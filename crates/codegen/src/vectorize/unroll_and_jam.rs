@@ -22,8 +22,8 @@ use vinelift_tensor::ElementType;
 const OTHERS: usize = 3;
 
 impl<'n> Jam<'n> {
-    /// Of the axis `rows`, `most` of them at most, if rows of the only fold in the value of the builder's stage
-    /// read the same elements; the loop over them is `outside` of the program or part of it.
+    /// Computes up to `most` rows along the axis `rows` in each turn, if rows of the only fold in the value of the builder's
+    /// stage read the same elements; the loop over them is `outside` of the program or part of it.
     pub(super) fn of(
         builder: &Builder<'_, 'n>,
         rows: Axis,

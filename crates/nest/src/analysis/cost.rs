@@ -14,7 +14,7 @@ pub struct Work {
 
 #[derive(Clone, Debug)]
 struct StageWork {
-    /// Of the domain, then of each fold.
+    /// The extents of the domain, then of each fold.
     loops: Vec<Vec<Extent>>,
     /// At each point.
     each: usize,
@@ -25,12 +25,12 @@ impl Work {
     /// that looks for some.
     pub const LEAST_SHARE: usize = 40_000;
 
-    /// Of a nest.
+    /// The work of a nest.
     pub fn of(nest: &Nest) -> Work {
         Work::of_range(nest, 0..nest.stages.len())
     }
 
-    /// Of some stages of a nest.
+    /// The work of some stages of a nest.
     pub(crate) fn of_range(nest: &Nest, stages: Range<usize>) -> Work {
         let stages = nest.stages[stages].iter().map(|stage| {
             let mut seen = Seen::default();

@@ -40,7 +40,7 @@ const LEAST_ROWS: usize = 32;
 const LEAST_COLUMNS: usize = 16;
 
 impl ParallelChunks {
-    /// Of a nest that cannot be cut.
+    /// The one chunk of a nest that cannot be cut.
     pub const WHOLE: ParallelChunks = ParallelChunks {
         extent: Extent::ONE,
         grain: 1,

@@ -121,7 +121,7 @@ fn split(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<(Linear, Scalar)> {
         return None;
     }
     let form = Linear::of(x);
-    // Of a formula nothing is known but as a whole.
+    // An extent with symbols is only known as a whole.
     let tears = |(atom, k): &(Scalar, i64)| matches!(atom.kind(), Kind::Extent(_)) && k % c != 0;
     if form.terms.iter().any(tears) {
         return None;

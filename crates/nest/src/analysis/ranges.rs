@@ -290,7 +290,7 @@ impl Ranges {
         // A loaded value is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
             self.facts.push((x.clone(), interval));
-            // Of `y + c` it follows for `y`, which may stand in other sums too.
+            // An interval of `y + c` gives one of `y`, which may stand in other sums, too.
             if let Some((y, interval)) = self.term(x, interval) {
                 self.fact(&y, interval);
             }

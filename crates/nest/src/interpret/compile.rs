@@ -61,7 +61,7 @@ struct Flattener<'n> {
     nodes: Vec<Node>,
     known: FxHashMap<usize, Id>,
     bound: FxHashMap<AxisId, Id>,
-    /// Of the nodes that are axes.
+    /// The extents of the nodes that are axes.
     extents: FxHashMap<Id, usize>,
     axes: usize,
 }

@@ -42,7 +42,7 @@ enum Bytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
     Owned(AlignedBytes),
-    /// Of a temporary that no stage uses.
+    /// A temporary that no stage uses.
     Unused,
     Table(Arc<[u8]>),
 }

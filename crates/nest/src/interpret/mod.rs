@@ -37,7 +37,7 @@ pub enum BufferBytes<'a> {
     Read(&'a [u8]),
     /// Bytes that may be written; a stage that reads what none has written sees them.
     Write(&'a mut [u8]),
-    /// Of a [`Role::Temporary`](crate::Role::Temporary): the interpreter allocates it, as zeros.
+    /// The memory of a [`Role::Temporary`](crate::Role::Temporary): the interpreter allocates it, as zeros.
     Temporary,
 }
 

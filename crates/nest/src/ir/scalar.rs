@@ -14,7 +14,7 @@ pub struct Scalar(Arc<Node>);
 struct Node {
     kind: Kind,
     ty: ElementType,
-    /// Of the structure, so that unequal scalars are told apart without walking them.
+    /// A hash of the structure, so that unequal scalars are told apart without walking them.
     hash: u64,
     /// Whether there is a fold in it, itself included.
     folds: bool,

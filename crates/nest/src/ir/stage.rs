@@ -16,7 +16,7 @@ pub struct Stage {
     pub at: Vec<Scalar>,
     /// How the value meets what is there.
     pub mode: Mode,
-    /// Of the target's element type.
+    /// The value at each point, of the target's element type.
     pub value: Scalar,
     /// The layers that this stage computes, its own first.
     pub layers: Vec<LayerId>,

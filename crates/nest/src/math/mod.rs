@@ -36,7 +36,7 @@ pub(crate) struct Math {
 }
 
 impl Math {
-    /// Of a machine that casts between `f16` and `f32`.
+    /// For a machine that casts between `f16` and `f32`.
     pub(crate) fn with_halves() -> Math {
         Math {
             has_halves: true,

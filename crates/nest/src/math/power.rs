@@ -21,7 +21,7 @@ pub(super) fn pow_f32(x: &Scalar, y: &Scalar) -> Scalar {
 
 /// `x^y` of integers, wrapping: the product of those `x^(2^k)` whose bit `k` of `y` is set.
 ///
-/// Of a negative exponent, the quotient `1 / x^-y` without its fraction; 0 for `x = 0`.
+/// The power with a negative exponent: the quotient `1 / x^-y` without its fraction; 0 for `x = 0`.
 pub(super) fn pow_integer(x: &Scalar, y: &Scalar) -> Scalar {
     let ty = x.ty();
     let one = || integer(1, ty);

@@ -93,7 +93,7 @@ pub(crate) fn flatten_dims(nest: &mut Nest, groups: &[DimGroups], one: &One<'_>)
 
 /// Which dims of a buffer are put together.
 pub(crate) struct DimGroups {
-    /// Of each dim but the last, whether the next belongs to the same group.
+    /// For each dim but the last, whether the next belongs to the same group.
     joined: Vec<bool>,
 }
 

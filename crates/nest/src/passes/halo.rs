@@ -171,7 +171,7 @@ impl Halo {
                 if count == 0 {
                     continue;
                 }
-                // Of the dims before only the middle is left to write.
+                // Of the dims before this one, only the middle is not written yet.
                 let parts = self.around.iter().zip(shape).enumerate();
                 let parts = parts.map(|(d, ((low, high), n))| match d.cmp(&dim) {
                     std::cmp::Ordering::Less => (*low, *n),

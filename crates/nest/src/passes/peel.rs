@@ -187,7 +187,7 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> (Vec<Stage>, Stage)
                 around[d] = Some(points);
                 borders.push(within(nest, stage, &around));
             };
-            // Of a single point it is known which points of a fold are left out.
+            // At a single point, it is known which points of a fold are left out.
             match to - from <= FEW && folds_with_guards(stage) {
                 true => (from..to).for_each(|k| of((k, k + 1))),
                 false if from < to => of((from, to)),

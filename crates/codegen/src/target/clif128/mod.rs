@@ -256,7 +256,7 @@ impl Clif128<'_, '_> {
         no: &Lanes128,
     ) -> Lanes128 {
         let (yes, no) = match ty {
-            // Of masks the widths may differ.
+            // Masks may differ in width.
             Boolean => {
                 let width = yes.width.max(no.width);
                 (&self.masks(yes, width), &self.masks(no, width))

@@ -64,7 +64,7 @@ pub(super) struct Label(usize);
 /// Conditions of jumps, after a comparison; of signed numbers where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
-    /// Of unsigned numbers.
+    /// For unsigned numbers.
     AboveOrEqual = 0x3,
     Zero = 0x4,
     NotZero = 0x5,
@@ -444,11 +444,11 @@ fn base_bit(memory: Memory) -> u8 {
     }
 }
 
-/// Of shifts by a constant.
+/// The digits of ModRM for shifts by a constant.
 const SHIFT_LEFT: u8 = 4;
 const SHIFT_RIGHT: u8 = 5;
 
-/// Of the prefix: operands of 64 bits.
+/// The bit of the REX prefix for operands of 64 bits.
 const REX_WIDE: u8 = 8;
 
 fn rex(register: u8, base: u8) -> u8 {

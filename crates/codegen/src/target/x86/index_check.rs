@@ -22,7 +22,7 @@ pub(super) const OWN: usize = 4;
 pub(super) const INDEX: Gpr = Gpr(1);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
-/// Of indices on the stack: a register's bytes.
+/// The alignment of indices on the stack: a register's bytes.
 pub(super) const ALIGNMENT: i32 = 64;
 
 /// The constant that indices with such an extent are compared with.
@@ -259,7 +259,7 @@ fn register_at(base: Gpr, bytes: u8, register: u8) -> Memory {
     }
 }
 
-/// Of comparisons of integers.
+/// The predicate `>` of comparisons of integers.
 const GREATER: u8 = 6;
 
 const MASK_TO_GENERAL: Opcode = opcode(0, 1, false, 0x93);

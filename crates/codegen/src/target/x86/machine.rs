@@ -11,7 +11,7 @@ pub(super) type Id = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Vector,
-    /// Of AVX-512: one bit for each lane.
+    /// A mask register of AVX-512: one bit for each lane.
     Mask,
 }
 
@@ -121,7 +121,7 @@ impl Form {
 pub(super) struct MachineInstruction {
     pub(super) form: Form,
     pub(super) op: Opcode,
-    /// Of the registers it works on.
+    /// The size of the registers it works on.
     pub(super) bytes: u8,
     pub(super) to: Option<Id>,
     pub(super) from: [Option<Operand>; 3],

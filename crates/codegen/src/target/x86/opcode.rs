@@ -1,6 +1,6 @@
 //! The part of an instruction's encoding that does not depend on its operands.
 
-/// Of an instruction on vectors or masks.
+/// The opcode of an instruction on vectors or masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opcode {
     /// Prefix: none, `66`, `F3`, `F2`.

@@ -73,7 +73,7 @@ pub(super) fn shift(left: bool, signed: bool, width: u8, target: Target) -> Opti
     Some((opcode(1, 1, width == 8, code), digit))
 }
 
-/// Of bits, in lanes of `width` bytes.
+/// The opcode of an operation on bits, in lanes of `width` bytes.
 pub(super) fn bitwise(op: Op, width: u8) -> Option<Opcode> {
     binary(op, U64, width, Target::Avx512)
 }
@@ -264,7 +264,7 @@ pub(super) fn absolute(width: u8, target: Target) -> Option<Opcode> {
     Some(opcode(1, 2, width == 8, code))
 }
 
-/// Of masks of AVX-512.
+/// The opcode of an operation on masks of AVX-512.
 pub(super) fn masks(op: Op) -> Option<Opcode> {
     let code = match op {
         Op::And => 0x41,

@@ -17,7 +17,7 @@ use vinelift_tensor::{element_count, is_injective};
 /// A stage that is a sum of products over strided tensors, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contraction {
-    /// Of the sums: `f32` or `f64`, which is then that of the factors, or `i32`. Then one factor is `u8`, and the
+    /// The type of the sums: `f32` or `f64`, which is then that of the factors, or `i32`, where one factor is `u8` and the
     /// other `i8`.
     pub ty: ElementType,
     /// Where the sums go.
@@ -57,11 +57,11 @@ pub struct Strided {
 pub struct Stride {
     /// Number of points.
     pub extent: usize,
-    /// Of the first factor.
+    /// The stride of the first factor.
     pub left: usize,
-    /// Of the second factor.
+    /// The stride of the second factor.
     pub right: usize,
-    /// Of the sums; 0 for an axis that is summed over.
+    /// The stride of the sums; 0 for an axis that is summed over.
     pub out: usize,
 }
 

@@ -120,7 +120,7 @@ impl Wrapped<'_> {
     }
 }
 
-/// So many characters may still be written; more are an error.
+/// A writer that takes as many more characters as this number; more are an error.
 struct Room(usize);
 
 impl Write for Room {

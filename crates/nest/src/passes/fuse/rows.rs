@@ -33,7 +33,7 @@ fn divided_dims(copy: &Stage) -> Option<Vec<usize>> {
                 let position = copy.domain.iter().position(|a| axis.is_axis(a.id));
                 let by = by.as_index().and_then(|by| usize::try_from(by).ok());
                 match position.zip(by.filter(|by| *by > 1)) {
-                    // Of an axis that is divided nothing else is used.
+                    // Where an axis is divided, nothing else of it may be used.
                     Some((position, by)) if divisors[position] == 1 => divisors[position] = by,
                     _ => fits = false,
                 }

@@ -113,7 +113,7 @@ fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
 /// Restricts the plan to the numbers that these extents have at the example.
 pub(super) fn pin_all(extents: impl Iterator<Item = Extent>) {
     for extent in extents {
-        // Of a number that does not fit there is no plan.
+        // Where the number does not fit, there will be no plan anyway.
         let _ = symbols::pin_symbols(extent.formula());
     }
 }

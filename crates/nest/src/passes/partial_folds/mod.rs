@@ -66,7 +66,7 @@ pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
             match divided.filter(|_| verify(&parts.nest).is_ok()) {
                 Some(divided) => stage = divided,
                 None => {
-                    // Of numbers it may be proven.
+                    // With numbers in place of symbols, it may be proven.
                     pin_all(fold.extents());
                     nest.stages.truncate(first);
                     nest.truncate_buffers(buffers);

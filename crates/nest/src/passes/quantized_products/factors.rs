@@ -76,7 +76,7 @@ impl Pass<'_> {
         let term = Scalar::binary(Binary::Term, wide(&left.code), wide(&right.code));
         let mut total = Scalar::reduce(Binary::Add, axes.to_vec(), zero(I32), term);
         for (factor, other, side) in [(&left, &right, "left"), (&right, &left, "right")] {
-            // Of a zero point the other factor's sum is taken away.
+            // `Σ code · (other - zero)` is `Σ code · other` less `zero` times the sum of the codes.
             if other.zero != 0 {
                 let name = format!("{name}.{side}.total");
                 let part = self.fold(nest, stage, &name, axes, wide(&factor.code));
