@@ -51,16 +51,8 @@ pub(crate) const fn unary(
     result: Output,
     formula: fn(&[Scalar]) -> Scalar,
 ) -> OpDef {
-    row(
-        name,
-        versions,
-        Signature::new(&["x"]),
-        Row {
-            class,
-            result,
-            formula,
-        },
-    )
+    let signature = Signature::new(&["x"]);
+    row(name, versions, signature, class, result, formula)
 }
 
 /// A row of two inputs, for the table.
@@ -71,30 +63,28 @@ pub(crate) const fn binary(
     result: Output,
     formula: fn(&[Scalar]) -> Scalar,
 ) -> OpDef {
-    row(
-        name,
-        versions,
-        Signature::new(&["a", "b"]),
-        Row {
-            class,
-            result,
-            formula,
-        },
-    )
+    let signature = Signature::new(&["a", "b"]);
+    row(name, versions, signature, class, result, formula)
 }
 
 const fn row(
     name: &'static str,
     versions: &'static [&'static str],
     signature: Signature,
-    row: Row,
+    class: Class,
+    result: Output,
+    formula: fn(&[Scalar]) -> Scalar,
 ) -> OpDef {
     OpDef {
         name,
         versions,
         signature,
         family: Family::Elementwise,
-        build: Build::Elementwise(row),
+        build: Build::Elementwise(Row {
+            class,
+            result,
+            formula,
+        }),
     }
 }
 
