@@ -113,11 +113,6 @@ impl Symbols {
         for equation in &zero {
             relations.push(*equation);
             relations.extend(Formula::number(0).minus(equation));
-            for known in &natural {
-                for sum in [known.plus(equation), known.minus(equation)] {
-                    relations.extend(sum.filter(|sum| lacks_symbol(sum, known)));
-                }
-            }
         }
         let quotients = self.symbols.iter().enumerate();
         let relation = |(number, (_, origin)): (usize, &(usize, Origin))| match origin {
@@ -128,6 +123,18 @@ impl Symbols {
             }
         };
         relations.extend(quotients.filter_map(relation));
+        // Those that compare symbols: a limit of one symbol follows from that of another, and would be in the way of both.
+        for (equation, known) in zero
+            .iter()
+            .flat_map(|z| natural.iter().map(move |n| (z, n)))
+        {
+            for sum in [known.plus(equation), known.minus(equation)] {
+                let is_wanted = |sum: &Formula| {
+                    sum.term_count() > 1 && lacks_symbol(sum, known) && !relations.contains(sum)
+                };
+                relations.extend(sum.filter(is_wanted));
+            }
+        }
         relations
     }
 
