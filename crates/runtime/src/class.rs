@@ -7,6 +7,7 @@
 
 use crate::key::Key;
 use rustc_hash::FxHashMap;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
@@ -54,10 +55,10 @@ pub(crate) const PASSES: usize = usize::MAX;
 
 /// Why shapes belong to no class.
 pub(crate) enum Alone {
-    /// None of their extents may change, or the segment cannot be lowered.
-    Unsuited,
+    /// None of their extents may change, or what was made of symbols went wrong in the way that is told.
+    Unsuited(Option<String>),
     /// Each extent that may change is needed as a number.
-    Pinned,
+    Pinned(Vec<Pin>),
 }
 
 /// The most times that something is made to find out which symbols it has.
@@ -68,7 +69,7 @@ impl<T> Class<T> {
     /// model allows have the same extent there. `lower` makes something of inputs and known tensors of given types, and
     /// `finish` the rest, once symbols are settled as far as `lower` goes. `settled` is what is known of that already: for the
     /// first numbers of the key.
-    pub(crate) fn of<L, E>(
+    pub(crate) fn of<L, E: Display>(
         example: &Key,
         known: &Known,
         is_input_static: impl Fn(usize, usize) -> bool,
@@ -90,16 +91,19 @@ impl<T> Class<T> {
             })
             .collect();
         if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {
-            return Err(Alone::Unsuited);
+            return Err(Alone::Unsuited(None));
         }
         let Settled { places, mut pins } = settled.unwrap_or_default();
         pattern[..places.len()].copy_from_slice(&places);
         share(&mut pattern, &numbers, numbers.len() - example.room.len());
+        let unsuited = |error: E| Alone::Unsuited(Some(error.to_string()));
         for _ in 0..MOST_ROUNDS {
-            let (mut symbols, given) = number(&mut pattern, &numbers).ok_or(Alone::Pinned)?;
+            let Some((mut symbols, given)) = number(&mut pattern, &numbers) else {
+                return Err(Alone::Pinned(pins));
+            };
             let (inputs, known) = typed(example, &given, known);
             let lowered = symbols.record(|| lower(&inputs, &known));
-            let lowered = lowered.map_err(|_| Alone::Unsuited)?;
+            let lowered = lowered.map_err(unsuited)?;
             if narrow(&mut pattern, &symbols, &mut pins) {
                 continue;
             }
@@ -107,7 +111,7 @@ impl<T> Class<T> {
                 symbols::at(PASSES);
                 finish(lowered)
             });
-            let made = made.map_err(|_| Alone::Unsuited)?;
+            let made = made.map_err(unsuited)?;
             if !narrow(&mut pattern, &symbols, &mut pins) {
                 return Ok(Class {
                     pattern,
@@ -118,7 +122,7 @@ impl<T> Class<T> {
                 });
             }
         }
-        Err(Alone::Unsuited)
+        Err(Alone::Unsuited(Some("it has no end".to_owned())))
     }
 
     /// The pattern of the class, and why it is so.

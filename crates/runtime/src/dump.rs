@@ -15,7 +15,7 @@ use crate::stack::with_large_stack;
 use crate::stop::never;
 use crate::unit::Made;
 use crate::{Error, Level, Shape, Specialization};
-use class_text::class_text;
+use class_text::{alone_text, class_text};
 pub use listing::{
     BufferListing, CodeListing, KernelListing, LayerListing, Listing, PassListing, PlanListing,
     StageListing,
@@ -212,6 +212,10 @@ impl CompiledModel {
             }
             if let Some(class) = unit.class_of(&key) {
                 text += &class_text(unit, &key, &class);
+            } else if self.config().specialization != Specialization::Always
+                && let Some(alone) = unit.why_alone(&key, known, workshop)
+            {
+                text += &alone_text(unit, &key, &alone);
             }
             text += &self.trace_piece(&piece, &key, options)?;
             text += &piece.waiting;

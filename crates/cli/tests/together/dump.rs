@@ -40,6 +40,27 @@ fn stages_are_printed() {
     );
 }
 
+/// Groups of channels that are shuffled need their number.
+const SHUFFLED: &str = r#"<net name="shuffled" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="2,?" element_type="f32"/>
+<output><port id="0"/></output></layer>
+<layer id="1" name="shuffled" type="ShuffleChannels" version="opset1"><data axis="1" group="2"/>
+<input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="2" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>"#;
+
+#[test]
+fn a_trace_tells_why_each_shape_is_compiled_for() {
+    let (_dir, path) = model(SHUFFLED);
+    let (status, out, error) = run(&[
+        "dump", &path, "--stage", "nest", "--trace", "--shape", "x=2,6",
+    ]);
+    let start = "== no class: each shape is compiled for\n   x[1] is no symbol of its own: \
+        layer 'shuffled' (ShuffleChannels, opset1)\n== nest: 1";
+    assert!(status == 0 && out.starts_with(start), "{out}{error}");
+}
+
 #[test]
 fn dumps_begin_with_an_index_of_kernels() {
     let digits = concat!(

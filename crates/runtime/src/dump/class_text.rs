@@ -1,6 +1,6 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
-use crate::class::{Class, PASSES, Pin, Place};
+use crate::class::{Alone, Class, PASSES, Pin, Place};
 use crate::key::Key;
 use crate::unit::Unit;
 use std::fmt::Write;
@@ -29,20 +29,50 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
     };
     let shapes: Vec<String> = subjects.iter().map(shape).collect();
     let mut text = format!("== class: {}\n", shapes.join(", "));
-    let graph = &unit.interface.graph;
-    let who = |place: usize| match place {
-        PASSES => "a pass".to_owned(),
-        node => graph.node(NodeIndex::new(node)).label().to_string(),
-    };
-    for Pin { position, place } in &class.pins {
-        if let Some(dim) = dim(&subjects, *position) {
-            let _ = writeln!(text, "   {dim} is no symbol of its own: {}", who(*place));
-        }
-    }
+    add_pins(unit, &subjects, &class.pins, &mut text);
     for (condition, place) in &class.symbols.conditions {
-        let _ = writeln!(text, "   {condition}: {}", who(*place));
+        let _ = writeln!(text, "   {condition}: {}", who(unit, *place));
     }
     text
+}
+
+/// Why shapes have no class, as text: empty if none of their extents may change.
+///
+/// ```text
+/// == no class: each shape is compiled for
+///    x[2] is no symbol of its own: layer 'boxes' (PriorBox, opset8)
+/// ```
+pub(super) fn alone_text(unit: &Unit, key: &Key, alone: &Alone) -> String {
+    let mut text = "== no class: each shape is compiled for\n".to_owned();
+    match alone {
+        Alone::Unsuited(None) => text.clear(),
+        Alone::Unsuited(Some(error)) => {
+            let _ = writeln!(text, "   {error}");
+        }
+        Alone::Pinned(pins) => add_pins(unit, &subjects(unit, key), pins, &mut text),
+    }
+    text
+}
+
+/// A line for each dim that is no symbol of its own.
+fn add_pins(unit: &Unit, subjects: &[(String, usize)], pins: &[Pin], text: &mut String) {
+    for Pin { position, place } in pins {
+        if let Some(dim) = dim(subjects, *position) {
+            let who = who(unit, *place);
+            let _ = writeln!(text, "   {dim} is no symbol of its own: {who}");
+        }
+    }
+}
+
+/// Who has asked for something at a place.
+fn who(unit: &Unit, place: usize) -> String {
+    match place {
+        PASSES => "a pass".to_owned(),
+        node => {
+            let node = unit.interface.graph.node(NodeIndex::new(node));
+            node.label().to_string()
+        }
+    }
 }
 
 /// The tensors and values that the numbers of a key belong to, in order, and how many numbers each has.

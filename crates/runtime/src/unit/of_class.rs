@@ -155,8 +155,8 @@ impl Unit {
                             None => Ok(None),
                         };
                     }
-                    Err(Alone::Pinned) => self.classes().pin(&kind),
-                    Err(Alone::Unsuited) => {
+                    Err(Alone::Pinned(_)) => self.classes().pin(&kind),
+                    Err(Alone::Unsuited(_)) => {
                         stop::check(stop)?;
                         if !key.room.is_empty() {
                             self.classes().pin(&kind);
@@ -184,6 +184,15 @@ impl Unit {
             let (draft, _) = self.draft(segment, workshop, settings)?;
             draft.finish(settings)
         })
+    }
+
+    /// Why the shapes of `key` are in no class, if one cannot be made.
+    pub(crate) fn why_alone(&self, key: &Key, known: &Known, workshop: &Workshop) -> Option<Alone> {
+        let options = workshop.options();
+        let level = workshop.config.level;
+        let settings = workshop.settings(&workshop.shared, level, &options, stop::never());
+        let alone = || Ok::<_, Error>(self.class(key, known, workshop, &settings).err());
+        with_large_stack(alone).ok()?
     }
 
     /// The class of the shapes of `key`, with what `finish` makes of its segment.
