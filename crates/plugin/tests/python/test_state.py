@@ -44,7 +44,7 @@ def test_states_in_fewer_bits_have_the_type_of_the_model(core, precision):
         "u8": row,
     }[precision]
     compiled = core.compile_model(counter(), DEVICE, {"KV_CACHE_PRECISION": precision})
-    assert compiled.get_property("KV_CACHE_PRECISION") == ov.Type(precision)
+    assert compiled.get_property("KV_CACHE_PRECISION") == getattr(ov.Type, precision)
     request = compiled.create_infer_request()
     np.testing.assert_allclose(request.infer([row])[0], found, rtol=1e-6)
     (state,) = request.query_state()
