@@ -74,6 +74,11 @@ impl Element {
         }
     }
 
+    /// Whether operands are bytes, whose sums are exact.
+    pub(crate) fn is_byte(self) -> bool {
+        matches!(self, Element::U8I8 | Element::I8U8)
+    }
+
     /// The size of an element of the operands in bytes.
     pub fn operand_bytes(self) -> usize {
         match self {

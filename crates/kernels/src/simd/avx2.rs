@@ -3,6 +3,7 @@
 
 mod codes;
 pub(super) mod narrow;
+mod words;
 
 use std::arch::x86_64::*;
 
@@ -375,13 +376,6 @@ unsafe fn decode(lines: &Decode<f32>) {
     unsafe { coded::decode::<V32>(lines) }
 }
 
-/// [`pack::words`] of two numbers of 16 bits.
-#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn words(block: &Block<i32>) {
-    // SAFETY: the caller's.
-    unsafe { pack::words::<2>(block) }
-}
-
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $widen:expr) => {
@@ -419,7 +413,7 @@ define_coded_tiles!(
 );
 
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words,
+    BYTES, byte_tiles, Halves, 2, words::pack_words,
     target_feature(enable = "avx2,fma,bmi1,bmi2"),
     spread [1: 8 2: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

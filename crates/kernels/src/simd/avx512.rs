@@ -7,6 +7,7 @@ use crate::coded::{self, Decode};
 use crate::codes::Codes;
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
 use crate::lanes::{Number, Simd, Vector};
+use crate::pack::words::{self, WordLayouts};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
 
@@ -331,24 +332,15 @@ unsafe fn across(block: &Block<f32>) {
     unsafe { lay_across::<f32>(block, block.from, block.k) }
 }
 
-/// [`pack::words`] of four bytes; where these follow each other, 16 by 16.
+/// [`words::words`] of four bytes; where these follow each other, 16 by 16.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
-unsafe fn words(block: &Block<i32>) {
-    let whole = if block.unit {
-        block.offsets.len() / 4
-    } else {
-        0
+unsafe fn pack_words(block: &Block<i32>, run: usize) {
+    const LAYOUTS: WordLayouts = WordLayouts {
+        across: lay_across::<i32>,
+        along: None,
     };
-    // SAFETY: the caller's, for the lines of whole words and for the rest.
-    unsafe {
-        lay_across::<i32>(block, block.from, whole);
-        pack::words::<4>(&Block {
-            k: block.k - whole,
-            offsets: &block.offsets[4 * whole..],
-            to: block.to.add(whole * block.width),
-            ..*block
-        });
-    }
+    // SAFETY: the caller's.
+    unsafe { words::words::<4>(block, run, &LAYOUTS) }
 }
 
 /// The first `count` lines of a block of 32-bit elements that follow each other in the operand.
@@ -457,7 +449,7 @@ define_engine!(
 macro_rules! bytes {
     ($name:ident, $module:ident, $simd:ty) => {
         define_byte_engine!(
-            $name, $module, $simd, 4, words,
+            $name, $module, $simd, 4, pack_words,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
             spread [1: 8 2: 8 3: 6 4: 6]
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]

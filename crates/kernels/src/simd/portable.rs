@@ -9,6 +9,7 @@ use crate::engine::define_coded_tiles;
 use crate::engine::{self, Engine, define_byte_engine, define_engine};
 use crate::lanes::{Number, Simd, Vector};
 use crate::narrow;
+use crate::pack::words::{self, WordLayouts};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
 use half::{bf16, f16};
@@ -161,10 +162,14 @@ unsafe fn decode(lines: &Decode<f32>) {
     unsafe { coded::decode::<V32>(lines) }
 }
 
-/// [`pack::words`] of two numbers of 16 bits.
-unsafe fn words(block: &Block<i32>) {
+/// [`words::words`] of two numbers of 16 bits.
+unsafe fn pack_words(block: &Block<i32>, run: usize) {
+    const LAYOUTS: WordLayouts = WordLayouts {
+        across: words::across::<2>,
+        along: None,
+    };
     // SAFETY: the caller's.
-    unsafe { pack::words::<2>(block) }
+    unsafe { words::words::<2>(block, run, &LAYOUTS) }
 }
 
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
@@ -220,7 +225,7 @@ engine_of!(F64, f64_tiles, V64, None, None, None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words,
+    BYTES, byte_tiles, Halves, 2, pack_words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     spread [1: 4]
     1 [1 2 3 4]
@@ -228,7 +233,7 @@ define_byte_engine!(
 );
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words,
+    BYTES, byte_tiles, Halves, 2, pack_words,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     spread [1: 2]
     1 [1 2]

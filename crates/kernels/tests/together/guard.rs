@@ -2,7 +2,7 @@
 //!
 //! A file is mapped one page further than it is long. What touches that page ends the process.
 
-use crate::problems::matrices;
+use crate::problems::{channels_last, matrices};
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
     Contraction, Dim, Element, Form, Isa, Narrow, Operand, PreparedContraction,
@@ -119,6 +119,15 @@ fn products() {
             run(&contraction);
             run_narrow(&contraction);
         }
+    }
+}
+
+#[test]
+fn channels_that_follow_each_other() {
+    for out in [false, true] {
+        run(&channels_last((16, 5), (6, 7), 3, out));
+        run(&channels_last((9, 17), (5, 9), 3, out));
+        run(&channels_last((3, 30), (4, 11), 2, out));
     }
 }
 

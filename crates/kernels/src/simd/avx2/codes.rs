@@ -62,13 +62,9 @@ impl Codes for V32 {
         // SAFETY: as `i8`; the table has two vectors. Permutations look at three bits, the fourth chooses the vector.
         unsafe {
             let (first, second) = (V32::load(table.as_ptr()), V32::load(table[8..].as_ptr()));
-            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
-            [bytes, _mm256_srli_epi32::<4>(bytes)].map(|codes| {
-                let low = _mm256_permutevar8x32_ps(first, codes);
-                let high = _mm256_permutevar8x32_ps(second, codes);
-                let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(codes));
-                _mm256_blendv_ps(low, high, is_high)
-            })
+            let low = _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()));
+            let high = _mm256_srli_epi32::<4>(low);
+            [choose(first, second, low), choose(first, second, high)]
         }
     }
     #[inline(always)]
@@ -96,6 +92,16 @@ impl Codes for V32 {
         // SAFETY: as `i8`.
         unsafe { _mm256_mul_ps(a, b) }
     }
+}
+
+/// The numbers of 16 that the low four bits of each lane of `codes` choose, of which `first` has the first eight.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn choose(first: __m256, second: __m256, codes: __m256i) -> __m256 {
+    let low = _mm256_permutevar8x32_ps(first, codes);
+    let high = _mm256_permutevar8x32_ps(second, codes);
+    let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(codes));
+    _mm256_blendv_ps(low, high, is_high)
 }
 
 /// Eight numbers, which are loaded where this stands.

@@ -3,7 +3,9 @@
 mod coded;
 mod plain;
 
-use crate::problems::{any_contraction, convolution, depthwise, lengths, matrices, points};
+use crate::problems::{
+    any_contraction, channels_last, convolution, depthwise, lengths, matrices, points,
+};
 use coded::{CODES, check_coded};
 use plain::{I8U8, U8I8, check, naive};
 use proptest::prelude::*;
@@ -58,6 +60,18 @@ fn convolutions() {
     check_all(&convolution((2, 30), (6, 14), 5, 1, 2), 3);
     check_all(&convolution((20, 33), (5, 6), 1, 1, 1), 4);
     check_all(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
+}
+
+/// Words of bytes come from one pixel, and from two where there are too few channels.
+#[test]
+fn channels_that_follow_each_other() {
+    for out in [false, true] {
+        check_all(&channels_last((16, 5), (6, 7), 3, out), 1);
+        check_all(&channels_last((9, 17), (5, 9), 3, out), 2);
+        check_all(&channels_last((3, 30), (4, 11), 2, out), 3);
+        check_all(&channels_last((33, 8), (3, 3), 1, out), 4);
+        check_all(&channels_last((1, 4), (5, 13), 3, out), 5);
+    }
 }
 
 /// Channels of whole pages are packed if there are several tiles of rows: here of one, two, three and four.

@@ -90,7 +90,36 @@ pub(crate) fn convolution(
     }
 }
 
-/// The same, for every channel on its own.
+/// A convolution of a picture whose channels follow each other, and so do those of the result if `out` says so; otherwise
+/// these are planes.
+pub(crate) fn channels_last(
+    (inputs, outputs): (usize, usize),
+    (height, width): (usize, usize),
+    window: usize,
+    out: bool,
+) -> Contraction {
+    let columns = width + window - 1;
+    let (pixel, channel) = match out {
+        true => (outputs, 1),
+        false => (1, height * width),
+    };
+    Contraction {
+        element: Element::F32,
+        batch: vec![],
+        m: vec![
+            Dim::new(height, columns * inputs, 0, width * pixel),
+            Dim::new(width, inputs, 0, pixel),
+        ],
+        n: vec![Dim::new(outputs, 0, inputs * window * window, channel)],
+        k: vec![
+            Dim::new(inputs, 1, window * window, 0),
+            Dim::new(window, columns * inputs, window, 0),
+            Dim::new(window, inputs, 1, 0),
+        ],
+    }
+}
+
+/// A [`convolution`] of every channel on its own.
 pub(crate) fn depthwise(
     channels: usize,
     out: (usize, usize),

@@ -4,6 +4,8 @@
 //! columns) at that `k`. Lanes past the last point are zero. Of bytes, a line holds words of several
 //! `k`, as many as one step of the micro-kernel takes, with zeros past the last `k`.
 
+pub(crate) mod words;
+
 use std::mem::MaybeUninit;
 
 use crate::lanes::{Number, Simd, Vector};
@@ -41,8 +43,8 @@ pub(crate) enum Packing<T: Number> {
         /// [`scattered`].
         scattered: unsafe fn(&Block<T>),
     },
-    /// Each element is a word of several of the operand's: [`words`].
-    Words(unsafe fn(&Block<T>)),
+    /// Each element is a word of several of the operand's: [`words::words`].
+    Words(unsafe fn(&Block<T>, usize)),
 }
 
 /// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
@@ -57,14 +59,16 @@ pub(crate) unsafe fn pack<T: Number>(
     panels: usize,
     stride: usize,
 ) {
-    let each = |pack: &dyn Fn(&Block<T>)| {
+    let width = block.points.len() / panels;
+    let each = |pack: &dyn Fn(&Block<T>, usize)| {
         for panel in 0..panels {
-            let width = block.points.len() / panels;
-            pack(&Block {
-                points: &block.points[panel * width..(panel + 1) * width],
+            let first = panel * width;
+            let one = Block {
+                points: &block.points[first..first + width],
                 to: block.to.wrapping_add(panel * stride),
                 ..*block
-            });
+            };
+            pack(&one, first);
         }
     };
     let (in_vectors, in_runs, in_lines, one_by_one) = match *packing {
@@ -74,8 +78,11 @@ pub(crate) unsafe fn pack<T: Number>(
             across,
             scattered,
         } => (whole, along, across, scattered),
-        // SAFETY: the caller's contract, for each panel.
-        Packing::Words(words) => return each(&|block| unsafe { words(block) }),
+        Packing::Words(words) => {
+            let points = block.points;
+            // SAFETY: the caller's contract, for each panel.
+            return each(&|block, first| unsafe { words(block, words::run(&points[first..])) });
+        }
     };
     let mut vectors = [const { MaybeUninit::<Whole>::uninit() }; MOST_POINTS];
     if let Some(count) = whole_vectors(block, lanes, panels, stride, &mut vectors) {
@@ -88,7 +95,6 @@ pub(crate) unsafe fn pack<T: Number>(
     let mut runs = [const { MaybeUninit::<Vector>::uninit() }; MOST_POINTS];
     let mut count = 0;
     for panel in 0..panels {
-        let width = block.points.len() / panels;
         let points = &block.points[panel * width..(panel + 1) * width];
         let place = |point| (panel * stride + point) as u32;
         each_run(points, lanes, place, |run| {
@@ -106,7 +112,7 @@ pub(crate) unsafe fn pack<T: Number>(
             return in_runs(block, runs);
         }
     }
-    each(&|block| match block.unit {
+    each(&|block, _| match block.unit {
         // SAFETY: the caller's contract, for each panel.
         true => unsafe { in_lines(block) },
         // SAFETY: as above.
@@ -357,125 +363,9 @@ pub(crate) unsafe fn scattered<T: Number<Item = T>>(block: &Block<T>) {
     }
 }
 
-/// Packs words of `GROUP` bytes, 2 as numbers of 16 bits, or 4 as they are.
-///
-/// # Safety
-/// as [`pack`]; the machine has the instructions.
-#[inline(always)]
-pub(crate) unsafe fn words<const GROUP: usize>(block: &Block<i32>) {
-    let mut ends = [const { MaybeUninit::<u16>::uninit() }; MOST_POINTS];
-    let ends = run_ends(block.points, &mut ends);
-    for (line, offsets) in block.offsets.chunks(GROUP).take(block.k).enumerate() {
-        // SAFETY: by the caller's contract: every point of every `k` may be read, and all lines written.
-        unsafe {
-            let to = block.to.add(line * block.width);
-            match <&[u32; GROUP]>::try_from(offsets) {
-                Ok(offsets) if !ends.is_empty() => {
-                    let mut lane = 0;
-                    for &end in ends {
-                        let point = block.points[lane] as usize;
-                        let from =
-                            offsets.map(|offset| block.from.wrapping_add(offset as usize + point));
-                        let (to, lanes) = (to.add(lane), end as usize - lane);
-                        // Apart for the compiler to make vectors of each.
-                        match block.signed {
-                            true => pack_line(to, from, lanes, word::<GROUP, true>),
-                            false => pack_line(to, from, lanes, word::<GROUP, false>),
-                        }
-                        lane = end as usize;
-                    }
-                }
-                _ => {
-                    for (lane, &point) in block.points.iter().enumerate() {
-                        let mut bytes = [0; GROUP];
-                        for (byte, &offset) in bytes.iter_mut().zip(offsets) {
-                            let from = offset as usize + point as usize;
-                            *byte = block.from.wrapping_add(from).read();
-                        }
-                        let word = match block.signed {
-                            true => word::<GROUP, true>(bytes),
-                            false => word::<GROUP, false>(bytes),
-                        };
-                        to.add(lane).write_unaligned(word);
-                    }
-                }
-            }
-            for lane in block.points.len()..block.width {
-                to.add(lane).write_unaligned(0);
-            }
-        }
-    }
-}
-
-/// The lanes before which a run of consecutive points ends; none if there are many runs.
-#[inline(always)]
-fn run_ends<'a>(points: &[u32], ends: &'a mut [MaybeUninit<u16>; MOST_POINTS]) -> &'a [u16] {
-    let mut runs = 0;
-    if points.is_sorted_by(|a, b| a + 1 == *b) {
-        ends[0].write(points.len() as u16);
-        runs = 1;
-    } else {
-        for lane in 1..=points.len() {
-            if points.get(lane) != Some(&(points[lane - 1] + 1)) {
-                ends[runs].write(lane as u16);
-                runs += 1;
-            }
-        }
-    }
-    let runs = match runs == 1 || 3 * runs <= points.len() {
-        true => runs,
-        false => 0,
-    };
-    // SAFETY: the first `runs` were written.
-    unsafe { std::slice::from_raw_parts(ends.as_ptr().cast::<u16>(), runs) }
-}
-
-/// Packs words of consecutive bytes of each of several lines.
-///
-/// # Safety
-/// `lanes` bytes may be read of each, and as many words written.
-#[inline(always)]
-unsafe fn pack_line<const GROUP: usize>(
-    to: *mut i32,
-    from: [*const u8; GROUP],
-    lanes: usize,
-    word: impl Fn([u8; GROUP]) -> i32,
-) {
-    for lane in 0..lanes {
-        // SAFETY: the caller's.
-        unsafe {
-            let bytes = from.map(|from| from.add(lane).read());
-            to.add(lane).write_unaligned(word(bytes));
-        }
-    }
-}
-
-/// A word of four bytes, or of two numbers of 16 bits.
-#[inline(always)]
-fn word<const GROUP: usize, const SIGNED: bool>(bytes: [u8; GROUP]) -> i32 {
-    let bits = 32 / GROUP as u32;
-    let wide = |byte: u8| match SIGNED {
-        true => byte as i8 as i32 as u32,
-        false => u32::from(byte),
-    };
-    let mask = u32::MAX >> (32 - bits);
-    let mut word = 0;
-    for (at, byte) in (0..).zip(bytes) {
-        word |= (wide(byte) & mask) << (at * bits);
-    }
-    word as i32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_hold_bytes_or_halves() {
-        assert_eq!(word::<4, true>([1, 2, 3, 0xff]), 0xff03_0201_u32 as i32);
-        assert_eq!(word::<2, true>([0xff, 3]), 0x0003_ffff);
-        assert_eq!(word::<2, false>([0xff, 3]), 0x0003_00ff);
-    }
 
     fn runs(points: &[u32], lanes: usize) -> Vec<(u32, u32, u16, u8)> {
         let mut runs = Vec::new();
