@@ -3,7 +3,7 @@
 use super::{MOST_DEPTH, Pass, other_type, pays, reads_zero, varies};
 use crate::analysis::CodedLoad;
 use crate::build::{integer, number, select, zero};
-use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage};
+use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, free_axes};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
 
 /// A factor `(code - zero) · scale + poison`.
@@ -48,7 +48,7 @@ impl Pass<'_> {
         if self.grids.is_empty() || sum.ty() != F32 || !pays(stage, axes, left, right) {
             return None;
         }
-        let (left, right) = self.factors(nest, left, right)?;
+        let (left, right) = self.factors(nest, axes, left, right)?;
         let tensors = [&left.scale, &right.scale].into_iter();
         if tensors.filter_map(Scale::tensor).any(|x| varies(x, axes)) {
             return None;
@@ -90,8 +90,17 @@ impl Pass<'_> {
         let mut value = left.scale.times(right.scale).scaled(total.cast(F32));
         for (factor, side) in [(left.poison, "left"), (right.poison, "right")] {
             if let Some(poison) = factor {
-                let name = format!("{name}.{side}.nan");
-                value = value + self.fold(nest, stage, &name, axes, poison);
+                // The others are summed over already.
+                let mut axes = axes.to_vec();
+                axes.retain(|axis| varies(&poison, &[*axis]));
+                value = value
+                    + match axes.is_empty() {
+                        true => poison,
+                        false => {
+                            let name = format!("{name}.{side}.nan");
+                            self.fold(nest, stage, &name, &axes, poison)
+                        }
+                    };
             }
         }
         value
@@ -101,6 +110,7 @@ impl Pass<'_> {
     fn factors(
         &mut self,
         nest: &mut Nest,
+        axes: &[Axis],
         left: &Scalar,
         right: &Scalar,
     ) -> Option<(Bytes, Bytes)> {
@@ -109,15 +119,15 @@ impl Pass<'_> {
             (Some(_), Some(_)) => None,
             (Some(left), None) => {
                 let ty = other_type(left.code.ty());
-                Some((left, self.codes_of(nest, right, ty, 0)?))
+                Some((left, self.codes_of(nest, axes, right, ty, 0)?))
             }
             (None, Some(right)) => {
                 let ty = other_type(right.code.ty());
-                Some((self.codes_of(nest, left, ty, 0)?, right))
+                Some((self.codes_of(nest, axes, left, ty, 0)?, right))
             }
             (None, None) => Some((
-                self.codes_of(nest, left, U8, 0)?,
-                self.codes_of(nest, right, I8, 0)?,
+                self.codes_of(nest, axes, left, U8, 0)?,
+                self.codes_of(nest, axes, right, I8, 0)?,
             )),
         }
     }
@@ -160,10 +170,11 @@ impl Pass<'_> {
         }
     }
 
-    /// A factor on a grid, as codes of the given type.
+    /// A factor on a grid, as codes of the given type, in a sum over `axes`.
     fn codes_of(
         &mut self,
         nest: &mut Nest,
+        axes: &[Axis],
         x: &Scalar,
         ty: ElementType,
         depth: usize,
@@ -171,7 +182,7 @@ impl Pass<'_> {
         match x.kind() {
             // Padding.
             Kind::Select(condition, inner, outside) if outside.as_const() == Some(0) => {
-                let inner = self.codes_of(nest, inner, ty, depth)?;
+                let inner = self.codes_of(nest, axes, inner, ty, depth)?;
                 let codes = if ty == I8 { -128..=127 } else { 0..=255 };
                 codes.contains(&inner.zero).then_some(())?;
                 let zero_code = integer(inner.zero, ty);
@@ -183,7 +194,7 @@ impl Pass<'_> {
                     ..inner
                 })
             }
-            Kind::Load { buffer, at } => self.codes_of_load(nest, *buffer, at, ty, depth),
+            Kind::Load { buffer, at } => self.codes_of_load(nest, axes, (*buffer, at), ty, depth),
             _ => None,
         }
     }
@@ -192,8 +203,8 @@ impl Pass<'_> {
     fn codes_of_load(
         &mut self,
         nest: &mut Nest,
-        buffer: BufferId,
-        at: &[Scalar],
+        axes: &[Axis],
+        (buffer, at): (BufferId, &[Scalar]),
         ty: ElementType,
         depth: usize,
     ) -> Option<Bytes> {
@@ -204,7 +215,7 @@ impl Pass<'_> {
                 return None;
             }
             let moved = Definition::of(&stage).instantiate(nest, at);
-            return self.codes_of(nest, &moved, ty, depth + 1);
+            return self.codes_of(nest, axes, &moved, ty, depth + 1);
         };
         if reads_zero(at) {
             return None;
@@ -220,18 +231,53 @@ impl Pass<'_> {
                 made
             }
         };
-        let x = Definition {
-            value: &grid.x,
-            ..Definition::of(&stage)
-        };
-        let x = x.instantiate(nest, at);
-        let nan = number(f64::NAN, F32);
+        let poison = self.poison(nest, axes, (&stage, &grid.x), at);
         Some(Bytes {
             code: nest.load(target, at.to_vec()),
             zero: grid.zero - less,
             scale: Scale::Value(grid.scale),
-            poison: Some(select(x.ne(x.clone()), nan, zero(F32))),
+            poison: Some(poison),
         })
+    }
+
+    /// NaN where `x` is, the value that `stage` rounds to a grid, and 0 elsewhere, at `at` in a sum over `axes`. Dims that an axis
+    /// goes along by itself are summed over before, once for all that read them, so that windows overlap in fewer elements.
+    fn poison(
+        &mut self,
+        nest: &mut Nest,
+        axes: &[Axis],
+        (stage, x): (&Stage, &Scalar),
+        at: &[Scalar],
+    ) -> Scalar {
+        let is_nan = select(x.ne(x.clone()), number(f64::NAN, F32), zero(F32));
+        let is_summed = |dim: &usize| {
+            let alone = |axis: &Axis| {
+                let mut readers = (0..at.len()).filter(|d| free_axes(&at[*d]).contains(&axis.id));
+                readers.all(|d| d == *dim) && axis.extent == stage.domain[*dim].extent
+            };
+            let axis = axes.iter().find(|axis| at[*dim] == Scalar::axis(axis.id));
+            axis.is_some_and(alone)
+        };
+        let (summed, kept): (Vec<usize>, Vec<usize>) = (0..at.len()).partition(is_summed);
+        if summed.is_empty() {
+            let definition = Definition {
+                value: &is_nan,
+                ..Definition::of(stage)
+            };
+            return definition.instantiate(nest, at);
+        }
+        let of = |dims: &[usize]| dims.iter().map(|d| stage.domain[*d]).collect::<Vec<Axis>>();
+        let target = match self.nans.get(&(stage.target, summed.clone())) {
+            Some(target) => *target,
+            None => {
+                let name = format!("{}.nan", nest.buf(stage.target).name);
+                let sum = Scalar::reduce(Binary::Add, of(&summed), zero(F32), is_nan);
+                let made = self.store(nest, &name, stage, &of(&kept), &sum);
+                self.nans.insert((stage.target, summed), made);
+                made
+            }
+        };
+        nest.load(target, kept.iter().map(|d| at[*d].clone()).collect())
     }
 }
 

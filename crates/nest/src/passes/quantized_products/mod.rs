@@ -48,6 +48,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
         grids: grids(nest),
         constant: &|buffer| constant(buffer),
         codes: FxHashMap::default(),
+        nans: FxHashMap::default(),
         made: Vec::new(),
     };
     for mut stage in std::mem::take(&mut nest.stages) {
@@ -105,6 +106,8 @@ struct Pass<'a> {
     grids: FxHashMap<BufferId, Grid>,
     /// The buffers of codes that there are already.
     codes: FxHashMap<(BufferId, ElementType), BufferId>,
+    /// The buffers that hold NaN where a value before it was rounded is, summed over some dims, which are in order.
+    nans: FxHashMap<(BufferId, Vec<usize>), BufferId>,
     /// The stages to be put before the one that is looked at.
     made: Vec<Stage>,
     /// The bytes of a buffer that is constant.
@@ -126,14 +129,14 @@ impl Pass<'_> {
         make: impl FnOnce(&mut Self, &mut Nest) -> Option<Scalar>,
     ) -> Option<Scalar> {
         let (buffers, next_axis, stages) = (nest.buffers.len(), nest.next_axis, self.made.len());
-        let codes = self.codes.clone();
+        let (codes, nans) = (self.codes.clone(), self.nans.clone());
         let made = make(self, nest);
         let made = made.filter(|_| self.made[stages..].iter().all(|s| is_proven(nest, s)));
         if made.is_none() {
             nest.truncate_buffers(buffers);
             nest.next_axis = next_axis;
             self.made.truncate(stages);
-            self.codes = codes;
+            (self.codes, self.nans) = (codes, nans);
         }
         made
     }

@@ -52,10 +52,10 @@ fn activations_and_weights_are_bytes() {
         [
             "for i<16, j<64: q.u8[i, j] = select((x[i, j] > 2.05), 255u8, select((x[i, j] <= -0.5), 0u8, \
              u8(i32(round((((x[i, j] - -0.5) / (2.05 - -0.5)) * 255.0))))))",
+            "for i<16: q.nan[i] = add[j<64; 0.0](select((x[i, j] != x[i, j]), nan(0x7fc00000), 0.0))",
             "for i<32: y.right.total[i] = add[j<64; 0i32](i32(w[j, i]))",
-            "for i<16: y.left.nan[i] = add[j<64; 0.0](select((x[i, j] != x[i, j]), nan(0x7fc00000), 0.0))",
             "for i<16, j<32: y[i, j] = ((f32((add[k<64; 0i32](term(i32(q.u8[i, k]), i32(w[k, j]))) \
-             - (y.right.total[j] * 50i32))) * (scale[0, j] * 0.01)) + y.left.nan[i])",
+             - (y.right.total[j] * 50i32))) * (scale[0, j] * 0.01)) + q.nan[i])",
         ]
     );
     fuse(&mut nest);
@@ -67,6 +67,42 @@ fn activations_and_weights_are_bytes() {
     assert_eq!(found.ty, I32);
     let types = [found.left, found.right].map(|f| nest.buf(f.tensor.buffer).ty);
     assert_eq!(types, [U8, I8]);
+}
+
+/// Windows overlap in sums over channels, which all that read the picture share.
+#[test]
+fn nan_is_summed_over_channels_before_windows() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[8, 40], Role::Input);
+    let q = nest.buffer("q", F32, &[8, 40], Role::Temporary);
+    nest.define(vec![], q, |n, at| {
+        quantized(n.load(x, at.to_vec()), 0.0, 2.55)
+    });
+    for name in ["y", "z"] {
+        let w = nest.buffer(&format!("w{name}"), I8, &[32, 8, 3], Role::Input);
+        let f = nest.buffer(&format!("f{name}"), F32, &[32, 8, 3], Role::Temporary);
+        let y = nest.buffer(name, F32, &[32, 38], Role::Output);
+        nest.define(vec![], f, |n, at| n.load(w, at.to_vec()).cast(F32));
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[8, 3]);
+            let (c, k) = (Scalar::axis(axes[0].id), Scalar::axis(axes[1].id));
+            let left = n.load(f, vec![at[0].clone(), c.clone(), k.clone()]);
+            let right = n.load(q, vec![c, &at[1] + k]);
+            let term = Scalar::binary(Binary::Term, left, right);
+            Scalar::reduce(Binary::Add, axes, zero(F32), term)
+        });
+    }
+    quantized_products(&mut nest, &|_| None);
+    verify(&nest).unwrap();
+    let mut texts = nest.stage_texts();
+    texts.retain(|text| text.contains("nan"));
+    let sum = |name: &str| format!("for i<38: {name}.right.nan[i] = add[j<3; 0.0](q.nan[(i + j)])");
+    assert_eq!(
+        texts[0],
+        "for i<40: q.nan[i] = add[j<8; 0.0](select((x[j, i] != x[j, i]), nan(0x7fc00000), 0.0))"
+    );
+    assert_eq!([&texts[1], &texts[3]], [&sum("y"), &sum("z")]);
+    assert_eq!(texts.len(), 5, "{texts:#?}");
 }
 
 /// A range whose zero point is no integer, or which is turned round, stays as it is.
