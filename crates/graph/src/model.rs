@@ -160,6 +160,12 @@ impl Model {
             .map(|e| e.target())
     }
 
+    /// Whether a node is an operator of this name.
+    pub(crate) fn has_operator(&self, name: &str) -> bool {
+        let mut kinds = self.graph.node_weights().map(|node| &node.kind);
+        kinds.any(|kind| matches!(kind, NodeKind::Operator { def, .. } if def.name == name))
+    }
+
     /// The names by which the input of the model at `node` can be addressed.
     pub fn parameter_names(&self, node: NodeIndex) -> Vec<String> {
         let layer = &self.node(node).layer;

@@ -191,6 +191,33 @@ fn products_with_weights() {
     }
 }
 
+/// Weights that folding would make `f32` of stay codes, so that sums are exact for any number of them.
+#[test]
+fn products_with_few_weights_are_exact() {
+    let core = Core::new().unwrap();
+    for (k, n) in [(33, 32), (70, 37), (512, 128), (256, 300)] {
+        let m = 16;
+        let mut layers = Layers::default();
+        let x = layers.parameter(&format!("{m},{k}"));
+        let q = layers.quantize(x, 0.0, 2.55);
+        let w = weights(k * n, 1);
+        let s = layers.weights(&format!("{k},{n}"), "1", &w, &[0.5]);
+        let data = "transpose_a=\"false\" transpose_b=\"false\"";
+        let y = layers.layer("MatMul", "opset1", data, &[q, s]);
+        let model = layers.model(&core, y);
+        let codes: Vec<u32> = numbers(m * k, 3).map(|v| v % 256).collect();
+        let x: Vec<f32> = codes.iter().map(|code| *code as f32 * 0.01).collect();
+        let y = run(&core, &model, &[Tensor::from_slice(&[m, k], &x).unwrap()]);
+        let scale = (f64::from(2.55f32) / 255.0 * 0.5) as f32;
+        for (at, y) in y.into_iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let products = (0..k).map(|l| codes[i * k + l] as i32 * i32::from(w[l * n + j]));
+            let expected = products.sum::<i32>() as f32 * scale;
+            assert_eq!(y, f64::from(expected), "{k} {n} at {i}, {j}");
+        }
+    }
+}
+
 #[test]
 fn products_of_activations() {
     let core = Core::new().unwrap();

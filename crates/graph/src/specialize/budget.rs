@@ -14,7 +14,7 @@ use vinelift_tensor::{Tensor, element_count};
 const MOST_WORK: usize = 1 << 16;
 
 /// Work that is done whatever has been spent.
-const SMALL_WORK: usize = 1 << 10;
+pub(super) const SMALL_WORK: usize = 1 << 10;
 
 /// The time for all of a model together.
 const TIME: Duration = Duration::from_secs(1);

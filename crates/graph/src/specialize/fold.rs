@@ -1,5 +1,6 @@
 //! Constant folding.
 
+use super::budget::SMALL_WORK;
 use super::walk::{Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
@@ -7,9 +8,36 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 use std::time::Instant;
 use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret};
-use vinelift_tensor::{ElementType, Tensor};
+use vinelift_ops::OpDef;
+use vinelift_tensor::{ElementType, Tensor, element_count};
+
+/// The operator that quantises values.
+pub(super) const FAKE_QUANTIZE: &str = "FakeQuantize";
 
 impl Walk<'_> {
+    /// Whether the values of `node`, which are constant, are to stay codes of 8 bits in the plan: a product of them with
+    /// quantised values is a sum of bytes, which is exact. That must not depend on what the budget has left.
+    pub(super) fn keeps_codes(&self, node: NodeIndex, def: &OpDef, outputs: &[TensorId]) -> bool {
+        let is_code = |tensor: &TensorId| {
+            let ty = self.types.get(*tensor);
+            ty.is_some_and(|ty| matches!(ty.element, ElementType::I8 | ElementType::U8))
+        };
+        let is_float = |tensor: &TensorId| {
+            let ty = self.types.get(*tensor);
+            ty.is_some_and(|ty| ty.element.is_float())
+        };
+        let is_large = |tensor: &TensorId| {
+            let shape = self.types.get(*tensor).and_then(|ty| ty.shape.to_static());
+            let count = shape.and_then(|shape| element_count(&shape));
+            count.is_none_or(|count| count > SMALL_WORK)
+        };
+        let quantizes = match def.name {
+            "Convert" => self.model.inputs(node).iter().all(is_code),
+            name => name == FAKE_QUANTIZE,
+        };
+        self.is_quantized && quantizes && outputs.iter().all(|t| is_float(t) && is_large(t))
+    }
+
     /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.
     pub(super) fn fold(
         &mut self,

@@ -1,6 +1,7 @@
 //! The walk: node by node, infer, lower or fold.
 
 use super::budget::{Budget, Verdict};
+use super::fold::FAKE_QUANTIZE;
 use super::{Known, Source, Types};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
@@ -36,6 +37,8 @@ pub(super) struct Walk<'a> {
     pub(super) budget: &'a Budget<'a>,
     /// Whether extents have symbols.
     pub(super) is_symbolic: bool,
+    /// Whether the model quantises values.
+    pub(super) is_quantized: bool,
     /// The results of an earlier walk over the same model, whose values need not be found again.
     pub(super) inferred: Option<&'a Types>,
     /// Values of tensors that are constant, or were waited for.
@@ -77,6 +80,7 @@ impl<'a> Walk<'a> {
             },
             budget,
             is_symbolic: false,
+            is_quantized: model.has_operator(FAKE_QUANTIZE),
             inferred: None,
             values: known.values.clone(),
             bounds: known.formula_bounds(),
@@ -322,7 +326,8 @@ impl<'a> Walk<'a> {
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
         let has_symbols = self.is_symbolic && self.has_symbols(&before, outputs);
         let is_constant = !has_symbols && read.iter().all(|b| own(b) || constant(b));
-        if is_constant && self.fold(node, &before, outputs)? {
+        let is_folded = is_constant && !self.keeps_codes(node, def, outputs);
+        if is_folded && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());
         }
