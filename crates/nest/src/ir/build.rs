@@ -13,6 +13,7 @@
 //! });
 //! ```
 
+pub use super::part_of::part_of;
 use crate::ir::{Binary, Scalar, Unary};
 use std::ops;
 use vinelift_tensor::ElementType::{self, *};
@@ -69,6 +70,12 @@ pub fn highest(ty: ElementType) -> Scalar {
         _ if ty.is_signed_integer() => Scalar::constant(u64::MAX >> (65 - ty.bits()), ty),
         _ => Scalar::constant(u64::MAX >> (64 - ty.bits()), ty),
     }
+}
+
+/// `x · y + sum`, rounded once.
+pub fn fma(x: &Scalar, y: &Scalar, sum: &Scalar) -> Scalar {
+    let term = Scalar::binary(Binary::Term, x.clone(), y.clone());
+    Scalar::binary(Binary::Add, sum.clone(), term)
 }
 
 /// `if condition { yes } else { no }`, evaluating one side only.

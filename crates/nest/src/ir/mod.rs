@@ -11,6 +11,7 @@ mod ids;
 mod nest;
 mod operators;
 mod parse;
+mod part_of;
 mod print;
 mod rewrite;
 mod scalar;

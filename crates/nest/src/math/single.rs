@@ -3,8 +3,8 @@
 //! `erf` within 6.
 
 use super::words::{clamp, two_sum};
-use crate::build::{number, select};
-use crate::ir::{Binary, Scalar};
+use crate::build::{fma, number, select};
+use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
 /// `e^x = 2^k e^r` with `x = k ln 2 + r` (Cody–Waite); the polynomial is that of Cephes.
@@ -173,12 +173,6 @@ fn word(x: u32) -> Scalar {
 
 fn bits(x: &Scalar) -> Scalar {
     x.clone().bitcast(U32)
-}
-
-/// `x · y + sum`, rounded once.
-fn fma(x: &Scalar, y: &Scalar, sum: &Scalar) -> Scalar {
-    let term = Scalar::binary(Binary::Term, x.clone(), y.clone());
-    Scalar::binary(Binary::Add, sum.clone(), term)
 }
 
 /// `p[0] + x (p[1] + x (p[2] + …))`, by Horner's rule.

@@ -9,7 +9,7 @@ use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{number, select};
+use vinelift_nest::build::{number, part_of, select};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "FakeQuantize",
@@ -57,8 +57,9 @@ impl Op for FakeQuantize {
                 unreachable!("the signature has five inputs");
             };
             let steps = number(f64::from(self.levels - 1), x.ty());
-            let step = ((x - il) / (ih - il) * &steps).round();
-            let inner = step / steps * (oh - ol) + ol;
+            // Where it is used, an integer from 0 to `levels - 1`.
+            let step = ((x - il) / (ih - il) * steps).round();
+            let inner = part_of(&step, self.levels - 1) * (oh - ol) + ol;
             let below = select(x.le(il.min(ih.clone())), ol.clone(), inner);
             select(x.gt(il.max(ih.clone())), oh.clone(), below)
         });

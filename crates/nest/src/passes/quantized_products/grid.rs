@@ -1,6 +1,6 @@
 //! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
 
-use crate::build::{integer, number, select};
+use crate::build::{integer, number, part_of, select};
 use crate::ir::{Binary, Kind, Scalar, Stage, Unary};
 use vinelift_tensor::ElementType;
 
@@ -43,11 +43,11 @@ impl Grid {
         let (top, bottom, high, low) = (float(top)?, float(bottom)?, float(high)?, float(low)?);
         let (scaled, offset) = as_binary(Binary::Add, between)?;
         let (part, range) = as_binary(Binary::Mul, scaled)?;
-        let (inner, steps) = as_binary(Binary::Div, part)?;
+        let inner = rounded_in(part)?;
         let Kind::Unary(Unary::Round, rounded) = inner.kind() else {
             return None;
         };
-        let (relative, times) = as_binary(Binary::Mul, rounded)?;
+        let (relative, steps) = as_binary(Binary::Mul, rounded)?;
         let (moved, width) = as_binary(Binary::Div, relative)?;
         let (again, start) = as_binary(Binary::Sub, moved)?;
         let (range, steps) = (float(range)?, float(steps)?);
@@ -55,7 +55,8 @@ impl Grid {
             && again == x
             && float(offset)? == bottom
             && float(start)? == low
-            && float(times)? == steps
+            && steps.fract() == 0.0
+            && *part == part_of(inner, steps as u32)
             && float(width)? == f64::from(high as f32 - low as f32);
         let fits = is_grid
             && low < high
@@ -101,6 +102,15 @@ impl Grid {
             between.cast(ElementType::I32).cast(ty),
         );
         select(self.x.gt(float(*high)), integer(steps - less, ty), above)
+    }
+}
+
+/// The first value that `x` rounds to an integer.
+fn rounded_in(x: &Scalar) -> Option<&Scalar> {
+    match x.kind() {
+        Kind::Unary(Unary::Round, _) => Some(x),
+        Kind::Binary(_, a, b) => rounded_in(a).or_else(|| rounded_in(b)),
+        _ => None,
     }
 }
 

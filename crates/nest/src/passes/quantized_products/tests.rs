@@ -8,8 +8,8 @@ use vinelift_tensor::ElementType::F32;
 fn quantized(x: Scalar, low: f64, high: f64) -> Scalar {
     let c = |v: f64| number(v, F32);
     let (il, ih, ol, oh, steps) = (c(low), c(high), c(low), c(high), c(255.0));
-    let step = ((&x - il.clone()) / (ih.clone() - il.clone()) * &steps).round();
-    let inner = step / steps * (oh.clone() - ol.clone()) + ol.clone();
+    let step = ((&x - il.clone()) / (ih.clone() - il.clone()) * steps).round();
+    let inner = part_of(&step, 255) * (oh.clone() - ol.clone()) + ol.clone();
     let below = select(x.le(il.min(ih.clone())), ol, inner);
     select(x.gt(il.max(ih)), oh, below)
 }
