@@ -257,24 +257,45 @@ fn products_of_activations() {
 
 #[test]
 fn padded_convolutions() {
+    check_convolution(&[9]);
+}
+
+/// Pieces of a picture that are on one grid, as networks put them together.
+#[test]
+fn convolutions_of_concatenations() {
+    check_convolution(&[9, 16, 7]);
+}
+
+/// A convolution of pictures that are quantised by themselves and have so many channels.
+fn check_convolution(pieces: &[usize]) {
     let core = Core::new().unwrap();
-    let (channels, outs, size) = (9, 13, 12);
+    let (channels, outs, size) = (pieces.iter().sum::<usize>(), 13, 12);
     let mut layers = Layers::default();
-    let x = layers.parameter("1,9,12,12");
-    let q = layers.quantize(x, -0.5, 2.05);
+    let shapes = pieces.iter().map(|c| format!("1,{c},12,12"));
+    let inputs: Vec<usize> = shapes.map(|shape| layers.parameter(&shape)).collect();
+    let quantized = inputs.iter().map(|x| layers.quantize(*x, -0.5, 2.05));
+    let quantized: Vec<usize> = quantized.collect();
+    let q = match quantized.as_slice() {
+        [one] => *one,
+        all => layers.layer("Concat", "opset1", "axis=\"1\"", all),
+    };
     let w = weights(outs * channels * 9, 6);
     let scales: Vec<f32> = numbers(outs, 7).map(|v| v as f32 * 1e-11 + 0.001).collect();
-    let s = layers.weights("13,9,3,3", "13,1,1,1", &w, &scales);
+    let s = layers.weights(&format!("13,{channels},3,3"), "13,1,1,1", &w, &scales);
     let data = "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"1,1\" pads_end=\"1,1\" auto_pad=\"explicit\"";
     let y = layers.layer("Convolution", "opset1", data, &[q, s]);
     let model = layers.model(&core, y);
     let mut data = activations(channels * size * size, 8);
     data[3 * size * size + 40] = f32::NAN;
-    let y = run(
-        &core,
-        &model,
-        &[Tensor::from_slice(&[1, channels, size, size], &data).unwrap()],
-    );
+    data[(channels - 1) * size * size + 100] = f32::NAN;
+    let mut rest = data.as_slice();
+    let tensors = pieces.iter().map(|channels| {
+        let piece;
+        (piece, rest) = rest.split_at(channels * size * size);
+        Tensor::from_slice(&[1, *channels, size, size], piece).unwrap()
+    });
+    let tensors: Vec<Tensor> = tensors.collect();
+    let y = run(&core, &model, &tensors);
     for (at, y) in y.into_iter().enumerate() {
         let (o, h, v) = (at / (size * size), at / size % size, at % size);
         let points = (0..channels).flat_map(|c| (0..9).map(move |p| (c, h + p / 3, v + p % 3, p)));

@@ -1,10 +1,13 @@
 //! Sums of products of a factor on a grid with weights of 8 bits, or of two factors on grids.
 
+use super::concatenation::Piece;
+use super::grid::Grid;
 use super::{MOST_DEPTH, Pass, other_type, pays, reads_zero, varies};
 use crate::analysis::CodedLoad;
 use crate::build::{integer, number, select, zero};
-use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, free_axes};
+use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, free_axes};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
+use vinelift_tensor::Extent;
 
 /// A factor `(code - zero) · scale + poison`.
 struct Bytes {
@@ -208,7 +211,9 @@ impl Pass<'_> {
         ty: ElementType,
         depth: usize,
     ) -> Option<Bytes> {
-        let stage = self.definitions.get(&buffer)?.clone();
+        let Some(stage) = self.definitions.get(&buffer).cloned() else {
+            return self.codes_of_pieces(nest, axes, (buffer, at), ty);
+        };
         let Some(grid) = self.grids.get(&buffer).cloned() else {
             let is_move = matches!(stage.value.kind(), Kind::Load { .. });
             if depth == MOST_DEPTH || !is_move {
@@ -220,65 +225,143 @@ impl Pass<'_> {
         if reads_zero(at) {
             return None;
         }
-        let less = if ty == I8 { 128 } else { 0 };
+        let code = self.grid_codes(nest, &stage, &grid, ty);
+        let extents: Vec<Extent> = stage.domain.iter().map(|axis| axis.extent).collect();
+        let (summed, kept) = summed_dims(axes, at, &extents);
+        let poison = match summed.is_empty() {
+            true => Definition {
+                value: &grid.poison(),
+                ..Definition::of(&stage)
+            }
+            .instantiate(nest, at),
+            false => {
+                let sums = self.nan_sums(nest, &stage, &grid, &summed);
+                nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect())
+            }
+        };
+        Some(grid.bytes(nest.load(code, at.to_vec()), poison))
+    }
+
+    /// As [`Pass::codes_of_load`], of a concatenation of values on one grid.
+    fn codes_of_pieces(
+        &mut self,
+        nest: &mut Nest,
+        axes: &[Axis],
+        (buffer, at): (BufferId, &[Scalar]),
+        ty: ElementType,
+    ) -> Option<Bytes> {
+        let pieces = self.concatenations.get(&buffer)?.clone();
+        let of = |piece: &Piece| {
+            Some((
+                self.definitions.get(&piece.from)?,
+                self.grids.get(&piece.from)?,
+            ))
+        };
+        let parts: Vec<(Stage, Grid)> = pieces
+            .pieces
+            .iter()
+            .map(|piece| of(piece).map(|(stage, grid)| (stage.clone(), grid.clone())))
+            .collect::<Option<_>>()?;
+        let (_, grid) = parts.first()?;
+        let (summed, kept) = summed_dims(axes, at, &nest.buf(buffer).shape);
+        let is_one_grid = parts.iter().all(|(_, other)| other.is_same(grid));
+        if reads_zero(at) || !is_one_grid || !summed.contains(&pieces.dim) {
+            return None;
+        }
+        let mut poison = zero(F32);
+        let mut codes = Vec::with_capacity(parts.len());
+        for (stage, grid) in &parts {
+            codes.push(self.grid_codes(nest, stage, grid, ty));
+            let sums = self.nan_sums(nest, stage, grid, &summed);
+            poison = poison + nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect());
+        }
         let target = match self.codes.get(&(buffer, ty)) {
             Some(target) => *target,
             None => {
                 let name = format!("{}.{ty}", nest.buf(buffer).name);
-                let code = grid.code(ty, less);
-                let made = self.store(nest, &name, &stage, &stage.domain, &code);
-                self.codes.insert((buffer, ty), made);
-                made
+                let shape = nest.buf(buffer).shape.clone();
+                let target = nest.buffer(&name, ty, &shape, Role::Temporary);
+                self.made.extend(pieces.moves(nest, target, &codes));
+                self.codes.insert((buffer, ty), target);
+                target
             }
         };
-        let poison = self.poison(nest, axes, (&stage, &grid.x), at);
-        Some(Bytes {
-            code: nest.load(target, at.to_vec()),
-            zero: grid.zero - less,
-            scale: Scale::Value(grid.scale),
-            poison: Some(poison),
-        })
+        Some(grid.bytes(nest.load(target, at.to_vec()), poison))
     }
 
-    /// NaN where `x` is, the value that `stage` rounds to a grid, and 0 elsewhere, at `at` in a sum over `axes`. Dims that an axis
-    /// goes along by itself are summed over before, once for all that read them, so that windows overlap in fewer elements.
-    fn poison(
+    /// The buffer of the codes of a grid's values.
+    fn grid_codes(
         &mut self,
         nest: &mut Nest,
-        axes: &[Axis],
-        (stage, x): (&Stage, &Scalar),
-        at: &[Scalar],
-    ) -> Scalar {
-        let is_nan = select(x.ne(x.clone()), number(f64::NAN, F32), zero(F32));
-        let is_summed = |dim: &usize| {
-            let alone = |axis: &Axis| {
-                let mut readers = (0..at.len()).filter(|d| free_axes(&at[*d]).contains(&axis.id));
-                readers.all(|d| d == *dim) && axis.extent == stage.domain[*dim].extent
-            };
-            let axis = axes.iter().find(|axis| at[*dim] == Scalar::axis(axis.id));
-            axis.is_some_and(alone)
-        };
-        let (summed, kept): (Vec<usize>, Vec<usize>) = (0..at.len()).partition(is_summed);
-        if summed.is_empty() {
-            let definition = Definition {
-                value: &is_nan,
-                ..Definition::of(stage)
-            };
-            return definition.instantiate(nest, at);
+        stage: &Stage,
+        grid: &Grid,
+        ty: ElementType,
+    ) -> BufferId {
+        let key = (stage.target, ty);
+        if let Some(target) = self.codes.get(&key) {
+            return *target;
         }
-        let of = |dims: &[usize]| dims.iter().map(|d| stage.domain[*d]).collect::<Vec<Axis>>();
-        let target = match self.nans.get(&(stage.target, summed.clone())) {
-            Some(target) => *target,
-            None => {
-                let name = format!("{}.nan", nest.buf(stage.target).name);
-                let sum = Scalar::reduce(Binary::Add, of(&summed), zero(F32), is_nan);
-                let made = self.store(nest, &name, stage, &of(&kept), &sum);
-                self.nans.insert((stage.target, summed), made);
-                made
-            }
-        };
-        nest.load(target, kept.iter().map(|d| at[*d].clone()).collect())
+        let name = format!("{}.{ty}", nest.buf(stage.target).name);
+        let made = self.store(nest, &name, stage, &stage.domain, &grid.code(ty));
+        self.codes.insert(key, made);
+        made
     }
+
+    /// The buffer of the sums over some dims of what is NaN where a value before it was rounded is, and 0 elsewhere.
+    /// All that read the grid share them, and windows overlap in fewer elements.
+    fn nan_sums(
+        &mut self,
+        nest: &mut Nest,
+        stage: &Stage,
+        grid: &Grid,
+        summed: &[usize],
+    ) -> BufferId {
+        let key = (stage.target, summed.to_vec());
+        if let Some(target) = self.nans.get(&key) {
+            return *target;
+        }
+        let of = |is_summed: bool| {
+            let dims = stage.domain.iter().enumerate();
+            let axes = dims.filter(|(d, _)| summed.contains(d) == is_summed);
+            axes.map(|(_, axis)| *axis).collect::<Vec<Axis>>()
+        };
+        let name = format!("{}.nan", nest.buf(stage.target).name);
+        let sum = Scalar::reduce(Binary::Add, of(true), zero(F32), grid.poison());
+        let made = self.store(nest, &name, stage, &of(false), &sum);
+        self.nans.insert(key, made);
+        made
+    }
+}
+
+impl Grid {
+    /// NaN where the value before it was rounded is, and 0 elsewhere.
+    fn poison(&self) -> Scalar {
+        let is_nan = self.x.ne(self.x.clone());
+        select(is_nan, number(f64::NAN, F32), zero(F32))
+    }
+
+    fn bytes(&self, code: Scalar, poison: Scalar) -> Bytes {
+        Bytes {
+            zero: self.zero - Grid::less(code.ty()),
+            scale: Scale::Value(self.scale),
+            code,
+            poison: Some(poison),
+        }
+    }
+}
+
+/// The dims that an axis of a sum goes along by itself from end to end, where each has as many elements as `extents` say, and the
+/// others.
+fn summed_dims(axes: &[Axis], at: &[Scalar], extents: &[Extent]) -> (Vec<usize>, Vec<usize>) {
+    let is_summed = |dim: &usize| {
+        let alone = |axis: &Axis| {
+            let mut readers = (0..at.len()).filter(|d| free_axes(&at[*d]).contains(&axis.id));
+            readers.all(|d| d == *dim) && axis.extent == extents[*dim]
+        };
+        let axis = axes.iter().find(|axis| at[*dim] == Scalar::axis(axis.id));
+        axis.is_some_and(alone)
+    };
+    (0..at.len()).partition(is_summed)
 }
 
 impl Scale {

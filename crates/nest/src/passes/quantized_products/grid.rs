@@ -83,8 +83,19 @@ impl Grid {
         })
     }
 
-    /// The code as a `u8`, or less `less` as an `i8`. Anything where `x` is NaN.
-    pub(super) fn code(&self, ty: ElementType, less: i64) -> Scalar {
+    /// How much less codes of a type are than those from 0 on.
+    pub(super) fn less(ty: ElementType) -> i64 {
+        if ty == ElementType::I8 { 128 } else { 0 }
+    }
+
+    /// Whether codes of both stand for the same values.
+    pub(super) fn is_same(&self, other: &Grid) -> bool {
+        (self.zero, self.scale.to_bits()) == (other.zero, other.scale.to_bits())
+    }
+
+    /// The code as a `u8`, or [`less`](Self::less) that as an `i8`. Anything where `x` is NaN.
+    pub(super) fn code(&self, ty: ElementType) -> Scalar {
+        let less = Grid::less(ty);
         let Code {
             inner,
             low,

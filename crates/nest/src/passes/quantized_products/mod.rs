@@ -11,6 +11,7 @@
 //! A sum of integers from the start, of numbers of 8 bits less zero points, keeps its value bit by bit
 //! (`integers`).
 
+mod concatenation;
 mod factors;
 mod grid;
 mod integers;
@@ -23,6 +24,7 @@ use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
     rewrite_stage,
 };
+use concatenation::{Concatenation, concatenations};
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, I8, I32, U8};
@@ -46,6 +48,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
     let mut pass = Pass {
         definitions: definitions(nest),
         grids: grids(nest),
+        concatenations: concatenations(nest),
         constant: &|buffer| constant(buffer),
         codes: FxHashMap::default(),
         nans: FxHashMap::default(),
@@ -104,6 +107,7 @@ fn products(stage: &Stage) -> Vec<Scalar> {
 struct Pass<'a> {
     definitions: FxHashMap<BufferId, Stage>,
     grids: FxHashMap<BufferId, Grid>,
+    concatenations: FxHashMap<BufferId, Concatenation>,
     /// The buffers of codes that there are already.
     codes: FxHashMap<(BufferId, ElementType), BufferId>,
     /// The buffers that hold NaN where a value before it was rounded is, summed over some dims, which are in order.

@@ -105,6 +105,70 @@ fn nan_is_summed_over_channels_before_windows() {
     assert_eq!(texts.len(), 5, "{texts:#?}");
 }
 
+/// `y[i, j] = Σ_k f32(w[i, k]) · c[k, j]`, where `c` is `q(a)` and `q(b)`, one below the other, with these upper ends.
+fn concatenated(highs: [f64; 2]) -> Nest {
+    let mut nest = Nest::new();
+    let inputs = ["a", "b"].map(|name| nest.buffer(name, F32, &[20, 24], Role::Input));
+    let w = nest.buffer("w", I8, &[32, 40], Role::Input);
+    let f = nest.buffer("f", F32, &[32, 40], Role::Temporary);
+    let c = nest.buffer("c", F32, &[40, 24], Role::Temporary);
+    let y = nest.buffer("y", F32, &[32, 24], Role::Output);
+    nest.define(vec![], f, |n, at| n.load(w, at.to_vec()).cast(F32));
+    for (piece, (input, high)) in inputs.into_iter().zip(highs).enumerate() {
+        let name = format!("q{piece}");
+        let q = nest.buffer(&name, F32, &[20, 24], Role::Temporary);
+        nest.define(vec![], q, |n, at| {
+            quantized(n.load(input, at.to_vec()), 0.0, high)
+        });
+        let domain = nest.axes(&[20, 24]);
+        let points: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let mut at = points.clone();
+        if piece > 0 {
+            at[0] = &at[0] + index(20);
+        }
+        let value = nest.load(q, points);
+        nest.stages.push(Stage {
+            domain,
+            target: c,
+            at,
+            mode: Mode::Set,
+            value,
+            layers: vec![],
+            group: None,
+        });
+    }
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[40]);
+        let k = Scalar::axis(axes[0].id);
+        let left = n.load(f, vec![at[0].clone(), k.clone()]);
+        let right = n.load(c, vec![k, at[1].clone()]);
+        let term = Scalar::binary(Binary::Term, left, right);
+        Scalar::reduce(Binary::Add, axes, zero(F32), term)
+    });
+    nest
+}
+
+#[test]
+fn concatenations_on_one_grid_are_bytes() {
+    let mut nest = concatenated([2.55, 2.55]);
+    quantized_products(&mut nest, &|_| None);
+    verify(&nest).unwrap();
+    let texts = nest.stage_texts();
+    let has = |text: &str| texts.iter().any(|t| t.contains(text));
+    assert!(
+        has("for i<20, j<24: c.u8[i, j] = q0.u8[i, j]"),
+        "{texts:#?}"
+    );
+    assert!(has("for i<20, j<24: c.u8[(i + 20), j] = q1.u8[i, j]"));
+    assert!(has("term(i32(w[i, k]), i32(c.u8[k, j]))"));
+    assert!(has("+ ((0.0 + q0.nan[j]) + q1.nan[j])") || has("+ (q0.nan[j] + q1.nan[j])"));
+
+    let mut nest = concatenated([2.55, 5.1]);
+    let before = nest.stage_texts();
+    quantized_products(&mut nest, &|_| None);
+    assert_eq!(nest.stage_texts(), before);
+}
+
 /// A range whose zero point is no integer, or which is turned round, stays as it is.
 #[test]
 fn what_has_no_integer_zero_point_stays() {

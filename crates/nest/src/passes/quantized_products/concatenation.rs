@@ -1,0 +1,123 @@
+//! Concatenations, whose pieces are moved one by one.
+
+use crate::build::index;
+use crate::ir::{Axis, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::Extent;
+
+/// A buffer that consists of others, one after the other along a dim.
+#[derive(Clone)]
+pub(super) struct Concatenation {
+    pub(super) dim: usize,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A buffer that is moved as a whole.
+#[derive(Clone)]
+pub(super) struct Piece {
+    pub(super) from: BufferId,
+    /// Where it begins along the dim.
+    offset: usize,
+    /// The stage that moves it.
+    stage: Stage,
+}
+
+/// The buffers of a nest that are concatenations.
+pub(super) fn concatenations(nest: &Nest) -> FxHashMap<BufferId, Concatenation> {
+    let mut writers: FxHashMap<BufferId, Vec<&Stage>> = FxHashMap::default();
+    for stage in &nest.stages {
+        writers.entry(stage.target).or_default().push(stage);
+    }
+    let several = writers.into_iter().filter(|(_, stages)| stages.len() > 1);
+    several
+        .filter_map(|(buffer, stages)| Some((buffer, Concatenation::of(nest, buffer, &stages)?)))
+        .collect()
+}
+
+impl Concatenation {
+    /// The concatenation that all these stages, which write `buffer`, make.
+    fn of(nest: &Nest, buffer: BufferId, stages: &[&Stage]) -> Option<Concatenation> {
+        let target = nest.buf(buffer);
+        let first = stages.first()?;
+        let is_short = |d: &usize| {
+            first
+                .domain
+                .get(*d)
+                .is_some_and(|a| a.extent != target.shape[*d])
+        };
+        let dim = (0..target.shape.len()).find(is_short)?;
+        let pieces = stages
+            .iter()
+            .map(|stage| Piece::of(stage, &target.shape, dim));
+        let mut pieces: Vec<Piece> = pieces.collect::<Option<_>>()?;
+        pieces.sort_by_key(|piece| piece.offset);
+        let mut end = 0;
+        for piece in &pieces {
+            let follows = piece.offset == end;
+            end += piece.stage.domain[dim]
+                .extent
+                .number()
+                .filter(|_| follows)?;
+        }
+        let is_whole = target.role == Role::Temporary && target.shape[dim] == end;
+        is_whole.then_some(Concatenation { dim, pieces })
+    }
+
+    /// The stages that move `from`, one buffer for each piece, to the places of the pieces in `to`.
+    pub(super) fn moves(&self, nest: &mut Nest, to: BufferId, from: &[BufferId]) -> Vec<Stage> {
+        let mut stages = Vec::with_capacity(self.pieces.len());
+        for (piece, from) in self.pieces.iter().zip(from) {
+            let extents: Vec<Extent> = piece.stage.domain.iter().map(|a| a.extent).collect();
+            let domain = nest.axes(&extents);
+            let points: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+            let mut at = points.clone();
+            if piece.offset > 0 {
+                at[self.dim] = at[self.dim].clone() + index(piece.offset as i64);
+            }
+            stages.push(Stage {
+                value: nest.load(*from, points),
+                domain,
+                target: to,
+                at,
+                mode: Mode::Set,
+                layers: piece.stage.layers.clone(),
+                group: None,
+            });
+        }
+        stages
+    }
+}
+
+impl Piece {
+    /// The piece that `stage` moves into a buffer of this shape, if it fills all dims but `dim`.
+    fn of(stage: &Stage, shape: &[Extent], dim: usize) -> Option<Piece> {
+        let Kind::Load { buffer, at } = stage.value.kind() else {
+            return None;
+        };
+        let is_axis = |x: &Scalar, axis: &Axis| *x == Scalar::axis(axis.id);
+        let is_whole = at.len() == stage.domain.len()
+            && at
+                .iter()
+                .zip(&stage.domain)
+                .all(|(x, axis)| is_axis(x, axis));
+        let is_plain = stage.mode == Mode::Set && stage.group.is_none() && is_whole;
+        if !is_plain || stage.at.len() != stage.domain.len() || stage.at.len() != shape.len() {
+            return None;
+        }
+        let mut offset = 0;
+        for (d, (x, axis)) in stage.at.iter().zip(&stage.domain).enumerate() {
+            match x.kind() {
+                Kind::Binary(Binary::Add, a, b) if d == dim && is_axis(a, axis) => {
+                    offset = usize::try_from(b.as_index()?).ok()?;
+                }
+                _ if is_axis(x, axis) && (d == dim || axis.extent == shape[d]) => {}
+                _ => return None,
+            }
+        }
+        Some(Piece {
+            from: *buffer,
+            offset,
+            stage: stage.clone(),
+        })
+    }
+}
