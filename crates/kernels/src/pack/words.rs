@@ -11,9 +11,9 @@ pub(crate) struct WordLayouts {
     /// Lines whose words are consecutive bytes from each point on, as the channels of a pixel may be: the first word at the
     /// address given, and as many lines as the last argument says, to where the block begins.
     pub(crate) across: unsafe fn(&Block<i32>, *const u8, usize),
-    /// Panels of at most so many points, and the function that packs one whose points are consecutive bytes, as the pixels of
-    /// a plane are; the last argument says of how many points that is so which may be read, from the first on.
-    pub(crate) along: Option<(usize, unsafe fn(&Block<i32>, usize))>,
+    /// A panel whose points are consecutive bytes, as the pixels of a plane are; the last argument says of how many points that
+    /// is so which may be read, from the first on.
+    pub(crate) along: Option<unsafe fn(&Block<i32>, usize)>,
 }
 
 /// Packs words of `GROUP` bytes. The first `run` points that may be read are consecutive bytes.
@@ -26,9 +26,9 @@ pub(crate) unsafe fn words<const GROUP: usize>(
     run: usize,
     layouts: &WordLayouts,
 ) {
-    if let Some((most, along)) = layouts.along
+    if let Some(along) = layouts.along
         && block.points.len() == block.width
-        && block.width <= most.min(run)
+        && block.width <= run
     {
         // SAFETY: the caller's.
         return unsafe { along(block, run) };
@@ -139,14 +139,14 @@ pub(crate) unsafe fn across<const GROUP: usize>(block: &Block<i32>, from: *const
     // SAFETY: the caller's.
     unsafe {
         match block.signed {
-            true => across_of::<GROUP, true>(block, from, 0..lines),
-            false => across_of::<GROUP, false>(block, from, 0..lines),
+            true => across_of::<GROUP, true>(block, from, lines),
+            false => across_of::<GROUP, false>(block, from, lines),
         }
         clear(block, block.to, lines);
     }
 }
 
-/// Some lines of [`across`], without the lanes that have no point.
+/// [`across`], without the lanes that have no point.
 ///
 /// # Safety
 /// as [`WordLayouts::across`].
@@ -154,9 +154,9 @@ pub(crate) unsafe fn across<const GROUP: usize>(block: &Block<i32>, from: *const
 pub(crate) unsafe fn across_of<const GROUP: usize, const SIGNED: bool>(
     block: &Block<i32>,
     from: *const u8,
-    lines: std::ops::Range<usize>,
+    lines: usize,
 ) {
-    for line in lines {
+    for line in 0..lines {
         for (lane, &point) in block.points.iter().enumerate() {
             // SAFETY: the caller's.
             unsafe {

@@ -19,7 +19,7 @@ const SQUARE: usize = 4;
 pub(super) unsafe fn pack_words(block: &Block<i32>, run: usize) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across,
-        along: Some((Halves::LANES, along)),
+        along: Some(along),
     };
     // SAFETY: the caller's.
     unsafe { words::<2>(block, run, &LAYOUTS) }
@@ -31,24 +31,27 @@ pub(super) unsafe fn pack_words(block: &Block<i32>, run: usize) {
 /// as that; the machine has the instructions.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn along(block: &Block<i32>, run: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        match (block.signed, run >= Halves::LANES) {
-            (true, true) => vectors::<true, true>(block),
-            (true, false) => vectors::<true, false>(block),
-            (false, true) => vectors::<false, true>(block),
-            (false, false) => vectors::<false, false>(block),
+    for start in (0..block.width).step_by(Halves::LANES) {
+        // SAFETY: the caller's.
+        unsafe {
+            match (block.signed, run >= start + Halves::LANES) {
+                (true, true) => vectors::<true, true>(block, start),
+                (true, false) => vectors::<true, false>(block, start),
+                (false, true) => vectors::<false, true>(block, start),
+                (false, false) => vectors::<false, false>(block, start),
+            }
         }
     }
 }
 
-/// Packs a vector of words for each line. `IS_WHOLE`: as many bytes may be read as that has lanes.
+/// Packs a vector of words for each line, from lane `start` on. `IS_WHOLE`: as many bytes may be read as that has lanes.
 ///
 /// # Safety
 /// as [`along`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn vectors<const SIGNED: bool, const IS_WHOLE: bool>(block: &Block<i32>) {
-    let first = block.from.wrapping_add(block.points[0] as usize);
+unsafe fn vectors<const SIGNED: bool, const IS_WHOLE: bool>(block: &Block<i32>, start: usize) {
+    let first = block.from.wrapping_add(block.points[start] as usize);
+    let lanes = (block.width - start).min(Halves::LANES);
     let bytes = |offset: u32| {
         let from = first.wrapping_add(offset as usize);
         if IS_WHOLE {
@@ -56,29 +59,30 @@ unsafe fn vectors<const SIGNED: bool, const IS_WHOLE: bool>(block: &Block<i32>) 
             return unsafe { _mm_loadl_epi64(from.cast()) };
         }
         let mut bytes = [0; Halves::LANES];
-        for (lane, byte) in bytes.iter_mut().enumerate().take(block.width) {
+        for lane in 0..lanes {
             // SAFETY: the caller's.
-            *byte = unsafe { from.add(lane).read() };
+            bytes[lane] = unsafe { from.add(lane).read() };
         }
         _mm_cvtsi64_si128(i64::from_le_bytes(bytes))
     };
-    for (line, offsets) in block.offsets.chunks(2).take(block.k).enumerate() {
-        let second = match offsets.get(1) {
+    for line in 0..block.k {
+        let second = match block.offsets.get(2 * line + 1) {
             Some(offset) => bytes(*offset),
             None => _mm_setzero_si128(),
         };
-        let pairs = _mm_unpacklo_epi8(bytes(offsets[0]), second);
+        let pairs = _mm_unpacklo_epi8(bytes(block.offsets[2 * line]), second);
         let words = match SIGNED {
             true => _mm256_cvtepi8_epi16(pairs),
             false => _mm256_cvtepu8_epi16(pairs),
         };
-        let room = (block.k - line) * block.width;
-        // SAFETY: the caller lets write the line, and those after it, which are written later.
+        let room = (block.k - line) * block.width - start;
+        // SAFETY: the caller lets write the line, and those after it. Lanes too many are of the line after it, which is
+        // written later, unless this is not the first vector.
         unsafe {
-            let to = block.to.add(line * block.width);
-            match room >= Halves::LANES {
+            let to = block.to.add(line * block.width + start);
+            match room >= Halves::LANES && (start == 0 || lanes == Halves::LANES) {
                 true => Halves::store(to, words),
-                false => Halves::store_first(to, words, block.width),
+                false => Halves::store_first(to, words, lanes),
             }
         }
     }
@@ -104,25 +108,27 @@ unsafe fn across(block: &Block<i32>, from: *const u8, lines: usize) {
 /// as [`across`], without the lanes that have no point.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn all<const SIGNED: bool>(block: &Block<i32>, from: *const u8, lines: usize) {
-    let whole = lines - lines % SQUARE;
+    if lines < SQUARE {
+        // SAFETY: the caller's.
+        return unsafe { across_of::<2, SIGNED>(block, from, lines) };
+    }
     let mut to = block.to;
     for points in block.points.chunks(SQUARE) {
         // SAFETY: the caller's; `to` is the first lane of these points.
         unsafe {
             match points.len() {
-                1 => squares::<SIGNED, 1>(points, from, to, whole, block.width),
-                2 => squares::<SIGNED, 2>(points, from, to, whole, block.width),
-                3 => squares::<SIGNED, 3>(points, from, to, whole, block.width),
-                _ => squares::<SIGNED, SQUARE>(points, from, to, whole, block.width),
+                1 => squares::<SIGNED, 1>(points, from, to, lines, block.width),
+                2 => squares::<SIGNED, 2>(points, from, to, lines, block.width),
+                3 => squares::<SIGNED, 3>(points, from, to, lines, block.width),
+                _ => squares::<SIGNED, SQUARE>(points, from, to, lines, block.width),
             }
         }
         to = to.wrapping_add(points.len());
     }
-    // SAFETY: the caller's.
-    unsafe { across_of::<2, SIGNED>(block, from, whole..lines) }
 }
 
-/// The first `lines` lines of `LANES` points, a multiple of [`SQUARE`], to lines that are `width` words apart.
+/// The lines of `LANES` points, at least [`SQUARE`], to lines that are `width` words apart. The last square begins early enough
+/// to be whole.
 ///
 /// # Safety
 /// They may be read, and written.
@@ -139,6 +145,7 @@ unsafe fn squares<const SIGNED: bool, const LANES: usize>(
         places[at] = from.wrapping_add(points[at] as usize);
     }
     for line in (0..lines).step_by(SQUARE) {
+        let line = line.min(lines - SQUARE);
         let mut rows = [_mm_setzero_si128(); SQUARE];
         for at in 0..LANES {
             // SAFETY: the eight bytes of four lines, which the caller lets read.
