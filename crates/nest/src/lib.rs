@@ -50,7 +50,7 @@ pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{
     Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, Kind, Layer, LayerId, MAX_RANK, Mode,
     Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest, Unary, Wrap, build,
-    parse, row_major,
+    parse, part_of, row_major,
 };
 pub use math::{legalize, legalize_with_halves};
 pub use passes::{

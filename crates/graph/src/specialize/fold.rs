@@ -1,7 +1,7 @@
 //! Constant folding.
 
 use super::budget::SMALL_WORK;
-use super::walk::{Mark, Walk};
+use super::walk::{FAKE_QUANTIZE, Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
@@ -10,9 +10,6 @@ use std::time::Instant;
 use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret};
 use vinelift_ops::OpDef;
 use vinelift_tensor::{ElementType, Tensor, element_count};
-
-/// The operator that quantises values.
-pub(super) const FAKE_QUANTIZE: &str = "FakeQuantize";
 
 impl Walk<'_> {
     /// Whether the values of `node`, which are constant, are to stay codes of 8 bits in the plan: a product of them with

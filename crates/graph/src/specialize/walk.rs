@@ -1,7 +1,6 @@
 //! The walk: node by node, infer, lower or fold.
 
 use super::budget::{Budget, Verdict};
-use super::fold::FAKE_QUANTIZE;
 use super::{Known, Source, Types};
 use crate::error::{Error, LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
@@ -13,6 +12,9 @@ use std::sync::Arc;
 use vinelift_nest::{BufferId, LayerId, MAX_RANK, Nest, Role, ValueRange};
 use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count, symbols};
+
+/// The operator that quantises values.
+pub(super) const FAKE_QUANTIZE: &str = "FakeQuantize";
 
 /// The purpose of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

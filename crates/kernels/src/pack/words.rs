@@ -1,7 +1,7 @@
 //! Words of several bytes each, as many as a step of the micro-kernel takes: 2 as numbers of 16 bits, or 4 as they are.
 //!
-//! Loops go by index. Closures in functions of an instruction set have its instructions, which the standard library's
-//! functions that call them have not: each would be a call.
+//! Loops have neither closures nor several iterators at once. Closures in functions of an instruction set have its instructions,
+//! which the standard library's functions that call them have not: each would be a call.
 
 use super::{Block, MOST_POINTS};
 use std::mem::MaybeUninit;
@@ -218,8 +218,8 @@ unsafe fn pack_line<const GROUP: usize, const SIGNED: bool>(
 #[inline(always)]
 fn word<const GROUP: usize, const SIGNED: bool>(bytes: [u8; GROUP]) -> i32 {
     let mut word = 0;
-    for at in 0..GROUP {
-        word |= part::<GROUP>(bytes[at], SIGNED) << (at * 32 / GROUP);
+    for (at, &byte) in bytes.iter().enumerate() {
+        word |= part::<GROUP>(byte, SIGNED) << (at * 32 / GROUP);
     }
     word as i32
 }

@@ -13,7 +13,6 @@
 //! });
 //! ```
 
-pub use super::part_of::part_of;
 use crate::ir::{Binary, Scalar, Unary};
 use std::ops;
 use vinelift_tensor::ElementType::{self, *};

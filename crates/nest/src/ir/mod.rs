@@ -29,6 +29,7 @@ pub(crate) use nest::one_line;
 pub use nest::{Buffer, Layer, Nest, Role, Site, row_major};
 pub use operators::{Binary, Unary};
 pub use parse::{ParseError, parse};
+pub use part_of::part_of;
 pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
 pub(crate) use rewrite::{rebound, replace_axes, rewrite, rewrite_stage, rewrite_those};
 pub use scalar::{Const, Kind, Policy, Scalar, Wrap};

@@ -9,7 +9,8 @@ use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{number, part_of, select};
+use vinelift_nest::build::{number, select};
+use vinelift_nest::part_of;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "FakeQuantize",

@@ -59,9 +59,9 @@ unsafe fn vectors<const SIGNED: bool, const IS_WHOLE: bool>(block: &Block<i32>, 
             return unsafe { _mm_loadl_epi64(from.cast()) };
         }
         let mut bytes = [0; Halves::LANES];
-        for lane in 0..lanes {
+        for (lane, byte) in bytes.iter_mut().enumerate().take(lanes) {
             // SAFETY: the caller's.
-            bytes[lane] = unsafe { from.add(lane).read() };
+            *byte = unsafe { from.add(lane).read() };
         }
         _mm_cvtsi64_si128(i64::from_le_bytes(bytes))
     };
@@ -164,8 +164,7 @@ unsafe fn squares<const SIGNED: bool, const LANES: usize>(
             _mm_unpacklo_epi64(ab_high, cd_high),
             _mm_unpackhi_epi64(ab_high, cd_high),
         ];
-        for number in 0..SQUARE {
-            let column = columns[number];
+        for (number, &column) in columns.iter().enumerate() {
             // SAFETY: as many words of a line as there are points, which the caller lets write.
             unsafe {
                 let to = to.add((line + number) * width);

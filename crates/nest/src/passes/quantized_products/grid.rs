@@ -1,7 +1,7 @@
 //! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
 
-use crate::build::{integer, number, part_of, select};
-use crate::ir::{Binary, Kind, Scalar, Stage, Unary};
+use crate::build::{integer, number, select};
+use crate::ir::{Binary, Kind, Scalar, Stage, Unary, part_of};
 use vinelift_tensor::ElementType;
 
 /// The values of a stage, all of which are `(code - zero) · scale` for a `code` in `0..=steps`, up to the

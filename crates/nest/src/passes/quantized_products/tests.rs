@@ -1,6 +1,7 @@
 use super::*;
 use crate::analysis::verify;
 use crate::build::*;
+use crate::ir::part_of;
 use crate::{BufferBytes, Contraction, contract, fuse, interpret, schedule};
 use vinelift_tensor::ElementType::F32;
 
