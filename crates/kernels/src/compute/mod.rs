@@ -1,26 +1,20 @@
 //! One task of a run: blocks of rows and `k`, panels of columns, tiles.
 
+mod ahead;
+mod made;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::PreparedContraction;
-use crate::coded::{Coded, Decode};
-use crate::engine::{CodedTiles, Engine};
+use crate::coded::Coded;
+use crate::engine::Engine;
 use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
 use crate::points::PointsAt;
 use crate::prepared::RowTile;
 use crate::simd::HasEngine;
-use crate::tile::{LINE, Next, SPREAD_WIDTH, Tile, TileFn};
-
-/// How far ahead what is used once is fetched: as far as memory is slow.
-const FETCH_BYTES: usize = 4 << 10;
-
-/// The most rows of several tiles that are packed together: a few lines of the cache.
-const PACKED_ROWS: usize = 48;
-
-/// How far ahead anything is fetched: the second cache has to hold it.
-const FETCH_MOST: usize = 256 << 10;
+use crate::tile::{Next, SPREAD_WIDTH, Tile};
 
 /// A task of the second phase.
 pub(crate) struct Run<'a, T: HasEngine> {
@@ -184,56 +178,6 @@ impl<T: HasEngine> Run<'_, T> {
         unsafe { run(&tile) }
     }
 
-    /// Makes the columns of a group of panels that the task has memory for.
-    ///
-    /// # Safety
-    /// as [`PreparedContraction::run_task`].
-    unsafe fn make_columns(&self, at: &At<'_, T>, group: &[ColumnPanel]) {
-        // SAFETY: the caller's.
-        unsafe {
-            match self.column_code {
-                Some(code) => self.decode_columns(code, at.columns, group, at.k, at.count),
-                None => {
-                    let (from, to) = (at.columns, self.own_columns);
-                    self.kernel
-                        .pack_columns(self.engine, from, to, group, at.k, at.count)
-                }
-            }
-        }
-    }
-
-    /// Makes the rows of a block that the task has memory for.
-    ///
-    /// # Safety
-    /// as [`PreparedContraction::run_task`].
-    unsafe fn make_rows(&self, at: &At<'_, T>) {
-        let tiles = self.kernel.row_tiles(at.block.clone(), at.panel);
-        let mut tiles = tiles.map(|tile| tile.rows).peekable();
-        while let Some(mut rows) = tiles.next() {
-            let height = rows.len();
-            let place = (rows.start - at.block.start) * at.count;
-            // SAFETY: the caller's.
-            unsafe {
-                let to = self.own_rows.add(place);
-                let Some(code) = self.row_code else {
-                    // Tiles of the same height are packed together, so that lines are read further.
-                    let fits = |next: &Range<usize>, rows: &Range<usize>| {
-                        next.len() == height && rows.len() + height <= PACKED_ROWS
-                    };
-                    while let Some(next) = tiles.next_if(|next| fits(next, &rows)) {
-                        rows.end = next.end;
-                    }
-                    let panels = rows.len() / height;
-                    let from = at.rows.cast();
-                    self.kernel
-                        .pack_rows(self.engine, from, to, (rows, panels), at.k, at.count);
-                    continue;
-                };
-                self.decode_rows(code, at.rows, to, rows, at.k, at.count);
-            }
-        }
-    }
-
     /// Computes the tiles of a panel, which is in the group that starts with `first`. Another panel follows, at some
     /// `k`, maybe.
     ///
@@ -325,97 +269,6 @@ impl<T: HasEngine> Run<'_, T> {
         tile
     }
 
-    /// Makes `count` lines of a tile's rows, from number `k` on.
-    ///
-    /// # Safety
-    /// `rows` is the row side of one batch; `to` has room for the lines.
-    unsafe fn decode_rows(
-        &self,
-        code: &Coded,
-        rows: *const u8,
-        to: *mut T,
-        tile: Range<usize>,
-        k: usize,
-        count: usize,
-    ) {
-        let (start, height) = self.kernel.row_panel(tile.start);
-        let place = code.place(start, self.kernel.k, k, height);
-        let place = place + (tile.start - start) * code.code.bytes();
-        let points = code.group_place(start, k, height) + tile.start - start;
-        let lines = Decode {
-            to,
-            width: tile.len(),
-            k: count,
-            ..code.lines(rows, (place, points), height, k)
-        };
-        // SAFETY: the rows lie there; the caller vouches for the rest.
-        unsafe { self.decode(&lines) }
-    }
-
-    /// Makes `count` lines of the columns of `panels`, from number `k` on.
-    ///
-    /// # Safety
-    /// `columns` is the column side of one batch; `own_columns` has room for the lines.
-    unsafe fn decode_columns(
-        &self,
-        code: &Coded,
-        columns: *const u8,
-        panels: &[ColumnPanel],
-        k: usize,
-        count: usize,
-    ) {
-        let kernel = self.kernel;
-        for panel in panels {
-            let width = panel.vectors as usize * kernel.lanes;
-            let first = panel.first_vector as usize * kernel.lanes;
-            let place = code.place(first, kernel.k, k, width);
-            let points = code.group_place(first, k, width);
-            let own = kernel.packed_place(panel, count) - kernel.packed_place(&panels[0], count);
-            let lines = Decode {
-                to: self.own_columns.wrapping_add(own),
-                width,
-                k: count,
-                ..code.lines(columns, (place, points), width, k)
-            };
-            // SAFETY: as in `decode_rows`.
-            unsafe { self.decode(&lines) }
-        }
-    }
-
-    /// # Safety
-    /// as [`crate::coded::decode`].
-    unsafe fn decode(&self, lines: &Decode<T>) {
-        let Some(decode) = self.engine.decode else {
-            unreachable!("only elements of `f32` are coded");
-        };
-        // SAFETY: the caller's, and the engine is of this machine.
-        unsafe { decode(lines) }
-    }
-
-    /// The tiles that take columns as codes.
-    fn coded_tiles(&self, code: &Coded) -> CodedTiles<T> {
-        let Some(tiles) = self.engine.coded else {
-            unreachable!("runs are only planned with such tiles if there are some");
-        };
-        tiles(code.code, code.is_fused)
-    }
-
-    /// Those that take several panels of `rows` rows.
-    fn coded_spread(&self, rows: usize) -> (usize, TileFn<T>) {
-        let Some(code) = self.column_code else {
-            unreachable!("there are codes");
-        };
-        self.coded_tiles(code).spread[rows - 1]
-    }
-
-    /// Says where the shifts and scales of a panel are, from number `k` on.
-    fn set_points(&self, tile: &mut Tile<T>, code: &Coded, k: usize, panel: &ColumnPanel) {
-        let first = panel.first_vector as usize * self.kernel.lanes;
-        let width = panel.vectors as usize * self.kernel.lanes;
-        tile.points = code.points.at(code.group_place(first, k, width));
-        (tile.points_step, tile.group) = (width, code.group);
-    }
-
     /// Where the rows of a tile are, and how far it is from one `k` to the next.
     #[inline(always)]
     fn rows(&self, at: &At<'_, T>, tile: &RowTile) -> (*const T, usize) {
@@ -473,63 +326,6 @@ impl<T: HasEngine> Run<'_, T> {
         }
     }
 
-    /// How many elements ahead of a tile rows should be fetched: those of the next tile where they are packed.
-    fn rows_ahead(&self) -> usize {
-        let Run { kernel, plan, .. } = self;
-        match (plan.rows, kernel.height * kernel.k) {
-            (RowSource::Packed, next)
-                if plan.k_block < kernel.k || next <= FETCH_MOST / size_of::<T>() =>
-            {
-                next
-            }
-            (RowSource::Packed, _) => FETCH_BYTES / size_of::<T>(),
-            _ => 0,
-        }
-    }
-
-    /// Divides the columns of the `following` panel among the tiles of this one: each tile prefetches its part while it
-    /// computes, so that memory is asked evenly.
-    fn ahead(
-        &self,
-        at: &At<'_, T>,
-        panel: &ColumnPanel,
-        following: Option<(&ColumnPanel, usize)>,
-        columns: *const T,
-    ) -> Ahead<T> {
-        let nothing = Ahead {
-            from: columns,
-            step: 0,
-            tiles: 0,
-            tile_bytes: 0,
-            columns,
-        };
-        if self.plan.columns == ColumnSource::Plain {
-            return nothing;
-        }
-        let width = panel.vectors as usize * self.kernel.lanes;
-        if at.tiles == 1 {
-            // The only tile is as fast as memory.
-            return Ahead {
-                from: columns.wrapping_byte_add(FETCH_BYTES),
-                step: width,
-                tiles: 1,
-                ..nothing
-            };
-        }
-        let Some((following, k)) = following else {
-            return nothing;
-        };
-        let lines = (width * size_of::<T>()).div_ceil(LINE);
-        let each = lines.div_ceil(at.tiles);
-        Ahead {
-            from: self.columns(at.columns, following, following, k, at.count),
-            step: each * LINE / size_of::<T>(),
-            tiles: lines.div_ceil(each),
-            tile_bytes: each * at.count * LINE,
-            columns,
-        }
-    }
-
     /// Computes a tile of plain columns.
     ///
     /// # Safety
@@ -573,34 +369,4 @@ struct At<'a, T> {
     panels: &'a [ColumnPanel],
     k: usize,
     count: usize,
-}
-
-/// The columns that the tiles of a panel prefetch, a part each.
-struct Ahead<T> {
-    /// Where the part of the first tile is.
-    from: *const T,
-    /// As [`Next::step`].
-    step: usize,
-    /// How many tiles there is something for.
-    tiles: usize,
-    /// How far it is from the part of a tile to that of the next.
-    tile_bytes: usize,
-    /// The columns of the panel itself, which are in the first cache: what tiles fetch that have no part.
-    columns: *const T,
-}
-
-impl<T> Ahead<T> {
-    /// The part of tile `number` of the panel; without one, it prefetches its own columns, which are in the first cache.
-    fn of(&self, number: usize) -> Next<T> {
-        match number < self.tiles {
-            true => Next {
-                from: self.from.wrapping_byte_add(number * self.tile_bytes),
-                step: self.step,
-            },
-            false => Next {
-                from: self.columns,
-                step: 0,
-            },
-        }
-    }
 }

@@ -1,0 +1,176 @@
+//! Where tasks find their rows and columns: what pays for the caches of the machine.
+
+use super::{ColumnSource, RowSource};
+use crate::PreparedContraction;
+use crate::engine::CODED_ROWS;
+use crate::geometry::ColumnVectors;
+use crate::groups::Spacing;
+use crate::packed::Form;
+use crate::tile::SPREAD_WIDTH;
+
+/// The bytes of packed columns that a tile should find in the first cache.
+const PANEL_BYTES: usize = 32 << 10;
+
+/// The bytes of columns that are made of coded ones at a time: the first cache takes them while rows are there.
+const MADE_BYTES: usize = 24 << 10;
+
+/// The bytes of columns that the second cache keeps while rows go by.
+const STAY_BYTES: usize = 128 << 10;
+
+/// The bytes of rows that the second cache keeps while panels of columns go by.
+const ROW_BYTES: usize = 256 << 10;
+
+/// The most rows of a tile that takes their elements from where they are.
+const STRIDED_ROWS: usize = 8;
+
+/// The most bytes that the first phase packs.
+const SHARED_BYTES: usize = 256 << 20;
+
+impl PreparedContraction {
+    /// Where tiles get columns of a form from, if each task has some of its own.
+    pub(super) fn column_source(&self, columns: Form) -> ColumnSource {
+        match columns {
+            Form::Packed => ColumnSource::Packed,
+            Form::Coded => ColumnSource::Coded,
+            Form::Plain if self.narrow.is_none() && self.plain_pays() => ColumnSource::Plain,
+            Form::Plain => ColumnSource::Own,
+        }
+    }
+
+    /// Whether the first phase may pack the columns of all batches.
+    pub(super) fn is_shared_small(&self) -> bool {
+        let bytes = self
+            .packed_columns()
+            .checked_mul(self.columns.copies * self.element.bytes());
+        bytes.is_some_and(|bytes| bytes <= SHARED_BYTES)
+    }
+
+    /// Whether many packed rows go by once: if the second cache has room for all columns.
+    pub(super) fn rows_stream(&self, rows: RowSource, columns: ColumnSource) -> bool {
+        rows == RowSource::Packed
+            && columns == ColumnSource::Plain
+            && self.columns.needed * self.element.bytes() <= STAY_BYTES
+            && self.packed_rows() * self.element.bytes() > 2 * STAY_BYTES
+    }
+
+    /// The columns of the widest panel of those that come from `source`, with the lanes that are left over.
+    pub(super) fn width(&self, source: ColumnSource) -> usize {
+        let vectors = self.columns_of(source).panels.iter().map(|p| p.vectors);
+        vectors.max().unwrap_or(1) as usize * self.lanes
+    }
+
+    /// The most rows whose elements, `k_block` of each at a time, the second cache keeps.
+    pub(super) fn strided_block(&self, k_block: usize) -> usize {
+        let rows = self.rows.points.len();
+        // Rows may share elements, as windows of a picture do.
+        let each = (self.rows.needed / rows.max(1)).clamp(1, k_block.max(1));
+        let most = ROW_BYTES / (each * self.element.bytes());
+        match most >= rows {
+            true => usize::MAX,
+            false => most.max(1).next_multiple_of(self.height),
+        }
+    }
+
+    /// Where tiles get their rows from, with this many panels of columns from `columns`.
+    pub(super) fn row_source(&self, rows: Form, columns: ColumnSource, panels: usize) -> RowSource {
+        // Each panel has the lines of all `k` fetched anew.
+        let most_direct = match self.rows.spacing {
+            Spacing::Crowded => 2,
+            Spacing::Runs | Spacing::Apart => 4,
+        };
+        let direct = match (self.rows.points.len(), self.rows.line, self.rows.k_line) {
+            _ if self.group > 1 => None,
+            (1, _, Some(step)) => Some(step),
+            (_, Some(1), Some(step)) if panels <= most_direct => Some(step),
+            _ => None,
+        };
+        match (rows, direct) {
+            (Form::Packed, _) => RowSource::Packed,
+            (Form::Coded, _) => RowSource::Coded,
+            (Form::Plain, Some(step)) => RowSource::Direct { step },
+            (Form::Plain, None) if self.strided_rows_pay(columns, panels) => RowSource::Strided,
+            (Form::Plain, None) => RowSource::Own,
+        }
+    }
+
+    /// Whether it is cheaper to take elements of rows from where they are than to pack them for this many panels of columns.
+    pub(super) fn strided_rows_pay(&self, columns: ColumnSource, panels: usize) -> bool {
+        let has_tiles = match columns {
+            ColumnSource::Plain => false,
+            ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
+            _ => self.group == 1 && self.spread(columns) == 1,
+        };
+        // Tiles have a register for the address of each row.
+        let fits = self.height <= STRIDED_ROWS || self.lanes == 16 && self.width(columns) == 16;
+        has_tiles
+            && fits
+            && match self.rows.spacing {
+                Spacing::Runs => true,
+                Spacing::Apart => panels <= 8,
+                Spacing::Crowded => false,
+            }
+    }
+
+    /// The length of blocks of `k`, as equal as possible, whose panels of `width` columns the cache has room for.
+    pub(super) fn k_block(&self, columns: ColumnSource, width: usize) -> usize {
+        let bytes = match columns {
+            ColumnSource::Coded => MADE_BYTES,
+            // Loading and storing sums that lie apart takes as long as many steps.
+            ColumnSource::Packed if self.scatter.is_some() => 4 * PANEL_BYTES,
+            _ => PANEL_BYTES,
+        };
+        let most = (bytes / (width * self.element.bytes())).max(64);
+        // A little more is better than another block.
+        self.k.div_ceil(self.k.div_ceil(most + most / 4).max(1))
+    }
+
+    /// How many packed panels the tiles of all rows take at once: several if there are few rows, or one.
+    pub(crate) fn spread(&self, source: ColumnSource) -> usize {
+        let is_packed = matches!(source, ColumnSource::Packed | ColumnSource::Coded);
+        match is_packed && self.row_panels == 1 {
+            true => self.panels_at_once,
+            false => 1,
+        }
+    }
+
+    /// Whether tiles take panels of `width` coded columns as they are: there are so few rows that each code is met once.
+    pub(super) fn takes_codes(&self, width: usize) -> bool {
+        let has_tiles = self.has_coded_tiles && width <= SPREAD_WIDTH * self.lanes;
+        has_tiles && self.row_panels == 1 && self.height <= CODED_ROWS
+    }
+
+    /// The panels of columns that come from `source`.
+    pub(crate) fn columns_of(&self, source: ColumnSource) -> &ColumnVectors {
+        match source {
+            ColumnSource::Plain => &self.plain,
+            ColumnSource::Packed
+            | ColumnSource::Shared
+            | ColumnSource::Own
+            | ColumnSource::Coded => &self.packed,
+        }
+    }
+
+    /// Whether it is cheaper to compute from the columns as they are than to pack them.
+    pub(super) fn plain_pays(&self) -> bool {
+        let (plain, packed) = (self.plain.vectors.len(), self.packed.vectors.len());
+        if self.scatter.is_some() || self.group > 1 {
+            return false;
+        }
+        // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
+        // vector is packed in five if it comes from a few loads or lines are laid across.
+        let more =
+            plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
+        // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
+        // of few vectors use little of each.
+        const PAGE: usize = 4096;
+        // As many tiles as make up for packing.
+        let many_tiles = self.row_panels > 2;
+        let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
+        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_tiles {
+            return false;
+        }
+        let few = plain <= 3 * packed || self.columns.k_line == Some(1);
+        let packing = packed as f64 * if few { 5.0 } else { 16.0 };
+        more <= packing
+    }
+}
