@@ -369,7 +369,7 @@ unsafe fn decode_vectors<S: Codes, L: Load<S>>(
         unsafe {
             S::fetch(from.wrapping_add(AHEAD).cast());
             let codes = L::load(from);
-            for code in codes.into_iter().take(L::DEPTH.min(range.len())) {
+            for &code in codes.iter().take(L::DEPTH.min(range.len())) {
                 let v = element(code);
                 match lanes == S::LANES {
                     true => S::store(to, v),

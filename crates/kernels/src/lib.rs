@@ -16,6 +16,8 @@
 //! * Nothing is read or written outside the operands. A [`PreparedContraction`] knows the largest offset it can
 //!   reach, every run checks the operands against it, and lanes beyond are masked.
 //! * A run allocates nothing: the plan says how much scratch memory it wants.
+//! * Functions of an instruction set pass no closures to the standard library in their loops, and iterate over slices alone: a
+//!   closure has the instructions of the function that it is in, which what calls it lacks, so that it may not be inlined.
 //! * This is the only crate with CPU intrinsics; of ours it depends on `vinelift-tensor` alone, for memory.
 //!
 //! # How it works

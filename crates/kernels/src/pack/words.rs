@@ -1,7 +1,4 @@
 //! Words of several bytes each, as many as a step of the micro-kernel takes: 2 as numbers of 16 bits, or 4 as they are.
-//!
-//! Loops have neither closures nor several iterators at once. Closures in functions of an instruction set have its instructions,
-//! which the standard library's functions that call them have not: each would be a call.
 
 use super::{Block, MOST_POINTS};
 use std::mem::MaybeUninit;

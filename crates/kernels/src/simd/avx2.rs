@@ -326,25 +326,23 @@ unsafe fn across(block: &Block<f32>) {
             let points = &block.points[start..block.points.len().min(start + 8)];
             for k in (0..block.k).step_by(8) {
                 let depth = (block.k - k).min(8);
-                let lines = if depth == 8 && points.len() == 8 {
+                let mut lines = [V32::zero(); 8];
+                if depth == 8 && points.len() == 8 {
                     // The usual case without branches, so that all lines stay in registers.
                     let points = &*points.as_ptr().cast::<[u32; 8]>();
-                    std::array::from_fn(|line| {
+                    for (line, v) in lines.iter_mut().enumerate() {
                         let from = block.from.wrapping_add(points[line] as usize + k);
                         // Too many lines for the machine to look ahead by itself.
                         _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                        V32::load(from)
-                    })
+                        *v = V32::load(from);
+                    }
                 } else {
-                    std::array::from_fn(|line| match points.get(line) {
-                        Some(&point) => {
-                            let from = block.from.wrapping_add(point as usize + k);
-                            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                            V32::load_first(from, depth)
-                        }
-                        None => V32::zero(),
-                    })
-                };
+                    for (line, &point) in points.iter().enumerate() {
+                        let from = block.from.wrapping_add(point as usize + k);
+                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                        lines[line] = V32::load_first(from, depth);
+                    }
+                }
                 let lines = transpose(lines);
                 let lanes = (block.width - start).min(8);
                 let to = block.to.add(k * block.width + start);

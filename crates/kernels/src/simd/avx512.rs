@@ -366,19 +366,19 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
                 if depth == 16 && points.len() == lanes {
                     // Lines that are not there are the first once more, and are not stored.
                     let mut from = [line_from(points[0], k); 16];
-                    for (from, &point) in from.iter_mut().zip(points) {
-                        *from = line_from(point, k);
+                    for (line, &point) in points.iter().enumerate() {
+                        from[line] = line_from(point, k);
                     }
                     lay_tile(&from, to, block.width, lanes);
                     continue;
                 }
                 let mut lines = [V32::zero(); 16];
-                for (line, &point) in lines.iter_mut().zip(points) {
+                for (line, &point) in points.iter().enumerate() {
                     let from = line_from(point, k);
                     _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                    *line = V32::load_first(from, depth);
+                    lines[line] = V32::load_first(from, depth);
                 }
-                for (line, v) in transpose(lines).into_iter().enumerate().take(depth) {
+                for (line, &v) in transpose(lines).iter().enumerate().take(depth) {
                     V32::store_first(to.add(line * block.width), v, lanes);
                 }
             }
@@ -397,12 +397,12 @@ unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize, lanes: u
     // SAFETY: the caller's.
     unsafe {
         let mut lines = [V32::zero(); 16];
-        for (line, &from) in lines.iter_mut().zip(from) {
+        for (line, &from) in from.iter().enumerate() {
             // Too many lines for the machine to look ahead by itself.
             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-            *line = V32::load(from);
+            lines[line] = V32::load(from);
         }
-        for (line, v) in transpose(lines).into_iter().enumerate() {
+        for (line, &v) in transpose(lines).iter().enumerate() {
             V32::store_first(to.add(line * width), v, lanes);
         }
     }

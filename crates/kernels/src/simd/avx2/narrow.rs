@@ -76,14 +76,14 @@ unsafe fn across<L: Load<V32>>(block: &NarrowBlock, points: &[u32; 8], lane: usi
     // SAFETY: the caller's.
     unsafe {
         for k in (0..whole).step_by(8) {
-            let lines = std::array::from_fn(|line| {
+            let mut lines = [V32::zero(); 8];
+            for (line, v) in lines.iter_mut().enumerate() {
                 let from = block.from.wrapping_add(points[line] as usize + k);
                 // Too many lines for the machine to look ahead by itself.
                 _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                let [v, _] = L::load(from.cast());
-                v
-            });
-            for (line, v) in transpose(lines).into_iter().enumerate() {
+                [*v, _] = L::load(from.cast());
+            }
+            for (line, &v) in transpose(lines).iter().enumerate() {
                 V32::store(block.to.add((k + line) * block.width + lane), v);
             }
         }
