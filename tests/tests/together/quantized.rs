@@ -2,7 +2,7 @@
 //! and for any number of threads, near what the layers say one by one in `f64`, and NaN where that is.
 
 use std::num::NonZeroUsize;
-use vinelift::{Config, Core, ElementType, Level, Model, Tensor};
+use vinelift::{Config, Core, ElementType, Level, Model, Specialization, Tensor};
 use vinelift_tests::{outputs, same};
 
 /// The layers of a model in the making.
@@ -308,4 +308,42 @@ fn check_convolution(pieces: &[usize]) {
         check(y, terms);
     }
     assert_eq!(model.inputs()[0].element_type, ElementType::F32);
+}
+
+/// Rows that are put together from two pieces of any size, and summed over, give the same bits by code for all sizes and by
+/// code for each.
+#[test]
+fn sums_over_concatenations_of_any_size() {
+    let core = Core::new().unwrap();
+    let mut layers = Layers::default();
+    let [p, a, b] = ["19,?", "?,21", "?,21"].map(|shape| layers.parameter(shape));
+    let [p, a, b] = [p, a, b].map(|x| layers.quantize(x, -0.5, 2.05));
+    let c = layers.layer("Concat", "opset1", "axis=\"0\"", &[a, b]);
+    let data = "transpose_a=\"false\" transpose_b=\"false\"";
+    let y = layers.layer("MatMul", "opset1", data, &[p, c]);
+    let model = layers.model(&core, y);
+    let compiled = [Specialization::Generic, Specialization::Always].map(|specialization| {
+        let config = Config::default().specialization(specialization);
+        core.compile_model_with(&model, config).unwrap()
+    });
+    let mut requests = compiled.map(|compiled| compiled.create_request());
+    for (rows, more) in [(40, 30), (41, 30), (40, 64), (7, 90)] {
+        let numbers = |rows: usize, columns: usize, seed| {
+            let data = activations(rows * columns, seed);
+            Tensor::from_slice(&[rows, columns], &data).unwrap()
+        };
+        let inputs = [
+            numbers(19, rows + more, 1),
+            numbers(rows, 21, 2),
+            numbers(more, 21, 3),
+        ];
+        let outputs = requests.each_mut().map(|request| {
+            for (k, tensor) in inputs.iter().enumerate() {
+                request.set_input_at(k, tensor.clone()).unwrap();
+            }
+            request.infer().unwrap();
+            request.outputs()[0].clone()
+        });
+        assert!(same(&outputs[0], &outputs[1]), "{rows} {more}");
+    }
 }

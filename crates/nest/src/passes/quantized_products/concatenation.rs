@@ -10,14 +10,16 @@ use vinelift_tensor::Extent;
 pub(super) struct Concatenation {
     pub(super) dim: usize,
     pub(super) pieces: Vec<Piece>,
+    /// If it is known only with numbers in place of symbols whether this is one: the extents along the dim.
+    pub(super) symbolic: Vec<Extent>,
 }
 
 /// A buffer that is moved as a whole.
 #[derive(Clone)]
 pub(super) struct Piece {
     pub(super) from: BufferId,
-    /// Where it begins along the dim.
-    offset: usize,
+    /// Where it begins along the dim; `None` if that has symbols.
+    offset: Option<usize>,
     /// The stage that moves it.
     stage: Stage,
 }
@@ -50,17 +52,35 @@ impl Concatenation {
             .iter()
             .map(|stage| Piece::of(stage, &target.shape, dim));
         let mut pieces: Vec<Piece> = pieces.collect::<Option<_>>()?;
+        if target.role != Role::Temporary {
+            return None;
+        }
+        let extents = pieces.iter().map(|piece| piece.stage.domain[dim].extent);
+        let mut extents: Vec<Extent> = extents.collect();
+        extents.push(target.shape[dim]);
+        let has_symbols = |piece: &Piece| piece.offset.is_none();
+        if pieces.iter().any(has_symbols) || extents.iter().any(|e| e.is_symbolic()) {
+            return Some(Concatenation {
+                dim,
+                pieces,
+                symbolic: extents,
+            });
+        }
         pieces.sort_by_key(|piece| piece.offset);
         let mut end = 0;
         for piece in &pieces {
-            let follows = piece.offset == end;
+            let follows = piece.offset == Some(end);
             end += piece.stage.domain[dim]
                 .extent
                 .number()
                 .filter(|_| follows)?;
         }
-        let is_whole = target.role == Role::Temporary && target.shape[dim] == end;
-        is_whole.then_some(Concatenation { dim, pieces })
+        let is_whole = target.shape[dim] == end;
+        is_whole.then_some(Concatenation {
+            dim,
+            pieces,
+            symbolic: Vec::new(),
+        })
     }
 
     /// The stages that move `from`, one buffer for each piece, to the places of the pieces in `to`.
@@ -71,8 +91,8 @@ impl Concatenation {
             let domain = nest.axes(&extents);
             let points: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
             let mut at = points.clone();
-            if piece.offset > 0 {
-                at[self.dim] = at[self.dim].clone() + index(piece.offset as i64);
+            if let Some(offset) = piece.offset.filter(|offset| *offset > 0) {
+                at[self.dim] = at[self.dim].clone() + index(offset as i64);
             }
             stages.push(Stage {
                 value: nest.load(*from, points),
@@ -104,11 +124,11 @@ impl Piece {
         if !is_plain || stage.at.len() != stage.domain.len() || stage.at.len() != shape.len() {
             return None;
         }
-        let mut offset = 0;
+        let mut offset = Some(0);
         for (d, (x, axis)) in stage.at.iter().zip(&stage.domain).enumerate() {
             match x.kind() {
                 Kind::Binary(Binary::Add, a, b) if d == dim && is_axis(a, axis) => {
-                    offset = usize::try_from(b.as_index()?).ok()?;
+                    offset = b.as_index().and_then(|b| usize::try_from(b).ok());
                 }
                 _ if is_axis(x, axis) && (d == dim || axis.extent == shape[d]) => {}
                 _ => return None,

@@ -265,7 +265,21 @@ impl Pass<'_> {
         let (_, grid) = parts.first()?;
         let (summed, kept) = summed_dims(axes, at, &nest.buf(buffer).shape);
         let is_one_grid = parts.iter().all(|(_, other)| other.is_same(grid));
-        if reads_zero(at) || !is_one_grid || !summed.contains(&pieces.dim) {
+        if reads_zero(at) || !is_one_grid {
+            return None;
+        }
+        if !pieces.symbolic.is_empty() {
+            // With numbers in place of symbols, it may be one.
+            let along = axes
+                .iter()
+                .find(|axis| at[pieces.dim] == Scalar::axis(axis.id));
+            let extents = pieces.symbolic.iter().copied();
+            for extent in extents.chain(along.map(|axis| axis.extent)) {
+                extent.pin();
+            }
+            return None;
+        }
+        if !summed.contains(&pieces.dim) {
             return None;
         }
         let mut poison = zero(F32);
