@@ -10,7 +10,7 @@ use vinelift_tensor::Extent;
 pub(super) struct Concatenation {
     pub(super) dim: usize,
     pub(super) pieces: Vec<Piece>,
-    /// If it is known only with numbers in place of symbols whether this is one: the extents along the dim.
+    /// If it is known only with numbers in place of symbols whether this is one: the extents that have them.
     pub(super) symbolic: Vec<Extent>,
 }
 
@@ -40,30 +40,30 @@ impl Concatenation {
     /// The concatenation that all these stages, which write `buffer`, make.
     fn of(nest: &Nest, buffer: BufferId, stages: &[&Stage]) -> Option<Concatenation> {
         let target = nest.buf(buffer);
-        let first = stages.first()?;
-        let is_short = |d: &usize| {
-            first
-                .domain
-                .get(*d)
-                .is_some_and(|a| a.extent != target.shape[*d])
+        let is_moved = |d: &usize| {
+            let mut at = stages.iter().filter_map(|stage| stage.at.get(*d));
+            at.any(|x| !matches!(x.kind(), Kind::Axis(_)))
         };
-        let dim = (0..target.shape.len()).find(is_short)?;
+        let dim = (0..target.shape.len()).find(is_moved)?;
+        let mut symbolic = Vec::new();
         let pieces = stages
             .iter()
-            .map(|stage| Piece::of(stage, &target.shape, dim));
+            .map(|stage| Piece::of(stage, &target.shape, dim, &mut symbolic));
         let mut pieces: Vec<Piece> = pieces.collect::<Option<_>>()?;
         if target.role != Role::Temporary {
             return None;
         }
         let extents = pieces.iter().map(|piece| piece.stage.domain[dim].extent);
-        let mut extents: Vec<Extent> = extents.collect();
-        extents.push(target.shape[dim]);
+        let along: Vec<Extent> = extents.chain([target.shape[dim]]).collect();
         let has_symbols = |piece: &Piece| piece.offset.is_none();
-        if pieces.iter().any(has_symbols) || extents.iter().any(|e| e.is_symbolic()) {
+        if pieces.iter().any(has_symbols) || along.iter().any(|e| e.is_symbolic()) {
+            symbolic.extend(along);
+        }
+        if !symbolic.is_empty() {
             return Some(Concatenation {
                 dim,
                 pieces,
-                symbolic: extents,
+                symbolic,
             });
         }
         pieces.sort_by_key(|piece| piece.offset);
@@ -79,7 +79,7 @@ impl Concatenation {
         is_whole.then_some(Concatenation {
             dim,
             pieces,
-            symbolic: Vec::new(),
+            symbolic,
         })
     }
 
@@ -109,8 +109,14 @@ impl Concatenation {
 }
 
 impl Piece {
-    /// The piece that `stage` moves into a buffer of this shape, if it fills all dims but `dim`.
-    fn of(stage: &Stage, shape: &[Extent], dim: usize) -> Option<Piece> {
+    /// The piece that `stage` moves into a buffer of this shape, if it fills all dims but `dim`. Extents that only numbers in
+    /// place of symbols tell to be equal become some of `symbolic`.
+    fn of(
+        stage: &Stage,
+        shape: &[Extent],
+        dim: usize,
+        symbolic: &mut Vec<Extent>,
+    ) -> Option<Piece> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;
         };
@@ -130,7 +136,11 @@ impl Piece {
                 Kind::Binary(Binary::Add, a, b) if d == dim && is_axis(a, axis) => {
                     offset = b.as_index().and_then(|b| usize::try_from(b).ok());
                 }
-                _ if is_axis(x, axis) && (d == dim || axis.extent == shape[d]) => {}
+                _ if !is_axis(x, axis) => return None,
+                _ if d == dim || axis.extent == shape[d] => {}
+                _ if axis.extent.is_symbolic() || shape[d].is_symbolic() => {
+                    symbolic.extend([axis.extent, shape[d]]);
+                }
                 _ => return None,
             }
         }
