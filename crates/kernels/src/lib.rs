@@ -44,9 +44,9 @@
 //!
 //! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions): operands are
 //! always packed into words. As any order of `k` gives the same sum, it is that of the operand in memory, so that words are
-//! made of vectors: along the channels of a pixel, or along pixels. Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for
-//! groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the way, and for more rows tasks do,
-//! a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
+//! made of vectors: along the channels of a pixel, or along pixels. Constant operands of 4 to 16 bits stay so when they are
+//! packed, with zero points and scales for groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the
+//! way, and for more rows tasks do, a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
 //! ([`Narrow`]): tasks make elements of them as they pack them.
 //!
 //! # Measured

@@ -266,7 +266,8 @@ fn convolutions_of_concatenations() {
     check_convolution(&[9, 16, 7]);
 }
 
-/// A convolution of pictures that are quantised by themselves and have so many channels.
+/// Quantises several pictures one by one, puts them together along the channels, and checks a convolution of the whole. `pieces`
+/// says how many channels each picture has.
 fn check_convolution(pieces: &[usize]) {
     let core = Core::new().unwrap();
     let (channels, outs, size) = (pieces.iter().sum::<usize>(), 13, 12);

@@ -102,7 +102,7 @@ impl Walk<'_> {
         is_computed
     }
 
-    fn element(&self, tensor: TensorId) -> Option<ElementType> {
+    pub(super) fn element(&self, tensor: TensorId) -> Option<ElementType> {
         self.types.get(tensor).map(|ty| ty.element)
     }
 

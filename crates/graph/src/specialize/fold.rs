@@ -12,24 +12,24 @@ use vinelift_ops::OpDef;
 use vinelift_tensor::{ElementType, Tensor, element_count};
 
 impl Walk<'_> {
-    /// Whether the values of `node`, which are constant, are to stay codes of 8 bits in the plan: a product of them with
-    /// quantised values is a sum of bytes, which is exact. That must not depend on what the budget has left.
-    pub(super) fn keeps_codes(&self, node: NodeIndex, def: &OpDef, outputs: &[TensorId]) -> bool {
-        let is_code = |tensor: &TensorId| {
-            let ty = self.types.get(*tensor);
-            ty.is_some_and(|ty| matches!(ty.element, ElementType::I8 | ElementType::U8))
-        };
-        let is_float = |tensor: &TensorId| {
-            let ty = self.types.get(*tensor);
-            ty.is_some_and(|ty| ty.element.is_float())
-        };
+    /// Whether constant values are to stay codes of 8 bits in the plan, so that their products with quantised values are exact
+    /// sums of bytes. It does not depend on what the budget has left.
+    pub(super) fn keeps_codes(
+        &self,
+        def: &OpDef,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> bool {
+        let is_code =
+            |t: &TensorId| matches!(self.element(*t), Some(ElementType::I8 | ElementType::U8));
+        let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
         let is_large = |tensor: &TensorId| {
             let shape = self.types.get(*tensor).and_then(|ty| ty.shape.to_static());
             let count = shape.and_then(|shape| element_count(&shape));
             count.is_none_or(|count| count > SMALL_WORK)
         };
         let quantizes = match def.name {
-            "Convert" => self.model.inputs(node).iter().all(is_code),
+            "Convert" => inputs.iter().all(is_code),
             name => name == FAKE_QUANTIZE,
         };
         self.is_quantized && quantizes && outputs.iter().all(|t| is_float(t) && is_large(t))

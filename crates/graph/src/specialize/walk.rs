@@ -328,7 +328,7 @@ impl<'a> Walk<'a> {
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
         let has_symbols = self.is_symbolic && self.has_symbols(&before, outputs);
         let is_constant = !has_symbols && read.iter().all(|b| own(b) || constant(b));
-        let is_folded = is_constant && !self.keeps_codes(node, def, outputs);
+        let is_folded = is_constant && !self.keeps_codes(def, inputs, outputs);
         if is_folded && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());

@@ -1,4 +1,4 @@
-//! What tiles have the caches fetch, before others need it.
+//! Prefetching: while a tile computes, it has the caches fetch the rows and columns of the tiles after it.
 
 use super::{At, Run};
 use crate::geometry::ColumnPanel;

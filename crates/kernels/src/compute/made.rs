@@ -66,7 +66,7 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// `rows` is the row side of one batch; `to` has room for the lines.
-    pub(super) unsafe fn decode_rows(
+    unsafe fn decode_rows(
         &self,
         code: &Coded,
         rows: *const u8,
@@ -93,7 +93,7 @@ impl<T: HasEngine> Run<'_, T> {
     ///
     /// # Safety
     /// `columns` is the column side of one batch; `own_columns` has room for the lines.
-    pub(super) unsafe fn decode_columns(
+    unsafe fn decode_columns(
         &self,
         code: &Coded,
         columns: *const u8,
@@ -121,7 +121,7 @@ impl<T: HasEngine> Run<'_, T> {
 
     /// # Safety
     /// as [`crate::coded::decode`].
-    pub(super) unsafe fn decode(&self, lines: &Decode<T>) {
+    unsafe fn decode(&self, lines: &Decode<T>) {
         let Some(decode) = self.engine.decode else {
             unreachable!("only elements of `f32` are coded");
         };
@@ -137,7 +137,7 @@ impl<T: HasEngine> Run<'_, T> {
         tiles(code.code, code.is_fused)
     }
 
-    /// Those that take several panels of `rows` rows.
+    /// The tile that takes codes of `rows` rows from several panels at once, and from how many.
     pub(super) fn coded_spread(&self, rows: usize) -> (usize, TileFn<T>) {
         let Some(code) = self.column_code else {
             unreachable!("there are codes");

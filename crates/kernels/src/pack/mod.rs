@@ -43,8 +43,9 @@ pub(crate) enum Packing<T: Number> {
         /// [`scattered`].
         scattered: unsafe fn(&Block<T>),
     },
-    /// Each element is a word of several of the operand's: [`words::words`].
-    Words(unsafe fn(&Block<T>, usize)),
+    /// Each element is a word of several of the operand's: [`words::words`]. The points are those of the block and of those
+    /// that are packed after it.
+    Words(unsafe fn(&Block<T>, &[u32])),
 }
 
 /// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
@@ -81,7 +82,7 @@ pub(crate) unsafe fn pack<T: Number>(
         Packing::Words(words) => {
             let points = block.points;
             // SAFETY: the caller's contract, for each panel.
-            return each(&|block, first| unsafe { words(block, words::run(&points[first..])) });
+            return each(&|block, first| unsafe { words(block, &points[first..]) });
         }
     };
     let mut vectors = [const { MaybeUninit::<Whole>::uninit() }; MOST_POINTS];

@@ -1,6 +1,8 @@
-//! Words of several bytes each, as many as a step of the micro-kernel takes: 2 as numbers of 16 bits, or 4 as they are.
+//! Packs operands of bytes as words of consecutive `k`: of two bytes, each widened to 16 bits, or of four bytes. A step of the
+//! micro-kernel multiplies one word of each operand.
 
 use super::{Block, MOST_POINTS};
+use crate::points::MOST_LANES;
 use std::mem::MaybeUninit;
 
 /// How an instruction set packs words where their bytes lie well.
@@ -13,22 +15,24 @@ pub(crate) struct WordLayouts {
     pub(crate) along: Option<unsafe fn(&Block<i32>, usize)>,
 }
 
-/// Packs words of `GROUP` bytes. The first `run` points that may be read are consecutive bytes.
+/// Packs words of `GROUP` bytes. `points` are those of the block and others that may be read.
 ///
 /// # Safety
 /// as [`pack`](super::pack); the machine has the instructions, those of `layouts` too.
 #[inline(always)]
 pub(crate) unsafe fn words<const GROUP: usize>(
     block: &Block<i32>,
-    run: usize,
+    points: &[u32],
     layouts: &WordLayouts,
 ) {
     if let Some(along) = layouts.along
         && block.points.len() == block.width
-        && block.width <= run
     {
-        // SAFETY: the caller's.
-        return unsafe { along(block, run) };
+        let run = run(&points[..points.len().min(block.width + MOST_LANES)]);
+        if block.width <= run {
+            // SAFETY: the caller's.
+            return unsafe { along(block, run) };
+        }
     }
     let mut ends = [const { MaybeUninit::<u16>::uninit() }; MOST_POINTS];
     let ends = run_ends(block.points, &mut ends);
@@ -41,7 +45,7 @@ pub(crate) unsafe fn words<const GROUP: usize>(
             match <&[u32; GROUP]>::try_from(&offsets[..offsets.len().min(GROUP)]) {
                 Ok(offsets) if !ends.is_empty() => along::<GROUP>(block, ends, offsets, to),
                 _ => {
-                    let lines = self::run(offsets) / GROUP;
+                    let lines = run(offsets) / GROUP;
                     if lines > 0 {
                         let from = block.from.wrapping_add(offsets[0] as usize);
                         (layouts.across)(&Block { to, ..*block }, from, lines);
@@ -58,7 +62,7 @@ pub(crate) unsafe fn words<const GROUP: usize>(
 }
 
 /// How many of the offsets follow each other, from the first on.
-pub(crate) fn run(offsets: &[u32]) -> usize {
+fn run(offsets: &[u32]) -> usize {
     let follow = offsets.windows(2).take_while(|two| two[1] == two[0] + 1);
     (follow.count() + 1).min(offsets.len())
 }

@@ -57,7 +57,7 @@ impl PreparedContraction {
 
     /// Divides the batch, then the rows, unless there are too few of them or each task packs the columns
     /// that it takes: then those.
-    pub(super) fn parts(&self, source: ColumnSource, tasks: usize) -> Vec<TaskShare> {
+    fn parts(&self, source: ColumnSource, tasks: usize) -> Vec<TaskShare> {
         let columns = self.columns_of(source);
         let (batch, rows, panels) = (
             self.batch.points(),
@@ -125,7 +125,7 @@ impl PreparedContraction {
     }
 
     /// The elements of `out` from the first to the last that a part writes, if no other writes any between them.
-    pub(super) fn region(
+    fn region(
         &self,
         columns: &ColumnVectors,
         batch: &Range<usize>,

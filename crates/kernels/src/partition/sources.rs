@@ -94,7 +94,7 @@ impl PreparedContraction {
     }
 
     /// Whether it is cheaper to take elements of rows from where they are than to pack them for this many panels of columns.
-    pub(super) fn strided_rows_pay(&self, columns: ColumnSource, panels: usize) -> bool {
+    fn strided_rows_pay(&self, columns: ColumnSource, panels: usize) -> bool {
         let has_tiles = match columns {
             ColumnSource::Plain => false,
             ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
@@ -151,7 +151,7 @@ impl PreparedContraction {
     }
 
     /// Whether it is cheaper to compute from the columns as they are than to pack them.
-    pub(super) fn plain_pays(&self) -> bool {
+    fn plain_pays(&self) -> bool {
         let (plain, packed) = (self.plain.vectors.len(), self.packed.vectors.len());
         if self.scatter.is_some() || self.group > 1 {
             return false;

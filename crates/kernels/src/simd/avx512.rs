@@ -334,13 +334,13 @@ unsafe fn across(block: &Block<f32>) {
 
 /// [`words::words`] of four bytes; where these follow each other, 16 by 16.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
-unsafe fn pack_words(block: &Block<i32>, run: usize) {
+unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across: lay_across::<i32>,
         along: None,
     };
     // SAFETY: the caller's.
-    unsafe { words::words::<4>(block, run, &LAYOUTS) }
+    unsafe { words::words::<4>(block, points, &LAYOUTS) }
 }
 
 /// The first `count` lines of a block of 32-bit elements that follow each other in the operand.

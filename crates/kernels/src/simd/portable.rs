@@ -163,13 +163,13 @@ unsafe fn decode(lines: &Decode<f32>) {
 }
 
 /// [`words::words`] of two numbers of 16 bits.
-unsafe fn pack_words(block: &Block<i32>, run: usize) {
+unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across: words::across::<2>,
         along: None,
     };
     // SAFETY: the caller's.
-    unsafe { words::words::<2>(block, run, &LAYOUTS) }
+    unsafe { words::words::<2>(block, points, &LAYOUTS) }
 }
 
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,

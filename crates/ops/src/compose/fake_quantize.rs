@@ -76,7 +76,7 @@ impl Op for FakeQuantize {
     }
 }
 
-/// What is known of the ends of the ranges, with which the formula is shorter, and the result the same.
+/// Facts about the ends of the ranges where these are constant. The formula is shorter with them, and gives the same bits.
 struct Ends {
     /// `il < ih` for all of them.
     are_ordered: bool,

@@ -16,13 +16,13 @@ const SQUARE: usize = 4;
 /// # Safety
 /// as that.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-pub(super) unsafe fn pack_words(block: &Block<i32>, run: usize) {
+pub(super) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across,
         along: Some(along),
     };
     // SAFETY: the caller's.
-    unsafe { words::<2>(block, run, &LAYOUTS) }
+    unsafe { words::<2>(block, points, &LAYOUTS) }
 }
 
 /// [`WordLayouts::along`].

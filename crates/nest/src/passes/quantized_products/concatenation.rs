@@ -1,11 +1,12 @@
-//! Concatenations, whose pieces are moved one by one.
+//! Concatenations of values on one grid, whose pieces are moved one by one.
 
+use super::grid::Grid;
 use crate::build::index;
 use crate::ir::{Axis, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
 
-/// A buffer that consists of others, one after the other along a dim.
+/// A buffer that consists of others on one grid, one after the other along a dim.
 #[derive(Clone)]
 pub(super) struct Concatenation {
     pub(super) dim: usize,
@@ -24,15 +25,25 @@ pub(super) struct Piece {
     stage: Stage,
 }
 
-/// The buffers of a nest that are concatenations.
-pub(super) fn concatenations(nest: &Nest) -> FxHashMap<BufferId, Concatenation> {
+/// The buffers of a nest that are concatenations of some of those on `grids`.
+pub(super) fn concatenations(
+    nest: &Nest,
+    grids: &FxHashMap<BufferId, Grid>,
+) -> FxHashMap<BufferId, Concatenation> {
     let mut writers: FxHashMap<BufferId, Vec<&Stage>> = FxHashMap::default();
+    if grids.is_empty() {
+        return FxHashMap::default();
+    }
     for stage in &nest.stages {
         writers.entry(stage.target).or_default().push(stage);
     }
     let several = writers.into_iter().filter(|(_, stages)| stages.len() > 1);
+    let of = |buffer, stages: &[&Stage]| {
+        let found = Concatenation::of(nest, buffer, stages)?;
+        found.is_on_one_of(grids).then_some((buffer, found))
+    };
     several
-        .filter_map(|(buffer, stages)| Some((buffer, Concatenation::of(nest, buffer, &stages)?)))
+        .filter_map(|(buffer, stages)| of(buffer, &stages))
         .collect()
 }
 
@@ -81,6 +92,14 @@ impl Concatenation {
             pieces,
             symbolic,
         })
+    }
+
+    /// Whether codes of all pieces stand for the same values.
+    fn is_on_one_of(&self, grids: &FxHashMap<BufferId, Grid>) -> bool {
+        let first = self.pieces.first().and_then(|piece| grids.get(&piece.from));
+        let is_same = |grid: &Grid| first.is_some_and(|first| first.is_same(grid));
+        let mut pieces = self.pieces.iter();
+        pieces.all(|piece| grids.get(&piece.from).is_some_and(is_same))
     }
 
     /// The stages that move `from`, one buffer for each piece, to the places of the pieces in `to`.

@@ -227,17 +227,14 @@ impl Pass<'_> {
         }
         let code = self.grid_codes(nest, &stage, &grid, ty);
         let extents: Vec<Extent> = stage.domain.iter().map(|axis| axis.extent).collect();
-        let (summed, kept) = summed_dims(axes, at, &extents);
-        let poison = match summed.is_empty() {
+        let dims = summed_dims(axes, at, &extents);
+        let poison = match dims.0.is_empty() {
             true => Definition {
                 value: &grid.poison(),
                 ..Definition::of(&stage)
             }
             .instantiate(nest, at),
-            false => {
-                let sums = self.nan_sums(nest, &stage, &grid, &summed);
-                nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect())
-            }
+            false => self.nan_sum(nest, (&stage, &grid), &dims, at),
         };
         Some(grid.bytes(nest.load(code, at.to_vec()), poison))
     }
@@ -250,52 +247,44 @@ impl Pass<'_> {
         (buffer, at): (BufferId, &[Scalar]),
         ty: ElementType,
     ) -> Option<Bytes> {
-        let pieces = self.concatenations.get(&buffer)?.clone();
+        let whole = self.concatenations.get(&buffer)?.clone();
         let of = |piece: &Piece| {
-            Some((
-                self.definitions.get(&piece.from)?,
-                self.grids.get(&piece.from)?,
-            ))
+            let stage = self.definitions.get(&piece.from)?.clone();
+            Some((stage, self.grids.get(&piece.from)?.clone()))
         };
-        let parts: Vec<(Stage, Grid)> = pieces
-            .pieces
-            .iter()
-            .map(|piece| of(piece).map(|(stage, grid)| (stage.clone(), grid.clone())))
-            .collect::<Option<_>>()?;
-        let (_, grid) = parts.first()?;
-        let (summed, kept) = summed_dims(axes, at, &nest.buf(buffer).shape);
-        let is_one_grid = parts.iter().all(|(_, other)| other.is_same(grid));
-        if reads_zero(at) || !is_one_grid {
+        let parts: Vec<(Stage, Grid)> = whole.pieces.iter().map(of).collect::<Option<_>>()?;
+        if reads_zero(at) {
             return None;
         }
-        if !pieces.symbolic.is_empty() {
+        if !whole.symbolic.is_empty() {
             // With numbers in place of symbols, it may be one.
-            let along = axes
-                .iter()
-                .find(|axis| at[pieces.dim] == Scalar::axis(axis.id));
-            let extents = pieces.symbolic.iter().copied();
+            let mut axes = axes.iter();
+            let along = axes.find(|axis| at[whole.dim] == Scalar::axis(axis.id));
+            let extents = whole.symbolic.iter().copied();
             for extent in extents.chain(along.map(|axis| axis.extent)) {
                 extent.pin();
             }
             return None;
         }
-        if !summed.contains(&pieces.dim) {
+        let dims = summed_dims(axes, at, &nest.buf(buffer).shape);
+        if !dims.0.contains(&whole.dim) {
             return None;
         }
-        let mut poison = zero(F32);
         let mut codes = Vec::with_capacity(parts.len());
+        let mut sums = Vec::with_capacity(parts.len());
         for (stage, grid) in &parts {
             codes.push(self.grid_codes(nest, stage, grid, ty));
-            let sums = self.nan_sums(nest, stage, grid, &summed);
-            poison = poison + nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect());
+            sums.push(self.nan_sum(nest, (stage, grid), &dims, at));
         }
+        let poison = sums.into_iter().reduce(|sum, part| sum + part)?;
+        let (_, grid) = parts.first()?;
         let target = match self.codes.get(&(buffer, ty)) {
             Some(target) => *target,
             None => {
                 let name = format!("{}.{ty}", nest.buf(buffer).name);
                 let shape = nest.buf(buffer).shape.clone();
                 let target = nest.buffer(&name, ty, &shape, Role::Temporary);
-                self.made.extend(pieces.moves(nest, target, &codes));
+                self.made.extend(whole.moves(nest, target, &codes));
                 self.codes.insert((buffer, ty), target);
                 target
             }
@@ -321,29 +310,29 @@ impl Pass<'_> {
         made
     }
 
-    /// The buffer of the sums over some dims of what is NaN where a value before it was rounded is, and 0 elsewhere.
-    /// All that read the grid share them, and windows overlap in fewer elements.
-    fn nan_sums(
+    /// The sum, over the first of these dims, of what is NaN where a value before it was rounded is and 0 elsewhere, at `at`
+    /// along the others. All that read the grid share the buffer of it, and windows overlap in fewer elements.
+    fn nan_sum(
         &mut self,
         nest: &mut Nest,
-        stage: &Stage,
-        grid: &Grid,
-        summed: &[usize],
-    ) -> BufferId {
-        let key = (stage.target, summed.to_vec());
-        if let Some(target) = self.nans.get(&key) {
-            return *target;
-        }
-        let of = |is_summed: bool| {
-            let dims = stage.domain.iter().enumerate();
-            let axes = dims.filter(|(d, _)| summed.contains(d) == is_summed);
-            axes.map(|(_, axis)| *axis).collect::<Vec<Axis>>()
+        (stage, grid): (&Stage, &Grid),
+        (summed, kept): &(Vec<usize>, Vec<usize>),
+        at: &[Scalar],
+    ) -> Scalar {
+        let key = (stage.target, summed.clone());
+        let sums = match self.nans.get(&key) {
+            Some(target) => *target,
+            None => {
+                let of = |dims: &[usize]| dims.iter().map(|d| stage.domain[*d]).collect();
+                let name = format!("{}.nan", nest.buf(stage.target).name);
+                let sum = Scalar::reduce(Binary::Add, of(summed), zero(F32), grid.poison());
+                let axes: Vec<Axis> = of(kept);
+                let made = self.store(nest, &name, stage, &axes, &sum);
+                self.nans.insert(key, made);
+                made
+            }
         };
-        let name = format!("{}.nan", nest.buf(stage.target).name);
-        let sum = Scalar::reduce(Binary::Add, of(true), zero(F32), grid.poison());
-        let made = self.store(nest, &name, stage, &of(false), &sum);
-        self.nans.insert(key, made);
-        made
+        nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect())
     }
 }
 

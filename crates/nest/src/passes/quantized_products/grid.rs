@@ -55,12 +55,12 @@ impl Grid {
             && again == x
             && float(offset)? == bottom
             && float(start)? == low
+            && (1.0..=255.0).contains(&steps)
             && steps.fract() == 0.0
             && *part == part_of(inner, steps as u32)
             && float(width)? == f64::from(high as f32 - low as f32);
         let fits = is_grid
             && low < high
-            && (1.0..=255.0).contains(&steps)
             && range == f64::from(top as f32 - bottom as f32)
             && top != bottom;
         if !fits {

@@ -45,10 +45,11 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
     if !nest.stages.iter().any(|stage| !products(stage).is_empty()) {
         return;
     }
+    let grids = grids(nest);
     let mut pass = Pass {
         definitions: definitions(nest),
-        grids: grids(nest),
-        concatenations: concatenations(nest),
+        concatenations: concatenations(nest, &grids),
+        grids,
         constant: &|buffer| constant(buffer),
         codes: FxHashMap::default(),
         nans: FxHashMap::default(),
