@@ -106,6 +106,24 @@ pub enum Refused {
     /// An operand that is stored in 16 bits of which the kernel would take single elements, or of another type than `f32`.
     #[error("elements stored in 16 bits are not those of columns of `f32`")]
     Narrow,
+    /// Groups of rows and codes that are not as [`Grouped`](crate::Grouped) says.
+    #[error(
+        "groups of {group} in groups of {coding_group} of {k} are no eights, or do not divide each other"
+    )]
+    Groups {
+        /// How many `k` there are.
+        k: usize,
+        /// How many of a row share a scale.
+        group: usize,
+        /// How many share zero points and scales of codes.
+        coding_group: usize,
+    },
+    /// Codes that are no integers of 4 or 8 bits, where sums are of integers.
+    #[error("codes of type {code:?} are no integers")]
+    NotInteger {
+        /// The type of the codes.
+        code: crate::Code,
+    },
     /// The machine lacks the instructions that were asked for.
     #[error("this machine has no {isa}")]
     NoInstructions {

@@ -1,13 +1,29 @@
 //! Layouts: by which constant operands that were packed for one kernel can be used by another.
 
 use crate::geometry::{ColumnPanel, parts};
+use crate::grouped::Shape;
 use crate::prepack_coded::MANY_VECTORS;
-use crate::{Element, Isa, PreparedContraction};
+use crate::{Code, Element, Isa, PreparedContraction};
 
 /// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal
 /// elements are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct Layout(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Contraction(Box<Side>),
+    /// The strides of the columns and of `k` among the codes.
+    Grouped {
+        shape: Shape,
+        code: Code,
+        steps: [usize; 2],
+    },
+}
+
+/// An operand of a contraction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Side {
     element: Element,
     isa: Isa,
     columns: bool,
@@ -22,6 +38,14 @@ pub struct Layout {
     panels: Vec<[usize; 3]>,
     /// Whether coded elements stay coded.
     stays_coded: bool,
+}
+
+impl Layout {
+    /// The layout of the columns of a [`GroupedProduct`](crate::GroupedProduct), whose `steps` along columns and along `k` are
+    /// these.
+    pub(crate) fn grouped(shape: Shape, code: Code, steps: [usize; 2]) -> Layout {
+        Layout(Kind::Grouped { shape, code, steps })
+    }
 }
 
 impl PreparedContraction {
@@ -51,7 +75,7 @@ impl PreparedContraction {
                 panels.map(|rows| [rows.start, rows.len(), 0]).collect()
             }
         };
-        Layout {
+        Layout(Kind::Contraction(Box::new(Side {
             element: self.element,
             isa: self.isa,
             columns,
@@ -64,7 +88,7 @@ impl PreparedContraction {
                 .collect(),
             panels,
             stays_coded: self.stays_coded(columns),
-        }
+        })))
     }
 
     /// Whether tasks make elements of a coded operand themselves, since they do not do it too often.

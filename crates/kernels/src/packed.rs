@@ -1,6 +1,7 @@
 //! A packed operand.
 
 use crate::coded::Coded;
+use crate::grouped::{GroupedCodes, Shape};
 use crate::memory::Memory;
 
 /// In which form an operand comes to a run.
@@ -10,16 +11,28 @@ pub enum Form {
     Plain,
     /// Packed before: see [`pack_left`](crate::PreparedContraction::pack_left).
     Packed,
-    /// Packed before as it is coded: see [`pack_left_coded`](crate::PreparedContraction::pack_left_coded).
+    /// Packed before as it is coded: see [`pack_left_coded`](crate::PreparedContraction::pack_left_coded), and
+    /// [`GroupedProduct::pack`](crate::GroupedProduct::pack).
     Coded,
 }
 
-/// An operand laid out as the micro-kernels of one [`PreparedContraction`](crate::PreparedContraction) read it.
+/// An operand laid out as the micro-kernels of one [`PreparedContraction`](crate::PreparedContraction) or
+/// [`GroupedProduct`](crate::GroupedProduct) read it.
 pub struct Packed {
     memory: Memory,
     bytes: usize,
     columns: bool,
-    code: Option<Coded>,
+    content: Content,
+}
+
+/// What a packed operand consists of.
+enum Content {
+    /// Elements or words.
+    Elements,
+    /// Codes of which elements are made.
+    Coded(Coded),
+    /// Codes that are multiplied as they are.
+    Grouped(GroupedCodes),
 }
 
 impl Packed {
@@ -29,7 +42,7 @@ impl Packed {
             memory: Memory::zeroed(bytes)?,
             bytes,
             columns,
-            code: None,
+            content: Content::Elements,
         })
     }
 
@@ -37,25 +50,51 @@ impl Packed {
     pub(crate) fn coded(bytes: usize, more: usize, columns: bool, code: Coded) -> Option<Packed> {
         Some(Packed {
             bytes,
-            code: Some(code),
+            content: Content::Coded(code),
             ..Packed::zeroed(bytes.checked_add(more)?, columns)?
+        })
+    }
+
+    /// Zeros for the columns of a [`GroupedProduct`](crate::GroupedProduct).
+    pub(crate) fn grouped(codes: GroupedCodes) -> Option<Packed> {
+        Some(Packed {
+            content: Content::Grouped(codes),
+            ..Packed::zeroed(codes.bytes(), true)?
         })
     }
 
     /// The form to plan runs for.
     pub fn form(&self) -> Form {
-        match self.code {
-            Some(_) => Form::Coded,
-            None => Form::Packed,
+        match self.content {
+            Content::Coded(_) | Content::Grouped(_) => Form::Coded,
+            Content::Elements => Form::Packed,
         }
     }
 
     /// How its elements are coded, if they are.
     pub(crate) fn code(&self) -> Option<&Coded> {
-        self.code.as_ref()
+        match &self.content {
+            Content::Coded(code) => Some(code),
+            Content::Elements | Content::Grouped(_) => None,
+        }
     }
 
-    /// All bytes of coded elements.
+    /// How the columns of a [`GroupedProduct`](crate::GroupedProduct) of this shape are packed.
+    ///
+    /// # Panics
+    /// if it is packed for another kernel.
+    pub(crate) fn grouped_codes(&self, shape: &Shape) -> &GroupedCodes {
+        match &self.content {
+            Content::Grouped(codes) if codes.shape == *shape => codes,
+            _ => panic!("the packed operand is another kernel's"),
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.memory.as_ptr()
+    }
+
+    /// All bytes of codes.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: lines are bytes, of any value.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.bytes) }
@@ -75,9 +114,10 @@ impl Packed {
     /// # Panics
     /// if it is not the side that is asked for, or has another size.
     pub(crate) fn elements(&self, count: usize, size: usize, columns: bool) -> *const u8 {
-        let fits = self.columns == columns && self.bytes == count * size;
+        let is_other = matches!(self.content, Content::Grouped(_));
+        let fits = !is_other && self.columns == columns && self.bytes == count * size;
         assert!(fits, "the packed operand is another kernel's");
-        self.memory.as_ptr()
+        self.as_ptr()
     }
 }
 

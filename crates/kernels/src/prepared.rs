@@ -63,8 +63,11 @@ pub struct PreparedContraction {
     pub(crate) n: usize,
 }
 
-/// The number of the next kernel.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// A number that no other kernel has: plans belong to one.
+pub(crate) fn next_number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
 
 impl PreparedContraction {
     /// Prepares a contraction for the best instructions of this machine.
@@ -157,7 +160,7 @@ impl PreparedContraction {
             false => (rows.points(), columns.points()),
         };
         Ok(PreparedContraction {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number: next_number(),
             element: contraction.element,
             isa,
             exchanged: groups.exchanged,

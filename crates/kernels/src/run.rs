@@ -348,6 +348,6 @@ impl PreparedContraction {
 }
 
 /// The next start of a cache line.
-fn aligned(pointer: *mut u8) -> *mut u8 {
+pub(crate) fn aligned(pointer: *mut u8) -> *mut u8 {
     pointer.wrapping_add(pointer.addr().wrapping_neg() % LINE)
 }

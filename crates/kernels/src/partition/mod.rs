@@ -274,6 +274,6 @@ impl TaskPartition {
 }
 
 /// Room for `bytes` from the next cache line on.
-fn with_slack(bytes: usize) -> usize {
+pub(crate) fn with_slack(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { bytes + LINE - 1 }
 }

@@ -2,6 +2,7 @@
 //! more is linked for seconds. `cargo test -p vinelift-kernels --test together NAME` runs those that have `NAME` in their path.
 
 mod contractions;
+mod grouped;
 #[cfg(unix)]
 mod guard;
 mod narrow;

@@ -1,0 +1,186 @@
+//! Runs.
+
+use super::rows::group_sums;
+use super::{
+    GroupedCodes, GroupedPartition, GroupedProduct, MOST_ROWS, PANEL, Tile, TileRow, Zero,
+};
+use crate::memory::elements;
+use crate::packed::Packed;
+use crate::run::aligned;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The memory of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupedBuffers<'a> {
+    /// The rows: `i8`, where the strides say.
+    pub rows: &'a [u8],
+    /// The row scales: `f32`, where the strides say. They need no alignment.
+    pub scales: &'a [u8],
+    /// The codes, as a product of the same [layout](GroupedProduct::layout) packed them.
+    pub packed: &'a Packed,
+    /// Where the result goes. It needs no alignment.
+    pub out: *mut u8,
+    /// How many bytes of it there are.
+    pub out_bytes: usize,
+    /// Once this is true, tasks end soon, whatever is done by then.
+    pub stop: &'a AtomicBool,
+}
+
+impl GroupedProduct {
+    /// Runs a task. No two tasks write the same elements of `out`.
+    ///
+    /// # Panics
+    /// if an operand or `out` is too small, the codes are packed for another product, or the plan is another product's.
+    ///
+    /// # Safety
+    /// `buffers.out` points to `out_bytes` bytes that may be read and written, outside of the operands, and nothing else uses
+    /// the elements that the task writes meanwhile; `worker` points to [`GroupedPartition::worker_bytes`] bytes that may be
+    /// written and which nothing else uses meanwhile.
+    pub unsafe fn run_task(
+        &self,
+        plan: &GroupedPartition,
+        task: usize,
+        buffers: &GroupedBuffers,
+        worker: *mut u8,
+    ) {
+        assert!(plan.kernel == self.number, "the plan is another kernel's");
+        let share = plan.shares[task].clone();
+        let codes = buffers.packed.grouped_codes(&self.shape);
+        let [rows, scales, out] = self.needed;
+        let out_bytes = out * size_of::<f32>();
+        assert!(
+            buffers.out_bytes >= out_bytes,
+            "`out` has {} bytes of {out_bytes}",
+            buffers.out_bytes
+        );
+        let run = Run {
+            product: self,
+            codes: *codes,
+            rows: elements(buffers.rows, rows, 1).cast(),
+            scales: elements(buffers.scales, scales, size_of::<f32>()).cast(),
+            packed: buffers.packed.as_ptr(),
+            out: buffers.out.cast(),
+            sums: aligned(worker).cast(),
+            stop: buffers.stop,
+        };
+        let all = self.rows.points();
+        for start in (0..all).step_by(plan.row_block) {
+            let block = start..all.min(start + plan.row_block);
+            // SAFETY: the operands were checked to have all elements, and `out` too; the caller promises the rest.
+            unsafe { run.block(block, share.clone()) }
+        }
+    }
+
+    /// Runs all tasks, one after another.
+    ///
+    /// # Panics
+    /// as [`run_task`](GroupedProduct::run_task), or if `worker` is too small.
+    pub fn run(
+        &self,
+        plan: &GroupedPartition,
+        [rows, scales]: [&[u8]; 2],
+        packed: &Packed,
+        out: &mut [u8],
+        worker: &mut [u8],
+    ) {
+        assert!(
+            worker.len() >= plan.worker_bytes(),
+            "too little scratch memory"
+        );
+        let buffers = GroupedBuffers {
+            rows,
+            scales,
+            packed,
+            out: out.as_mut_ptr(),
+            out_bytes: out.len(),
+            stop: &AtomicBool::new(false),
+        };
+        for task in 0..plan.tasks() {
+            // SAFETY: `out` and the scratch memory are exclusively ours, outside of the operands.
+            unsafe { self.run_task(plan, task, &buffers, worker.as_mut_ptr()) }
+        }
+    }
+}
+
+/// What the tiles of a task have in common.
+struct Run<'a> {
+    product: &'a GroupedProduct,
+    codes: GroupedCodes,
+    rows: *const i8,
+    scales: *const f32,
+    packed: *const u8,
+    out: *mut f32,
+    /// For the sums of the groups of a block of rows.
+    sums: *mut i32,
+    stop: &'a AtomicBool,
+}
+
+impl Run<'_> {
+    /// Computes some panels of columns of a block of rows.
+    ///
+    /// # Safety
+    /// The operands have all elements, and `out` those of the panels; there is memory for the sums.
+    unsafe fn block(&self, block: Range<usize>, panels: Range<usize>) {
+        let groups = self.product.groups();
+        let factor = match self.codes.zero {
+            Zero::Same(zero) => -zero,
+            Zero::Each => -1,
+        };
+        for row in block.clone() {
+            let [row_offset, ..] = self.product.rows.at(row);
+            let to = self.sums.wrapping_add((row - block.start) * groups);
+            // SAFETY: the caller's: all rows of a block have room for as many sums, of any content before.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(to, groups);
+                group_sums(
+                    self.rows.wrapping_add(row_offset),
+                    self.product.group,
+                    factor,
+                    to,
+                );
+            }
+        }
+        let tiles = self.product.tiles;
+        let at_once = tiles.panels_of(block.len());
+        let mut panel = panels.start;
+        while panel < panels.end && !self.stop.load(Ordering::Relaxed) {
+            let is_wide = panel + at_once <= panels.end;
+            let count = if is_wide { at_once } else { 1 };
+            for start in block.clone().step_by(MOST_ROWS) {
+                let height = MOST_ROWS.min(block.end - start);
+                let function = match is_wide && at_once > 1 {
+                    true => tiles.wide[height - 1].1,
+                    false => tiles.narrow[height - 1],
+                };
+                // SAFETY: the caller's; a tile of several panels is that of all rows.
+                unsafe { function(&self.tile(block.start, start..start + height, panel, count)) }
+            }
+            panel += count;
+        }
+    }
+
+    /// The tile of these rows of the block that starts with `first`, and of these panels.
+    fn tile(&self, first: usize, rows: Range<usize>, panel: usize, count: usize) -> Tile {
+        let (groups, n) = (self.product.groups(), self.product.shape.n);
+        let column = panel * PANEL;
+        let row = |number: usize| {
+            // Tiles of fewer rows do not look at the others.
+            let row = (rows.start + number).min(rows.end - 1);
+            let [row_offset, scale, out] = self.product.rows.at(row);
+            TileRow {
+                elements: self.rows.wrapping_add(row_offset),
+                scales: self.scales.wrapping_add(scale),
+                sums: self.sums.wrapping_add((row - first) * groups),
+                out: self.out.wrapping_add(out + column),
+            }
+        };
+        Tile {
+            codes: self.codes,
+            group: self.product.group,
+            panel: self.packed.wrapping_add(panel * self.codes.panel_bytes()),
+            rows: std::array::from_fn(row),
+            columns: (n - column).min(count * PANEL),
+        }
+    }
+}

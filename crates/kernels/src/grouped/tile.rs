@@ -1,0 +1,167 @@
+//! Tiles: a few rows by one panel or several.
+
+use super::shape::{GroupedCodes, LINE_BYTES, PANEL, Zero};
+use crate::Isa;
+
+/// The most rows of a tile.
+pub(crate) const MOST_ROWS: usize = 4;
+
+/// The operands of a tile.
+pub(crate) struct Tile {
+    /// How the panels are packed.
+    pub(crate) codes: GroupedCodes,
+    /// How many `k` share a row scale.
+    pub(crate) group: usize,
+    /// The first panel. The next ones follow.
+    pub(crate) panel: *const u8,
+    /// The rows, of which there are as many as the tile takes.
+    pub(crate) rows: [TileRow; MOST_ROWS],
+    /// How many columns are written: no more than those of all panels.
+    pub(crate) columns: usize,
+}
+
+/// A row of a tile. No pointer need be aligned but that to the sums.
+#[derive(Clone, Copy)]
+pub(crate) struct TileRow {
+    /// The elements.
+    pub(crate) elements: *const i8,
+    /// The scale of each group.
+    pub(crate) scales: *const f32,
+    /// Minus the sum of each group, times the zero point if that is the same for all.
+    pub(crate) sums: *const i32,
+    pub(crate) out: *mut f32,
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// The machine has the instructions. All that [`Tile`] says may be read, and `columns` elements of `out` written.
+pub(crate) type TileFn = unsafe fn(&Tile);
+
+/// The tiles of an instruction set, for codes of one size.
+pub(crate) struct Tiles {
+    pub(crate) name: &'static str,
+    /// For each number of rows, how many panels a tile takes at once if there are no other rows, and that tile.
+    pub(crate) wide: [(usize, TileFn); MOST_ROWS],
+    /// For each number of rows, the tile of one panel.
+    pub(crate) narrow: [TileFn; MOST_ROWS],
+}
+
+impl std::fmt::Debug for Tiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Tiles {
+    /// The tiles of an instruction set that this machine has, for lines of `depth` `k`.
+    pub(super) fn of(_isa: Isa, depth: usize) -> &'static Tiles {
+        match depth {
+            8 => &PORTABLE_HALVES,
+            _ => &PORTABLE_BYTES,
+        }
+    }
+
+    /// How many panels are taken at once where there are as many rows.
+    pub(super) fn panels_of(&self, rows: usize) -> usize {
+        match self.wide.get(rows.wrapping_sub(1)) {
+            Some((panels, _)) => *panels,
+            None => 1,
+        }
+    }
+}
+
+static PORTABLE_HALVES: Tiles = portable::<8>();
+static PORTABLE_BYTES: Tiles = portable::<4>();
+
+const fn portable<const DEPTH: usize>() -> Tiles {
+    let narrow: [TileFn; MOST_ROWS] = [
+        tile::<DEPTH, 1>,
+        tile::<DEPTH, 2>,
+        tile::<DEPTH, 3>,
+        tile::<DEPTH, 4>,
+    ];
+    Tiles {
+        name: "portable",
+        wide: [
+            (1, narrow[0]),
+            (1, narrow[1]),
+            (1, narrow[2]),
+            (1, narrow[3]),
+        ],
+        narrow,
+    }
+}
+
+/// A tile of `H` rows, for any machine.
+///
+/// # Safety
+/// as [`TileFn`].
+unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
+    let GroupedCodes {
+        shape,
+        zero,
+        has_scales,
+    } = tile.codes;
+    let lines = tile.group / DEPTH;
+    for row in &tile.rows[..H] {
+        let mut totals = [0f32; PANEL];
+        let (mut elements, mut from, mut number) = (row.elements, tile.panel, 0);
+        for _ in 0..shape.groups() {
+            let (zeros, scales): (*const i16, *const f32) = (
+                from.cast(),
+                from.wrapping_add(tile.codes.zero_bytes()).cast(),
+            );
+            from = from.wrapping_add(tile.codes.points_bytes());
+            for _ in 0..shape.group / tile.group {
+                // SAFETY: the panel has so many zero points, scales and lines, and the row so many groups.
+                unsafe {
+                    let row_sum = *row.sums.add(number);
+                    let mut sums = [row_sum; PANEL];
+                    if zero == Zero::Each {
+                        for (lane, sum) in sums.iter_mut().enumerate() {
+                            *sum *= i32::from(zeros.add(lane).read_unaligned());
+                        }
+                    }
+                    for _ in 0..lines {
+                        add_line::<DEPTH>(&mut sums, &*from.cast(), &*elements.cast());
+                        from = from.add(LINE_BYTES);
+                        elements = elements.add(DEPTH);
+                    }
+                    let row_scale = row.scales.add(number).read_unaligned();
+                    for (lane, total) in totals.iter_mut().enumerate() {
+                        let scale = match has_scales {
+                            true => scales.add(lane).read_unaligned(),
+                            false => 1.0,
+                        };
+                        *total = row_scale.mul_add(sums[lane] as f32 * scale, *total);
+                    }
+                }
+                number += 1;
+            }
+        }
+        for (lane, total) in totals.iter().enumerate().take(tile.columns) {
+            // SAFETY: as many columns may be written.
+            unsafe { row.out.add(lane).write_unaligned(*total) }
+        }
+    }
+}
+
+/// Adds the products of a line.
+#[inline(always)]
+fn add_line<const DEPTH: usize>(
+    sums: &mut [i32; PANEL],
+    line: &[[u8; 4]; PANEL],
+    elements: &[i8; DEPTH],
+) {
+    for (sum, codes) in sums.iter_mut().zip(line) {
+        for (number, code) in codes.iter().enumerate() {
+            if DEPTH == 8 {
+                *sum += i32::from(code & 15) * i32::from(elements[number]);
+                *sum += i32::from(code >> 4) * i32::from(elements[4 + number]);
+            } else {
+                *sum += i32::from(*code as i8) * i32::from(elements[number]);
+            }
+        }
+    }
+}

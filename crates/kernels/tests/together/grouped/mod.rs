@@ -1,0 +1,368 @@
+//! Products of rows that were quantised by groups against the formula that defines them, bit by bit.
+
+mod problem;
+
+use problem::{CODES, Points, Problem, Values, extremes, matrix, ordinary};
+use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
+use vinelift_kernels::{
+    Code, Coding, Grouped, GroupedBuffers, GroupedDim, GroupedProduct, Isa, Refused,
+};
+
+const ISAS: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+
+/// All that rows and columns may be left over from tiles.
+#[test]
+fn numbers_of_rows_and_columns() {
+    for n in [1, 7, 16, 63, 64, 200] {
+        for rows in 1..10 {
+            for (number, code) in CODES.into_iter().enumerate() {
+                let points = Points::BOTH[(n + rows + number) % Points::BOTH.len()];
+                let problem = matrix(rows, n, 64, (32, 64), code);
+                Problem::new(&problem, points, ordinary, rows as u64).check();
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_of_rows_and_of_codes() {
+    let k = 768;
+    for group in [8, 32, 64, 128, k] {
+        for coding_group in [group, 4 * group, k] {
+            let is_whole = k % coding_group == 0;
+            for code in CODES.into_iter().filter(|_| is_whole) {
+                for points in Points::BOTH {
+                    for rows in [1, 2, 4] {
+                        let problem = matrix(rows, 40, k, (group, coding_group), code);
+                        Problem::new(&problem, points, ordinary, group as u64).check();
+                    }
+                }
+            }
+        }
+    }
+    // Groups of whose sums a number of 16 bits holds no part, and the largest there is.
+    for (group, rows) in [(264, 3), (1000, 1), (33024, 2)] {
+        for code in CODES {
+            let problem = matrix(rows, 17, group, (group, group), code);
+            Problem::new(&problem, Points::All, extremes, 3).check();
+        }
+    }
+}
+
+#[test]
+fn codes_across_and_gaps() {
+    for code in CODES {
+        for (column_step, k_step) in [(1, 21), (75, 1), (1, 30), (3, 70), (80, 1)] {
+            for points in Points::BOTH {
+                let problem = Grouped {
+                    m: vec![
+                        GroupedDim {
+                            extent: 3,
+                            rows: 500,
+                            scales: 31,
+                            out: 90,
+                        },
+                        GroupedDim {
+                            extent: 2,
+                            rows: 77,
+                            scales: 13,
+                            out: 23,
+                        },
+                    ],
+                    column_step,
+                    k_step,
+                    ..matrix(1, 21, 72, (24, 72), code)
+                };
+                Problem::new(&problem, points, ordinary, k_step as u64).check();
+            }
+        }
+    }
+}
+
+/// The largest numbers of either sign, where sums of 16 bits would be too small.
+#[test]
+fn extreme_rows_codes_and_zero_points() {
+    for code in CODES {
+        for (group, coding_group) in [(8, 8), (32, 64), (128, 128), (64, 256), (256, 256)] {
+            for rows in [1, 2, 3, 5] {
+                for points in [Points::Extreme, Points::All, Points::None, Points::Same] {
+                    let problem = matrix(rows, 70, 256, (group, coding_group), code);
+                    Problem::new(&problem, points, extremes, coding_group as u64).check();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn row_scales_that_are_no_numbers() {
+    for code in CODES {
+        let problem = matrix(5, 30, 96, (8, 32), code);
+        let mut problem = Problem::new(&problem, Points::All, ordinary, 1);
+        for (number, scale) in problem.scales.iter_mut().enumerate() {
+            match number % 7 {
+                1 => *scale = f32::NAN,
+                3 => *scale = f32::INFINITY,
+                4 => *scale = f32::NEG_INFINITY,
+                6 => *scale = -0.0,
+                _ => {}
+            }
+        }
+        problem.check();
+    }
+}
+
+#[test]
+fn nothing_to_sum_and_nothing_to_write() {
+    for code in CODES {
+        for (rows, n, k) in [(3, 20, 0), (0, 20, 32), (3, 0, 32), (0, 0, 0)] {
+            for group in [0, 8, 16] {
+                let coding_group = if k == 0 { group } else { 32 };
+                let group = if k == 0 { group } else { group.max(8) };
+                let problem = matrix(rows, n, k, (group, coding_group), code);
+                Problem::new(&problem, Points::None, ordinary, 1).check();
+                Problem::new(&problem, Points::All, ordinary, 1).check();
+            }
+        }
+    }
+}
+
+/// What was packed for one number of rows, one group of `k` and one instruction set serves others.
+#[test]
+fn packed_codes_depend_neither_on_the_rows_nor_on_the_machine() {
+    let of = |rows, group, isa| {
+        let problem = matrix(rows, 100, 256, (group, 128), Code::U4);
+        let problem = Problem::new(&problem, Points::All, ordinary, 1);
+        let product = GroupedProduct::new(&problem.grouped, isa).unwrap();
+        (problem, product)
+    };
+    let (first, product) = of(1, 128, Isa::Portable);
+    let packed = product.pack(&first.codes, &first.coding).unwrap();
+    for isa in ISAS.into_iter().filter(|isa| isa.available()) {
+        for (rows, group) in [(1, 32), (2, 64), (7, 128)] {
+            let (mut problem, other) = of(rows, group, isa);
+            assert_eq!(other.layout(), product.layout());
+            (problem.codes, problem.coding) = (first.codes.clone(), first.coding.clone());
+            problem.compare(&other, &packed, &problem.expected(), 1);
+        }
+    }
+    let across = Grouped {
+        column_step: 1,
+        k_step: 100,
+        ..first.grouped.clone()
+    };
+    let across = GroupedProduct::new(&across, Isa::Portable).unwrap();
+    assert_ne!(across.layout(), product.layout());
+}
+
+#[test]
+fn what_is_no_grouped_product_is_refused() {
+    let good = matrix(3, 20, 256, (32, 128), Code::U4);
+    let refused = |change: fn(&mut Grouped)| {
+        let mut problem = good.clone();
+        change(&mut problem);
+        GroupedProduct::new(&problem, Isa::Portable).unwrap_err()
+    };
+    let groups = |k, group, coding_group| Refused::Groups {
+        k,
+        group,
+        coding_group,
+    };
+    assert_eq!(refused(|p| p.group = 4), groups(256, 4, 128));
+    assert_eq!(refused(|p| p.group = 0), groups(256, 0, 128));
+    assert_eq!(refused(|p| p.group = 48), groups(256, 48, 128));
+    assert_eq!(refused(|p| p.coding_group = 96), groups(256, 32, 96));
+    assert_eq!(refused(|p| p.coding_group = 0), groups(256, 32, 0));
+    for code in [Code::F16, Code::BF16, Code::NF4, Code::F8E4M3] {
+        let problem = Grouped {
+            code,
+            ..good.clone()
+        };
+        let refused = GroupedProduct::new(&problem, Isa::Portable).unwrap_err();
+        assert_eq!(refused, Refused::NotInteger { code });
+    }
+    let long = |k| matrix(1, 1, k, (k, k), Code::I8);
+    assert!(GroupedProduct::new(&long(33024), Isa::Portable).is_ok());
+    let refused_long = GroupedProduct::new(&long(33032), Isa::Portable);
+    assert_eq!(refused_long.unwrap_err(), Refused::TooLarge);
+    assert_eq!(refused(|p| p.m[0].out = 19), Refused::Overlap);
+    assert_eq!(refused(|p| p.n = usize::MAX), Refused::Overlap);
+    assert_eq!(refused(|p| p.column_step = usize::MAX), Refused::TooLarge);
+    assert_eq!(refused(|p| p.m[0].rows = 1 << 40), Refused::TooLarge);
+    assert_eq!(refused(|p| p.m[0].extent = usize::MAX), Refused::TooLarge);
+    let one_row = |p: &mut Grouped| {
+        p.m.clear();
+        p.n = usize::MAX / 8;
+    };
+    assert_eq!(refused(one_row), Refused::TooLarge);
+    if !Isa::Avx512.available() {
+        let refused = GroupedProduct::new(&good, Isa::Avx512).unwrap_err();
+        assert_eq!(refused, Refused::NoInstructions { isa: Isa::Avx512 });
+    }
+}
+
+#[test]
+fn codings_that_do_not_fit_are_not_packed() {
+    let grouped = matrix(3, 20, 256, (32, 128), Code::U4);
+    let product = GroupedProduct::new(&grouped, Isa::Portable).unwrap();
+    let problem = Problem::new(&grouped, Points::All, ordinary, 1);
+    let fits = |change: fn(&mut Coding)| {
+        let mut coding = problem.coding.clone();
+        change(&mut coding);
+        product.pack(&problem.codes, &coding).is_some()
+    };
+    assert!(fits(|_| {}));
+    assert!(fits(|c| c.zero = None));
+    assert!(!fits(|c| c.code = Code::I4));
+    assert!(!fits(|c| c.group = 64));
+    assert!(!fits(|c| c.zero = Some(vec![1.0; 39])));
+    assert!(!fits(|c| c.scale = Some(vec![1.0; 41])));
+    for zero in [0.5, 256.0, -256.0, f32::NAN, f32::INFINITY] {
+        let mut coding = problem.coding.clone();
+        coding.zero.as_mut().unwrap()[7] = zero;
+        assert!(product.pack(&problem.codes, &coding).is_none());
+    }
+}
+
+#[test]
+#[should_panic(expected = "an operand has 2559 bytes of 2560")]
+fn codes_that_are_too_few_are_not_read() {
+    let grouped = matrix(3, 20, 256, (32, 128), Code::I4);
+    let problem = Problem::new(&grouped, Points::All, ordinary, 1);
+    let product = GroupedProduct::new(&grouped, Isa::best()).unwrap();
+    product.pack(&problem.codes[1..], &problem.coding);
+}
+
+/// Runs a good product but for what `change` does to its buffers.
+fn run_changed(change: fn(&mut GroupedBuffers)) {
+    let problem = Problem::new(
+        &matrix(3, 20, 64, (32, 64), Code::U8),
+        Points::All,
+        ordinary,
+        1,
+    );
+    let product = GroupedProduct::new(&problem.grouped, Isa::best()).unwrap();
+    let packed = product.pack(&problem.codes, &problem.coding).unwrap();
+    let plan = product.plan(1);
+    let (mut out, mut worker) = (vec![0u8; 240], vec![0u8; plan.worker_bytes()]);
+    let mut buffers = GroupedBuffers {
+        rows: bytemuck::cast_slice(&problem.rows),
+        scales: bytemuck::cast_slice(&problem.scales),
+        packed: &packed,
+        out: out.as_mut_ptr(),
+        out_bytes: out.len(),
+        stop: &AtomicBool::new(false),
+    };
+    change(&mut buffers);
+    // SAFETY: `out` and `worker` are as large as is said, or larger, and nobody else has them.
+    unsafe { product.run_task(&plan, 0, &buffers, worker.as_mut_ptr()) }
+}
+
+#[test]
+#[should_panic(expected = "an operand has 191 bytes of 192")]
+fn rows_that_are_too_few_are_not_read() {
+    run_changed(|buffers| buffers.rows = &buffers.rows[..191]);
+}
+
+#[test]
+#[should_panic(expected = "an operand has 20 bytes of 24")]
+fn row_scales_that_are_too_few_are_not_read() {
+    run_changed(|buffers| buffers.scales = &buffers.scales[..20]);
+}
+
+#[test]
+#[should_panic(expected = "`out` has 239 bytes of 240")]
+fn a_result_that_is_too_small_is_not_written() {
+    run_changed(|buffers| buffers.out_bytes -= 1);
+}
+
+#[test]
+#[should_panic(expected = "another kernel's")]
+fn codes_packed_for_another_shape_are_not_read() {
+    let other = Problem::new(
+        &matrix(3, 20, 64, (32, 32), Code::U8),
+        Points::All,
+        ordinary,
+        1,
+    );
+    let product = GroupedProduct::new(&other.grouped, Isa::best()).unwrap();
+    let packed = product.pack(&other.codes, &other.coding).unwrap();
+    let good = Problem::new(
+        &matrix(3, 20, 64, (32, 64), Code::U8),
+        Points::All,
+        ordinary,
+        1,
+    );
+    let product = GroupedProduct::new(&good.grouped, Isa::best()).unwrap();
+    good.compare(&product, &packed, &good.expected(), 1);
+}
+
+#[test]
+fn tasks_divide_the_columns() {
+    let of = |rows| GroupedProduct::new(&matrix(rows, 200, 64, (32, 64), Code::U4), Isa::best());
+    let one = of(1).unwrap().plan(3);
+    let regions: Vec<_> = (0..one.tasks())
+        .map(|task| one.region(task).unwrap())
+        .collect();
+    assert!((2..4).contains(&regions.len()), "{regions:?}");
+    assert_eq!(regions[0].start, 0);
+    assert!(regions.windows(2).all(|pair| pair[0].end == pair[1].start));
+    assert_eq!(regions.last().unwrap().end, 200);
+    let two = of(2).unwrap().plan(2);
+    assert_eq!((two.tasks(), two.region(0)), (2, None));
+    assert!(of(5).unwrap().plan(100).tasks() <= 13);
+}
+
+#[test]
+fn a_run_that_is_stopped_ends() {
+    run_changed(|buffers| {
+        static STOP: AtomicBool = AtomicBool::new(true);
+        buffers.stop = &STOP;
+    });
+}
+
+fn any_dim() -> impl Strategy<Value = (usize, [usize; 3])> {
+    (0usize..4, [0usize..3, 0..3, 0..3])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_product(
+        dims in prop::collection::vec(any_dim(), 0..4),
+        n in 0usize..100,
+        eights in 0usize..6,
+        groups in 1usize..4,
+        codings in 0usize..4,
+        code in 0usize..4,
+        points in 0usize..6,
+        across: bool,
+        gaps in [0usize..3, 0..3],
+        seed: u64,
+    ) {
+        let group = 8 * eights;
+        let coding_group = group * groups;
+        let k = coding_group * codings;
+        let mut grouped = Grouped {
+            m: Vec::new(),
+            group,
+            coding_group,
+            k,
+            ..matrix(1, n, k, (group, coding_group), CODES[code])
+        };
+        // Rows of any dims lie behind each other in `out`, and anyhow elsewhere.
+        let mut step = n;
+        for &(extent, [rows, scales, out]) in dims.iter().rev() {
+            grouped.m.insert(0, GroupedDim { extent, rows: rows * (k + 3), scales, out: step + out });
+            step = (step + out) * extent.max(1);
+        }
+        [grouped.column_step, grouped.k_step] = match across {
+            true => [1, n + gaps[0]],
+            false => [k + gaps[1], 1],
+        };
+        let values: Values = if seed % 3 == 0 { extremes } else { ordinary };
+        Problem::new(&grouped, Points::EVERY[points], values, seed).check();
+    }
+}
