@@ -9,11 +9,17 @@ pub fn outputs(
     level: Level,
     inputs: &[Tensor],
 ) -> Result<Vec<Tensor>, String> {
+    outputs_with(core, model, Config::new().level(level), inputs)
+}
+
+/// As [`outputs`], of a model that is compiled in any way.
+pub fn outputs_with(
+    core: &Core,
+    model: &Model,
+    config: Config,
+    inputs: &[Tensor],
+) -> Result<Vec<Tensor>, String> {
     let text = |e: vinelift::Error| e.to_string();
-    let config = Config {
-        level,
-        ..Config::default()
-    };
     let compiled = core.compile_model_with(model, config).map_err(text)?;
     let mut request = compiled.create_request();
     for (k, tensor) in inputs.iter().enumerate() {

@@ -28,7 +28,7 @@ pub use c_library::{c_library, cargo, succeed};
 pub use cache::growing_cache;
 pub use graph::{Graph, Mark, Value};
 pub use hostile::{Random, tensor};
-pub use levels::{different_bits, outputs, same};
+pub use levels::{different_bits, outputs, outputs_with, same};
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};
 

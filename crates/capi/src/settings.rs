@@ -102,7 +102,7 @@ static PROPERTIES: &[Property] = &[
     auto("AUTO_BATCH_TIMEOUT", "0", Number, "requests are not batched"),
     property("EXECUTION_MODE_HINT", "ACCURACY", OneOf(&["ACCURACY", "PERFORMANCE"]), "the precision is always the model's"),
     property(PRECISION, "f32", OneOf(&["f32", "f16", "bf16", "dynamic", "undefined", ""]), "the precision is always the model's, and at least f32"),
-    property(QUANTIZATION, "0", Size, "factors of compressed weights are not quantised, which is more precise"),
+    property(QUANTIZATION, "0", Size, ""),
     property(KV_CACHE, "f32", OneOf(&["f32", "f16", "bf16", "u8", "dynamic"]), ""),
     property("ENABLE_CPU_PINNING", "NO", Bool, "threads are the system's to place"),
     property("ENABLE_CPU_RESERVATION", "NO", Bool, "threads are the system's to place"),
@@ -163,7 +163,7 @@ impl Settings {
     }
 
     fn get(&self, property: &Property) -> &str {
-        if [PRECISION, QUANTIZATION].contains(&property.key) {
+        if property.key == PRECISION {
             return property.initial; // What it is, whatever was hinted at.
         }
         self.0
@@ -236,6 +236,7 @@ impl Settings {
                 .unwrap_or(initial.vectors),
             ..initial
         }
+        .dynamic_quantization_group_size(self.number(QUANTIZATION))
         .threads(self.threads())
         .streams(self.streams())
     }
@@ -419,12 +420,16 @@ mod tests {
         assert_eq!(get(&settings, "INFERENCE_PRECISION_HINT"), "f32");
         assert_eq!(settings.set(QUANTIZATION, "0").unwrap(), None);
         settings.set(QUANTIZATION, &u64::MAX.to_string()).unwrap();
-        let note = settings.set(QUANTIZATION, "32").unwrap().unwrap();
+        let size = |settings: &Settings| settings.config().dynamic_quantization_group_size;
+        assert_eq!(size(&settings), NonZeroUsize::new(usize::MAX));
+        settings.set(QUANTIZATION, "32").unwrap();
+        assert_eq!(get(&settings, QUANTIZATION), "32");
+        assert_eq!(size(&settings), NonZeroUsize::new(32));
+        let note = settings.set("CACHE_DIR", "x").unwrap().unwrap();
         assert_eq!(
             note,
-            "property DYNAMIC_QUANTIZATION_GROUP_SIZE is kept as `32` and has no effect: factors of compressed weights are not quantised, which is more precise"
+            "property CACHE_DIR is kept as `x` and has no effect: nothing is cached in files: code is made in memory, for the shapes that are seen"
         );
-        assert_eq!(get(&settings, QUANTIZATION), "0");
         settings.set(INDEX_POLICY, "zero").unwrap();
         settings.set(LEVEL, "fused").unwrap();
         settings.set(KV_CACHE, "U8").unwrap();

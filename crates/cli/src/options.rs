@@ -96,6 +96,10 @@ pub(crate) struct CodeArgs {
     /// less memory with elements that are rounded
     #[arg(long, value_name = "TYPE", value_parser = cache_parser(), default_value = "f32")]
     kv_cache_precision: CachePrecision,
+    /// Quantise the other factors of compressed weights in groups of at most so many elements, which is faster and less
+    /// precise; 0: not at all
+    #[arg(long, value_name = "SIZE", default_value_t = 0)]
+    dynamic_quantization_group_size: usize,
 }
 
 impl CodeArgs {
@@ -106,6 +110,7 @@ impl CodeArgs {
             kv_cache_precision: self.kv_cache_precision,
             ..Config::default()
         }
+        .dynamic_quantization_group_size(self.dynamic_quantization_group_size)
     }
 }
 

@@ -54,6 +54,7 @@ pub use ir::{
 };
 pub use math::{legalize, legalize_with_halves};
 pub use passes::{
-    Journal, Kept, Order, Reason, channels_last, constant_indices, contract, dead_points, fuse,
-    keep_journals, partial_folds, quantized_products, schedule, simplify,
+    Journal, Kept, Order, Reason, channels_last, constant_indices, contract, dead_points,
+    dynamic_quantization, fuse, keep_journals, partial_folds, quantized_products, schedule,
+    simplify,
 };

@@ -61,7 +61,8 @@ Compiled::Compiled(const std::shared_ptr<const ov::Model>& model, Ir ir, Interfa
     auto level = settings.level();
     auto policy = settings.index_policy();
     auto cache = settings.kv_cache_precision();
-    EngineSettings engine_settings{text(level), text(policy), text(cache), settings.threads_of_run()};
+    EngineSettings engine_settings{text(level), text(policy), text(cache), settings.dynamic_quantization_group_size(),
+                                   settings.threads_of_run()};
     EngineCompiled* compiled = nullptr;
     check(engine().compile(engine_model.get(), &engine_settings, &compiled));
     compiled_ = CompiledHandle(compiled, engine().free_compiled);

@@ -46,6 +46,7 @@ struct EngineSettings {
     Text level;
     Text index_policy;
     Text kv_cache_precision;
+    size_t dynamic_quantization_group_size;
     size_t threads;
 };
 

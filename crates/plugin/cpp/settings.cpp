@@ -130,8 +130,6 @@ void Settings::set(const ov::AnyMap& properties) {
 }
 
 ov::Any Settings::get(const std::string& name) const {
-    // Always 0, also if a hint has set another: the device quantises nothing beyond what the model does.
-    if (name == ov::hint::dynamic_quantization_group_size.name()) return uint64_t(0);
     auto set = values_.find(name);
     if (set != values_.end()) return set->second;
     const auto* entry = find(name);
@@ -152,6 +150,10 @@ std::string Settings::kv_cache_precision() const {
     auto type = get(ov::hint::kv_cache_precision.name()).as<ov::element::Type>();
     // `dynamic` leaves the choice to the device.
     return type.is_dynamic() ? "f32" : type.get_type_name();
+}
+
+size_t Settings::dynamic_quantization_group_size() const {
+    return get(ov::hint::dynamic_quantization_group_size.name()).as<uint64_t>();
 }
 
 size_t Settings::threads() const {
@@ -183,7 +185,8 @@ ov::Any property_of_device(const std::string& name, const Settings& settings) {
     if (name == "INTERNAL_SUPPORTED_PROPERTIES") return Names{read_only("CACHING_PROPERTIES")};
     if (name == "CACHING_PROPERTIES")
         return Names{read_only("FULL_DEVICE_NAME"), read_only("DEVICE_ARCHITECTURE"), read_only(level_key),
-                     read_only(policy_key), read_only(ov::hint::kv_cache_precision.name())};
+                     read_only(policy_key), read_only(ov::hint::kv_cache_precision.name()),
+                     read_only(ov::hint::dynamic_quantization_group_size.name())};
     if (name == ov::available_devices.name()) return Strings{""};
     if (name == ov::device::full_name.name()) return string(engine().full_name());
     if (name == ov::device::architecture.name())

@@ -29,6 +29,8 @@ public:
     std::string index_policy() const;
     // How caches are stored: the name of an element type.
     std::string kv_cache_precision() const;
+    // The elements of a group in which factors of compressed weights are quantised; 0: they are not.
+    size_t dynamic_quantization_group_size() const;
 
 private:
     size_t threads() const;

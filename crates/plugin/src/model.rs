@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     level: Text,
     index_policy: Text,
     kv_cache_precision: Text,
+    /// 0: nothing is quantised that the model does not quantise.
+    dynamic_quantization_group_size: usize,
     /// How many threads a run uses.
     threads: usize,
 }
@@ -143,7 +145,8 @@ impl Settings {
             kv_cache_precision: choose("KV_CACHE_PRECISION", &caches, &cache)?,
             threads: NonZeroUsize::new(self.threads),
             ..Config::default()
-        })
+        }
+        .dynamic_quantization_group_size(self.dynamic_quantization_group_size))
     }
 }
 
@@ -174,6 +177,7 @@ mod tests {
             level: Text::of_text(level),
             index_policy: Text::of_text("zero"),
             kv_cache_precision: Text::of_text(cache),
+            dynamic_quantization_group_size: 64,
             threads: 3,
         };
         // SAFETY: the texts are static.
@@ -181,6 +185,10 @@ mod tests {
         assert_eq!(config.level, Level::Fused);
         assert_eq!(config.index_policy, IndexPolicy::Zero);
         assert_eq!(config.kv_cache_precision, CachePrecision::U8);
+        assert_eq!(
+            config.dynamic_quantization_group_size,
+            NonZeroUsize::new(64)
+        );
         assert_eq!(config.threads, NonZeroUsize::new(3));
         // SAFETY: as above.
         let message = |level, cache| unsafe { settings(level, cache).config() }.unwrap_err();

@@ -6,7 +6,7 @@ mod plan_text;
 mod segments;
 mod stage;
 
-use crate::compile::passes::{Pass, optimize};
+use crate::compile::passes::{Choices, Pass, optimize};
 use crate::compile::slot::slots;
 use crate::compiled::CompiledModel;
 use crate::key::Key;
@@ -14,7 +14,7 @@ use crate::request::InferRequest;
 use crate::stack::with_large_stack;
 use crate::stop::never;
 use crate::unit::Made;
-use crate::{Error, Level, Shape, Specialization};
+use crate::{Config, Error, Level, Shape, Specialization};
 use class_text::{alone_text, class_text};
 pub use listing::{
     BufferListing, CodeListing, KernelListing, LayerListing, Listing, PassListing, PlanListing,
@@ -25,7 +25,7 @@ use segments::Piece;
 pub use stage::Stage;
 use std::fmt::Write;
 use std::sync::atomic::AtomicUsize;
-use vinelift_codegen::{Options, Vectors};
+use vinelift_codegen::Options;
 use vinelift_graph::{NodeKind, Segment};
 
 /// Which parts of a stage are shown, and how.
@@ -232,17 +232,17 @@ impl CompiledModel {
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
         let workshop = &self.0.workshop;
-        let vectors = self.config().vectors;
+        let choices = scheduled(self.config());
         with_large_stack(|| {
             if self.shows_classes() {
-                let trace = |segment| trace_segment(segment, options, vectors);
+                let trace = |segment| trace_segment(segment, options, choices);
                 let (unit, known) = (piece.unit, &piece.known);
                 let class = unit.class_of_segments(key, known, workshop, never(), trace);
                 if let Ok(class) = class {
                     return Ok(class.made);
                 }
             }
-            trace_segment(piece.segment.clone(), options, vectors)
+            trace_segment(piece.segment.clone(), options, choices)
         })
     }
 }
@@ -294,10 +294,19 @@ fn no_kernel(kernel: usize, count: usize) -> Error {
     Error::Input(format!("there is no kernel {kernel}, there are {count}"))
 }
 
+/// What decides about the passes of the highest level.
+fn scheduled(config: &Config) -> Choices {
+    Choices {
+        level: Level::Scheduled,
+        vectors: config.vectors,
+        group: config.dynamic_quantization_group_size,
+    }
+}
+
 fn trace_segment(
     segment: Segment,
     options: &DumpOptions<'_>,
-    vectors: Vectors,
+    choices: Choices,
 ) -> Result<String, Error> {
     let mut text = String::new();
     let mut passes: Vec<Pass> = Vec::new();
@@ -305,8 +314,7 @@ fn trace_segment(
     optimize(
         segment.nest,
         &slots,
-        Level::Scheduled,
-        vectors,
+        choices,
         Some(&mut passes),
         never(),
         &AtomicUsize::new(0),

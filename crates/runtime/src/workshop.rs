@@ -45,6 +45,7 @@ impl Workshop {
             shared,
             options,
             level,
+            group: self.config.dynamic_quantization_group_size,
             threads: self.pool.threads(),
             stop,
         }

@@ -9,20 +9,20 @@ use vinelift_tests::{Graph, Value, different_bits, outputs};
 
 /// `x · (Convert(codes) [- Convert(zero)] · scale)`, whose scales are shared by `length` of each row's `groups · length` codes.
 #[derive(Clone, Debug)]
-struct Case {
-    code: ElementType,
+pub(crate) struct Case {
+    pub(crate) code: ElementType,
     /// The type of all steps but the last.
-    via: ElementType,
-    rows: usize,
-    columns: usize,
-    groups: usize,
-    length: usize,
-    has_zero: bool,
+    pub(crate) via: ElementType,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) groups: usize,
+    pub(crate) length: usize,
+    pub(crate) has_zero: bool,
     /// Whether columns come first, as with `transpose_b`.
-    is_transposed: bool,
+    pub(crate) is_transposed: bool,
     /// Whether rows of the weights are gathered, too.
-    is_shared: bool,
-    seed: u64,
+    pub(crate) is_shared: bool,
+    pub(crate) seed: u64,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -108,7 +108,7 @@ fn codes(random: &mut fastrand::Rng, ty: ElementType, count: usize) -> (Vec<u8>,
 }
 
 /// The model, and the elements that its weights have: those of each column together.
-fn build(case: &Case, core: &Core) -> (vinelift::Model, Vec<f32>) {
+pub(crate) fn build(case: &Case, core: &Core) -> (vinelift::Model, Vec<f32>) {
     let Case {
         code,
         via,

@@ -1,7 +1,7 @@
 //! Constant folding.
 
 use super::budget::SMALL_WORK;
-use super::walk::{FAKE_QUANTIZE, Mark, Walk};
+use super::walk::{FAKE_QUANTIZE, Mark, Mode, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
@@ -12,16 +12,21 @@ use vinelift_ops::OpDef;
 use vinelift_tensor::{ElementType, Tensor, element_count};
 
 impl Walk<'_> {
-    /// Whether constant values are to stay codes of 8 bits in the plan, so that their products with quantised values are exact
-    /// sums of bytes. It does not depend on what the budget has left.
+    /// Whether constant values are to stay codes in the plan, so that their products with quantised values are exact sums of
+    /// integers. It does not depend on what the budget has left.
     pub(super) fn keeps_codes(
         &self,
+        node: NodeIndex,
         def: &OpDef,
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> bool {
-        let is_code =
-            |t: &TensorId| matches!(self.element(*t), Some(ElementType::I8 | ElementType::U8));
+        let keeps_all = matches!(self.mode, Mode::Run { keeps_codes, .. } if keeps_codes);
+        let is_code = |t: &TensorId| match self.element(*t) {
+            Some(ElementType::I8 | ElementType::U8) => true,
+            Some(ElementType::I4 | ElementType::U4) => keeps_all,
+            _ => false,
+        };
         let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
         let is_large = |tensor: &TensorId| {
             let shape = self.types.get(*tensor).and_then(|ty| ty.shape.to_static());
@@ -29,10 +34,15 @@ impl Walk<'_> {
             count.is_none_or(|count| count > SMALL_WORK)
         };
         let quantizes = match def.name {
-            "Convert" => inputs.iter().all(is_code),
+            "Convert" => {
+                let decompresses = || keeps_all && self.decompression(node, def).is_some();
+                inputs.iter().all(is_code) || decompresses()
+            }
             name => name == FAKE_QUANTIZE,
         };
-        self.is_quantized && quantizes && outputs.iter().all(|t| is_float(t) && is_large(t))
+        (self.is_quantized || keeps_all)
+            && quantizes
+            && outputs.iter().all(|t| is_float(t) && is_large(t))
     }
 
     /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.

@@ -24,7 +24,11 @@ pub(super) enum Mode {
     /// The types of a body whose parameters get what they are given.
     Body,
     /// A run, whose variables hold what is known of them.
-    Run { is_body: bool, policy: IndexPolicy },
+    Run {
+        is_body: bool,
+        policy: IndexPolicy,
+        keeps_codes: bool,
+    },
 }
 
 /// One walk over the nodes of a model.
@@ -328,7 +332,7 @@ impl<'a> Walk<'a> {
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
         let has_symbols = self.is_symbolic && self.has_symbols(&before, outputs);
         let is_constant = !has_symbols && read.iter().all(|b| own(b) || constant(b));
-        let is_folded = is_constant && !self.keeps_codes(def, inputs, outputs);
+        let is_folded = is_constant && !self.keeps_codes(node, def, inputs, outputs);
         if is_folded && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());

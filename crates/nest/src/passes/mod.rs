@@ -4,6 +4,7 @@
 //!
 //! | pass | module | rewrites |
 //! |---|---|---|
+//! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
 //! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
@@ -29,7 +30,8 @@
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;
 //! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`; `constants`, the buffers
-//! whose contents do not depend on a run, by `channels_last` and `dead_points`.
+//! whose contents do not depend on a run, by `channels_last` and `dead_points`; `definitions`, the stages that buffers can be
+//! replaced by, by `dynamic_quantization` and `quantized_products`.
 
 mod array_padding;
 mod channels_last;
@@ -39,6 +41,8 @@ mod constant_indices;
 mod constants;
 mod contract;
 mod dead_points;
+mod definitions;
+mod dynamic_quantization;
 mod fill;
 mod flatten;
 mod fuse;
@@ -61,6 +65,7 @@ pub use channels_last::channels_last;
 pub use constant_indices::constant_indices;
 pub use contract::contract;
 pub use dead_points::dead_points;
+pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
 pub use journal::{Journal, keep_journals};
 pub use partial_folds::partial_folds;

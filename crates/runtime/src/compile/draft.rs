@@ -62,8 +62,7 @@ impl Draft {
         let mut nest = optimize(
             nest,
             &slots,
-            level,
-            settings.options.vectors,
+            settings.choices(),
             None,
             settings.stop,
             &settings.shared.unproven,

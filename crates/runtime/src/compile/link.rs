@@ -44,6 +44,9 @@ impl Link {
             return None;
         };
         let contraction = Contraction::of(&last.nest, stage)?;
+        if contraction.row_scales.is_some() {
+            return None;
+        }
         let effects = |kernel| Effects::of_kernel(kernel, aliases);
         let (before, after) = (effects(code), effects(last));
         let factors = [&contraction.left, &contraction.right].into_iter();

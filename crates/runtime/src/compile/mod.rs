@@ -37,6 +37,8 @@ pub(crate) mod variables;
 use crate::Level;
 use crate::compile::functions::Functions;
 use crate::compile::packed_operands::PackedOperands;
+use passes::Choices;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use vinelift_codegen::{Compiler, Options};
@@ -59,8 +61,20 @@ pub(crate) struct Settings<'a> {
     /// How wide vectors may be, and whether the text of the code is kept.
     pub(crate) options: &'a Options,
     pub(crate) level: Level,
+    /// [`Choices::group`].
+    pub(crate) group: Option<NonZeroUsize>,
     /// The most threads that share a kernel.
     pub(crate) threads: usize,
     /// Once true, compiling ends soon with [`Error::Cancelled`](crate::Error::Cancelled).
     pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+impl Settings<'_> {
+    pub(crate) fn choices(&self) -> Choices {
+        Choices {
+            level: self.level,
+            vectors: self.options.vectors,
+            group: self.group,
+        }
+    }
 }

@@ -4,13 +4,24 @@ use crate::compile::contraction::isa;
 use crate::compile::slot::Slot;
 use crate::stop;
 use crate::{Error, Level};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
 use vinelift_nest::{
-    BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, fuse,
-    partial_folds, quantized_products, schedule, verify,
+    BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points,
+    dynamic_quantization, fuse, partial_folds, quantized_products, schedule, verify,
 };
+
+/// What decides about the passes, besides the nest.
+#[derive(Clone, Copy)]
+pub(crate) struct Choices {
+    pub(crate) level: Level,
+    /// Limits the vectors of the kernels, which decides about the order of dims.
+    pub(crate) vectors: Vectors,
+    /// [`Config::dynamic_quantization_group_size`](crate::Config::dynamic_quantization_group_size).
+    pub(crate) group: Option<NonZeroUsize>,
+}
 
 /// What a pass did, for the trace.
 #[derive(Debug)]
@@ -22,17 +33,19 @@ pub(crate) struct Pass {
     pub(crate) nest: Nest,
 }
 
-/// The nest of a segment after the passes of `level`, proven to be safe.
+/// The nest of a segment after the passes of a level, proven to be safe.
 ///
-/// `slots` says which of its buffers hold constants. `vectors` limits those of the kernels, which decides about the order of
-/// dims. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
+/// `slots` says which of its buffers hold constants. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
 /// passes made not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
 /// `unproven` counts it; where mistakes are looked for, that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
     slots: &[Slot],
-    level: Level,
-    vectors: Vectors,
+    Choices {
+        level,
+        vectors,
+        group,
+    }: Choices,
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
     unproven: &AtomicUsize,
@@ -55,7 +68,12 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
-    // At every level: sums of values on grids and partial folds define how sums are rounded.
+    // At every level: dynamic quantisation, sums of values on grids, and partial folds define how sums are rounded.
+    if let Some(group) = group {
+        let start = Instant::now();
+        dynamic_quantization(&mut nest, group.get(), &|b| constant(b).is_some());
+        record("dynamic quantization", start, Vec::new(), &nest)?;
+    }
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;

@@ -1,9 +1,10 @@
 //! All that becomes of a model as data, for programs that show it.
 
 use super::plan_text::function;
+use super::scheduled;
 use super::segments::Piece;
 use crate::compile::kernels::Native;
-use crate::compile::passes::{Pass, optimize};
+use crate::compile::passes::{Choices, Pass, optimize};
 use crate::compile::plan::Plan;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::step::{Engine, Step};
@@ -13,7 +14,7 @@ use crate::{Error, Level};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use vinelift_codegen::{AsmLine, ClifLine, Vectors};
+use vinelift_codegen::{AsmLine, ClifLine};
 use vinelift_graph::{self as graph, Segment};
 use vinelift_nest::Nest;
 
@@ -173,7 +174,7 @@ impl InferRequest {
                 left_out += 1;
                 continue;
             }
-            let passes = passes(piece.segment.clone(), compiled.config().vectors)?;
+            let passes = passes(piece.segment.clone(), scheduled(compiled.config()))?;
             let (folded, called) = folded_and_called(&piece);
             let made = compiled.make(piece, Level::Scheduled, true)?;
             let mut once = made.prologue.is_some();
@@ -252,15 +253,13 @@ fn add_layers(
     }
 }
 
-fn passes(segment: Segment, vectors: Vectors) -> Result<Vec<PassListing>, Error> {
+fn passes(segment: Segment, choices: Choices) -> Result<Vec<PassListing>, Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
-    let level = Level::Scheduled;
     optimize(
         segment.nest,
         &slots,
-        level,
-        vectors,
+        choices,
         Some(&mut passes),
         never(),
         &AtomicUsize::new(0),

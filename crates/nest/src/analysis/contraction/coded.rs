@@ -149,7 +149,8 @@ fn converted(x: &Scalar) -> Option<&Scalar> {
     }
 }
 
-fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
+/// `x` as a zero point or a scale over these axes: a value, or a load whose offset is affine.
+pub(super) fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
     if let Some(bits) = x.as_const() {
         return Some(Points::Value(bits as u32));
     }

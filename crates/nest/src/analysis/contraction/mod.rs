@@ -1,10 +1,12 @@
 //! Contractions: stages that are sums of products over strided tensors.
 
 mod coded;
+mod grouped;
 
 use coded::LEAST_GROUP;
 pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
 pub use coded::{Coding, Points};
+use grouped::GroupedSum;
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -26,6 +28,9 @@ pub struct Contraction {
     pub left: Factor,
     /// The second factor.
     pub right: Factor,
+    /// The scales of the first factor, which is `i8` then, if its rows are quantised in groups: the sums over a group are
+    /// integers.
+    pub row_scales: Option<Points>,
     /// The axes of the domain, outermost first, and then those summed over, in order.
     pub axes: Vec<Stride>,
     /// How many of the axes are the domain's.
@@ -89,9 +94,20 @@ impl Contraction {
             (Some(_), Some((turn, domain))) => (Some(turn), domain),
             _ => (None, stage.domain.as_slice()),
         };
-        let all: Vec<Axis> = domain.iter().chain(axes).copied().collect();
-        let (left, left_form) = factor(nest, left, &all)?;
-        let (right, right_form) = factor(nest, right, &all)?;
+        let grouped = GroupedSum::of(&stage.value);
+        let sum_axes = grouped.as_ref().map_or(axes, |grouped| &grouped.axes);
+        let all: Vec<Axis> = domain.iter().chain(sum_axes).copied().collect();
+        let ids: Vec<AxisId> = all.iter().map(|a| a.id).collect();
+        let ([(left, left_form), (right, right_form)], row_scales) = match &grouped {
+            Some(grouped) => {
+                let (factors, scales) = grouped.factors(nest, &ids)?;
+                (factors, Some(scales))
+            }
+            None => (
+                [factor(nest, left, &all)?, factor(nest, right, &all)?],
+                None,
+            ),
+        };
         let out_form = offset(nest, stage.target, &stage.at)?;
         let reads_itself = stage.loads().contains(&stage.target);
         if stage.mode != Mode::Set || reads_itself {
@@ -111,6 +127,7 @@ impl Contraction {
             },
             left,
             right,
+            row_scales,
             axes: all.iter().map(stride).collect(),
             outer: domain.len(),
             turn: turn.map(stride),
@@ -317,10 +334,15 @@ pub(crate) fn is_sum_of_terms(x: &Scalar) -> bool {
     body.as_term().is_some() && init.as_const() == Some(0) && axes.iter().all(|a| a.extent > 0)
 }
 
-/// The sums of products in a stage's value that stand in no other fold, do not read what the stage
-/// writes, and can be computed whether they are needed or not.
+/// The sums of products in a stage's value that stand in no other fold and have none in them but that of
+/// [groups](GroupedSum), do not read what the stage writes, and can be computed whether they are needed or not.
 pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
     sums_that(stage, |x| sum_of_products(x).is_some())
+}
+
+/// Whether `x` is a sum of products of rows that are quantised by groups.
+pub(crate) fn is_grouped(x: &Scalar) -> bool {
+    GroupedSum::of(x).is_some()
 }
 
 /// As [`sums`], of the folds that `is_sum` is true of.
@@ -338,10 +360,11 @@ pub(crate) fn sums_that(stage: &Stage, is_sum: impl Fn(&Scalar) -> bool) -> Vec<
         match x.kind() {
             Kind::Reduce { .. } => {
                 let mut fits = is_sum(x);
+                let may_nest = is_grouped(x);
                 visit(x, &mut |y| match y.kind() {
                     Kind::Load { buffer, .. } => fits &= *buffer != stage.target,
                     Kind::Wrap(_) => fits &= !y.may_fault(),
-                    Kind::Reduce { .. } => fits &= y.address() == x.address(),
+                    Kind::Reduce { .. } => fits &= may_nest || y.address() == x.address(),
                     _ => {}
                 });
                 if fits {

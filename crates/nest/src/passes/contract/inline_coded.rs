@@ -103,7 +103,7 @@ fn has_coded_factor(nest: &Nest, stage: &Stage, constants: &[BufferId]) -> bool 
 
 /// Divides axes that sums of products only know by quotient and rest, as the groups of a row's elements do which share a
 /// scale: into groups, and elements in a group. The order of the sum stays the same.
-fn split_sum_axes(nest: &mut Nest, stage: &mut Stage) {
+pub(in crate::passes) fn split_sum_axes(nest: &mut Nest, stage: &mut Stage) {
     while let Some((sum, axis, c)) = sums(stage).into_iter().find_map(|sum| {
         let (axis, c) = divided_sum_axis(&sum)?;
         Some((sum, axis, c))

@@ -16,13 +16,14 @@ mod inline_coded;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{Contraction, is_proven, offset, sums};
+use crate::analysis::{Contraction, is_grouped, is_proven, offset, sums};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
     loaded_by, replace_axes, rewrite_stage, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use factors::Factors;
+pub(super) use inline_coded::split_sum_axes;
 use inline_coded::{inline_coded, split_coded};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
@@ -133,24 +134,28 @@ fn try_extract(
     outer.retain(|a| free.contains(&a.id));
     let turn = stage.domain.first().filter(|_| stage.group.is_some());
     outer.retain(|a| turn.is_none_or(|turn| turn.id != a.id));
-    let products = outer.iter().chain(axes).map(|a| a.extent.example());
-    let products = products.fold(1usize, usize::saturating_mul);
-    let factors = Factors {
-        stage,
-        outer: &outer,
-        axes,
-        turn,
-        products,
-        is_constant,
-    };
     let mut stored = Vec::new();
-    let (left, right) = (
-        factors.taken(nest, "left", left, right, &mut stored)?,
-        factors.taken(nest, "right", right, left, &mut stored)?,
-    );
-    let term = Scalar::binary(Binary::Term, left, right);
-    let init = Scalar::constant(0, sum.ty());
-    let value = Scalar::reduce(Binary::Add, axes.clone(), init, term);
+    let value = if is_grouped(sum) {
+        sum.clone()
+    } else {
+        let products = outer.iter().chain(axes).map(|a| a.extent.example());
+        let products = products.fold(1usize, usize::saturating_mul);
+        let factors = Factors {
+            stage,
+            outer: &outer,
+            axes,
+            turn,
+            products,
+            is_constant,
+        };
+        let (left, right) = (
+            factors.taken(nest, "left", left, right, &mut stored)?,
+            factors.taken(nest, "right", right, left, &mut stored)?,
+        );
+        let term = Scalar::binary(Binary::Term, left, right);
+        let init = Scalar::constant(0, sum.ty());
+        Scalar::reduce(Binary::Add, axes.clone(), init, term)
+    };
     let is_whole = stage.value == *sum
         && stage.mode == Mode::Set
         && offset(nest, stage.target, &stage.at).is_some();

@@ -137,7 +137,7 @@ impl Pass<'_> {
 
     /// A factor of numbers of 8 bits, a constant zero point, and a scale.
     fn numbers(&self, nest: &mut Nest, x: &Scalar) -> Option<Bytes> {
-        let x = self.expanded(nest, x, MOST_DEPTH);
+        let x = self.definitions.expanded(nest, x, MOST_DEPTH);
         let coded = CodedLoad::of(&x)?;
         let zero = match coded.zero {
             Some(zero) => f64::from(f32::from_bits(zero.as_const()? as u32)),
@@ -154,23 +154,6 @@ impl Pass<'_> {
             },
             poison: None,
         })
-    }
-
-    /// `x` with the values of the conversions, differences and products that it loads.
-    fn expanded(&self, nest: &mut Nest, x: &Scalar, depth: usize) -> Scalar {
-        match x.kind() {
-            Kind::Load { buffer, at } => match self.definitions.get(buffer) {
-                Some(stage) if depth > 0 && is_elementwise(&stage.value) => {
-                    let value = Definition::of(stage).instantiate(nest, at);
-                    self.expanded(nest, &value, depth - 1)
-                }
-                _ => x.clone(),
-            },
-            Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..) => {
-                x.with_children(|child| self.expanded(nest, child, depth))
-            }
-            _ => x.clone(),
-        }
     }
 
     /// A factor on a grid, as codes of the given type, in a sum over `axes`.
@@ -391,11 +374,4 @@ impl Scale {
             Scale::Tensor(scale) => x * scale,
         }
     }
-}
-
-fn is_elementwise(x: &Scalar) -> bool {
-    matches!(
-        x.kind(),
-        Kind::Load { .. } | Kind::Cast(_) | Kind::Binary(Binary::Mul | Binary::Sub, ..)
-    )
 }

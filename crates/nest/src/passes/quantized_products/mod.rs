@@ -24,6 +24,7 @@ use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
     rewrite_stage,
 };
+use crate::passes::definitions::Definitions;
 use concatenation::{Concatenation, concatenations};
 use grid::Grid;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,7 +48,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
     }
     let grids = grids(nest);
     let mut pass = Pass {
-        definitions: definitions(nest),
+        definitions: Definitions::of(nest),
         concatenations: concatenations(nest, &grids),
         grids,
         constant: &|buffer| constant(buffer),
@@ -79,25 +80,6 @@ fn grids(nest: &Nest) -> FxHashMap<BufferId, Grid> {
         .collect()
 }
 
-/// The stages that are all that writes their buffers, which nothing writes again that they read. Those that may fault
-/// are not among them: with one in it, no sum of products becomes a stage of its own.
-fn definitions(nest: &Nest) -> FxHashMap<BufferId, Stage> {
-    let mut writers: FxHashMap<BufferId, usize> = FxHashMap::default();
-    for stage in &nest.stages {
-        *writers.entry(stage.target).or_default() += 1;
-    }
-    let once = |b: &BufferId| match nest.buf(*b).role {
-        Role::Temporary => writers.get(b) == Some(&1),
-        _ => !writers.contains_key(b),
-    };
-    let is_definition = |stage: &&Stage| {
-        let is_constant = once(&stage.target) && stage.loads().iter().all(once);
-        stage.is_definition(nest) && is_constant && !stage.may_fault()
-    };
-    let stages = nest.stages.iter().filter(is_definition);
-    stages.map(|stage| (stage.target, stage.clone())).collect()
-}
-
 /// The sums of products in a stage's value: those that a kernel may take, and all of `i32`.
 fn products(stage: &Stage) -> Vec<Scalar> {
     sums_that(stage, |x| {
@@ -106,7 +88,7 @@ fn products(stage: &Stage) -> Vec<Scalar> {
 }
 
 struct Pass<'a> {
-    definitions: FxHashMap<BufferId, Stage>,
+    definitions: Definitions,
     grids: FxHashMap<BufferId, Grid>,
     concatenations: FxHashMap<BufferId, Concatenation>,
     /// The buffers of codes that there are already.

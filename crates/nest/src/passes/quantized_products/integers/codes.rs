@@ -103,7 +103,7 @@ impl Pass<'_> {
         let points = axes.iter().map(|axis| Scalar::axis(axis.id)).collect();
         let value = code(nest.load(buffer, points));
         let target = self.store(nest, &name, stage, &axes, &value);
-        if self.definitions.contains_key(&buffer) || (self.constant)(buffer).is_some() {
+        if self.definitions.get(&buffer).is_some() || (self.constant)(buffer).is_some() {
             self.codes.insert(key, target);
         }
         nest.load(target, at.to_vec())

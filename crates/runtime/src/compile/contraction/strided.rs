@@ -1,22 +1,24 @@
-//! Contractions that a kernel made for them runs, with constant operands packed beforehand.
+//! Contractions over strided operands.
 
+use super::{
+    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, isa, sharing, tasks_of,
+};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
-use crate::compile::parallelism::workers;
 use crate::compile::slot::Slot;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use vinelift_codegen::{Pointer, Vectors};
+use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Narrow, Packed};
 use vinelift_nest::{BufferId, Contraction, Factor, Stride, Strided, SubNest};
 use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
-pub(crate) struct PackedContraction {
+pub(crate) struct StridedContraction {
     kernel: Arc<kernels::PreparedContraction>,
     plan: kernels::TaskPartition,
     out: Strided,
@@ -25,10 +27,6 @@ pub(crate) struct PackedContraction {
     element: Element,
     /// How far the operands and the result move from turn to turn.
     turn: Stride,
-    /// The number of threads that share it.
-    pub(crate) workers: usize,
-    /// Its cost, with that of the consumer that is fused with it: nanoseconds on one thread.
-    pub(crate) cost: u64,
 }
 
 #[derive(Clone)]
@@ -40,57 +38,17 @@ struct Operand {
     size: usize,
 }
 
-/// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
-const FLOPS_PER_NANOSECOND: u64 = 60;
-
-/// The kernels that a contraction may be fused with.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Neighbours {
-    /// The buffer of the step whose rows the tasks of another contraction make, if it may be
-    /// [chained](crate::compile::chain) to that.
-    pub(crate) rows_of: Option<BufferId>,
-    pub(crate) consumers: Option<Consumers>,
-}
-
-/// The kernels that use the results of each task of a contraction while they are in the cache.
-#[derive(Clone, Copy)]
-pub(crate) struct Consumers {
-    /// Their cost: nanoseconds on one thread.
-    pub(crate) cost: u64,
-    /// If there is a contraction among them, which takes whole rows: the least elements of results that a task must have.
-    pub(crate) take_rows: Option<usize>,
-}
-
-/// A buffer of a step in a run.
-pub(crate) struct Place {
-    pub(crate) pointer: Pointer,
-    /// The bytes that are there.
-    pub(crate) bytes: usize,
-    /// The bytes of the buffer before them, if it is a [window](crate::compile::chain::Window).
-    pub(crate) before: Option<usize>,
-}
-
-/// The phase in which operands are packed, and the one after it.
-pub(crate) const PACKING: usize = 0;
-pub(crate) const COMPUTING: usize = 1;
-
 /// The bytes of results that a task may leave to a consumer that is fused with it: they are still in the cache.
 const TASK_BYTES: usize = 256 << 10;
-
-/// The number of tasks for each of several threads, so that a thread which is late leaves its share to others.
-const TASKS_PER_THREAD: usize = 4;
 
 /// The most bytes of columns of a batch that pass by for the rows of each task of a chain: the second or third cache has
 /// them.
 const CHAINED_COLUMNS: usize = 4 << 20;
 
-/// The most that one contraction may use besides its operands.
-const MOST_SCRATCH: usize = 1 << 30;
-
-impl PackedContraction {
+impl StridedContraction {
     /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
     /// contraction.
-    pub(crate) fn new(
+    pub(super) fn packed(
         contraction: &Contraction,
         step: &SubNest,
         slots: &[Slot],
@@ -160,9 +118,7 @@ impl PackedContraction {
         };
         let left = pack(&contraction.left, &left, true)?;
         let right = pack(&contraction.right, &right, false)?;
-        let cost = consumers.map_or(0, |consumers| consumers.cost);
-        let cost = (kernel.flops() / FLOPS_PER_NANOSECOND).saturating_add(cost);
-        let workers = workers(cost, settings.threads);
+        let (cost, workers) = sharing(kernel.flops(), consumers, settings.threads);
         let results = results(&problem).saturating_mul(element.bytes());
         let task_bytes = consumers.map(|_| results);
         let least = consumers.and_then(|consumers| consumers.take_rows);
@@ -173,7 +129,7 @@ impl PackedContraction {
         if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {
             return None;
         }
-        Some(PackedContraction {
+        let contraction = StridedContraction {
             out: contraction.out,
             left: Operand {
                 from: contraction.left.tensor,
@@ -187,27 +143,29 @@ impl PackedContraction {
             },
             element,
             turn,
-            workers,
-            cost,
             kernel: Arc::new(kernel),
             plan,
+        };
+        Some(PackedContraction {
+            kind: Kind::Strided(contraction),
+            workers,
+            cost,
         })
     }
 
     /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
     /// other; `None` if they are not.
-    pub(crate) fn by_rows(
+    pub(super) fn by_rows(
         &self,
         buffer: BufferId,
         elements: &[Range<usize>],
-        workers: usize,
-    ) -> Option<PackedContraction> {
+    ) -> Option<StridedContraction> {
         let length = self.kernel.dense_rows()?;
         let from = match self.kernel.rows_are_left() {
             true => self.left.from,
             false => self.right.from,
         };
-        let is_plain = self.packed().next().is_none() && self.turn.extent == 1;
+        let is_plain = self.operands().iter().all(Option::is_none) && self.turn.extent == 1;
         if from.buffer != buffer || !is_plain || length == 0 {
             return None;
         }
@@ -224,62 +182,56 @@ impl PackedContraction {
         if !follow || end != self.kernel.rows() {
             return None;
         }
-        Some(PackedContraction {
+        Some(StridedContraction {
             kernel: self.kernel.clone(),
             plan: self.kernel.plan_rows(Form::Plain, Form::Plain, &rows)?,
             left: self.left.clone(),
             right: self.right.clone(),
-            workers,
             ..*self
         })
     }
 
     /// The buffer of the step that it writes.
-    pub(crate) fn results(&self) -> BufferId {
+    pub(super) fn results(&self) -> BufferId {
         self.out.buffer
     }
 
-    /// Bytes of scratch memory for a run.
-    pub(crate) fn scratch_bytes(&self) -> usize {
-        self.plan.shared_bytes() + self.plan.worker_bytes() * self.workers
+    /// Bytes of scratch memory: of what all workers share, and of each.
+    pub(super) fn scratch_bytes(&self) -> (usize, usize) {
+        (self.plan.shared_bytes(), self.plan.worker_bytes())
     }
 
-    /// Operands that are constant, packed.
-    pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
-        let operands = [&self.left, &self.right].into_iter();
-        operands.flat_map(|o| &o.packed)
+    /// The operands, if they are constant, packed.
+    pub(super) fn operands(&self) -> [Option<&Arc<Packed>>; 2] {
+        [&self.left, &self.right].map(|operand| operand.packed.as_ref())
     }
 
     /// The buffers of the step that a run needs: not operands that are packed.
-    pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
-        let operands = [&self.left, &self.right].into_iter();
-        let plain = operands.filter(|operand| operand.packed.is_none());
-        let buffers = plain
-            .map(|operand| operand.from.buffer)
-            .chain([self.out.buffer]);
-        buffers.map(|b| b.0 as usize)
+    pub(super) fn needs(&self) -> [Option<BufferId>; 3] {
+        let of = |operand: &Operand| operand.packed.is_none().then_some(operand.from.buffer);
+        [of(&self.left), of(&self.right), Some(self.out.buffer)]
     }
 
     /// The kernel, for texts.
-    pub(crate) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.plan.name()
     }
 
     /// Its floating-point operations, in all turns.
-    pub(crate) fn flops(&self) -> u64 {
+    pub(super) fn flops(&self) -> u64 {
         self.kernel.flops().saturating_mul(self.turn.extent as u64)
     }
 
     /// Which elements of the buffer of the results each task of the second phase computes, if those of
     /// each lie together.
-    pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {
+    pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
         let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
         (self.turn.extent == 1).then(|| moved.collect())?
     }
 
     /// The number of tasks of a phase.
-    pub(crate) fn tasks(&self, phase: usize) -> usize {
+    pub(super) fn tasks(&self, phase: usize) -> usize {
         match phase {
             PACKING => self.plan.packing_tasks(),
             _ => self.plan.tasks(),
@@ -293,9 +245,9 @@ impl PackedContraction {
     ///
     /// Each pointer is valid for reads of its bytes, and that of the result for writes. Meanwhile nothing but tasks of
     /// the same phase uses the result, which overlaps no operand. `scratch` points to
-    /// [`PackedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
+    /// [`StridedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
     /// and [`PACKING`] has ended before [`COMPUTING`] begins.
-    pub(crate) unsafe fn task(
+    pub(super) unsafe fn task(
         &self,
         buffers: impl Fn(usize) -> Place,
         scratch: Pointer,
@@ -321,7 +273,7 @@ impl PackedContraction {
     ///
     /// # Safety
     ///
-    /// The caller keeps the contract of [`PackedContraction::task`].
+    /// The caller keeps the contract of [`StridedContraction::task`].
     unsafe fn memory<'a>(
         &'a self,
         buffers: &impl Fn(usize) -> Place,
@@ -408,11 +360,7 @@ fn plan(
 ) -> kernels::TaskPartition {
     let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, |p| p.form()));
     let plan = |tasks| kernel.plan(left, right, tasks);
-    let tasks = if workers == 1 {
-        1
-    } else {
-        TASKS_PER_THREAD * workers
-    };
+    let tasks = tasks_of(workers);
     let smaller = consumed.map_or(tasks, |bytes| bytes.div_ceil(TASK_BYTES).max(1));
     if smaller <= tasks {
         return plan(tasks);
@@ -445,10 +393,7 @@ fn plan_rows(
     let bytes = length
         .saturating_mul(points(&problem.k))
         .saturating_mul(size);
-    let tasks = match workers {
-        1 => 1,
-        _ => TASKS_PER_THREAD * workers,
-    };
+    let tasks = tasks_of(workers);
     let results = results(problem).saturating_mul(size);
     let tasks = tasks.max(results.div_ceil(TASK_BYTES));
     let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
@@ -466,19 +411,4 @@ fn results(problem: &kernels::Contraction) -> usize {
 
 fn dim(axis: &Stride) -> kernels::Dim {
     kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
-}
-
-/// The instruction set that contraction kernels use under a limit on vector width; the portable one if this machine has
-/// none within it.
-pub(crate) fn isa(vectors: Vectors) -> kernels::Isa {
-    use kernels::Isa;
-    let allowed = match vectors {
-        Vectors::Widest => return Isa::best(),
-        Vectors::Bits256 => Isa::Avx2,
-        Vectors::Bits128 => Isa::Portable,
-    };
-    match allowed.available() {
-        true => allowed,
-        false => Isa::Portable,
-    }
 }

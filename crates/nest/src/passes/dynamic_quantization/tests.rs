@@ -1,0 +1,223 @@
+use super::*;
+use crate::analysis::{Contraction, verify};
+use crate::build::index;
+use crate::{BufferBytes, Mode, contract, fuse, interpret, schedule};
+use vinelift_tensor::ElementType::{self, F16};
+
+const ROWS: usize = 3;
+const K: usize = 256;
+const N: usize = 64;
+
+/// `y[m, n] = Σ_k x[m, k] · w[n, k]`, where `w` is `(f32(codes) - f32(zero)) · scale`, reshaped from groups of `shared`.
+fn decompressed(code: ElementType, shared: usize) -> Nest {
+    let mut nest = Nest::new();
+    let groups = K / shared;
+    let x = nest.buffer("x", F32, &[ROWS, K], Role::Input);
+    let codes = nest.buffer("codes", code, &[N, groups, shared], Role::Input);
+    let zeros = nest.buffer("zeros", code, &[N, groups, 1], Role::Input);
+    let scales = nest.buffer("scales", F32, &[N, groups, 1], Role::Input);
+    let y = nest.buffer("y", F32, &[ROWS, N], Role::Output);
+    let shape = [N, groups, shared];
+    let made = ["c", "d", "p"].map(|name| nest.buffer(name, F32, &shape, Role::Temporary));
+    let w = nest.buffer("w", F32, &[N, K], Role::Temporary);
+    let of_group = |at: &[Scalar]| vec![at[0].clone(), at[1].clone(), index(0)];
+    nest.define(vec![], made[0], |n, at| {
+        n.load(codes, at.to_vec()).cast(F32)
+    });
+    nest.define(vec![], made[1], |n, at| {
+        n.load(made[0], at.to_vec()) - n.load(zeros, of_group(at)).cast(F32)
+    });
+    nest.define(vec![], made[2], |n, at| {
+        n.load(made[1], at.to_vec()) * n.load(scales, of_group(at))
+    });
+    nest.define(vec![], w, |n, at| {
+        let flat = &at[0] * K as i64 + &at[1];
+        let group = &flat / shared as i64;
+        let place = vec![
+            &flat / K as i64,
+            group.rem(index(groups as i64)),
+            flat.rem(index(shared as i64)),
+        ];
+        n.load(made[2], place)
+    });
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[K]);
+        let k = Scalar::axis(axes[0].id);
+        let left = n.load(x, vec![at[0].clone(), k.clone()]);
+        let right = n.load(w, vec![at[1].clone(), k]);
+        let term = Scalar::binary(Binary::Term, left, right);
+        Scalar::reduce(Binary::Add, axes, zero(F32), term)
+    });
+    nest
+}
+
+fn quantized(code: ElementType, shared: usize, group: usize) -> Nest {
+    let mut nest = decompressed(code, shared);
+    dynamic_quantization(&mut nest, group, &|b| (1..=3).contains(&b.0));
+    verify(&nest).unwrap();
+    nest
+}
+
+#[test]
+fn groups_of_rows_are_bytes() {
+    let nest = quantized(U4, 128, 32);
+    let texts = nest.stage_texts();
+    assert_eq!(
+        texts[4..],
+        [
+            "for i<3, j<8: x.scale[i, j] = max((max[k<32; 0.0](select((abs(x[i, ((j * 32) + k)]) <= 340282350000000000000000000000000000000.0), \
+             abs(x[i, ((j * 32) + k)]), inf)) / 127.0), 0.000000000000000000000000000000000000011754944)",
+            "for i<3, j<8, k<32: x.i8[i, j, k] = i8(i32(round((x[i, ((j * 32) + k)] / x.scale[i, j]))))",
+            "for i<3, j<64: y[i, j] = add[k<2, l<4; 0.0](term(x.scale[i, ((k * 4) + l)], \
+             (f32(add[m<32; 0i32](term(i32(x.i8[i, ((k * 4) + l), m]), \
+             (i32(codes[j, k, ((l * 32) + m)]) - i32(zeros[j, k, 0]))))) * scales[j, k, 0])))",
+        ]
+    );
+}
+
+/// The sums of the formula, computed without a nest.
+#[test]
+fn sums_are_those_of_the_formula() {
+    const GROUP: usize = 64;
+    const SHARED: usize = 128;
+    let x: Vec<f32> = (0..ROWS * K)
+        .map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.37)
+        .collect();
+    let codes: Vec<u8> = (0..N * K).map(|i| (i * 89 % 256) as u8).collect();
+    let zeros: Vec<u8> = (0..N * K / SHARED).map(|i| (i * 53 % 256) as u8).collect();
+    let scales: Vec<f32> = (0..N * K / SHARED)
+        .map(|i| 0.01 + i as f32 * 1e-4)
+        .collect();
+    let mut want = vec![0.0f32; ROWS * N];
+    for (m, row) in x.chunks(K).enumerate() {
+        for n in 0..N {
+            for (g, group) in row.chunks(GROUP).enumerate() {
+                let largest = group.iter().fold(0.0f32, |a, b| a.max(b.abs()));
+                let scale = largest / 127.0;
+                let of = |k: usize| n * K / SHARED + k / SHARED;
+                let mut sum = 0i64;
+                for (i, x) in group.iter().enumerate() {
+                    let k = g * GROUP + i;
+                    let code = i64::from(codes[n * K + k]) - i64::from(zeros[of(k)]);
+                    sum += (x / scale).round_ties_even() as i64 * code;
+                }
+                let scaled = sum as f32 * scales[of(g * GROUP)];
+                want[m * N + n] = scale.mul_add(scaled, want[m * N + n]);
+            }
+        }
+    }
+    let bytes = |x: &[f32]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let (x, scales) = (bytes(&x), bytes(&scales));
+    let plain = quantized(U8, SHARED, GROUP);
+    let mut scheduled = plain.clone();
+    fuse(&mut scheduled);
+    contract(&mut scheduled, &|b| (1..=3).contains(&b.0));
+    schedule(&mut scheduled);
+    verify(&scheduled).unwrap();
+    for nest in [plain, scheduled] {
+        let mut y = vec![0; ROWS * N * 4];
+        let mut buffers: Vec<BufferBytes<'_>> = nest
+            .buffers
+            .iter()
+            .map(|_| BufferBytes::Temporary)
+            .collect();
+        let inputs = [&x, &codes, &zeros, &scales];
+        for (buffer, bytes) in buffers.iter_mut().zip(inputs) {
+            *buffer = BufferBytes::Read(bytes);
+        }
+        buffers[4] = BufferBytes::Write(&mut y);
+        interpret(&nest, &mut buffers).unwrap();
+        assert_eq!(y, bytes(&want));
+    }
+}
+
+#[test]
+fn a_kernel_gets_the_codes() {
+    for shared in [32, 128, K] {
+        let mut nest = quantized(U4, shared, 32);
+        fuse(&mut nest);
+        contract(&mut nest, &|b| (1..=3).contains(&b.0));
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
+        let found = found.next().unwrap();
+        let types = [&found.left, &found.right].map(|f| nest.buf(f.tensor.buffer).ty);
+        assert_eq!(types, [I8, U4]);
+        assert!(found.row_scales.is_some());
+        assert_eq!(found.group(found.right.coding.as_ref().unwrap()), shared);
+    }
+}
+
+/// What is computed of the sum becomes its epilogue; scales may be stored in few bits.
+#[test]
+fn a_kernel_gets_the_codes_of_a_part_of_a_stage() {
+    let mut nest = decompressed(U4, 32);
+    let scales = BufferId(3);
+    nest.buffers[3].ty = F16;
+    let last = nest.stages.len() - 1;
+    for stage in &mut nest.stages {
+        rewrite_stage(stage, &mut |x| match x.kind() {
+            Kind::Load { buffer, at } if *buffer == scales => {
+                Scalar::load(scales, at.clone(), F16).cast(F32)
+            }
+            _ => x,
+        });
+    }
+    let sum = nest.stages[last].value.clone();
+    nest.stages[last].value = (&sum * 2.0).max(zero(F32));
+    dynamic_quantization(&mut nest, 32, &|b| (1..=3).contains(&b.0));
+    fuse(&mut nest);
+    contract(&mut nest, &|b| (1..=3).contains(&b.0));
+    schedule(&mut nest);
+    verify(&nest).unwrap();
+    let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
+    assert!(found.next().unwrap().row_scales.is_some());
+}
+
+/// Groups that do not divide those of the weights, or are no multiple of 8, rows of which something is constant, and
+/// weights that are not.
+#[test]
+fn others_stay_as_they_are() {
+    let stages = |code, shared, group| quantized(code, shared, group).stages.len();
+    let as_it_was = decompressed(U4, 32).stages.len();
+    assert_eq!(stages(U4, 32, 24), as_it_was);
+    assert_eq!(stages(U4, 128, 48), as_it_was);
+    assert_eq!(stages(ElementType::NF4, 128, 32), as_it_was);
+    // A group of weights is the longest; a whole row is divided in two.
+    assert_eq!(stages(U4, 32, 1 << 40), as_it_was + 2);
+    assert_eq!(stages(I8, K, 1 << 40), as_it_was + 2);
+    for constants in [0..=3, 2..=3] {
+        let mut nest = decompressed(U4, 128);
+        dynamic_quantization(&mut nest, 32, &|b| constants.contains(&b.0));
+        assert_eq!(nest.stages.len(), as_it_was);
+    }
+}
+
+/// Rows that several products take are quantised once, and anew once they were written.
+#[test]
+fn rows_are_quantized_once() {
+    let mut nest = decompressed(U4, 128);
+    let again = nest.stages[4].clone();
+    let mut product = again.clone();
+    product.target = nest.buffer("z", F32, &[ROWS, N], Role::Output);
+    rebind(&mut nest, &mut product);
+    nest.stages.push(product);
+    dynamic_quantization(&mut nest, 32, &|b| (1..=3).contains(&b.0));
+    verify(&nest).unwrap();
+    assert_eq!(nest.stages.len(), 4 + 2 + 2);
+    let modes = nest.stages.iter().all(|stage| stage.mode == Mode::Set);
+    assert!(modes);
+}
+
+/// Gives a copy of a stage axes of its own.
+fn rebind(nest: &mut Nest, stage: &mut Stage) {
+    let definition = crate::ir::Definition {
+        target: stage.target,
+        axes: &stage.domain.clone(),
+        value: &stage.value.clone(),
+    };
+    let domain: Vec<Axis> = stage.domain.iter().map(|a| nest.axis(a.extent)).collect();
+    let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+    stage.value = definition.instantiate(nest, &at);
+    (stage.domain, stage.at) = (domain, at);
+}

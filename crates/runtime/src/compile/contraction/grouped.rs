@@ -1,0 +1,202 @@
+//! Contractions of rows that are quantised by groups with constants of few bits.
+
+use super::{Kind, MOST_SCRATCH, PackedContraction, Place, isa, sharing, tasks_of};
+use crate::compile::Settings;
+use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
+use crate::compile::slot::Slot;
+use std::ops::Range;
+use std::slice::from_raw_parts;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use vinelift_codegen::Pointer;
+use vinelift_kernels::{
+    Grouped, GroupedBuffers, GroupedDim, GroupedPartition, GroupedProduct, Packed,
+};
+use vinelift_nest::{BufferId, Contraction, Points, Stride, Strided, SubNest};
+
+/// Such a contraction, with its kernel.
+pub(super) struct GroupedContraction {
+    kernel: GroupedProduct,
+    plan: GroupedPartition,
+    rows: Strided,
+    scales: Strided,
+    columns: Arc<Packed>,
+    out: Strided,
+}
+
+impl GroupedContraction {
+    /// Of the only stage of `step`, whose rows have these scales. `slots` says where each of its buffers is found. `None` if
+    /// there is no kernel for it.
+    pub(super) fn packed(
+        contraction: &Contraction,
+        scales: &Points,
+        step: &SubNest,
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Option<PackedContraction> {
+        let Points::Tensor {
+            from: scales,
+            steps,
+        } = scales
+        else {
+            return None;
+        };
+        let constants = Constants { step, slots };
+        let columns = constants.factor(contraction, &contraction.right, 0, is_of_right)??;
+        let (bytes, source) = (columns.0, columns.1?);
+        let coding = constants.coding(contraction, &contraction.right, &source, is_of_right)?;
+        let problem = problem(contraction, steps, &coding)?;
+        let kernel = GroupedProduct::new(&problem, isa(settings.options.vectors)).ok()?;
+        let constant = constants.address(&contraction.right);
+        let operands = &settings.shared.operands;
+        let columns = operands.get(
+            constant,
+            (bytes, Some(&source)),
+            || kernel.layout(),
+            || kernel.pack(bytes, &coding),
+        )?;
+        let (cost, workers) = sharing(kernel.flops(), None, settings.threads);
+        let plan = kernel.plan(tasks_of(workers));
+        if plan.worker_bytes().saturating_mul(workers) > MOST_SCRATCH {
+            return None;
+        }
+        let contraction = GroupedContraction {
+            kernel,
+            plan,
+            rows: contraction.left.tensor,
+            scales: *scales,
+            columns,
+            out: contraction.out,
+        };
+        Some(PackedContraction {
+            kind: Kind::Grouped(contraction),
+            workers,
+            cost,
+        })
+    }
+
+    pub(super) fn results(&self) -> BufferId {
+        self.out.buffer
+    }
+
+    pub(super) fn worker_bytes(&self) -> usize {
+        self.plan.worker_bytes()
+    }
+
+    /// The constants, packed.
+    pub(super) fn columns(&self) -> &Arc<Packed> {
+        &self.columns
+    }
+
+    pub(super) fn needs(&self) -> [BufferId; 3] {
+        [self.rows, self.scales, self.out].map(|tensor| tensor.buffer)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    pub(super) fn flops(&self) -> u64 {
+        self.kernel.flops()
+    }
+
+    pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
+        let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
+        let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
+        moved.collect()
+    }
+
+    pub(super) fn tasks(&self) -> usize {
+        self.plan.tasks()
+    }
+
+    /// # Safety
+    /// as [`PackedContraction::task`].
+    pub(super) unsafe fn task(
+        &self,
+        buffers: impl Fn(usize) -> Place,
+        scratch: Pointer,
+        task: usize,
+        worker: usize,
+        stop: &AtomicBool,
+    ) {
+        // What is there of a buffer from the first element of a tensor on.
+        let place = |tensor: &Strided, size: usize| {
+            let place = buffers(tensor.buffer.0 as usize);
+            let skipped = (tensor.base * size).min(place.bytes);
+            (place.pointer.0.wrapping_add(skipped), place.bytes - skipped)
+        };
+        let (rows, row_bytes) = place(&self.rows, size_of::<i8>());
+        let (scales, scale_bytes) = place(&self.scales, size_of::<f32>());
+        let (out, out_bytes) = place(&self.out, size_of::<f32>());
+        let own = scratch.0.wrapping_add(worker * self.plan.worker_bytes());
+        // SAFETY: `place` stays inside what is there of each buffer, which the caller has vouched for; it is no part of a chain,
+        // so that buffers are there from their beginning. The plan is the kernel's.
+        unsafe {
+            let buffers = GroupedBuffers {
+                rows: from_raw_parts(rows, row_bytes),
+                scales: from_raw_parts(scales, scale_bytes),
+                packed: &self.columns,
+                out,
+                out_bytes,
+                stop,
+            };
+            self.kernel.run_task(&self.plan, task, &buffers, own);
+        }
+    }
+}
+
+/// The contraction as the kernel knows it, where the row scales step like this with each axis; `None` if it has other strides than
+/// the kernel is for.
+fn problem(
+    contraction: &Contraction,
+    scale_steps: &[usize],
+    coding: &vinelift_kernels::Coding,
+) -> Option<Grouped> {
+    let (outer, inner) = contraction.axes.split_at(contraction.outer);
+    let mut m = Vec::new();
+    let mut columns: Option<&Stride> = None;
+    for (axis, scales) in outer.iter().zip(scale_steps) {
+        match axis {
+            axis if axis.extent == 1 => {}
+            axis if is_of_left(axis) => m.push(GroupedDim {
+                extent: axis.extent,
+                rows: axis.left,
+                scales: *scales,
+                out: axis.out,
+            }),
+            axis if is_of_right(axis) && columns.is_none() && axis.out == 1 => columns = Some(axis),
+            _ => return None,
+        }
+    }
+    let columns = columns?;
+    let scale_steps = &scale_steps[contraction.outer..];
+    let grouped = scale_steps.iter().rposition(|step| *step > 0)? + 1;
+    let (groups, elements) = inner.split_at(grouped);
+    let is_row = dense(inner.iter().map(|axis| (axis.extent, axis.left)), 1);
+    let k_step = inner.last()?.right;
+    let are_codes = dense(inner.iter().map(|axis| (axis.extent, axis.right)), k_step);
+    let extents = groups.iter().map(|axis| axis.extent);
+    let are_groups = dense(extents.zip(scale_steps.iter().copied()), 1);
+    let is_still = contraction.turn.is_none();
+    (is_row && are_codes && are_groups && is_still).then(|| Grouped {
+        m,
+        n: columns.extent,
+        k: inner.iter().map(|axis| axis.extent).product(),
+        group: elements.iter().map(|axis| axis.extent).product(),
+        code: coding.code,
+        column_step: columns.right,
+        k_step,
+        coding_group: coding.group,
+    })
+}
+
+/// Whether axes of these extents and strides, outermost first, step as one that steps by `step`.
+fn dense(axes: impl DoubleEndedIterator<Item = (usize, usize)>, step: usize) -> bool {
+    let mut next = step;
+    axes.rev().all(|(extent, stride)| {
+        let fits = extent == 1 || stride == next;
+        next = next.saturating_mul(extent);
+        fits
+    })
+}

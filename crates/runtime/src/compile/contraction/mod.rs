@@ -1,0 +1,238 @@
+//! Contractions that a kernel made for them runs, with constant operands packed beforehand.
+
+mod grouped;
+mod strided;
+
+use crate::compile::Settings;
+use crate::compile::slot::Slot;
+use grouped::GroupedContraction;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use strided::StridedContraction;
+use vinelift_codegen::{Pointer, Vectors};
+use vinelift_kernels as kernels;
+use vinelift_kernels::Packed;
+use vinelift_nest::{BufferId, Contraction, SubNest};
+
+/// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
+pub(crate) struct PackedContraction {
+    kind: Kind,
+    /// The number of threads that share it.
+    pub(crate) workers: usize,
+    /// Its cost, with that of the consumer that is fused with it: nanoseconds on one thread.
+    pub(crate) cost: u64,
+}
+
+enum Kind {
+    /// Of any strided operands.
+    Strided(StridedContraction),
+    /// Of rows that are quantised by groups.
+    Grouped(GroupedContraction),
+}
+
+impl PackedContraction {
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
+    /// contraction.
+    pub(crate) fn new(
+        contraction: &Contraction,
+        step: &SubNest,
+        slots: &[Slot],
+        settings: &Settings<'_>,
+        neighbours: Neighbours,
+    ) -> Option<PackedContraction> {
+        if let Some(scales) = &contraction.row_scales {
+            return GroupedContraction::packed(contraction, scales, step, slots, settings);
+        }
+        StridedContraction::packed(contraction, step, slots, settings, neighbours)
+    }
+
+    /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
+    /// other; `None` if they are not.
+    pub(crate) fn by_rows(
+        &self,
+        buffer: BufferId,
+        elements: &[Range<usize>],
+        workers: usize,
+    ) -> Option<PackedContraction> {
+        let Kind::Strided(contraction) = &self.kind else {
+            return None;
+        };
+        Some(PackedContraction {
+            kind: Kind::Strided(contraction.by_rows(buffer, elements)?),
+            workers,
+            cost: self.cost,
+        })
+    }
+
+    /// The buffer of the step that it writes.
+    pub(crate) fn results(&self) -> BufferId {
+        match &self.kind {
+            Kind::Strided(contraction) => contraction.results(),
+            Kind::Grouped(contraction) => contraction.results(),
+        }
+    }
+
+    /// Bytes of scratch memory for a run: of what all workers share, and of each.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        let (shared, of_worker) = match &self.kind {
+            Kind::Strided(contraction) => contraction.scratch_bytes(),
+            Kind::Grouped(contraction) => (0, contraction.worker_bytes()),
+        };
+        shared + of_worker * self.workers
+    }
+
+    /// Operands that are constant, packed.
+    pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
+        let operands = match &self.kind {
+            Kind::Strided(contraction) => contraction.operands(),
+            Kind::Grouped(contraction) => [None, Some(contraction.columns())],
+        };
+        operands.into_iter().flatten()
+    }
+
+    /// The buffers of the step that a run needs: not operands that are packed.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
+        let buffers = match &self.kind {
+            Kind::Strided(contraction) => contraction.needs(),
+            Kind::Grouped(contraction) => contraction.needs().map(Some),
+        };
+        buffers.into_iter().flatten().map(|b| b.0 as usize)
+    }
+
+    /// The kernel, for texts.
+    pub(crate) fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Strided(contraction) => contraction.name(),
+            Kind::Grouped(contraction) => contraction.name(),
+        }
+    }
+
+    /// Its floating-point operations, in all turns.
+    pub(crate) fn flops(&self) -> u64 {
+        match &self.kind {
+            Kind::Strided(contraction) => contraction.flops(),
+            Kind::Grouped(contraction) => contraction.flops(),
+        }
+    }
+
+    /// Which elements of the buffer of the results each task of the second phase computes, if those of
+    /// each lie together.
+    pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {
+        match &self.kind {
+            Kind::Strided(contraction) => contraction.regions(),
+            Kind::Grouped(contraction) => contraction.regions(),
+        }
+    }
+
+    /// The number of tasks of a phase.
+    pub(crate) fn tasks(&self, phase: usize) -> usize {
+        match &self.kind {
+            Kind::Strided(contraction) => contraction.tasks(phase),
+            Kind::Grouped(_) if phase == PACKING => 0,
+            Kind::Grouped(contraction) => contraction.tasks(),
+        }
+    }
+
+    /// Runs a task of a phase of a turn; without turns, that is turn 0. `buffers` says where each buffer of the step is.
+    /// Once `stop` is true the task ends soon, and its results are not complete.
+    ///
+    /// # Safety
+    ///
+    /// Each pointer is valid for reads of its bytes, and that of the result for writes. Meanwhile nothing but tasks of
+    /// the same phase uses the result, which overlaps no operand. `scratch` points to
+    /// [`PackedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
+    /// and [`PACKING`] has ended before [`COMPUTING`] begins.
+    pub(crate) unsafe fn task(
+        &self,
+        buffers: impl Fn(usize) -> Place,
+        scratch: Pointer,
+        (turn, phase): (usize, usize),
+        task: usize,
+        worker: usize,
+        stop: &AtomicBool,
+    ) {
+        // SAFETY: the caller vouches for the memory, as this function's contract lists.
+        unsafe {
+            match &self.kind {
+                Kind::Strided(contraction) => {
+                    contraction.task(buffers, scratch, (turn, phase), task, worker, stop)
+                }
+                Kind::Grouped(contraction) => {
+                    contraction.task(buffers, scratch, task, worker, stop)
+                }
+            }
+        }
+    }
+}
+
+/// How a contraction of so many floating-point operations is shared: its cost with that of what is fused with it, in
+/// nanoseconds on one thread, and the number of threads.
+fn sharing(flops: u64, consumers: Option<Consumers>, threads: usize) -> (u64, usize) {
+    let consumers = consumers.map_or(0, |consumers| consumers.cost);
+    let cost = (flops / FLOPS_PER_NANOSECOND).saturating_add(consumers);
+    (cost, crate::compile::parallelism::workers(cost, threads))
+}
+
+/// The tasks that several threads share.
+fn tasks_of(workers: usize) -> usize {
+    match workers {
+        1 => 1,
+        _ => TASKS_PER_THREAD * workers,
+    }
+}
+
+/// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
+const FLOPS_PER_NANOSECOND: u64 = 60;
+
+/// The kernels that a contraction may be fused with.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Neighbours {
+    /// The buffer of the step whose rows the tasks of another contraction make, if it may be
+    /// [chained](crate::compile::chain) to that.
+    pub(crate) rows_of: Option<BufferId>,
+    pub(crate) consumers: Option<Consumers>,
+}
+
+/// The kernels that use the results of each task of a contraction while they are in the cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Consumers {
+    /// Their cost: nanoseconds on one thread.
+    pub(crate) cost: u64,
+    /// If there is a contraction among them, which takes whole rows: the least elements of results that a task must have.
+    pub(crate) take_rows: Option<usize>,
+}
+
+/// A buffer of a step in a run.
+pub(crate) struct Place {
+    pub(crate) pointer: Pointer,
+    /// The bytes that are there.
+    pub(crate) bytes: usize,
+    /// The bytes of the buffer before them, if it is a [window](crate::compile::chain::Window).
+    pub(crate) before: Option<usize>,
+}
+
+/// The phase in which operands are packed, and the one after it.
+pub(crate) const PACKING: usize = 0;
+pub(crate) const COMPUTING: usize = 1;
+
+/// The number of tasks for each of several threads, so that a thread which is late leaves its share to others.
+const TASKS_PER_THREAD: usize = 4;
+
+/// The most that one contraction may use besides its operands.
+const MOST_SCRATCH: usize = 1 << 30;
+
+/// The instruction set that contraction kernels use under a limit on vector width; the portable one if this machine has
+/// none within it.
+pub(crate) fn isa(vectors: Vectors) -> kernels::Isa {
+    use kernels::Isa;
+    let allowed = match vectors {
+        Vectors::Widest => return Isa::best(),
+        Vectors::Bits256 => Isa::Avx2,
+        Vectors::Bits128 => Isa::Portable,
+    };
+    match allowed.available() {
+        true => allowed,
+        false => Isa::Portable,
+    }
+}
