@@ -373,6 +373,8 @@ fn grouped_rows_from_memory(criterion: &mut Criterion) {
                     out: columns,
                 }],
                 n: columns,
+                block: columns,
+                block_out: 0,
                 k,
                 group: row_group,
                 code,

@@ -118,6 +118,14 @@ pub enum Refused {
         /// How many share zero points and scales of codes.
         coding_group: usize,
     },
+    /// Blocks of columns that are not as [`Grouped`](crate::Grouped) says.
+    #[error("blocks of {block} of {n} columns are no sixteens, or do not divide them")]
+    Columns {
+        /// How many columns there are.
+        n: usize,
+        /// How many lie side by side.
+        block: usize,
+    },
     /// Codes that are no integers of 4 or 8 bits, where sums are of integers.
     #[error("codes of type {code:?} are no integers")]
     NotInteger {

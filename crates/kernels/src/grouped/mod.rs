@@ -34,8 +34,12 @@ pub(crate) use tile::{MOST_ROWS, PORTABLE_BYTES, PORTABLE_HALVES, Tile, TileFn, 
 pub struct Grouped {
     /// Dims of the rows, outermost first.
     pub m: Vec<GroupedDim>,
-    /// How many columns there are; they lie side by side in `out`.
+    /// How many columns there are.
     pub n: usize,
+    /// How many columns lie side by side in `out`: a multiple of 16 that divides `n`, or all.
+    pub block: usize,
+    /// How far it is in `out` from such a block of columns to the next.
+    pub block_out: usize,
     /// How many `k` there are. Those of a row lie side by side, and so do the scales of its groups.
     pub k: usize,
     /// How many consecutive `k` of a row share a scale: a multiple of 8 that divides `coding_group`.
@@ -78,6 +82,9 @@ pub struct GroupedProduct {
     codes_needed: usize,
     /// How many `k` share a row scale.
     group: usize,
+    /// [`Grouped::block`] and [`Grouped::block_out`].
+    block: usize,
+    block_out: usize,
     /// Strides in the rows, among the row scales, and in `out`.
     rows: Axes<3>,
     /// How many elements of the rows, of the row scales and of `out` there must be.
@@ -101,6 +108,8 @@ impl GroupedProduct {
         }
         let &Grouped {
             n,
+            block,
+            block_out,
             k,
             group,
             code,
@@ -120,6 +129,10 @@ impl GroupedProduct {
                 coding_group,
             });
         }
+        let are_panels = block.is_multiple_of(PANEL) && block > 0 && n.is_multiple_of(block);
+        if block != n && !are_panels {
+            return Err(Refused::Columns { n, block });
+        }
         if group > i32::MAX as usize / LARGEST_TERM {
             return Err(Refused::TooLarge);
         }
@@ -138,6 +151,8 @@ impl GroupedProduct {
             k_step,
             codes_needed: codes_needed(problem).ok_or(Refused::TooLarge)?,
             group,
+            block,
+            block_out,
             needed: needed(problem, &rows).ok_or(Refused::TooLarge)?,
             rows,
             tiles,
@@ -177,6 +192,13 @@ impl GroupedProduct {
     }
 }
 
+impl Grouped {
+    /// How many blocks of columns there are.
+    fn blocks(&self) -> usize {
+        self.n.checked_div(self.block).unwrap_or(0)
+    }
+}
+
 /// The dims of the rows, of which no two write the same element.
 fn rows(problem: &Grouped) -> Result<Axes<3>, Refused> {
     let dims = || problem.m.iter();
@@ -184,7 +206,7 @@ fn rows(problem: &Grouped) -> Result<Axes<3>, Refused> {
         extent: dim.extent,
         strides: [dim.rows, dim.scales, dim.out],
     }))?;
-    let columns = [(1, problem.n)];
+    let columns = [(1, problem.block), (problem.block_out, problem.blocks())];
     let all = dims().map(|dim| (dim.out, dim.extent)).chain(columns);
     match rows.points() == 0 || problem.n == 0 || is_injective(all) {
         true => Ok(rows),
@@ -208,7 +230,10 @@ fn needed(problem: &Grouped, rows: &Axes<3>) -> Option<[usize; 3]> {
         return Some([0; 3]);
     }
     let groups = problem.k.checked_div(problem.group).unwrap_or(0);
-    let mut needed = [problem.k, groups, problem.n];
+    let columns = (problem.blocks() - 1)
+        .checked_mul(problem.block_out)?
+        .checked_add(problem.block)?;
+    let mut needed = [problem.k, groups, columns];
     for (operand, needed) in needed.iter_mut().enumerate() {
         if *needed > 0 {
             *needed = needed.checked_add(rows.last(operand))?;

@@ -16,6 +16,7 @@ pub struct GroupedPartition {
     /// How many rows a task takes at a time.
     pub(super) row_block: usize,
     columns: usize,
+    /// Whether all of `out` is one row, whose columns lie side by side.
     is_one_row: bool,
     worker_bytes: usize,
 }
@@ -43,7 +44,7 @@ impl GroupedProduct {
             shares: shares.collect(),
             row_block: row_block.max(1),
             columns: self.shape.n,
-            is_one_row: rows == 1,
+            is_one_row: rows == 1 && self.block == self.shape.n,
             worker_bytes: row_block * self.groups() * size_of::<i32>(),
         }
     }

@@ -142,9 +142,11 @@ impl Run<'_> {
         }
         let tiles = self.product.tiles;
         let at_once = tiles.panels_of(block.len());
+        let panels_of_block = self.product.block.div_ceil(PANEL).max(1);
         let mut panel = panels.start;
         while panel < panels.end && !self.stop.load(Ordering::Relaxed) {
-            let is_wide = panel + at_once <= panels.end;
+            let before = panel % panels_of_block;
+            let is_wide = panel + at_once <= panels.end && before + at_once <= panels_of_block;
             let count = if is_wide { at_once } else { 1 };
             for start in block.clone().step_by(MOST_ROWS) {
                 let height = MOST_ROWS.min(block.end - start);
@@ -163,6 +165,8 @@ impl Run<'_> {
     fn tile(&self, first: usize, rows: Range<usize>, panel: usize, count: usize) -> Tile {
         let (groups, n) = (self.product.groups(), self.product.shape.n);
         let column = panel * PANEL;
+        let block = column / self.product.block;
+        let place = block * self.product.block_out + column % self.product.block;
         let row = |number: usize| {
             // Tiles of fewer rows do not look at the others.
             let row = (rows.start + number).min(rows.end - 1);
@@ -171,7 +175,7 @@ impl Run<'_> {
                 elements: self.rows.wrapping_add(row_offset),
                 scales: self.scales.wrapping_add(scale),
                 sums: self.sums.wrapping_add((row - first) * groups),
-                out: self.out.wrapping_add(out + column),
+                out: self.out.wrapping_add(out + place),
             }
         };
         Tile {

@@ -14,8 +14,9 @@ pub(crate) struct Constants<'a> {
 /// Where the coding of a constant comes from. Equal ones give equal zero points and scales as long as the constants live.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CodingSource {
-    code: Code,
-    group: usize,
+    pub(crate) code: Code,
+    /// How many points of the axes summed over share zero points and scales.
+    pub(crate) group: usize,
     /// Of the axes that belong to the factor alone, and of those summed over.
     extents: Vec<usize>,
     zero: Option<PointsSource>,

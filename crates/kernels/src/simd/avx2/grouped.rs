@@ -3,6 +3,11 @@
 //! Tiles keep 8 vectors of sums: two to a panel and row. Of codes of 4 bits these are of 16 bits, as long as no sum may be
 //! larger, and those of 32 bits wait in memory meanwhile.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "tiles are matrices, and read as such"
+)]
+
 use std::arch::x86_64::*;
 
 use super::V32;

@@ -187,13 +187,20 @@ fn what_is_no_grouped_product_is_refused() {
     let refused_long = GroupedProduct::new(&long(33032), Isa::Portable);
     assert_eq!(refused_long.unwrap_err(), Refused::TooLarge);
     assert_eq!(refused(|p| p.m[0].out = 19), Refused::Overlap);
-    assert_eq!(refused(|p| p.n = usize::MAX), Refused::Overlap);
+    let wide = |p: &mut Grouped| (p.n, p.block) = (usize::MAX, usize::MAX);
+    assert_eq!(refused(wide), Refused::Overlap);
+    let columns = |n, block| Refused::Columns { n, block };
+    assert_eq!(refused(|p| (p.n, p.block) = (48, 32)), columns(48, 32));
+    assert_eq!(refused(|p| (p.n, p.block) = (48, 24)), columns(48, 24));
+    assert_eq!(refused(|p| (p.n, p.block) = (48, 0)), columns(48, 0));
+    let beside = |p: &mut Grouped| (p.n, p.block, p.block_out) = (48, 16, 16);
+    assert_eq!(refused(beside), Refused::Overlap);
     assert_eq!(refused(|p| p.column_step = usize::MAX), Refused::TooLarge);
     assert_eq!(refused(|p| p.m[0].rows = 1 << 40), Refused::TooLarge);
     assert_eq!(refused(|p| p.m[0].extent = usize::MAX), Refused::TooLarge);
     let one_row = |p: &mut Grouped| {
         p.m.clear();
-        p.n = usize::MAX / 8;
+        (p.n, p.block) = (usize::MAX / 8, usize::MAX / 8);
     };
     assert_eq!(refused(one_row), Refused::TooLarge);
     if !Isa::Avx512.available() {
@@ -339,25 +346,33 @@ proptest! {
         code in 0usize..4,
         points in 0usize..6,
         across: bool,
-        gaps in [0usize..3, 0..3],
+        blocks in 1usize..5,
+        sixteens in 1usize..4,
+        gaps in [0usize..3, 0..3, 0..3],
         seed: u64,
     ) {
         let group = 8 * eights;
         let coding_group = group * groups;
         let k = coding_group * codings;
+        let (n, block) = match blocks {
+            1 => (n, n),
+            _ => (16 * sixteens * blocks, 16 * sixteens),
+        };
         let mut grouped = Grouped {
             m: Vec::new(),
+            block,
             group,
             coding_group,
             k,
             ..matrix(1, n, k, (group, coding_group), CODES[code])
         };
         // Rows of any dims lie behind each other in `out`, and anyhow elsewhere.
-        let mut step = n;
+        let mut step = block;
         for &(extent, [rows, scales, out]) in dims.iter().rev() {
             grouped.m.insert(0, GroupedDim { extent, rows: rows * (k + 3), scales, out: step + out });
             step = (step + out) * extent.max(1);
         }
+        grouped.block_out = step + gaps[2];
         [grouped.column_step, grouped.k_step] = match across {
             true => [1, n + gaps[0]],
             false => [k + gaps[1], 1],

@@ -71,6 +71,8 @@ pub(crate) fn matrix(
             out: n,
         }],
         n,
+        block: n,
+        block_out: 0,
         k,
         group,
         code,
@@ -109,7 +111,9 @@ impl Problem {
         };
         let rows = last(|dim| dim.rows, k);
         let scales = last(|dim| dim.scales, k.checked_div(group).unwrap_or(0));
-        let out = last(|dim| dim.out, n);
+        let blocks = n.checked_div(grouped.block).unwrap_or(1);
+        let columns = (blocks - 1) * grouped.block_out + grouped.block;
+        let out = last(|dim| dim.out, columns);
         let codes = match n > 0 && k > 0 {
             true => (n - 1) * grouped.column_step + (k - 1) * grouped.k_step + 1,
             false => 0,
@@ -207,7 +211,14 @@ impl Problem {
 
     /// The formula.
     pub(super) fn expected(&self) -> Vec<f32> {
-        let Grouped { n, k, group, .. } = self.grouped;
+        let Grouped {
+            n,
+            block,
+            block_out,
+            k,
+            group,
+            ..
+        } = self.grouped;
         let mut out = vec![UNWRITTEN; self.out];
         let factor = |of: &Option<Vec<f32>>, n_at: usize, k: usize, without: f32| {
             let place = k / self.grouped.coding_group * n + n_at;
@@ -225,7 +236,8 @@ impl Problem {
                     let scaled = exact as f32 * factor(&self.coding.scale, n_at, g * group, 1.0);
                     sum = self.scales[row_scales + g].mul_add(scaled, sum);
                 }
-                out[to + n_at] = sum;
+                let (block, column) = (n_at / block, n_at % block);
+                out[to + block * block_out + column] = sum;
             }
         }
         out

@@ -2,7 +2,7 @@
 
 use super::{Kind, MOST_SCRATCH, PackedContraction, Place, isa, sharing, tasks_of};
 use crate::compile::Settings;
-use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
+use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::slot::Slot;
 use std::ops::Range;
 use std::slice::from_raw_parts;
@@ -44,8 +44,7 @@ impl GroupedContraction {
         let constants = Constants { step, slots };
         let columns = constants.factor(contraction, &contraction.right, 0, is_of_right)??;
         let (bytes, source) = (columns.0, columns.1?);
-        let coding = constants.coding(contraction, &contraction.right, &source, is_of_right)?;
-        let problem = problem(contraction, steps, &coding)?;
+        let problem = problem(contraction, steps, &source)?;
         let kernel = GroupedProduct::new(&problem, isa(settings.options.vectors)).ok()?;
         let constant = constants.address(&contraction.right);
         let operands = &settings.shared.operands;
@@ -53,7 +52,12 @@ impl GroupedContraction {
             constant,
             (bytes, Some(&source)),
             || kernel.layout(),
-            || kernel.pack(bytes, &coding),
+            || {
+                // The values are many: they are only looked at where something is packed.
+                let right = &contraction.right;
+                let coding = constants.coding(contraction, right, &source, is_of_right)?;
+                kernel.pack(bytes, &coding)
+            },
         )?;
         let (cost, workers) = sharing(kernel.flops(), None, settings.threads);
         let plan = kernel.plan(tasks_of(workers));
@@ -151,11 +155,11 @@ impl GroupedContraction {
 fn problem(
     contraction: &Contraction,
     scale_steps: &[usize],
-    coding: &vinelift_kernels::Coding,
+    source: &CodingSource,
 ) -> Option<Grouped> {
     let (outer, inner) = contraction.axes.split_at(contraction.outer);
     let mut m = Vec::new();
-    let mut columns: Option<&Stride> = None;
+    let mut columns: Vec<&Stride> = Vec::new();
     for (axis, scales) in outer.iter().zip(scale_steps) {
         match axis {
             axis if axis.extent == 1 => {}
@@ -165,34 +169,59 @@ fn problem(
                 scales: *scales,
                 out: axis.out,
             }),
-            axis if is_of_right(axis) && columns.is_none() && axis.out == 1 => columns = Some(axis),
+            axis if is_of_right(axis) => columns.push(axis),
             _ => return None,
         }
     }
-    let columns = columns?;
+    let column_step = columns.last()?.right;
+    let (block, block_out) = blocks(&columns)?;
     let scale_steps = &scale_steps[contraction.outer..];
     let grouped = scale_steps.iter().rposition(|step| *step > 0)? + 1;
     let (groups, elements) = inner.split_at(grouped);
-    let is_row = dense(inner.iter().map(|axis| (axis.extent, axis.left)), 1);
+    let is_row = is_dense(inner.iter().map(|axis| (axis.extent, axis.left)), 1);
     let k_step = inner.last()?.right;
-    let are_codes = dense(inner.iter().map(|axis| (axis.extent, axis.right)), k_step);
+    let are_codes = is_dense(inner.iter().map(|axis| (axis.extent, axis.right)), k_step)
+        && is_dense(
+            columns.iter().map(|axis| (axis.extent, axis.right)),
+            column_step,
+        );
     let extents = groups.iter().map(|axis| axis.extent);
-    let are_groups = dense(extents.zip(scale_steps.iter().copied()), 1);
+    let are_groups = is_dense(extents.zip(scale_steps.iter().copied()), 1);
     let is_still = contraction.turn.is_none();
     (is_row && are_codes && are_groups && is_still).then(|| Grouped {
         m,
-        n: columns.extent,
+        n: columns.iter().map(|axis| axis.extent).product(),
+        block,
+        block_out,
         k: inner.iter().map(|axis| axis.extent).product(),
         group: elements.iter().map(|axis| axis.extent).product(),
-        code: coding.code,
-        column_step: columns.right,
+        code: source.code,
+        column_step,
         k_step,
-        coding_group: coding.group,
+        coding_group: source.group,
     })
 }
 
+/// How many columns lie side by side in the result, and how far it is to the next; `None` if these are not blocks that follow
+/// each other evenly.
+fn blocks(columns: &[&Stride]) -> Option<(usize, usize)> {
+    let mut block = 1;
+    let mut rest = columns.iter().rev().peekable();
+    while let Some(axis) = rest.next_if(|axis| axis.out == block) {
+        block *= axis.extent;
+    }
+    let rest: Vec<(usize, usize)> = rest.map(|axis| (axis.extent, axis.out)).collect();
+    match rest.first() {
+        None => Some((block, 0)),
+        Some((_, step)) => {
+            let is_even = is_dense(rest.iter().copied().rev(), *step);
+            (is_even && block > 1).then_some((block, *step))
+        }
+    }
+}
+
 /// Whether axes of these extents and strides, outermost first, step as one that steps by `step`.
-fn dense(axes: impl DoubleEndedIterator<Item = (usize, usize)>, step: usize) -> bool {
+fn is_dense(axes: impl DoubleEndedIterator<Item = (usize, usize)>, step: usize) -> bool {
     let mut next = step;
     axes.rev().all(|(extent, stride)| {
         let fits = extent == 1 || stride == next;
