@@ -9,6 +9,7 @@ mod compressed_weights;
 mod contractions;
 mod conversions;
 mod derived_sizes;
+mod gathered_sums;
 mod growing_loops;
 mod growing_variables;
 mod hostile_values;
