@@ -144,6 +144,19 @@ fn around_them_stands_what_may_fault() {
 }
 
 #[test]
+fn conditions_that_may_fault() {
+    check(|p| {
+        let both = p.is_later() & p.here.gt(index(15));
+        select(both, p.before.clone(), index(2))
+    });
+    check(|p| {
+        let either = p.here.gt(index(15)) | p.step.lt(index(1));
+        select(either, p.here.clone(), p.before.clone())
+    });
+    check(|p| select(p.here.gt(index(15)), p.step.clone(), p.step.clone()));
+}
+
+#[test]
 fn in_folds_and_around_them() {
     check(|p| {
         let is_right = Scalar::axis(p.column.id).gt(index(0));
