@@ -18,9 +18,16 @@ impl Interval {
         high: i64::MAX,
     };
 
+    pub(crate) const NONE: Interval = Interval { low: 0, high: -1 };
+
+    /// Whether no value lies in it.
+    pub(crate) fn is_empty(self) -> bool {
+        self.low > self.high
+    }
+
     /// Whether it lies within `0..extent`.
     pub fn is_index_of(self, extent: usize) -> bool {
-        self.low > self.high || (self.low >= 0 && (self.high as u64) < extent as u64)
+        self.is_empty() || (self.low >= 0 && (self.high as u64) < extent as u64)
     }
 
     pub(crate) fn exactly(value: i64) -> Interval {
@@ -46,10 +53,10 @@ impl Interval {
     }
 
     pub(crate) fn union(self, other: Interval) -> Interval {
-        if self.low > self.high {
+        if self.is_empty() {
             return other;
         }
-        if other.low > other.high {
+        if other.is_empty() {
             return self;
         }
         Interval {
@@ -86,8 +93,8 @@ impl Interval {
 }
 
 pub(crate) fn binary(op: Binary, a: Interval, b: Interval) -> Interval {
-    if a.low > a.high || b.low > b.high {
-        return Interval { low: 0, high: -1 };
+    if a.is_empty() || b.is_empty() {
+        return Interval::NONE;
     }
     match op {
         Binary::Add => a.corners(b, |x, y| x + y),

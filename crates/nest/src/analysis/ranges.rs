@@ -19,6 +19,8 @@ pub struct Ranges {
     /// How many of these hold whatever the conditions are.
     always: usize,
     facts: Vec<(Scalar, Interval)>,
+    /// Whether the conditions that are taken to hold cannot all hold: nothing is evaluated there.
+    is_unreachable: bool,
     /// Facts that are formulas: none where no axis has symbols.
     pub(super) formula_facts: Vec<(Scalar, Bounds)>,
     /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
@@ -73,10 +75,12 @@ impl Ranges {
     ) -> T {
         let (known, formulas) = (self.facts.len(), self.formula_facts.len());
         let relations = self.relations.len();
+        let was_unreachable = self.is_unreachable;
         self.learn(condition, holds);
         let learnt = self.facts.len() > known
             || self.formula_facts.len() > formulas
-            || self.relations.len() > relations;
+            || self.relations.len() > relations
+            || self.is_unreachable != was_unreachable;
         if learnt {
             self.memo.push(FxHashMap::default());
         }
@@ -86,6 +90,7 @@ impl Ranges {
             self.facts.truncate(known);
             self.formula_facts.truncate(formulas);
             self.relations.truncate(relations);
+            self.is_unreachable = was_unreachable;
         }
         result
     }
@@ -96,7 +101,9 @@ impl Ranges {
         let formulas = std::mem::take(&mut self.formula_facts);
         let relations = self.relations.split_off(self.always);
         let memo = self.memo.split_off(1);
+        let is_unreachable = std::mem::take(&mut self.is_unreachable);
         let result = inner(self);
+        self.is_unreachable = is_unreachable;
         self.relations.extend(relations);
         self.memo.extend(memo);
         self.facts = facts;
@@ -106,6 +113,9 @@ impl Ranges {
 
     /// The values that `x`, of any integer type, can take as an `i64`.
     pub fn of(&mut self, x: &Scalar) -> Interval {
+        if self.is_unreachable {
+            return Interval::NONE;
+        }
         if let Some(value) = x.as_index() {
             return Interval::exactly(value);
         }
@@ -230,6 +240,7 @@ impl Ranges {
 
     fn learn(&mut self, condition: &Scalar, holds: bool) {
         match condition.kind() {
+            Kind::Const(bits) => self.is_unreachable |= (bits.0 != 0) != holds,
             Kind::Unary(Unary::Not, c) => self.learn(c, !holds),
             Kind::Binary(Binary::And, a, b) if holds => {
                 self.learn(a, true);
@@ -286,6 +297,10 @@ impl Ranges {
     }
 
     fn fact(&mut self, x: &Scalar, interval: Interval) {
+        if self.of(x).intersect(interval).is_empty() {
+            self.is_unreachable = true;
+            return;
+        }
         let informative = interval.low > i64::MIN || interval.high < i64::MAX;
         // A loaded value is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {

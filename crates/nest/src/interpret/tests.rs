@@ -56,7 +56,7 @@ fn unpack(ty: ElementType, bytes: &[u8], count: usize) -> Vec<i64> {
 }
 
 /// Runs a nest of integer buffers; returns the last one and the result.
-fn run(nest: &Nest, inputs: &[&[i64]]) -> (Vec<i64>, Result<(), InterpretError>) {
+pub(crate) fn run(nest: &Nest, inputs: &[&[i64]]) -> (Vec<i64>, Result<(), InterpretError>) {
     let size = |b: &crate::Buffer| b.example().iter().product::<usize>();
     let mut memory: Vec<Vec<u8>> = nest
         .buffers

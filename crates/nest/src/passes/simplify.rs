@@ -9,6 +9,9 @@ use crate::ir::{Binary, Kind, Nest, Scalar, Stage, Unary, visit_those};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
+#[cfg(test)]
+mod never_taken;
+
 /// Simplifies every stage.
 pub fn simplify(nest: &mut Nest) {
     for stage in &mut nest.stages {
@@ -52,17 +55,11 @@ impl Simplify {
             Kind::Reduce { .. } => self.reduce(x),
             _ => {
                 let inner = x.with_children(|child| self.scalar(child));
-                self.node(inner)
+                self.checked_node(inner)
             }
         };
-        // A wrap that may fault must stay, whatever its value is.
-        let done = if x.wraps() && &done != x && checks(x) != checks(&done) {
-            self.same(x)
-        } else {
-            done
-        };
-        // The pass meets a scalar that is not shared once, unless a wrap around it has to stay.
-        if (x.is_shared() || x.folds() || x.wraps())
+        // The pass meets a scalar that is not shared once.
+        if (x.is_shared() || x.folds())
             && let Some(memo) = self.memo.last_mut()
         {
             memo.insert(x.address(), (x.clone(), done.clone()));
@@ -116,11 +113,6 @@ impl Simplify {
         done
     }
 
-    /// The same node over simplified children.
-    fn same(&mut self, x: &Scalar) -> Scalar {
-        x.with_children(|child| self.scalar(child))
-    }
-
     fn select(&mut self, x: &Scalar, c: &Scalar, yes: &Scalar, no: &Scalar) -> Scalar {
         // A guard of an access in a fold must keep the form of that access: folds know of no guards.
         let c = match yes.folds() || no.folds() {
@@ -134,7 +126,8 @@ impl Simplify {
         }
         let yes = self.assuming(&c, true, yes);
         let no = self.assuming(&c, false, no);
-        if yes == no && x.ty() == ElementType::I64 {
+        // A condition that may fault must stay, whatever it chooses.
+        if yes == no && x.ty() == ElementType::I64 && !c.wraps() {
             return yes;
         }
         Scalar::select(c, yes, no)
@@ -156,6 +149,19 @@ impl Simplify {
         });
         self.ranges = ranges;
         done
+    }
+
+    /// A node over simplified children, as it is if its simplest form had fewer wraps: one that may fault must stay, whatever
+    /// its value is. Only what is evaluated counts: wraps in a side of a select that is never taken are gone before.
+    fn checked_node(&mut self, x: Scalar) -> Scalar {
+        if !x.wraps() {
+            return self.node(x);
+        }
+        let done = self.node(x.clone());
+        match done == x || checks(&done) == checks(&x) {
+            true => done,
+            false => x,
+        }
     }
 
     fn node(&mut self, x: Scalar) -> Scalar {
