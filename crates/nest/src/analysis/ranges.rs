@@ -74,19 +74,16 @@ impl Ranges {
         inner: impl FnOnce(&mut Ranges, bool) -> T,
     ) -> T {
         let (known, formulas) = (self.facts.len(), self.formula_facts.len());
-        let relations = self.relations.len();
+        let (relations, tables) = (self.relations.len(), self.memo.len());
         let was_unreachable = self.is_unreachable;
         self.learn(condition, holds);
         let learnt = self.facts.len() > known
             || self.formula_facts.len() > formulas
             || self.relations.len() > relations
             || self.is_unreachable != was_unreachable;
-        if learnt {
-            self.memo.push(FxHashMap::default());
-        }
         let result = inner(self, learnt);
         if learnt {
-            self.memo.pop();
+            self.memo.truncate(tables);
             self.facts.truncate(known);
             self.formula_facts.truncate(formulas);
             self.relations.truncate(relations);
@@ -282,8 +279,8 @@ impl Ranges {
                     Ge => (above(rb.low), below(ra.high)),
                     _ => (rb, ra),
                 };
-                self.fact(a, fa);
-                self.fact(b, fb);
+                self.fact(a, ra, fa);
+                self.fact(b, rb, fb);
                 match op {
                     Lt => self.learn_formulas(a, b, 1),
                     Le => self.learn_formulas(a, b, 0),
@@ -296,8 +293,9 @@ impl Ranges {
         }
     }
 
-    fn fact(&mut self, x: &Scalar, interval: Interval) {
-        if self.of(x).intersect(interval).is_empty() {
+    /// Takes in that `x`, known to lie in `known`, lies in `interval`.
+    fn fact(&mut self, x: &Scalar, known: Interval, interval: Interval) {
+        if known.intersect(interval).is_empty() {
             self.is_unreachable = true;
             return;
         }
@@ -305,16 +303,18 @@ impl Ranges {
         // A loaded value is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
             self.facts.push((x.clone(), interval));
+            // What is found from here on does not hold without the fact: neither on the other side, nor around the condition.
+            self.memo.push(FxHashMap::default());
             // An interval of `y + c` gives one of `y`, which may stand in other sums, too.
-            if let Some((y, interval)) = self.term(x, interval) {
-                self.fact(&y, interval);
+            if let Some((y, known, interval)) = self.term(x, interval) {
+                self.fact(&y, known, interval);
             }
         }
     }
 
     /// If `x` is `y + c`, `y - c` or `y · c`, and its own range shows that it does not wrap: `y`, and
-    /// where it lies if `x` lies in `interval`.
-    fn term(&mut self, x: &Scalar, interval: Interval) -> Option<(Scalar, Interval)> {
+    /// where it lies, as it is known and if `x` lies in `interval`.
+    fn term(&mut self, x: &Scalar, interval: Interval) -> Option<(Scalar, Interval, Interval)> {
         let Kind::Binary(op, a, b) = x.kind() else {
             return None;
         };
@@ -336,18 +336,16 @@ impl Ranges {
                 high: narrow(wide(interval.high)),
             }
         };
-        match op {
-            Binary::Add => Some((y.clone(), shifted(-i128::from(c)))),
-            Binary::Sub => Some((y.clone(), shifted(c.into()))),
-            Binary::Mul if c > 0 => Some((
-                y.clone(),
-                Interval {
-                    low: -(-i128::from(interval.low)).div_euclid(c.into()) as i64,
-                    high: interval.high.div_euclid(c),
-                },
-            )),
-            _ => None,
-        }
+        let interval = match op {
+            Binary::Add => shifted(-i128::from(c)),
+            Binary::Sub => shifted(c.into()),
+            Binary::Mul if c > 0 => Interval {
+                low: -(-i128::from(interval.low)).div_euclid(c.into()) as i64,
+                high: interval.high.div_euclid(c),
+            },
+            _ => return None,
+        };
+        Some((y.clone(), of_y, interval))
     }
 }
 

@@ -461,6 +461,26 @@ mod tests {
         assert_eq!(messages(&nest), [""; 0]);
     }
 
+    /// `i · 2 >= 4` holds on one side alone: the other one, which the second comparison says nothing of either, has to be
+    /// proven without it.
+    #[test]
+    fn what_a_condition_tells_holds_on_its_side() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[4], Role::Input);
+        let y = nest.buffer("y", F32, &[4, 4], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let zero = || number(0.0, F32);
+            let back = &at[0] * 2 - 4;
+            let both = (&at[0] * 2).ge(index(4)) & back.lt(index(3));
+            let inner = select(both, zero(), n.load(x, vec![back]));
+            select(at[1].gt(index(0)), inner, zero())
+        });
+        assert_eq!(
+            messages(&nest),
+            ["stage 0: index 0 of `x`, ((i * 2) - 4), is in -4..=2, not proven in 0..4"]
+        );
+    }
+
     #[test]
     fn an_axis_is_bound_once_and_used_in_scope() {
         let (mut nest, x, y) = two_buffers();
