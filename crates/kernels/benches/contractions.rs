@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vinelift_kernels::{
-    Code, Coding, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction, peak,
+    Code, Coding, Contraction, Dim, Element, Form, Grouped, GroupedDim, GroupedProduct, Isa,
+    Operand, PreparedContraction, peak,
 };
 
 /// `[batch, m, k] · [batch, k, n]`.
@@ -294,9 +295,14 @@ fn contractions(criterion: &mut Criterion) {
     }
 }
 
-/// A row by weights that come from memory: bytes of weights a second, to be compared with what memory gives.
+/// The bytes of weights that are read in turn: more than caches hold.
+const MEMORY_BYTES: usize = 96 << 20;
+
+/// By how many rows they are multiplied.
+const ROWS: [usize; 4] = [1, 2, 4, 32];
+
+/// Rows by weights that come from memory: bytes of weights a second, to be compared with what memory gives.
 fn rows_from_memory(criterion: &mut Criterion) {
-    const BYTES: usize = 96 << 20;
     let (columns, k) = (4864, 896);
     let codes = [
         ("u4", Code::U4, 4, 128),
@@ -306,7 +312,7 @@ fn rows_from_memory(criterion: &mut Criterion) {
         ("f16", Code::F16, 16, k),
     ];
     for (name, code, bits, length) in codes {
-        for rows in [1, 2, 4] {
+        for rows in ROWS {
             let mut group = criterion.benchmark_group(format!("memory/{rows} of {name}"));
             group
                 .warm_up_time(Duration::from_millis(50))
@@ -330,7 +336,7 @@ fn rows_from_memory(criterion: &mut Criterion) {
                 let bytes = columns * k * bits / 8;
                 let weights = vec![0u8; bytes];
                 let pack = || kernel.pack_right_coded(&weights, &coding).unwrap();
-                let all: Vec<_> = (0..BYTES / bytes).map(|_| pack()).collect();
+                let all: Vec<_> = (0..MEMORY_BYTES / bytes).map(|_| pack()).collect();
                 let plan = kernel.plan(Form::Plain, Form::Coded, 1);
                 let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];
                 let (left, mut out) = (vec![0u8; rows * k * 4], vec![0u8; rows * columns * 4]);
@@ -348,5 +354,68 @@ fn rows_from_memory(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, contractions, rows_from_memory);
+/// The same of rows that were quantised by groups, which are multiplied with codes as they are. Beside it `memory/… of u4` and
+/// `… of u8` are rows of `f32`.
+fn grouped_rows_from_memory(criterion: &mut Criterion) {
+    let (columns, k) = (4864, 896);
+    for (name, code, bits, coding_group) in [("u4", Code::U4, 4, 128), ("u8", Code::U8, 8, k)] {
+        for (rows, row_group) in ROWS.into_iter().flat_map(|rows| [(rows, 128), (rows, 32)]) {
+            let name = format!("memory/{rows} in groups of {row_group} of {name}");
+            let mut group = criterion.benchmark_group(name);
+            group
+                .warm_up_time(Duration::from_millis(50))
+                .measurement_time(Duration::from_millis(500));
+            let problem = Grouped {
+                m: vec![GroupedDim {
+                    extent: rows,
+                    rows: k,
+                    scales: k / row_group,
+                    out: columns,
+                }],
+                n: columns,
+                k,
+                group: row_group,
+                code,
+                column_step: k,
+                k_step: 1,
+                coding_group,
+            };
+            for isa in [Isa::Avx512, Isa::Avx2] {
+                let Ok(product) = GroupedProduct::new(&problem, isa) else {
+                    continue;
+                };
+                let points = columns * k / coding_group;
+                let coding = Coding {
+                    code,
+                    group: coding_group,
+                    zero: Some((0..points).map(|point| (point % 16) as f32).collect()),
+                    scale: Some(vec![1.0; points]),
+                };
+                let bytes = columns * k * bits / 8;
+                let weights = vec![0u8; bytes];
+                let pack = || product.pack(&weights, &coding).unwrap();
+                let all: Vec<_> = (0..MEMORY_BYTES / bytes).map(|_| pack()).collect();
+                let plan = product.plan(1);
+                let mut worker = vec![0u8; plan.worker_bytes()];
+                let (left, scales) = (vec![0u8; rows * k], vec![0u8; rows * k / row_group * 4]);
+                let mut out = vec![0u8; rows * columns * 4];
+                group.throughput(Throughput::Bytes((all.len() * bytes) as u64));
+                group.bench_function(product.name(), |bencher| {
+                    bencher.iter(|| {
+                        for packed in &all {
+                            product.run(&plan, [&left, &scales], packed, &mut out, &mut worker);
+                        }
+                    });
+                });
+            }
+        }
+    }
+}
+
+criterion_group!(
+    benches,
+    contractions,
+    rows_from_memory,
+    grouped_rows_from_memory
+);
 criterion_main!(benches);

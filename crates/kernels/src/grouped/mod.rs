@@ -14,13 +14,13 @@ mod tile;
 use crate::axes::{Axes, Axis};
 use crate::layout::Layout;
 use crate::prepared::next_number;
-use crate::{Code, Isa, Refused};
+use crate::{Code, Isa, Refused, simd};
 use vinelift_tensor::is_injective;
 
 pub use partition::GroupedPartition;
 pub use run::GroupedBuffers;
-pub(crate) use shape::{GroupedCodes, PANEL, Shape, Zero};
-pub(crate) use tile::{MOST_ROWS, Tile, TileRow, Tiles};
+pub(crate) use shape::{GroupedCodes, LINE_BYTES, PANEL, Shape, Zero};
+pub(crate) use tile::{MOST_ROWS, PORTABLE_BYTES, PORTABLE_HALVES, Tile, TileFn, TileRow, Tiles};
 
 /// `out[m, n] = Σ_g row_scale[m, g] · (s[m, g, n] as f32 · scale[n, g])`, where
 /// `s[m, g, n] = Σ_{k in g} rows[m, k] · (code[n, k] - zero[n, g])`
@@ -130,7 +130,7 @@ impl GroupedProduct {
             group: coding_group,
         };
         let rows = rows(problem)?;
-        let tiles = Tiles::of(isa, depth);
+        let tiles = simd::grouped_tiles(isa, depth);
         Ok(GroupedProduct {
             number: next_number(),
             code,

@@ -1,9 +1,9 @@
 //! Sums of the rows: what zero points take away.
 
-/// The sums of each `group` elements of a row, times `factor`.
+/// The sums of each `group` elements of a row, times `factor`, on any machine.
 ///
 /// # Safety
-/// There are as many elements as `sums` has groups, and `sums` may be written.
+/// There are as many elements as `sums` has groups.
 pub(super) unsafe fn group_sums(row: *const i8, group: usize, factor: i32, sums: &mut [i32]) {
     for (number, to) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's.

@@ -1,6 +1,5 @@
 //! Runs.
 
-use super::rows::group_sums;
 use super::{
     GroupedCodes, GroupedPartition, GroupedProduct, MOST_ROWS, PANEL, Tile, TileRow, Zero,
 };
@@ -133,7 +132,7 @@ impl Run<'_> {
             // SAFETY: the caller's: all rows of a block have room for as many sums, of any content before.
             unsafe {
                 let to = std::slice::from_raw_parts_mut(to, groups);
-                group_sums(
+                (self.product.tiles.group_sums)(
                     self.rows.wrapping_add(row_offset),
                     self.product.group,
                     factor,

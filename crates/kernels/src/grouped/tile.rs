@@ -1,7 +1,7 @@
 //! Tiles: a few rows by one panel or several.
 
+use super::rows::group_sums;
 use super::shape::{GroupedCodes, LINE_BYTES, PANEL, Zero};
-use crate::Isa;
 
 /// The most rows of a tile.
 pub(crate) const MOST_ROWS: usize = 4;
@@ -38,6 +38,13 @@ pub(crate) struct TileRow {
 /// The machine has the instructions. All that [`Tile`] says may be read, and `columns` elements of `out` written.
 pub(crate) type TileFn = unsafe fn(&Tile);
 
+/// The sums of each `group` elements of a row, times `factor`: [`group_sums`].
+///
+/// # Safety
+/// The machine has the instructions. There are as many elements as `sums` has groups.
+pub(crate) type GroupSumsFn =
+    unsafe fn(row: *const i8, group: usize, factor: i32, sums: &mut [i32]);
+
 /// The tiles of an instruction set, for codes of one size.
 pub(crate) struct Tiles {
     pub(crate) name: &'static str,
@@ -45,6 +52,7 @@ pub(crate) struct Tiles {
     pub(crate) wide: [(usize, TileFn); MOST_ROWS],
     /// For each number of rows, the tile of one panel.
     pub(crate) narrow: [TileFn; MOST_ROWS],
+    pub(crate) group_sums: GroupSumsFn,
 }
 
 impl std::fmt::Debug for Tiles {
@@ -54,14 +62,6 @@ impl std::fmt::Debug for Tiles {
 }
 
 impl Tiles {
-    /// The tiles of an instruction set that this machine has, for lines of `depth` `k`.
-    pub(super) fn of(_isa: Isa, depth: usize) -> &'static Tiles {
-        match depth {
-            8 => &PORTABLE_HALVES,
-            _ => &PORTABLE_BYTES,
-        }
-    }
-
     /// How many panels are taken at once where there are as many rows.
     pub(super) fn panels_of(&self, rows: usize) -> usize {
         match self.wide.get(rows.wrapping_sub(1)) {
@@ -71,8 +71,11 @@ impl Tiles {
     }
 }
 
-static PORTABLE_HALVES: Tiles = portable::<8>();
-static PORTABLE_BYTES: Tiles = portable::<4>();
+/// Tiles of codes of 4 bits, for any machine.
+pub(crate) static PORTABLE_HALVES: Tiles = portable::<8>();
+
+/// Tiles of codes of 8 bits, for any machine.
+pub(crate) static PORTABLE_BYTES: Tiles = portable::<4>();
 
 const fn portable<const DEPTH: usize>() -> Tiles {
     let narrow: [TileFn; MOST_ROWS] = [
@@ -90,6 +93,7 @@ const fn portable<const DEPTH: usize>() -> Tiles {
             (1, narrow[3]),
         ],
         narrow,
+        group_sums,
     }
 }
 

@@ -2,6 +2,7 @@
 //! column side and one for the row side's element: at most 16 registers.
 
 mod codes;
+pub(super) mod grouped;
 pub(super) mod narrow;
 mod words;
 

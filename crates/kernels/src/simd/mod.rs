@@ -7,6 +7,7 @@ mod avx512;
 mod portable;
 
 use crate::engine::Engine;
+use crate::grouped::{self, Tiles};
 use crate::isa::Isa;
 use crate::lanes::Number;
 
@@ -15,6 +16,19 @@ pub(crate) trait HasEngine: Number {
     /// The engine of an instruction set that this machine has. `signed_rows` says which operand has signs
     /// where only one has.
     fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<Self>;
+}
+
+/// The tiles of [`GroupedProduct`](crate::GroupedProduct) for an instruction set that this machine has, and for lines of
+/// `depth` `k`. Tiles of few rows wait for memory, with vectors of any width.
+pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
+    match (isa, depth) {
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512 | Isa::Avx2, 8) => &avx2::grouped::HALVES,
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512 | Isa::Avx2, _) => &avx2::grouped::BYTES,
+        (_, 8) => &grouped::PORTABLE_HALVES,
+        _ => &grouped::PORTABLE_BYTES,
+    }
 }
 
 impl HasEngine for f32 {
