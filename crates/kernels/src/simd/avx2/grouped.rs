@@ -11,7 +11,7 @@
 use std::arch::x86_64::*;
 
 use super::V32;
-use crate::grouped::{LINE_BYTES, MOST_ROWS, PANEL, Tile, TileFn, Tiles, Zero};
+use crate::grouped::{LINE_BYTES, MOST_ROWS, PANEL, Steps, Tile, TileFn, Tiles};
 use crate::lanes::Simd;
 
 /// Tiles of codes of 4 bits.
@@ -43,22 +43,19 @@ const fn tiles<C: LineCodes>() -> Tiles {
 /// The vectors of a panel.
 const VECTORS: usize = PANEL / V32::LANES;
 
-/// How many bytes ahead of those that a tile takes codes of a panel are fetched: as far as memory is slow.
-const AHEAD: usize = 1 << 10;
+/// How many lines ahead of those that a tile takes the lines of a panel are fetched: as far as memory is slow.
+const AHEAD: usize = 16;
 
 /// Up to this many elements of a row have a sum of 16 bits.
 const SHORT: usize = i16::MAX as usize / 127;
 
 /// How lines of codes are multiplied.
 trait LineCodes {
-    /// How many `k` a line has.
-    const DEPTH: usize;
-
-    /// Adds the products of these lines.
+    /// The sums of the products of some lines.
     ///
     /// # Safety
     /// The machine has AVX2, and all lines and as many elements of each row may be read.
-    unsafe fn add<const H: usize, const N: usize>(lines: &Lines<H>, sums: &mut [[__m256i; N]; H]);
+    unsafe fn sums<const H: usize, const N: usize>(lines: &Lines<H>) -> [[__m256i; N]; H];
 }
 
 /// Lines of a group.
@@ -69,23 +66,32 @@ struct Lines<const H: usize> {
     /// The elements of each row.
     rows: [*const i8; H],
     count: usize,
-    /// How far ahead lines are fetched.
-    ahead: usize,
+    /// How many lines the first panel has left, and how much further the panels after the tile's are than those after it.
+    left: usize,
+    others: usize,
 }
 
 impl<const H: usize> Lines<H> {
-    /// The vectors of a line of a panel.
+    /// How far ahead of a line the panels are fetched: after their last lines come those of the panels that follow.
+    #[inline(always)]
+    fn ahead(&self, line: usize) -> usize {
+        match line + AHEAD < self.left {
+            true => AHEAD * LINE_BYTES,
+            false => AHEAD * LINE_BYTES + self.others,
+        }
+    }
+
+    /// The vectors of a line of a panel, of which what is so far `ahead` is fetched.
     ///
     /// # Safety
-    /// as [`LineCodes::add`].
+    /// as [`LineCodes::sums`].
     #[inline(always)]
-    unsafe fn load(&self, line: usize, panel: usize) -> [__m256i; VECTORS] {
-        let from = self
-            .codes
-            .wrapping_add(panel * self.panel_step + line * LINE_BYTES);
+    unsafe fn load(&self, line: usize, panel: usize, ahead: usize) -> [__m256i; VECTORS] {
+        let place = panel * self.panel_step + line * LINE_BYTES;
+        let from = self.codes.wrapping_add(place);
         // SAFETY: the caller's; fetching reads nothing.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(self.ahead).cast());
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(ahead).cast());
             let from: *const __m256i = from.cast();
             [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))]
         }
@@ -94,18 +100,12 @@ impl<const H: usize> Lines<H> {
     /// Four elements of a row, in all lanes.
     ///
     /// # Safety
-    /// as [`LineCodes::add`].
+    /// as [`LineCodes::sums`].
     #[inline(always)]
     unsafe fn elements(&self, row: usize, k: usize) -> __m256i {
+        let from: *const i32 = self.rows[row].wrapping_add(k).cast();
         // SAFETY: the caller's.
-        unsafe {
-            _mm256_set1_epi32(
-                self.rows[row]
-                    .wrapping_add(k)
-                    .cast::<i32>()
-                    .read_unaligned(),
-            )
-        }
+        unsafe { _mm256_set1_epi32(from.read_unaligned()) }
     }
 }
 
@@ -115,57 +115,72 @@ struct Halves;
 impl Halves {
     /// How many lines have sums of 16 bits: of 4 products of at most 15 · 127 each.
     const CHAIN: usize = i16::MAX as usize / (4 * 15 * 127);
-}
 
-impl LineCodes for Halves {
-    const DEPTH: usize = 8;
-
+    /// The sums of at most so many lines.
+    ///
+    /// # Safety
+    /// as [`LineCodes::sums`].
     #[inline(always)]
-    unsafe fn add<const H: usize, const N: usize>(lines: &Lines<H>, sums: &mut [[__m256i; N]; H]) {
+    unsafe fn chain<const H: usize, const N: usize>(
+        lines: &Lines<H>,
+        first: usize,
+        until: usize,
+    ) -> [[__m256i; N]; H] {
         // SAFETY: the caller's.
         unsafe {
             let (mask, ones) = (_mm256_set1_epi8(15), _mm256_set1_epi16(1));
-            let mut line = 0;
-            while line < lines.count {
-                let until = lines.count.min(line + Halves::CHAIN);
-                let mut chains = [[_mm256_setzero_si256(); N]; H];
-                while line < until {
-                    let k = line * Self::DEPTH;
-                    for panel in 0..N / VECTORS {
-                        let j = panel * VECTORS;
-                        let [first, second] = lines.load(line, panel);
-                        let low = [
-                            _mm256_and_si256(first, mask),
-                            _mm256_and_si256(second, mask),
-                        ];
+            let mut sums = [[_mm256_setzero_si256(); N]; H];
+            for line in first..until {
+                let ahead = lines.ahead(line);
+                for panel in 0..N / VECTORS {
+                    let j = panel * VECTORS;
+                    let codes = lines.load(line, panel, ahead);
+                    for half in 0..2 {
+                        let mut halves = codes;
+                        for v in 0..VECTORS {
+                            if half == 1 {
+                                halves[v] = _mm256_srli_epi16::<4>(halves[v]);
+                            }
+                            halves[v] = _mm256_and_si256(halves[v], mask);
+                        }
                         for i in 0..H {
-                            let elements = lines.elements(i, k);
+                            let elements = lines.elements(i, 8 * line + 4 * half);
                             for v in 0..VECTORS {
-                                let products = _mm256_maddubs_epi16(low[v], elements);
-                                chains[i][j + v] = _mm256_add_epi16(chains[i][j + v], products);
+                                let products = _mm256_maddubs_epi16(halves[v], elements);
+                                sums[i][j + v] = _mm256_add_epi16(sums[i][j + v], products);
                             }
                         }
-                        let high = [
-                            _mm256_and_si256(_mm256_srli_epi16::<4>(first), mask),
-                            _mm256_and_si256(_mm256_srli_epi16::<4>(second), mask),
-                        ];
-                        for i in 0..H {
-                            let elements = lines.elements(i, k + 4);
-                            for v in 0..VECTORS {
-                                let products = _mm256_maddubs_epi16(high[v], elements);
-                                chains[i][j + v] = _mm256_add_epi16(chains[i][j + v], products);
-                            }
-                        }
-                    }
-                    line += 1;
-                }
-                for i in 0..H {
-                    for j in 0..N {
-                        let words = _mm256_madd_epi16(chains[i][j], ones);
-                        sums[i][j] = _mm256_add_epi32(sums[i][j], words);
                     }
                 }
             }
+            for i in 0..H {
+                for j in 0..N {
+                    sums[i][j] = _mm256_madd_epi16(sums[i][j], ones);
+                }
+            }
+            sums
+        }
+    }
+}
+
+impl LineCodes for Halves {
+    #[inline(always)]
+    unsafe fn sums<const H: usize, const N: usize>(lines: &Lines<H>) -> [[__m256i; N]; H] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut line = Halves::CHAIN.min(lines.count);
+            let mut sums = Halves::chain::<H, N>(lines, 0, line);
+            while line < lines.count {
+                let until = lines.count.min(line + Halves::CHAIN);
+                let more = Halves::chain::<H, N>(lines, line, until);
+                for i in 0..H {
+                    for j in 0..N {
+                        sums[i][j] = _mm256_add_epi32(sums[i][j], more[i][j]);
+                    }
+                }
+                line = until;
+            }
+            sums
         }
     }
 }
@@ -174,33 +189,32 @@ impl LineCodes for Halves {
 struct Bytes;
 
 impl LineCodes for Bytes {
-    const DEPTH: usize = 4;
-
     /// A product of a code and an element is that of the code's size and the element with the code's sign. Two of them
     /// have a sum of 16 bits: 2 · 128 · 127.
     #[inline(always)]
-    unsafe fn add<const H: usize, const N: usize>(lines: &Lines<H>, sums: &mut [[__m256i; N]; H]) {
+    unsafe fn sums<const H: usize, const N: usize>(lines: &Lines<H>) -> [[__m256i; N]; H] {
         // SAFETY: the caller's.
         unsafe {
             let ones = _mm256_set1_epi16(1);
-            let mut totals = *sums;
+            let mut sums = [[_mm256_setzero_si256(); N]; H];
             for line in 0..lines.count {
+                let ahead = lines.ahead(line);
                 for panel in 0..N / VECTORS {
                     let j = panel * VECTORS;
-                    let codes = lines.load(line, panel);
+                    let codes = lines.load(line, panel, ahead);
                     let sizes = [_mm256_abs_epi8(codes[0]), _mm256_abs_epi8(codes[1])];
                     for i in 0..H {
-                        let elements = lines.elements(i, line * Self::DEPTH);
+                        let elements = lines.elements(i, 4 * line);
                         for v in 0..VECTORS {
                             let signed = _mm256_sign_epi8(elements, codes[v]);
                             let pairs = _mm256_maddubs_epi16(sizes[v], signed);
                             let words = _mm256_madd_epi16(pairs, ones);
-                            totals[i][j + v] = _mm256_add_epi32(totals[i][j + v], words);
+                            sums[i][j + v] = _mm256_add_epi32(sums[i][j + v], words);
                         }
                     }
                 }
             }
-            *sums = totals;
+            sums
         }
     }
 }
@@ -211,41 +225,34 @@ impl LineCodes for Bytes {
 /// as [`TileFn`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
+    let steps = tile.steps;
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
     unsafe {
-        let (shape, points) = (tile.codes.shape, PointsAt::new(tile));
-        let panel_step = tile.codes.panel_bytes();
-        let count = tile.group / C::DEPTH;
         let mut totals = [[V32::zero(); N]; H];
         let mut rows = [tile.rows[0].elements; H];
         for i in 0..H {
             rows[i] = tile.rows[i].elements;
         }
-        let (mut at, mut number) = (0, 0);
-        for group in 0..shape.groups() {
-            at += tile.codes.points_bytes();
-            for _ in 0..shape.group / tile.group {
-                let mut sums = points.start::<H, N>(group, number);
-                // After the last lines come those of the panels that follow.
-                let is_last = panel_step - at <= AHEAD;
-                let others = if is_last {
-                    (N / VECTORS - 1) * panel_step
-                } else {
-                    0
-                };
+        let (mut codes, mut number) = (tile.panel, 0);
+        let end = tile.panel.wrapping_add(steps.panel_bytes);
+        for _ in 0..steps.groups {
+            let points = codes;
+            codes = codes.wrapping_add(steps.points_bytes);
+            for _ in 0..steps.row_groups {
                 let lines = Lines {
-                    codes: tile.panel.wrapping_add(at),
-                    panel_step,
+                    codes,
+                    panel_step: steps.panel_bytes,
                     rows,
-                    count,
-                    ahead: AHEAD + others,
+                    count: steps.lines,
+                    left: (end.addr() - codes.addr()) / LINE_BYTES,
+                    others: (N / VECTORS - 1) * steps.panel_bytes,
                 };
-                C::add::<H, N>(&lines, &mut sums);
-                points.add::<H, N>(group, number, &sums, &mut totals);
+                let sums = C::sums::<H, N>(&lines);
+                add_group(tile, points, number, sums, &mut totals);
                 for i in 0..H {
-                    rows[i] = rows[i].wrapping_add(tile.group);
+                    rows[i] = rows[i].wrapping_add(steps.row_group);
                 }
-                at += count * LINE_BYTES;
+                codes = codes.wrapping_add(steps.lines * LINE_BYTES);
                 number += 1;
             }
         }
@@ -262,106 +269,81 @@ unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
     }
 }
 
-/// Where zero points and scales are, and what they are for.
-struct PointsAt<'a> {
-    tile: &'a Tile,
-    /// The zero points of the first group of the first panel, if each group has its own.
-    zeros: Option<*const i16>,
-    /// The scales of the first group, and how many bytes further those of the next panel and of the next group are.
-    scales: *const f32,
-    steps: [usize; 2],
-}
-
 /// The scales where there are none.
 static ONES: [f32; PANEL] = [1.0; PANEL];
 
-impl<'a> PointsAt<'a> {
-    #[inline(always)]
-    fn new(tile: &'a Tile) -> PointsAt<'a> {
-        let codes = &tile.codes;
-        let zeros = match codes.zero {
-            Zero::Same(_) => None,
-            Zero::Each => Some(tile.panel.cast()),
-        };
-        let (scales, steps) = match codes.has_scales {
-            true => (
-                tile.panel.wrapping_add(codes.zero_bytes()).cast(),
-                [codes.panel_bytes(), codes.group_bytes()],
-            ),
-            false => (ONES.as_ptr(), [0, 0]),
-        };
-        PointsAt {
-            tile,
-            zeros,
-            scales,
-            steps,
+/// Adds the sums of group `number` of the rows to the totals, scaled; `points` are the zero points and scales of the first
+/// panel.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn add_group<const H: usize, const N: usize>(
+    tile: &Tile,
+    points: *const u8,
+    number: usize,
+    mut sums: [[__m256i; N]; H],
+    totals: &mut [[__m256; N]; H],
+) {
+    let steps = &tile.steps;
+    let (scales, scales_step): (*const f32, usize) = match steps.has_scales {
+        true => (
+            points.wrapping_add(steps.zero_bytes).cast(),
+            steps.panel_bytes,
+        ),
+        false => (ONES.as_ptr(), 0),
+    };
+    // SAFETY: the caller's.
+    unsafe {
+        let mut taken = [_mm256_setzero_si256(); H];
+        for i in 0..H {
+            taken[i] = _mm256_set1_epi32(*tile.rows[i].sums.add(number));
         }
-    }
-
-    /// What the zero points of a group take away from the sums of group `number` of the rows.
-    ///
-    /// # Safety
-    /// as [`TileFn`].
-    #[inline(always)]
-    unsafe fn start<const H: usize, const N: usize>(
-        &self,
-        group: usize,
-        number: usize,
-    ) -> [[__m256i; N]; H] {
-        let codes = &self.tile.codes;
-        // SAFETY: the caller's.
-        unsafe {
-            let mut sums = [[_mm256_setzero_si256(); N]; H];
+        if !steps.has_zeros() {
             for i in 0..H {
-                let sum = _mm256_set1_epi32(*self.tile.rows[i].sums.add(number));
-                sums[i] = [sum; N];
-            }
-            let Some(zeros) = self.zeros else {
-                return sums;
-            };
-            let from = zeros.wrapping_byte_add(group * codes.group_bytes());
-            for j in 0..N {
-                let panel = from.wrapping_byte_add(j / VECTORS * codes.panel_bytes());
-                let zero = panel.wrapping_add(j % VECTORS * V32::LANES);
-                let zero = _mm_loadu_si128(zero.cast());
-                for i in 0..H {
-                    sums[i][j] = match self.tile.group <= SHORT {
-                        // The high half of a lane is zero, whatever the sum has there.
-                        true => _mm256_madd_epi16(_mm256_cvtepu16_epi32(zero), sums[i][j]),
-                        false => _mm256_mullo_epi32(_mm256_cvtepi16_epi32(zero), sums[i][j]),
-                    };
+                for j in 0..N {
+                    sums[i][j] = _mm256_add_epi32(sums[i][j], taken[i]);
                 }
             }
-            sums
+        } else if steps.row_group <= SHORT {
+            for j in 0..N {
+                // The high half of a lane is zero, whatever the sum of the row has there.
+                let zeros = _mm256_cvtepu16_epi32(load_zeros(points, steps, j));
+                for i in 0..H {
+                    let taken = _mm256_madd_epi16(zeros, taken[i]);
+                    sums[i][j] = _mm256_add_epi32(sums[i][j], taken);
+                }
+            }
+        } else {
+            for j in 0..N {
+                let zeros = _mm256_cvtepi16_epi32(load_zeros(points, steps, j));
+                for i in 0..H {
+                    let taken = _mm256_mullo_epi32(zeros, taken[i]);
+                    sums[i][j] = _mm256_add_epi32(sums[i][j], taken);
+                }
+            }
+        }
+        for j in 0..N {
+            let panel = scales.wrapping_byte_add(j / VECTORS * scales_step);
+            let scale = V32::load(panel.wrapping_add(j % VECTORS * V32::LANES));
+            for i in 0..H {
+                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[i][j]), scale);
+                let row_scale = V32::splat(tile.rows[i].scales.wrapping_add(number));
+                totals[i][j] = V32::fma(row_scale, scaled, totals[i][j]);
+            }
         }
     }
+}
 
-    /// Adds the sums of a group to the totals, scaled.
-    ///
-    /// # Safety
-    /// as [`TileFn`].
-    #[inline(always)]
-    unsafe fn add<const H: usize, const N: usize>(
-        &self,
-        group: usize,
-        number: usize,
-        sums: &[[__m256i; N]; H],
-        totals: &mut [[__m256; N]; H],
-    ) {
-        let from = self.scales.wrapping_byte_add(group * self.steps[1]);
-        // SAFETY: the caller's.
-        unsafe {
-            for j in 0..N {
-                let panel = from.wrapping_byte_add(j / VECTORS * self.steps[0]);
-                let scale = V32::load(panel.wrapping_add(j % VECTORS * V32::LANES));
-                for i in 0..H {
-                    let row_scale = V32::splat(self.tile.rows[i].scales.wrapping_add(number));
-                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[i][j]), scale);
-                    totals[i][j] = V32::fma(row_scale, scaled, totals[i][j]);
-                }
-            }
-        }
-    }
+/// The zero points of vector `j` of the columns, where those of the first panel start at `points`.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn load_zeros(points: *const u8, steps: &Steps, j: usize) -> __m128i {
+    let panel: *const i16 = points.wrapping_add(j / VECTORS * steps.panel_bytes).cast();
+    // SAFETY: the caller's.
+    unsafe { _mm_loadu_si128(panel.wrapping_add(j % VECTORS * V32::LANES).cast()) }
 }
 
 /// [`group_sums`](crate::grouped::group_sums), 32 by 32.
