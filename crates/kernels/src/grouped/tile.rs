@@ -151,7 +151,8 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
                     let mut sums = [row_sum; PANEL];
                     if steps.has_zeros() {
                         for (lane, sum) in sums.iter_mut().enumerate() {
-                            *sum *= i32::from(zeros.add(lane).read_unaligned());
+                            let zero = zeros.add(lane).read_unaligned();
+                            *sum = sum.wrapping_mul(zero.into());
                         }
                     }
                     for _ in 0..steps.lines {
@@ -178,7 +179,7 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
     }
 }
 
-/// Adds the products of a line.
+/// Adds the products of a line. Sums that are too large, of rows that have -128, are wrong but nothing else.
 #[inline(always)]
 fn add_line<const DEPTH: usize>(
     sums: &mut [i32; PANEL],
@@ -187,12 +188,14 @@ fn add_line<const DEPTH: usize>(
 ) {
     for (sum, codes) in sums.iter_mut().zip(line) {
         for (number, code) in codes.iter().enumerate() {
-            if DEPTH == 8 {
-                *sum += i32::from(code & 15) * i32::from(elements[number]);
-                *sum += i32::from(code >> 4) * i32::from(elements[4 + number]);
-            } else {
-                *sum += i32::from(*code as i8) * i32::from(elements[number]);
-            }
+            let product = match DEPTH {
+                8 => {
+                    let low = i32::from(code & 15) * i32::from(elements[number]);
+                    low + i32::from(code >> 4) * i32::from(elements[4 + number])
+                }
+                _ => i32::from(*code as i8) * i32::from(elements[number]),
+            };
+            *sum = sum.wrapping_add(product);
         }
     }
 }
