@@ -1,8 +1,6 @@
 //! Runs.
 
-use super::{
-    GroupedCodes, GroupedPartition, GroupedProduct, MOST_ROWS, PANEL, Tile, TileRow, Zero,
-};
+use super::{GroupedPartition, GroupedProduct, MOST_ROWS, PANEL, Steps, Tile, TileRow, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::run::aligned;
@@ -55,7 +53,11 @@ impl GroupedProduct {
         );
         let run = Run {
             product: self,
-            codes: *codes,
+            steps: Steps::new(codes, self.group),
+            factor: match codes.zero {
+                Zero::Same(zero) => -zero,
+                Zero::Each => -1,
+            },
             rows: elements(buffers.rows, rows, 1).cast(),
             scales: elements(buffers.scales, scales, size_of::<f32>()).cast(),
             packed: buffers.packed.as_ptr(),
@@ -105,7 +107,9 @@ impl GroupedProduct {
 /// What the tiles of a task have in common.
 struct Run<'a> {
     product: &'a GroupedProduct,
-    codes: GroupedCodes,
+    steps: Steps,
+    /// What sums of rows are multiplied by.
+    factor: i32,
     rows: *const i8,
     scales: *const f32,
     packed: *const u8,
@@ -122,10 +126,6 @@ impl Run<'_> {
     /// The operands have all elements, and `out` those of the panels; there is memory for the sums.
     unsafe fn block(&self, block: Range<usize>, panels: Range<usize>) {
         let groups = self.product.groups();
-        let factor = match self.codes.zero {
-            Zero::Same(zero) => -zero,
-            Zero::Each => -1,
-        };
         for row in block.clone() {
             let [row_offset, ..] = self.product.rows.at(row);
             let to = self.sums.wrapping_add((row - block.start) * groups);
@@ -135,7 +135,7 @@ impl Run<'_> {
                 (self.product.tiles.group_sums)(
                     self.rows.wrapping_add(row_offset),
                     self.product.group,
-                    factor,
+                    self.factor,
                     to,
                 );
             }
@@ -179,9 +179,8 @@ impl Run<'_> {
             }
         };
         Tile {
-            codes: self.codes,
-            group: self.product.group,
-            panel: self.packed.wrapping_add(panel * self.codes.panel_bytes()),
+            steps: self.steps,
+            panel: self.packed.wrapping_add(panel * self.steps.panel_bytes),
             rows: std::array::from_fn(row),
             columns: (n - column).min(count * PANEL),
         }

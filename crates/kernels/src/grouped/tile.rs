@@ -1,23 +1,57 @@
 //! Tiles: a few rows by one panel or several.
 
 use super::rows::group_sums;
-use super::shape::{GroupedCodes, LINE_BYTES, PANEL, Zero};
+use super::shape::{GroupedCodes, LINE_BYTES, PANEL};
 
 /// The most rows of a tile.
 pub(crate) const MOST_ROWS: usize = 4;
 
 /// The operands of a tile.
 pub(crate) struct Tile {
-    /// How the panels are packed.
-    pub(crate) codes: GroupedCodes,
-    /// How many `k` share a row scale.
-    pub(crate) group: usize,
+    pub(crate) steps: Steps,
     /// The first panel. The next ones follow.
     pub(crate) panel: *const u8,
     /// The rows, of which there are as many as the tile takes.
     pub(crate) rows: [TileRow; MOST_ROWS],
     /// How many columns are written: no more than those of all panels.
     pub(crate) columns: usize,
+}
+
+/// What lies where in a panel: tiles have no time to divide.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps {
+    /// How many `k` of a row share a scale, and how many lines they are.
+    pub(crate) row_group: usize,
+    pub(crate) lines: usize,
+    /// How many of these groups share zero points and scales of columns, and how many such groups there are.
+    pub(crate) row_groups: usize,
+    pub(crate) groups: usize,
+    /// [`GroupedCodes`] has each of these.
+    pub(crate) zero_bytes: usize,
+    pub(crate) points_bytes: usize,
+    pub(crate) panel_bytes: usize,
+    pub(crate) has_scales: bool,
+}
+
+impl Steps {
+    pub(super) fn new(codes: &GroupedCodes, row_group: usize) -> Steps {
+        let shape = &codes.shape;
+        Steps {
+            row_group,
+            lines: row_group / shape.depth,
+            row_groups: shape.group.checked_div(row_group).unwrap_or(0),
+            groups: shape.groups(),
+            zero_bytes: codes.zero_bytes(),
+            points_bytes: codes.points_bytes(),
+            panel_bytes: codes.panel_bytes(),
+            has_scales: codes.has_scales,
+        }
+    }
+
+    /// Whether each group of each column has a zero point.
+    pub(crate) fn has_zeros(&self) -> bool {
+        self.zero_bytes > 0
+    }
 }
 
 /// A row of a tile. No pointer need be aligned but that to the sums.
@@ -102,39 +136,33 @@ const fn portable<const DEPTH: usize>() -> Tiles {
 /// # Safety
 /// as [`TileFn`].
 unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
-    let GroupedCodes {
-        shape,
-        zero,
-        has_scales,
-    } = tile.codes;
-    let lines = tile.group / DEPTH;
+    let steps = &tile.steps;
     for row in &tile.rows[..H] {
         let mut totals = [0f32; PANEL];
         let (mut elements, mut from, mut number) = (row.elements, tile.panel, 0);
-        for _ in 0..shape.groups() {
-            let (zeros, scales): (*const i16, *const f32) = (
-                from.cast(),
-                from.wrapping_add(tile.codes.zero_bytes()).cast(),
-            );
-            from = from.wrapping_add(tile.codes.points_bytes());
-            for _ in 0..shape.group / tile.group {
+        for _ in 0..steps.groups {
+            let (zeros, scales): (*const i16, *const f32) =
+                (from.cast(), from.wrapping_add(steps.zero_bytes).cast());
+            from = from.wrapping_add(steps.points_bytes);
+            for _ in 0..steps.row_groups {
                 // SAFETY: the panel has so many zero points, scales and lines, and the row so many groups.
                 unsafe {
                     let row_sum = *row.sums.add(number);
                     let mut sums = [row_sum; PANEL];
-                    if zero == Zero::Each {
+                    if steps.has_zeros() {
                         for (lane, sum) in sums.iter_mut().enumerate() {
-                            *sum *= i32::from(zeros.add(lane).read_unaligned());
+                            let zero = zeros.add(lane).read_unaligned();
+                            *sum = sum.wrapping_mul(zero.into());
                         }
                     }
-                    for _ in 0..lines {
+                    for _ in 0..steps.lines {
                         add_line::<DEPTH>(&mut sums, &*from.cast(), &*elements.cast());
                         from = from.add(LINE_BYTES);
                         elements = elements.add(DEPTH);
                     }
                     let row_scale = row.scales.add(number).read_unaligned();
                     for (lane, total) in totals.iter_mut().enumerate() {
-                        let scale = match has_scales {
+                        let scale = match steps.has_scales {
                             true => scales.add(lane).read_unaligned(),
                             false => 1.0,
                         };
@@ -151,7 +179,7 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
     }
 }
 
-/// Adds the products of a line.
+/// Adds the products of a line. Sums that are too large, of rows that have -128, are wrong but nothing else.
 #[inline(always)]
 fn add_line<const DEPTH: usize>(
     sums: &mut [i32; PANEL],
@@ -160,12 +188,14 @@ fn add_line<const DEPTH: usize>(
 ) {
     for (sum, codes) in sums.iter_mut().zip(line) {
         for (number, code) in codes.iter().enumerate() {
-            if DEPTH == 8 {
-                *sum += i32::from(code & 15) * i32::from(elements[number]);
-                *sum += i32::from(code >> 4) * i32::from(elements[4 + number]);
-            } else {
-                *sum += i32::from(*code as i8) * i32::from(elements[number]);
-            }
+            let product = match DEPTH {
+                8 => {
+                    let low = i32::from(code & 15) * i32::from(elements[number]);
+                    low + i32::from(code >> 4) * i32::from(elements[4 + number])
+                }
+                _ => i32::from(*code as i8) * i32::from(elements[number]),
+            };
+            *sum = sum.wrapping_add(product);
         }
     }
 }

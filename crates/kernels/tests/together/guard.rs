@@ -2,10 +2,12 @@
 //!
 //! A file is mapped one page further than it is long. What touches that page ends the process.
 
+use crate::grouped::problem::{Points, Problem, matrix, ordinary};
 use crate::problems::{channels_last, matrices};
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
-    Contraction, Dim, Element, Form, Isa, Narrow, Operand, PreparedContraction,
+    Code, Contraction, Dim, Element, Form, GroupedProduct, Isa, Narrow, Operand,
+    PreparedContraction,
 };
 
 /// Memory of which the last byte is the last of a page, with a page after it that is not there.
@@ -171,5 +173,49 @@ fn convolutions() {
             size * size,
         )];
         run(&contraction);
+    }
+}
+
+/// Rows that were quantised by groups, their scales, and codes before they are packed.
+#[test]
+fn grouped_products() {
+    for code in [Code::I8, Code::U8, Code::I4, Code::U4] {
+        for (rows, n, k, group) in [
+            (1, 1, 8, 8),
+            (1, 70, 64, 32),
+            (2, 33, 40, 40),
+            (3, 16, 72, 24),
+            (9, 5, 128, 64),
+        ] {
+            let problem = matrix(rows, n, k, (group, k), code);
+            let problem = Problem::new(&problem, Points::All, ordinary, 1);
+            let guarded = |bytes: &[u8]| {
+                let mut guarded = Guarded::new(bytes.len());
+                guarded.bytes_mut().copy_from_slice(bytes);
+                guarded
+            };
+            let codes = guarded(&problem.codes);
+            let rows = guarded(bytemuck::cast_slice(&problem.rows));
+            let scales = guarded(bytemuck::cast_slice(&problem.scales));
+            let mut out = Guarded::new(problem.out * 4);
+            for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+                let Ok(product) = GroupedProduct::new(&problem.grouped, isa) else {
+                    continue;
+                };
+                let packed = product.pack(codes.bytes(), &problem.coding).unwrap();
+                for tasks in [1, 3] {
+                    let plan = product.plan(tasks);
+                    let mut worker = Guarded::new(plan.worker_bytes());
+                    let operands = [rows.bytes(), scales.bytes()];
+                    product.run(
+                        &plan,
+                        operands,
+                        &packed,
+                        out.bytes_mut(),
+                        worker.bytes_mut(),
+                    );
+                }
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Products of rows that were quantised by groups against the formula that defines them, bit by bit.
 
-mod problem;
+pub(crate) mod problem;
 
 use problem::{CODES, Points, Problem, Values, extremes, matrix, ordinary};
 use proptest::prelude::*;
