@@ -1,7 +1,7 @@
 //! Layouts: by which constant operands that were packed for one kernel can be used by another.
 
 use crate::geometry::{ColumnPanel, parts};
-use crate::grouped::Shape;
+use crate::grouped_tile::Shape;
 use crate::prepack_coded::MANY_VECTORS;
 use crate::{Code, Element, Isa, PreparedContraction};
 

@@ -86,6 +86,7 @@ mod contraction;
 mod engine;
 mod geometry;
 mod grouped;
+mod grouped_tile;
 mod groups;
 mod isa;
 mod lanes;

@@ -1,7 +1,7 @@
 //! A packed operand.
 
 use crate::coded::Coded;
-use crate::grouped::{GroupedCodes, Shape};
+use crate::grouped_tile::{GroupedCodes, Shape};
 use crate::memory::Memory;
 
 /// In which form an operand comes to a run.

@@ -6,12 +6,10 @@
 
 mod pack;
 mod partition;
-mod rows;
 mod run;
-mod shape;
-mod tile;
 
 use crate::axes::{Axes, Axis};
+use crate::grouped_tile::{PANEL, Shape, Tiles, depth};
 use crate::layout::Layout;
 use crate::prepared::next_number;
 use crate::{Code, Isa, Refused, simd};
@@ -19,10 +17,6 @@ use vinelift_tensor::is_injective;
 
 pub use partition::GroupedPartition;
 pub use run::GroupedBuffers;
-pub(crate) use shape::{GroupedCodes, LINE_BYTES, PANEL, Shape, Zero};
-pub(crate) use tile::{
-    MOST_ROWS, PORTABLE_BYTES, PORTABLE_HALVES, Steps, Tile, TileFn, TileRow, Tiles,
-};
 
 /// `out[m, n] = Σ_g row_scale[m, g] · (s[m, g, n] as f32 · scale[n, g])`, where
 /// `s[m, g, n] = Σ_{k in g} rows[m, k] · (code[n, k] - zero[n, g])`
@@ -120,7 +114,7 @@ impl GroupedProduct {
             k_step,
             ..
         } = problem;
-        let Some(depth) = shape::depth(code) else {
+        let Some(depth) = depth(code) else {
             return Err(Refused::NotInteger { code });
         };
         let are_whole = group.is_multiple_of(8) && coding_group.is_multiple_of(group);

@@ -1,7 +1,7 @@
 //! Packing codes.
 
 use super::GroupedProduct;
-use super::shape::{GroupedCodes, LINE_BYTES, PANEL, Zero};
+use crate::grouped_tile::{GroupedCodes, LINE_BYTES, PANEL, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::{Code, Coding};

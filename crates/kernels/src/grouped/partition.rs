@@ -1,7 +1,8 @@
 //! How a run is divided into tasks: by columns.
 
-use super::{GroupedProduct, PANEL};
+use super::GroupedProduct;
 use crate::geometry::parts;
+use crate::grouped_tile::PANEL;
 use crate::partition::with_slack;
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 //! Runs.
 
-use super::{GroupedPartition, GroupedProduct, MOST_ROWS, PANEL, Steps, Tile, TileRow, Zero};
+use super::{GroupedPartition, GroupedProduct};
+use crate::grouped_tile::{MOST_ROWS, PANEL, Steps, Tile, TileRow, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::run::aligned;

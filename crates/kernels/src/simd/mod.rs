@@ -7,7 +7,7 @@ mod avx512;
 mod portable;
 
 use crate::engine::Engine;
-use crate::grouped::{self, Tiles};
+use crate::grouped_tile::{self, Tiles};
 use crate::isa::Isa;
 use crate::lanes::Number;
 
@@ -26,8 +26,8 @@ pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
         (Isa::Avx512 | Isa::Avx2, 8) => &avx2::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
         (Isa::Avx512 | Isa::Avx2, _) => &avx2::grouped::BYTES,
-        (_, 8) => &grouped::PORTABLE_HALVES,
-        _ => &grouped::PORTABLE_BYTES,
+        (_, 8) => &grouped_tile::PORTABLE_HALVES,
+        _ => &grouped_tile::PORTABLE_BYTES,
     }
 }
 

@@ -304,6 +304,31 @@ def test_types_of_constants(core, name):
     compare(core, model, [rng.standard_normal((2, 8)).astype(np.float32)], 1e-5)
 
 
+@pytest.mark.parametrize("group", [32, 2**64 - 1])
+def test_factors_of_compressed_weights_are_quantised_where_that_is_asked_for(core, group):
+    rng = np.random.default_rng(5)
+    codes, zeros = rng.integers(0, 256, (64, 2, 128)), rng.integers(0, 256, (64, 2, 1))
+    scales = rng.random((64, 2, 1)).astype(np.float32)
+    of = lambda values: op.convert(op.constant(values.astype(np.uint8)), ov.Type.f32)
+    weights = op.multiply(op.subtract(of(codes), of(zeros)), op.constant(scales))
+    x = named(op.parameter([-1, 256], np.float32), "x")
+    y = op.matmul(x, op.reshape(weights, op.constant([64, 256]), False), False, True)
+    model = ov.Model([op.result(y)], [x])
+    compiled = core.compile_model(model, DEVICE, {"DYNAMIC_QUANTIZATION_GROUP_SIZE": group})
+    assert compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == group
+    plain = core.compile_model(model, DEVICE)
+    assert plain.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == 0
+    values = rng.standard_normal((3, 256)).astype(np.float32)
+    exact = ((codes - zeros) * scales.astype(np.float64)).reshape(64, 256)
+    wanted = values @ exact.T
+    # Each element is off by at most a 254th of the largest in its row.
+    bound = np.abs(values).max(-1, keepdims=True) / 254 * np.abs(exact).sum(-1) + 1e-3
+    found = compiled([values])[0]
+    assert (np.abs(found - wanted) <= bound).all()
+    np.testing.assert_allclose(plain([values])[0], wanted, rtol=1e-3, atol=1e-2)
+    assert np.abs(found - plain([values])[0]).max() > 1e-2
+
+
 def test_contexts_are_refused(core):
     for get in (lambda: core.get_default_context(DEVICE), lambda: core.create_context(DEVICE, {})):
         with pytest.raises(RuntimeError, match="has no remote contexts"):

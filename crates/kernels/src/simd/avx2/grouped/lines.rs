@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::grouped::{LINE_BYTES, PANEL};
+use crate::grouped_tile::{LINE_BYTES, PANEL};
 
 /// The vectors of a panel.
 pub(super) const VECTORS: usize = PANEL / 8;

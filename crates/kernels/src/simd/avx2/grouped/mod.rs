@@ -12,7 +12,7 @@ mod lines;
 use std::arch::x86_64::*;
 
 use super::V32;
-use crate::grouped::{LINE_BYTES, MOST_ROWS, PANEL, Steps, Tile, TileFn, Tiles};
+use crate::grouped_tile::{LINE_BYTES, MOST_ROWS, PANEL, Steps, Tile, TileFn, Tiles};
 use crate::lanes::Simd;
 use lines::{Bytes, Halves, LineCodes, Lines, VECTORS};
 
@@ -172,7 +172,7 @@ unsafe fn load_zeros(points: *const u8, steps: &Steps, j: usize) -> __m128i {
     unsafe { _mm_loadu_si128(panel.wrapping_add(j % VECTORS * V32::LANES).cast()) }
 }
 
-/// [`group_sums`](crate::grouped::group_sums), 32 by 32.
+/// [`group_sums`](crate::grouped_tile::group_sums), 32 by 32.
 ///
 /// # Safety
 /// as that; the machine has the instructions.

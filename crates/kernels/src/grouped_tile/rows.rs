@@ -4,7 +4,7 @@
 ///
 /// # Safety
 /// There are as many elements as `sums` has groups.
-pub(super) unsafe fn group_sums(row: *const i8, group: usize, factor: i32, sums: &mut [i32]) {
+pub(crate) unsafe fn group_sums(row: *const i8, group: usize, factor: i32, sums: &mut [i32]) {
     for (number, to) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's.
         let elements = unsafe { std::slice::from_raw_parts(row.add(number * group), group) };

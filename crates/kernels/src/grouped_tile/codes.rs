@@ -9,7 +9,7 @@ pub(crate) const PANEL: usize = 16;
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// How many `k` of each column a line has: 4 bytes. Of codes that are integers.
-pub(super) fn depth(code: Code) -> Option<usize> {
+pub(crate) fn depth(code: Code) -> Option<usize> {
     match code {
         Code::I4 | Code::U4 => Some(8),
         Code::I8 | Code::U8 => Some(4),
@@ -64,7 +64,7 @@ impl Shape {
     }
 
     /// Whether packed codes have a number of bytes, with all zero points and scales.
-    pub(super) fn is_addressable(self) -> bool {
+    pub(crate) fn is_addressable(self) -> bool {
         let codes = GroupedCodes {
             shape: self,
             zero: Zero::Each,

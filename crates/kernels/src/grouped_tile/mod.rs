@@ -1,7 +1,10 @@
-//! Tiles: a few rows by one panel or several.
+//! Tiles of products of rows that are quantised by groups: a few rows by one panel of columns or several.
 
-use super::rows::group_sums;
-use super::shape::{GroupedCodes, LINE_BYTES, PANEL};
+mod codes;
+mod rows;
+
+pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Shape, Zero, depth};
+pub(crate) use rows::group_sums;
 
 /// The most rows of a tile.
 pub(crate) const MOST_ROWS: usize = 4;
@@ -34,7 +37,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(super) fn new(codes: &GroupedCodes, row_group: usize) -> Steps {
+    pub(crate) fn new(codes: &GroupedCodes, row_group: usize) -> Steps {
         let shape = &codes.shape;
         Steps {
             row_group,
@@ -97,7 +100,7 @@ impl std::fmt::Debug for Tiles {
 
 impl Tiles {
     /// How many panels are taken at once where there are as many rows.
-    pub(super) fn panels_of(&self, rows: usize) -> usize {
+    pub(crate) fn panels_of(&self, rows: usize) -> usize {
         match self.wide.get(rows.wrapping_sub(1)) {
             Some((panels, _)) => *panels,
             None => 1,
