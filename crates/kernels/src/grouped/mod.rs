@@ -19,10 +19,10 @@ use vinelift_tensor::is_injective;
 
 pub use partition::GroupedPartition;
 pub use run::GroupedBuffers;
-pub(crate) use shape::{GroupedCodes, LINE_BYTES, PANEL, Shape, Zero};
-pub(crate) use tile::{
-    MOST_ROWS, PORTABLE_BYTES, PORTABLE_HALVES, Steps, Tile, TileFn, TileRow, Tiles,
-};
+pub(crate) use shape::{GroupedCodes, PANEL, Shape, Zero};
+pub(crate) use tile::{MOST_ROWS, PORTABLE_BYTES, PORTABLE_HALVES, Steps, Tile, TileRow, Tiles};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {shape::LINE_BYTES, tile::TileFn};
 
 /// `out[m, n] = Σ_g row_scale[m, g] · (s[m, g, n] as f32 · scale[n, g])`, where
 /// `s[m, g, n] = Σ_{k in g} rows[m, k] · (code[n, k] - zero[n, g])`

@@ -46,6 +46,11 @@ fn groups_of_rows_and_of_codes() {
         for code in CODES {
             let problem = matrix(rows, 17, group, (group, group), code);
             Problem::new(&problem, Points::All, extremes, 3).check();
+            for sign in [1, -1] {
+                let mut problem = Problem::new(&problem, Points::Extreme, extremes, 4);
+                problem.rows.fill(127 * sign);
+                problem.check();
+            }
         }
     }
 }
@@ -77,6 +82,15 @@ fn codes_across_and_gaps() {
                 Problem::new(&problem, points, ordinary, k_step as u64).check();
             }
         }
+    }
+}
+
+/// So many and long rows that they are taken in blocks.
+#[test]
+fn blocks_of_rows() {
+    for code in CODES {
+        let problem = matrix(71, 18, 8192, (32, 128), code);
+        Problem::new(&problem, Points::All, ordinary, 1).check();
     }
 }
 
