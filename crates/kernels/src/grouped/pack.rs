@@ -5,6 +5,7 @@ use crate::grouped_tile::{GroupedCodes, LINE_BYTES, PANEL, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::{Code, Coding};
+use std::ops::Range;
 
 impl GroupedProduct {
     /// Packs the codes, with the zero points and scales of their groups. `None` if there is no memory, or the coding does not
@@ -24,45 +25,37 @@ impl GroupedProduct {
         if self.shape.k == 0 {
             return Some(packed);
         }
-        let to = packed
-            .as_mut_slice()
-            .chunks_exact_mut(grouped.panel_bytes());
-        for (panel, to) in to.enumerate() {
+        let panels = packed.as_mut_slice();
+        for (panel, to) in panels.chunks_exact_mut(grouped.panel_bytes()).enumerate() {
             let first = panel * PANEL;
             let columns = first..self.shape.n.min(first + PANEL);
-            let groups = to.chunks_exact_mut(grouped.group_bytes());
-            for (group, to) in groups.enumerate() {
-                let place = group * self.shape.n;
-                let points_of = place + columns.start..place + columns.end;
+            for (group, to) in to.chunks_exact_mut(grouped.group_bytes()).enumerate() {
+                let start = group * self.shape.n;
+                let points_of = start + columns.start..start + columns.end;
                 let (head, lines) = to.split_at_mut(grouped.points_bytes());
                 let (zeros, scales) = head.split_at_mut(grouped.zero_bytes());
-                if let Zero::Each = points.zero {
-                    for (zero, to) in points.zeros[points_of.clone()]
-                        .iter()
-                        .zip(zeros.chunks_exact_mut(2))
-                    {
-                        to.copy_from_slice(&zero.to_le_bytes());
-                    }
+                if points.zero == Zero::Each {
+                    let numbers = &points.zeros[points_of.clone()];
+                    put(zeros, numbers, i16::to_le_bytes);
                 }
-                for (scale, to) in coding
-                    .scale
-                    .iter()
-                    .flat_map(|scale| &scale[points_of.clone()])
-                    .zip(scales.chunks_exact_mut(4))
-                {
-                    to.copy_from_slice(&scale.to_le_bytes());
+                if let Some(numbers) = &coding.scale {
+                    put(scales, &numbers[points_of], f32::to_le_bytes);
                 }
-                let first_k = group * self.shape.group;
-                for (line, to) in lines.chunks_exact_mut(LINE_BYTES).enumerate() {
-                    let k = first_k + line * self.shape.depth;
-                    for (column, to) in columns.clone().zip(to.chunks_exact_mut(4)) {
-                        let word = self.word(codes, column * self.column_step + k * self.k_step);
-                        to.copy_from_slice(&word.to_le_bytes());
-                    }
-                }
+                self.pack_lines(codes, columns.clone(), group * self.shape.group, lines);
             }
         }
         Some(packed)
+    }
+
+    /// Packs lines of some columns from number `k` on.
+    fn pack_lines(&self, codes: &[u8], columns: Range<usize>, mut k: usize, lines: &mut [u8]) {
+        for line in lines.chunks_exact_mut(LINE_BYTES) {
+            for (column, to) in columns.clone().zip(line.chunks_exact_mut(4)) {
+                let word = self.word(codes, column * self.column_step + k * self.k_step);
+                to.copy_from_slice(&word.to_le_bytes());
+            }
+            k += self.shape.depth;
+        }
     }
 
     /// The zero points, if the coding fits.
@@ -151,6 +144,13 @@ struct ZeroPoints {
     zero: Zero,
     /// Those of each group, unless they are all the same.
     zeros: Vec<i16>,
+}
+
+/// Puts numbers of `SIZE` bytes one after another.
+fn put<T: Copy, const SIZE: usize>(to: &mut [u8], numbers: &[T], bytes: fn(T) -> [u8; SIZE]) {
+    for (to, number) in to.chunks_exact_mut(SIZE).zip(numbers) {
+        to.copy_from_slice(&bytes(*number));
+    }
 }
 
 fn four_bytes(bytes: &[u8]) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::GroupedProduct;
 use crate::geometry::parts;
-use crate::grouped_tile::PANEL;
+use crate::grouped_tile::{MOST_ROWS, PANEL};
 use crate::partition::with_slack;
 use std::ops::Range;
 
@@ -39,7 +39,11 @@ impl GroupedProduct {
         let shares = parts(units, tasks.clamp(1, units.max(1)))
             .map(|part| part.start * unit..panels.min(part.end * unit))
             .filter(|panels| !panels.is_empty());
-        let row_block = (ROW_BYTES / self.shape.k.max(1)).max(FEWEST_ROWS).min(rows);
+        let most = (ROW_BYTES / self.shape.k.max(1)).max(FEWEST_ROWS);
+        let row_block = match panels {
+            0 => 0,
+            _ => most.next_multiple_of(MOST_ROWS).min(rows),
+        };
         GroupedPartition {
             kernel: self.number,
             shares: shares.collect(),

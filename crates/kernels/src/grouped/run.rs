@@ -126,21 +126,8 @@ impl Run<'_> {
     /// # Safety
     /// The operands have all elements, and `out` those of the panels; there is memory for the sums.
     unsafe fn block(&self, block: Range<usize>, panels: Range<usize>) {
-        let groups = self.product.groups();
-        for row in block.clone() {
-            let [row_offset, ..] = self.product.rows.at(row);
-            let to = self.sums.wrapping_add((row - block.start) * groups);
-            // SAFETY: the caller's: all rows of a block have room for as many sums, of any content before.
-            unsafe {
-                let to = std::slice::from_raw_parts_mut(to, groups);
-                (self.product.tiles.group_sums)(
-                    self.rows.wrapping_add(row_offset),
-                    self.product.group,
-                    self.factor,
-                    to,
-                );
-            }
-        }
+        // SAFETY: the caller's.
+        unsafe { self.sum_rows(block.clone()) }
         let tiles = self.product.tiles;
         let at_once = tiles.panels_of(block.len());
         let panels_of_block = self.product.block.div_ceil(PANEL).max(1);
@@ -159,6 +146,28 @@ impl Run<'_> {
                 unsafe { function(&self.tile(block.start, start..start + height, panel, count)) }
             }
             panel += count;
+        }
+    }
+
+    /// Sums the groups of a block of rows.
+    ///
+    /// # Safety
+    /// as [`block`](Run::block).
+    unsafe fn sum_rows(&self, block: Range<usize>) {
+        let (product, groups) = (self.product, self.product.groups());
+        if groups == 0 {
+            // Nor is there memory for sums.
+            return;
+        }
+        for (number, row) in block.enumerate() {
+            let [offset, ..] = product.rows.at(row);
+            let from = self.rows.wrapping_add(offset);
+            let to = self.sums.wrapping_add(number * groups);
+            // SAFETY: the caller's: all rows of a block have room for as many sums, of any content before.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(to, groups);
+                (product.tiles.group_sums)(from, product.group, self.factor, to);
+            }
         }
     }
 
