@@ -293,6 +293,8 @@ def test_properties(either, gather):
         assert compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 1
         assert compiled.get_property("NETWORK_NAME") == "gather_elements_specification_1"
         assert compiled.get_property("EXECUTION_DEVICES") == ["CPU"]
+    compiled = core.compile_model(gather, "CPU", {hint.dynamic_quantization_group_size: 64})
+    assert compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == 64
     core.set_property("CPU", {"PERF_COUNT": True})
     assert core.get_property("CPU", "PERF_COUNT") is True
     assert "PERF_COUNT" in core.get_property("CPU", "SUPPORTED_PROPERTIES")
