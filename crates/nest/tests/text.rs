@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use vinelift_nest::build::{boolean, index, integer, number, select};
 use vinelift_nest::{
-    Binary, BufferId, Mode, Nest, Policy, Role, Scalar, Site, Stage, Unary, parse, verify,
+    Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, Unary, parse, verify,
 };
 use vinelift_tensor::ElementType::{
     self, BF16, Boolean, F16, F32, F64, I4, I32, I64, U8, U16, U64,
@@ -48,8 +48,53 @@ fn round_trip(nest: &Nest) -> Nest {
     parsed
 }
 
-#[test]
-fn everything_that_can_be_printed_is_read_back() {
+/// A scalar of each kind, for a stage over `[2, 3]`.
+fn every_scalar(
+    n: &mut Nest,
+    at: &[Scalar],
+    layer: LayerId,
+    [data, indices, half, table]: [BufferId; 4],
+) -> Scalar {
+    let site = |input: &str| Site {
+        layer,
+        input: input.to_owned(),
+    };
+    let plain = n.load(indices, at.to_vec());
+    let plain = n.wrap(plain, 2, Policy::WRAP, site("max"), at.to_vec());
+    let shifted = n.load(table, vec![index(1)]) + at[0].clone();
+    let shifted = n.wrap(
+        shifted,
+        3,
+        Policy {
+            negative: false,
+            zero: true,
+        },
+        site("an index"),
+        vec![],
+    );
+    let gathered = n.load(data, vec![plain, shifted]);
+    let axes = n.axes(&[3]);
+    let k = Scalar::axis(axes[0].id);
+    let body = n
+        .load(data, vec![at[0].clone(), k.clone()])
+        .max(k.cast(F32));
+    let sum = Scalar::reduce(Binary::Add, axes, number(-0.0, F32), body);
+    let empty = Scalar::reduce(
+        Binary::Max,
+        vec![],
+        number(f64::NEG_INFINITY, F32),
+        n.load(half, vec![]).cast(F32),
+    );
+    let same = n.load(half, vec![]).bitcast(U16).gt(integer(9, U16)) & boolean(true);
+    select(
+        same,
+        &sum * &sum - gathered,
+        Scalar::unary(Unary::Expm1, empty),
+    )
+}
+
+/// A stage with each kind of scalar, names with marks of the text in them, and a stage without points.
+fn nest_of_everything() -> Nest {
     let mut nest = Nest::new();
     let data = nest.buffer("a \"b\"\n\\é/c", F32, &[2, 3], Role::Input);
     let indices = nest.buffer("max", I32, &[2, 3], Role::Input);
@@ -65,43 +110,9 @@ fn everything_that_can_be_printed_is_read_back() {
         nest.layer("first", "Gather, opset8"),
         nest.layer("second  # layer", "Exp, opset1"),
     ];
-    let site = |input: &str| Site {
-        layer: layers[0],
-        input: input.to_owned(),
-    };
+    let buffers = [data, indices, half, table];
     nest.define(layers.clone(), out, |n, at| {
-        let plain = n.load(indices, at.to_vec());
-        let plain = n.wrap(plain, 2, Policy::WRAP, site("max"), at.to_vec());
-        let shifted = n.load(table, vec![index(1)]) + at[0].clone();
-        let shifted = n.wrap(
-            shifted,
-            3,
-            Policy {
-                negative: false,
-                zero: true,
-            },
-            site("an index"),
-            vec![],
-        );
-        let gathered = n.load(data, vec![plain, shifted]);
-        let axes = n.axes(&[3]);
-        let k = Scalar::axis(axes[0].id);
-        let body = n
-            .load(data, vec![at[0].clone(), k.clone()])
-            .max(k.cast(F32));
-        let sum = Scalar::reduce(Binary::Add, axes, number(-0.0, F32), body);
-        let empty = Scalar::reduce(
-            Binary::Max,
-            vec![],
-            number(f64::NEG_INFINITY, F32),
-            n.load(half, vec![]).cast(F32),
-        );
-        let same = n.load(half, vec![]).bitcast(U16).gt(integer(9, U16)) & boolean(true);
-        select(
-            same,
-            &sum * &sum - gathered,
-            Scalar::unary(Unary::Expm1, empty),
-        )
+        every_scalar(n, at, layers[0], buffers)
     });
     let domain = nest.axes(&[0]);
     let at = vec![index(-1), Scalar::axis(domain[0].id)];
@@ -115,7 +126,12 @@ fn everything_that_can_be_printed_is_read_back() {
         layers: vec![],
         group: None,
     });
-    let parsed = round_trip(&nest);
+    nest
+}
+
+#[test]
+fn everything_that_can_be_printed_is_read_back() {
+    let parsed = round_trip(&nest_of_everything());
     assert_eq!(
         parsed.layers.iter().map(|l| &l.name).collect::<Vec<_>>(),
         ["first", "second  # layer"]
@@ -261,17 +277,13 @@ fn random(
         }
         5 if ty.is_arithmetic() && ty != Boolean => {
             let axes = n.axes(&[pick(4)]);
-            let inner: Vec<Scalar> = at
-                .iter()
-                .cloned()
-                .chain(axes.iter().map(|a| Scalar::axis(a.id)))
-                .collect();
+            let inner = [at, &[Scalar::axis(axes[0].id)]].concat();
             let body = random(n, buffers, &inner, ty, choices);
             Scalar::reduce(Binary::Max, axes, Scalar::constant(bits, ty), body)
         }
         6 if ty == I64 => {
             let index = random(n, buffers, at, [I64, U8][pick(2)], choices);
-            let layer = vinelift_nest::LayerId(0);
+            let layer = LayerId(0);
             let site = Site {
                 layer,
                 input: ["a", "b c", ""][pick(3)].to_owned(),

@@ -112,6 +112,11 @@ fn random_indices_are_made_to_fit() {
     assert_eq!(report["plans"], 1);
     let (status, out, _) = run(&["bench", &path, "-t", "0", "--shape", "indices=5,2"]);
     assert!(status == 0 && out.contains("median"));
+}
+
+#[test]
+fn bench_takes_shapes_that_change() {
+    let (_dir, path) = model(GATHER);
     // One plan serves all of the shapes but the first, which has its own.
     let changing = ["bench", &path, "-n", "40", "--shape", "indices=2..6,2"];
     let (status, out, error) = run(&[&changing[..], &["--json"]].concat());

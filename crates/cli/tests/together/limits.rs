@@ -219,17 +219,19 @@ fn tensors_that_cannot_be() {
     );
 }
 
-/// Inputs of 20 million elements, in less memory than it takes to work on them: in some of it there is no room for
-/// the input, in some none for what is made of it.
-#[test]
-fn memory_that_ends() {
-    const MANY: i64 = 20_000_000;
-    type Build = fn(&mut Net) -> usize;
-    fn floats(net: &mut Net, shape: &[i64]) -> usize {
-        let one = net.float(1.0);
-        net.repeated(one, shape)
-    }
-    let nets: [(&str, Build); 8] = [
+const MANY: i64 = 20_000_000;
+
+/// What adds the layers of a net, and gives the last one's number.
+type Build = fn(&mut Net) -> usize;
+
+fn floats(net: &mut Net, shape: &[i64]) -> usize {
+    let one = net.float(1.0);
+    net.repeated(one, shape)
+}
+
+/// Nets whose inputs, or what is made of them, take hundreds of megabytes.
+fn large_nets() -> [(&'static str, Build); 8] {
+    [
         ("RDFT", |net| {
             let (data, axes) = (floats(net, &[MANY]), net.integers(&[0]));
             net.layer(("RDFT", "opset9"), "", &[data, axes], 1)
@@ -279,8 +281,14 @@ fn memory_that_ends() {
                 1,
             )
         }),
-    ];
-    for (name, build) in nets {
+    ]
+}
+
+/// Inputs of 20 million elements, in less memory than it takes to work on them: in some of it there is no room for
+/// the input, in some none for what is made of it.
+#[test]
+fn memory_that_ends() {
+    for (name, build) in large_nets() {
         let dir = tempfile::tempdir().unwrap();
         let mut net = Net::default();
         let last = build(&mut net);

@@ -95,23 +95,25 @@ fn float_primitives() {
     assert_eq!(map([(Boolean, &[0, 1])], |[x]| !x), [1, 0]);
 }
 
+/// Inside and outside of the range of each type of integers.
+const FLOATS: [f64; 11] = [
+    1.9,
+    -1.9,
+    300.0,
+    -1.0,
+    f64::NAN,
+    1e10,
+    -1e10,
+    1e19,
+    f64::INFINITY,
+    -2147483648.9,
+    2147483648.0,
+];
+
 #[test]
 fn floats_become_integers_by_way_of_i64() {
-    let xs = [
-        1.9,
-        -1.9,
-        300.0,
-        -1.0,
-        f64::NAN,
-        1e10,
-        -1e10,
-        1e19,
-        f64::INFINITY,
-        -2147483648.9,
-        2147483648.0,
-    ];
     let cast = |ty| {
-        f64s(&xs, |x| x.cast(ty))
+        f64s(&FLOATS, |x| x.cast(ty))
             .into_iter()
             .map(|v| arith::signed(ty, v))
             .collect::<Vec<_>>()
@@ -142,7 +144,16 @@ fn floats_become_integers_by_way_of_i64() {
         cast(U32)[5..7],
         [i64::from(ten), i64::from(ten.wrapping_neg())]
     );
-    let wide = f64s(&xs, |x| x.cast(U64));
+    assert_eq!(f64s(&[-1.0, 9.0], |x| x.cast(U4)), [15, 9]);
+    assert_eq!(
+        f32s(&[16_777_216.0, 2147483520.0, 2147483648.0], |x| x.cast(I32)),
+        [1 << 24, 2147483520, 1 << 31]
+    );
+}
+
+#[test]
+fn floats_become_u64_and_booleans_in_ways_of_their_own() {
+    let wide = f64s(&FLOATS, |x| x.cast(U64));
     let largest = 1 << 63;
     assert_eq!(
         wide[..9],
@@ -161,11 +172,6 @@ fn floats_become_integers_by_way_of_i64() {
     assert_eq!(
         f64s(&[0.0, -0.0, f64::NAN, 0.1], |x| x.cast(Boolean)),
         [0, 0, 1, 1]
-    );
-    assert_eq!(f64s(&[-1.0, 9.0], |x| x.cast(U4)), [15, 9]);
-    assert_eq!(
-        f32s(&[16_777_216.0, 2147483520.0, 2147483648.0], |x| x.cast(I32)),
-        [1 << 24, 2147483520, 1 << 31]
     );
 }
 
