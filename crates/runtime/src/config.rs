@@ -133,12 +133,13 @@ pub struct Config {
     /// The most elements of a group in which the other factors of compressed weights are quantised, which is faster and less
     /// precise; `None`: these factors stay as they are.
     ///
-    /// Weights of `i4`, `u4`, `i8` and `u8` that are constant, with integer zero points, are multiplied with rows that are
-    /// divided into groups: as many elements, or as many as share a scale of the weights if these are fewer, and at most half
-    /// of a row. Each element is rounded to the nearest of 255 multiples of a 127th of the largest in its group, so that it is
-    /// off by at most a 254th of that; products of these with the weights are summed exactly within a group, and from group to
-    /// group in `f32`. A group with an infinite element or NaN makes NaN. Products stay as they are where the group is no
-    /// multiple of 8, or does not divide those of the weights.
+    /// Weights of `i4`, `u4`, `i8` and `u8` that are constant, with integer zero points, are multiplied with rows, along the last
+    /// dim of a tensor, that are divided into groups: as many elements, or as many as share a scale of the weights if these
+    /// are fewer, and at most half of a row. Each element is rounded to the nearest of 255 multiples of a 127th of the largest
+    /// in its group, so that it is off by at most a 254th of that; products of these with the weights are summed exactly
+    /// within a group, and from group to group in `f32`. A group with an infinite element or NaN makes NaN. Products stay as
+    /// they are where the group is no multiple of 8, or does not divide those of the weights, and where the model has
+    /// quantised the rows itself.
     pub dynamic_quantization_group_size: Option<NonZeroUsize>,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
     /// model and for each of its sub-graphs; the least recently used goes first. Fewer are kept if they

@@ -236,7 +236,7 @@ fn case() -> impl Strategy<Value = (Case, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn any_weights((case, group) in case()) {

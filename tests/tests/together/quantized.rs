@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 use vinelift::{Config, Core, ElementType, Level, Model, Specialization, Tensor};
-use vinelift_tests::{outputs, same};
+use vinelift_tests::{outputs, outputs_with, same};
 
 /// The layers of a model in the making.
 #[derive(Default)]
@@ -128,6 +128,10 @@ fn run(core: &Core, model: &Model, inputs: &[Tensor]) -> Vec<f64> {
         let got = outputs(core, model, level, inputs).unwrap();
         assert!(same(&got[0], &expected[0]), "at {level:?}");
     }
+    // What the model has quantised is not quantised again.
+    let config = Config::new().dynamic_quantization_group_size(32);
+    let got = outputs_with(core, model, config, inputs).unwrap();
+    assert!(same(&got[0], &expected[0]), "with rows to be quantised");
     for threads in 1..=4 {
         let config = Config {
             threads: NonZeroUsize::new(threads),

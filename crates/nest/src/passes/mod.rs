@@ -4,8 +4,8 @@
 //!
 //! | pass | module | rewrites |
 //! |---|---|---|
-//! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
+//! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
 //! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |

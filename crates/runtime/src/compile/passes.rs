@@ -68,15 +68,15 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
-    // At every level: dynamic quantisation, sums of values on grids, and partial folds define how sums are rounded.
-    if let Some(group) = group {
-        let start = Instant::now();
-        dynamic_quantization(&mut nest, group.get(), &|b| constant(b).is_some());
-        record("dynamic quantization", start, Vec::new(), &nest)?;
-    }
+    // At every level: sums of values on grids, dynamic quantisation, and partial folds define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;
+    if let Some(group) = group {
+        let start = Instant::now();
+        dynamic_quantization(&mut nest, group.get(), &constant);
+        record("dynamic quantization", start, Vec::new(), &nest)?;
+    }
     let start = Instant::now();
     partial_folds(&mut nest, flag);
     record("partial folds", start, Vec::new(), &nest)?;

@@ -97,11 +97,13 @@ fn integer(x: &Scalar) -> Option<&Scalar> {
     }
 }
 
-/// A zero point or a scale.
+/// A zero point, which is an `i32`, or a scale.
 fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
-    match (x.as_const(), integer(x)) {
-        (Some(bits), _) if x.ty() == I32 => Some(Points::Value((bits as i32 as f32).to_bits())),
-        (_, Some(stored)) => coded::points(nest, stored, axes),
+    match x.kind() {
+        Kind::Const(_) if x.ty() == I32 => {
+            Some(Points::Value((x.as_const()? as i32 as f32).to_bits()))
+        }
+        Kind::Cast(stored) if x.ty() == I32 => coded::points(nest, stored, axes),
         _ => coded::points(nest, x, axes),
     }
 }

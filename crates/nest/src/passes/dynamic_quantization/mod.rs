@@ -8,7 +8,9 @@
 //! an `x[k]` is off by at most a 254th of the largest of its group, and nothing else is less precise than before. A
 //! group with an infinite element or NaN makes sums of NaN.
 //!
-//! It changes results, and runs only if it is asked for. Then it is the meaning of the nest at every level.
+//! It changes results, and runs only if it is asked for. Then it is the meaning of the nest at every level. Rows are those
+//! along the last dim of a tensor; values on a grid, whose products are exact, are not quantised again: `quantized_products`
+//! comes first.
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +25,9 @@ use crate::passes::contract::split_sum_axes;
 use crate::passes::definitions::Definitions;
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{F32, I4, I8, I32, U4, U8};
+use vinelift_tensor::ElementType::{self, BF16, F16, F32, I4, I8, I32, U4, U8};
 use vinelift_tensor::Extent;
+use vinelift_tensor::half::{bf16, f16};
 
 /// How many definitions lie between a sum and the constant that it takes, at most.
 const MOST_DEPTH: usize = 10;
@@ -40,12 +43,16 @@ const STEP: usize = 8;
 const LONGEST: usize = (i32::MAX / (127 * 512)) as usize;
 
 /// Quantises rows in groups of at most `group` elements wherever a sum of products takes a constant of few bits, whose own
-/// groups these divide. `is_constant` tells of which buffers the contents are known before the nest runs.
-pub fn dynamic_quantization(nest: &mut Nest, group: usize, is_constant: &dyn Fn(BufferId) -> bool) {
+/// groups these divide. `constant` gives the bytes of a buffer whose contents are known before the nest runs.
+pub fn dynamic_quantization<'a>(
+    nest: &mut Nest,
+    group: usize,
+    constant: &dyn Fn(BufferId) -> Option<&'a [u8]>,
+) {
     let mut pass = Pass {
         group,
         definitions: Definitions::of(nest),
-        is_constant,
+        constant: &|buffer| constant(buffer),
         rows: FxHashMap::default(),
     };
     for mut stage in std::mem::take(&mut nest.stages) {
@@ -67,7 +74,8 @@ pub fn dynamic_quantization(nest: &mut Nest, group: usize, is_constant: &dyn Fn(
 struct Pass<'a> {
     group: usize,
     definitions: Definitions,
-    is_constant: &'a dyn Fn(BufferId) -> bool,
+    /// The bytes of a buffer that is constant.
+    constant: &'a dyn Fn(BufferId) -> Option<&'a [u8]>,
     /// The rows that are quantised already, by what they are of and the length of a group.
     rows: FxHashMap<(BufferId, usize), Rows>,
 }
@@ -121,7 +129,7 @@ impl Pass<'_> {
         weights: &Scalar,
     ) -> Option<Scalar> {
         let (from, at) = row_along(nest, row, axis)?;
-        if (self.is_constant)(from) {
+        if (self.constant)(from).is_some() {
             return None;
         }
         let weights = self.weights(nest, stage, axis, row, weights)?;
@@ -204,7 +212,7 @@ impl Pass<'_> {
         let is_integer = matches!(coded.numbers.ty(), I4 | U4 | I8 | U8);
         let (tensor, _) = strided_load(nest, coded.numbers).filter(|_| is_integer)?;
         let is_constant = |x: &Scalar| match loaded_buffer(x) {
-            Some(buffer) => (self.is_constant)(buffer),
+            Some(buffer) => (self.constant)(buffer).is_some(),
             None => x.as_const().is_some(),
         };
         let others = free_axes(row);
@@ -216,14 +224,14 @@ impl Pass<'_> {
             return None;
         };
         let belongs = |id: &_| *id == column.id || groups.is_some_and(|g| g.id == *id);
-        let fits = (self.is_constant)(tensor.buffer)
+        let fits = (self.constant)(tensor.buffer).is_some()
             && !others.contains(&column.id)
             && coded.points().all(is_constant)
             && coded.points().all(|x| free_axes(x).iter().all(belongs));
         let (columns, elements) = (column.extent.number()?, axis.extent.number()?);
         let pays = columns >= LEAST_COLUMNS && columns.saturating_mul(elements) >= LEAST_ELEMENTS;
         let zero = match coded.zero {
-            Some(zero) => Some(whole(zero)?),
+            Some(zero) => Some(self.integer(nest, zero)?),
             None => None,
         };
         (fits && pays).then(|| Weights {
@@ -233,6 +241,22 @@ impl Pass<'_> {
             zero,
             scale: coded.scale.cloned(),
         })
+    }
+
+    /// The integer that a zero point is, as an `i32`, if it is one for sure, of few bits. Folding may have made an `f32` of it.
+    fn integer(&self, nest: &Nest, zero: &Scalar) -> Option<Scalar> {
+        if let Some(bits) = zero.as_const() {
+            let value = bits as u32;
+            return are_short(&value.to_le_bytes(), F32)
+                .then(|| integer(f32::from_bits(value) as i64, I32));
+        }
+        let buffer = loaded_buffer(zero)?;
+        let stored = match zero.kind() {
+            Kind::Cast(stored) if matches!(stored.ty(), I4 | U4 | I8 | U8) => stored,
+            _ => zero,
+        };
+        let are_short = are_short((self.constant)(buffer)?, nest.buf(buffer).ty);
+        are_short.then(|| stored.clone().cast(I32))
     }
 
     /// The rows of `elements` that a buffer consists of, quantised in groups of `length`.
@@ -297,17 +321,19 @@ fn loaded_buffer(x: &Scalar) -> Option<BufferId> {
     }
 }
 
-/// The integer that `x` is, as an `i32`, if it is one of few bits for sure.
-fn whole(x: &Scalar) -> Option<Scalar> {
-    if let Some(bits) = x.as_const() {
-        let value = f32::from_bits(bits as u32);
-        let is_byte = value.fract() == 0.0 && value.abs() <= 255.0;
-        return is_byte.then(|| integer(value as i64, I32));
-    }
-    match x.kind() {
-        Kind::Cast(stored) if matches!(stored.ty(), I4 | U4 | I8 | U8) => {
-            Some(stored.clone().cast(I32))
-        }
-        _ => None,
+/// Whether all numbers of a constant are integers from -255 to 255.
+fn are_short(bytes: &[u8], ty: ElementType) -> bool {
+    let is_short = |x: f32| x.fract() == 0.0 && x.abs() <= 255.0;
+    let (halves, words) = (bytes.as_chunks().0, bytes.as_chunks().0);
+    match ty {
+        I4 | U4 | I8 | U8 => true,
+        F16 => halves
+            .iter()
+            .all(|x| is_short(f16::from_le_bytes(*x).to_f32())),
+        BF16 => halves
+            .iter()
+            .all(|x| is_short(bf16::from_le_bytes(*x).to_f32())),
+        F32 => words.iter().all(|x| is_short(f32::from_le_bytes(*x))),
+        _ => false,
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::analysis::{Contraction, verify};
 use crate::build::index;
 use crate::{BufferBytes, Mode, contract, fuse, interpret, schedule};
+use std::ops::RangeInclusive;
 use vinelift_tensor::ElementType::{self, F16};
 
 const ROWS: usize = 3;
@@ -51,9 +52,14 @@ fn decompressed(code: ElementType, shared: usize) -> Nest {
     nest
 }
 
+/// The buffers of these numbers are constant.
+fn constants(numbers: RangeInclusive<u32>) -> impl Fn(BufferId) -> Option<&'static [u8]> {
+    move |b| numbers.contains(&b.0).then_some(&[][..])
+}
+
 fn quantized(code: ElementType, shared: usize, group: usize) -> Nest {
     let mut nest = decompressed(code, shared);
-    dynamic_quantization(&mut nest, group, &|b| (1..=3).contains(&b.0));
+    dynamic_quantization(&mut nest, group, &constants(1..=3));
     verify(&nest).unwrap();
     nest
 }
@@ -165,13 +171,49 @@ fn a_kernel_gets_the_codes_of_a_part_of_a_stage() {
     }
     let sum = nest.stages[last].value.clone();
     nest.stages[last].value = (&sum * 2.0).max(zero(F32));
-    dynamic_quantization(&mut nest, 32, &|b| (1..=3).contains(&b.0));
+    dynamic_quantization(&mut nest, 32, &constants(1..=3));
     fuse(&mut nest);
     contract(&mut nest, &|b| (1..=3).contains(&b.0));
     schedule(&mut nest);
     verify(&nest).unwrap();
     let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
     assert!(found.next().unwrap().row_scales.is_some());
+}
+
+/// Zero points may be floats, if all of them are integers.
+#[test]
+fn zero_points_that_are_floats() {
+    for (value, is_quantized) in [(7.0f32, true), (-255.0, true), (7.5, false), (256.0, false)] {
+        let mut nest = decompressed(U8, 128);
+        let zeros = BufferId(2);
+        nest.buffers[2].ty = F32;
+        for stage in &mut nest.stages {
+            rewrite_stage(stage, &mut |x| match x.kind() {
+                Kind::Cast(load) => match load.kind() {
+                    Kind::Load { buffer, at } if *buffer == zeros => {
+                        Scalar::load(zeros, at.clone(), F32)
+                    }
+                    _ => x,
+                },
+                _ => x,
+            });
+        }
+        let stages = nest.stages.len();
+        let bytes = [1f32, value].map(f32::to_le_bytes).concat();
+        let constant = |b: BufferId| match b {
+            BufferId(2) => Some(bytes.as_slice()),
+            BufferId(1 | 3) => Some(&[][..]),
+            _ => None,
+        };
+        dynamic_quantization(&mut nest, 32, &constant);
+        verify(&nest).unwrap();
+        assert_eq!(nest.stages.len() > stages, is_quantized, "{value}");
+        fuse(&mut nest);
+        contract(&mut nest, &|b| constant(b).is_some());
+        let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
+        let row_scales = found.next().and_then(|found| found.row_scales);
+        assert_eq!(row_scales.is_some(), is_quantized, "{value}");
+    }
 }
 
 /// Groups that do not divide those of the weights, or are no multiple of 8, rows of which something is constant, and
@@ -186,9 +228,9 @@ fn others_stay_as_they_are() {
     // A group of weights is the longest; a whole row is divided in two.
     assert_eq!(stages(U4, 32, 1 << 40), as_it_was + 2);
     assert_eq!(stages(I8, K, 1 << 40), as_it_was + 2);
-    for constants in [0..=3, 2..=3] {
+    for numbers in [0..=3, 2..=3] {
         let mut nest = decompressed(U4, 128);
-        dynamic_quantization(&mut nest, 32, &|b| constants.contains(&b.0));
+        dynamic_quantization(&mut nest, 32, &constants(numbers));
         assert_eq!(nest.stages.len(), as_it_was);
     }
 }
@@ -202,7 +244,7 @@ fn rows_are_quantized_once() {
     product.target = nest.buffer("z", F32, &[ROWS, N], Role::Output);
     rebind(&mut nest, &mut product);
     nest.stages.push(product);
-    dynamic_quantization(&mut nest, 32, &|b| (1..=3).contains(&b.0));
+    dynamic_quantization(&mut nest, 32, &constants(1..=3));
     verify(&nest).unwrap();
     assert_eq!(nest.stages.len(), 4 + 2 + 2);
     let modes = nest.stages.iter().all(|stage| stage.mode == Mode::Set);
