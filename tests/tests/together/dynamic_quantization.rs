@@ -72,7 +72,7 @@ fn length(case: &Case, group: usize) -> Option<usize> {
         part => part,
     };
     let is_worth = case.columns >= 16 && case.columns * k >= 1 << 14;
-    let fits = length > 0 && length % 8 == 0 && shared % length == 0;
+    let fits = length > 0 && length % 8 == 0 && shared % length == 0 && shared >= 16;
     let is_coded = matches!(
         case.code,
         ElementType::U4 | ElementType::I4 | ElementType::U8 | ElementType::I8

@@ -18,7 +18,7 @@ mod tests;
 use crate::analysis::{CodedLoad, strided_load, sums};
 use crate::build::{integer, number, select, zero};
 use crate::ir::{
-    Axis, Binary, BufferId, Kind, LayerId, Nest, Role, Scalar, Stage, free_axes, rewrite,
+    Axis, Binary, BufferId, Kind, LayerId, MAX_RANK, Nest, Role, Scalar, Stage, free_axes, rewrite,
     rewrite_stage,
 };
 use crate::passes::contract::split_sum_axes;
@@ -35,6 +35,9 @@ const MOST_DEPTH: usize = 10;
 /// Constants of fewer elements than this, or fewer columns, are not worth it.
 const LEAST_ELEMENTS: usize = 1 << 14;
 const LEAST_COLUMNS: usize = 16;
+
+/// Zero points and scales that fewer elements share have no kernel.
+const LEAST_SHARED: usize = 16;
 
 /// Groups are divisible by this: a kernel takes so many elements at once.
 const STEP: usize = 8;
@@ -177,8 +180,8 @@ impl Pass<'_> {
             true => elements / 2,
             false => most,
         };
-        let fits = length > 0 && length.is_multiple_of(STEP) && weights.is_multiple_of(length);
-        fits.then_some(length)
+        let fits = length.is_multiple_of(STEP) && weights.is_multiple_of(length);
+        (length > 0 && fits && weights >= LEAST_SHARED).then_some(length)
     }
 
     /// What is known of a factor of constants in a sum over `axis`, with the axis in groups if it has such.
@@ -300,13 +303,15 @@ impl Pass<'_> {
     }
 }
 
-/// The buffer that `row` loads and its indices but the last, if that is `axis` and goes along the last dim from end to end.
+/// The buffer that `row` loads and its indices but the last, if that is `axis` and goes along the last dim from end to end, and
+/// if a dim more can be there.
 fn row_along<'a>(nest: &Nest, row: &'a Scalar, axis: Axis) -> Option<(BufferId, &'a [Scalar])> {
     let Kind::Load { buffer, at } = row.kind() else {
         return None;
     };
     let (last, others) = at.split_last()?;
-    let is_whole = nest.buf(*buffer).shape.last() == Some(&axis.extent);
+    let shape = &nest.buf(*buffer).shape;
+    let is_whole = shape.last() == Some(&axis.extent) && shape.len() < MAX_RANK;
     let is_plain = |index: &Scalar| !index.wraps() && !free_axes(index).contains(&axis.id);
     let fits = row.ty() == F32 && last.is_axis(axis.id) && is_whole;
     (fits && others.iter().all(is_plain)).then_some((*buffer, others))

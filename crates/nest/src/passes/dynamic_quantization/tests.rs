@@ -225,6 +225,8 @@ fn others_stay_as_they_are() {
     assert_eq!(stages(U4, 32, 24), as_it_was);
     assert_eq!(stages(U4, 128, 48), as_it_was);
     assert_eq!(stages(ElementType::NF4, 128, 32), as_it_was);
+    assert_eq!(stages(U4, 8, 8), as_it_was);
+    assert_eq!(stages(U4, 16, 8), as_it_was + 2);
     // A group of weights is the longest; a whole row is divided in two.
     assert_eq!(stages(U4, 32, 1 << 40), as_it_was + 2);
     assert_eq!(stages(I8, K, 1 << 40), as_it_was + 2);
@@ -232,6 +234,33 @@ fn others_stay_as_they_are() {
         let mut nest = decompressed(U4, 128);
         dynamic_quantization(&mut nest, 32, &constants(numbers));
         assert_eq!(nest.stages.len(), as_it_was);
+    }
+}
+
+/// The codes of rows have a dim more than the rows.
+#[test]
+fn rows_of_the_highest_rank() {
+    for (rank, is_quantized) in [(MAX_RANK - 1, true), (MAX_RANK, false)] {
+        let mut nest = decompressed(U4, 128);
+        let stages = nest.stages.len();
+        let x = BufferId(0);
+        let ones = vec![1; rank - 2];
+        nest.buffers[0].shape = [ones, vec![ROWS, K]]
+            .concat()
+            .iter()
+            .map(|n| (*n).into())
+            .collect();
+        for stage in &mut nest.stages {
+            rewrite_stage(stage, &mut |y| match y.kind() {
+                Kind::Load { buffer, at } if *buffer == x => {
+                    Scalar::load(x, [vec![index(0); rank - 2], at.clone()].concat(), F32)
+                }
+                _ => y,
+            });
+        }
+        dynamic_quantization(&mut nest, 32, &constants(1..=3));
+        verify(&nest).unwrap();
+        assert_eq!(nest.stages.len() > stages, is_quantized, "rank {rank}");
     }
 }
 
