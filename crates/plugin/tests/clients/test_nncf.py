@@ -84,16 +84,20 @@ def test_compressed_weights(mode, options, element):
         close(compiled({"ids": ids})[0], expected, 2e-5)
 
 
+# CPU without its sums of bytes: on a processor that has no instructions for them, these saturate at 16 bits.
+IN_FLOATS = {**EXACT, "LP_TRANSFORMS_MODE": False}
+
+
 @pytest.mark.parametrize("preset", [nncf.QuantizationPreset.PERFORMANCE, nncf.QuantizationPreset.MIXED])
 def test_quantized_activations(preset):
-    """CPU computes in bytes, with its own rounding: a step of one of them apart."""
+    """Rounding may be a step of a byte apart."""
     data = [{"x": normal(1, 3, 24, 24)} for _ in range(20)]
     plain = image_model()
     model = nncf.quantize(plain, nncf.Dataset(data), preset=preset, subset_size=20)
     assert any(node.get_type_name() == "FakeQuantize" for node in model.get_ops())
     for feeds in data[:4]:
         found = on(DEVICE, model, feeds)
-        close(found, on("CPU", model, feeds, EXACT), 0.02)
+        close(found, on("CPU", model, feeds, IN_FLOATS), 0.02)
         close(found, on("CPU", plain, feeds, EXACT), 0.2)
 
 
@@ -102,7 +106,7 @@ def test_quantized_transformer():
     data = [{"ids": RANDOM.integers(0, 512, (2, 16))} for _ in range(20)]
     model = nncf.quantize(text_model(), nncf.Dataset(data), model_type=nncf.ModelType.TRANSFORMER, subset_size=20)
     for feeds in data[:4]:
-        close(on(DEVICE, model, feeds), on("CPU", model, feeds, EXACT), 0.02)
+        close(on(DEVICE, model, feeds), on("CPU", model, feeds, IN_FLOATS), 0.02)
 
 
 def test_saved_and_read_again(tmp_path):
