@@ -96,8 +96,8 @@ pub(crate) struct CodeArgs {
     /// less memory with elements that are rounded
     #[arg(long, value_name = "TYPE", value_parser = cache_parser(), default_value = "f32")]
     kv_cache_precision: CachePrecision,
-    /// Quantise the other factors of compressed weights in groups of at most so many elements, which is faster and less
-    /// precise; 0: not at all
+    /// Round the rows that are multiplied with weights of 4 and 8 bits to 8 bits, with a scale for each SIZE elements of a
+    /// row: faster and less precise; 0 leaves them as they are
     #[arg(long, value_name = "SIZE", default_value_t = 0)]
     dynamic_quantization_group_size: usize,
 }

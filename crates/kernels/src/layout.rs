@@ -13,10 +13,11 @@ pub struct Layout(Kind);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Contraction(Box<Side>),
-    /// The strides of the columns and of `k` among the codes.
+    /// The columns of a [`GroupedProduct`](crate::GroupedProduct).
     Grouped {
         shape: Shape,
         code: Code,
+        /// The strides of the columns and of `k` among the codes.
         steps: [usize; 2],
     },
 }

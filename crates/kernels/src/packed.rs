@@ -25,7 +25,7 @@ pub struct Packed {
     content: Content,
 }
 
-/// What a packed operand consists of.
+/// The contents of a packed operand.
 enum Content {
     /// Elements or words.
     Elements,

@@ -130,8 +130,8 @@ pub struct Config {
     pub index_policy: IndexPolicy,
     /// How the caches of language models are stored.
     pub kv_cache_precision: CachePrecision,
-    /// The most elements of a group in which the other factors of compressed weights are quantised, which is faster and less
-    /// precise; `None`: these factors stay as they are.
+    /// How many elements of a row at most share a scale where rows that are multiplied with compressed weights are rounded to 8
+    /// bits, which is faster and less precise; `None`: rows stay as they are.
     ///
     /// Weights of `i4`, `u4`, `i8` and `u8` that are constant, with integer zero points, are multiplied with rows, along the last
     /// dim of a tensor, that are divided into groups: as many elements, or as many as share a scale of the weights if these
@@ -211,7 +211,8 @@ impl Config {
         }
     }
 
-    /// With the other factors of compressed weights quantised in groups of at most so many elements; 0: with these as they are.
+    /// With rows that are multiplied with compressed weights rounded to 8 bits, `size` elements of a row sharing a scale; 0: with
+    /// rows as they are.
     #[must_use]
     pub fn dynamic_quantization_group_size(self, size: usize) -> Config {
         Config {

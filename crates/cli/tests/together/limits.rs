@@ -221,7 +221,7 @@ fn tensors_that_cannot_be() {
 
 const MANY: i64 = 20_000_000;
 
-/// What adds the layers of a net, and gives the last one's number.
+/// A function that adds the layers of a net and returns the number of the last one.
 type Build = fn(&mut Net) -> usize;
 
 fn floats(net: &mut Net, shape: &[i64]) -> usize {

@@ -70,11 +70,11 @@ pub struct GroupedProduct {
     /// Which kernel this is: plans belong to one.
     number: u64,
     code: Code,
-    /// What is packed.
+    /// The shape of the packed codes.
     shape: Shape,
     column_step: usize,
     k_step: usize,
-    /// How many codes there must be.
+    /// How many codes the operand must have.
     codes_needed: usize,
     /// How many `k` share a row scale.
     group: usize,
@@ -96,8 +96,8 @@ impl GroupedProduct {
     /// Prepares a product for the given instructions. The results are the same for all.
     ///
     /// # Errors
-    /// [`Refused::NoInstructions`], [`Refused::Groups`] if groups are not as [`Grouped`] says, [`Refused::NotInteger`],
-    /// [`Refused::Overlap`], or [`Refused::TooLarge`], of groups too whose sums an `i32` may not hold.
+    /// [`Refused::NoInstructions`], [`Refused::Groups`] and [`Refused::Columns`] if groups or blocks of columns are not as
+    /// [`Grouped`] says, [`Refused::NotInteger`], [`Refused::Overlap`], or [`Refused::TooLarge`], of groups too whose sums an `i32` may not hold.
     pub fn new(problem: &Grouped, isa: Isa) -> Result<GroupedProduct, Refused> {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
@@ -210,7 +210,7 @@ fn rows(problem: &Grouped) -> Result<Axes<3>, Refused> {
     }
 }
 
-/// How many codes there must be, if so many can be.
+/// How many codes the operand must have; `None` if the number overflows.
 fn codes_needed(problem: &Grouped) -> Option<usize> {
     if problem.n == 0 || problem.k == 0 {
         return Some(0);

@@ -142,7 +142,7 @@ impl GroupedProduct {
 /// Zero points, as they are packed.
 struct ZeroPoints {
     zero: Zero,
-    /// Those of each group, unless they are all the same.
+    /// For each group one for each column; none if all are the same.
     zeros: Vec<i16>,
 }
 

@@ -105,11 +105,12 @@ impl GroupedProduct {
     }
 }
 
-/// What the tiles of a task have in common.
+/// The operands of a task, which all of its tiles share.
 struct Run<'a> {
     product: &'a GroupedProduct,
     steps: Steps,
-    /// What sums of rows are multiplied by.
+    /// Each sum of a group of a row is multiplied by this before tiles use it: by minus the zero point if that is the same for
+    /// all, else by -1.
     factor: i32,
     rows: *const i8,
     scales: *const f32,

@@ -36,7 +36,7 @@ pub(crate) enum Zero {
     Each,
 }
 
-/// What packed codes are like: panel by panel, and in each panel group by group,
+/// The layout of packed codes. Panels follow each other, and in a panel its groups, each of which has
 /// * the zero points of its columns, as `i16`, unless they are all the same,
 /// * their scales, as `f32`, if there are any,
 /// * the lines of codes: in each, 4 bytes for each column. Codes of 4 bits are from 0 to 15, byte `j` having that of number

@@ -14,13 +14,13 @@ pub(crate) struct Tile {
     pub(crate) steps: Steps,
     /// The first panel. The next ones follow.
     pub(crate) panel: *const u8,
-    /// The rows, of which there are as many as the tile takes.
+    /// The rows: a tile of `H` rows takes the first `H`.
     pub(crate) rows: [TileRow; MOST_ROWS],
     /// How many columns are written: no more than those of all panels.
     pub(crate) columns: usize,
 }
 
-/// What lies where in a panel: tiles have no time to divide.
+/// The counts and sizes by which tiles go through a panel, computed once for a task: tiles have no time to divide.
 #[derive(Clone, Copy)]
 pub(crate) struct Steps {
     /// How many `k` of a row share a scale, and how many lines they are.
@@ -148,7 +148,8 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
                 (from.cast(), from.wrapping_add(steps.zero_bytes).cast());
             from = from.wrapping_add(steps.points_bytes);
             for _ in 0..steps.row_groups {
-                // SAFETY: the panel has so many zero points, scales and lines, and the row so many groups.
+                // SAFETY: by the contract of `TileFn` each group of the panel has zero points, scales and lines, and the row
+                // has elements, a scale and a sum for each of its groups.
                 unsafe {
                     let row_sum = *row.sums.add(number);
                     let mut sums = [row_sum; PANEL];

@@ -31,7 +31,9 @@ pub use operators::{Binary, Unary};
 pub use parse::{ParseError, parse};
 pub use part_of::part_of;
 pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
-pub(crate) use rewrite::{rebound, replace_axes, rewrite, rewrite_stage, rewrite_those};
+pub(crate) use rewrite::{
+    rebound, replace_axes, rewrite, rewrite_stage, rewrite_those, substitute,
+};
 pub use scalar::{Const, Kind, Policy, Scalar, Wrap};
 pub use seen::Seen;
 pub use stage::{Mode, Stage};

@@ -17,6 +17,14 @@ pub(crate) fn rewrite_stage(stage: &mut Stage, f: &mut impl FnMut(Scalar) -> Sca
     rewrite_those(stage, |_| true, f);
 }
 
+/// Puts `new` in place of `old` wherever a stage has it.
+pub(crate) fn substitute(stage: &mut Stage, old: &Scalar, new: &Scalar) {
+    rewrite_stage(stage, &mut |x| match x == *old {
+        true => new.clone(),
+        false => x,
+    });
+}
+
 /// As [`rewrite_stage`], leaving nodes that are not `wanted` as they are, with what is in them.
 pub(crate) fn rewrite_those(
     stage: &mut Stage,

@@ -8,7 +8,7 @@
 //! sums of products always do.
 
 use crate::build::zero;
-use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, free_axes, rewrite_stage, visit_folds};
+use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, free_axes, substitute, visit_folds};
 use crate::passes::operand::Operand;
 use rustc_hash::FxHashSet;
 
@@ -60,10 +60,7 @@ pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<
     let name = format!("{}.padded", nest.buf(stage.target).name);
     let (stored, load) = operand.store(nest, &name, stage, body)?;
     let mut whole = stage.clone();
-    rewrite_stage(&mut whole, &mut |x| match x == *body {
-        true => load.clone(),
-        false => x,
-    });
+    substitute(&mut whole, body, &load);
     Some((stored, whole))
 }
 

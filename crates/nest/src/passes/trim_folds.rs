@@ -10,7 +10,7 @@
 use crate::analysis;
 use crate::analysis::Linear;
 use crate::ir::{
-    Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, rewrite, rewrite_stage, visit_folds,
+    Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, rewrite, substitute, visit_folds,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -22,10 +22,7 @@ pub(crate) fn trim_folds(nest: &mut Nest, stage: &mut Stage) {
         trimmed.extend(trim(nest, x).map(|fold| (x.clone(), fold)));
     });
     for (whole, fold) in &trimmed {
-        rewrite_stage(stage, &mut |x| match x == *whole {
-            true => fold.clone(),
-            false => x,
-        });
+        substitute(stage, whole, fold);
     }
     if !trimmed.is_empty() {
         simplify_stage(stage);

@@ -126,6 +126,11 @@ def write_tokenizer(folder):
     return fast.eos_token_id
 
 
+def write_json(folder, name, value):
+    with open(os.path.join(folder, f"{name}.json"), "w") as file:
+        json.dump(value, file)
+
+
 def write(folder):
     ov.save_model(Decoder().model(), os.path.join(folder, "openvino_model.xml"), compress_to_fp16=False)
     end = write_tokenizer(folder)
@@ -140,7 +145,5 @@ def write(folder):
         "eos_token_id": end,
         "max_position_embeddings": 2048,
     }
-    generation = {"eos_token_id": end, "pad_token_id": end, "do_sample": False}
-    for name, value in (("config", config), ("generation_config", generation)):
-        with open(os.path.join(folder, f"{name}.json"), "w") as file:
-            json.dump(value, file)
+    write_json(folder, "config", config)
+    write_json(folder, "generation_config", {"eos_token_id": end, "pad_token_id": end, "do_sample": False})

@@ -1,11 +1,10 @@
 """A small encoder of texts in the form of BERT, with random weights, as `openvino_genai.TextEmbeddingPipeline` loads it."""
 
-import json
 import os
 
 import numpy as np
 import openvino as ov
-from decoder import HEADS, HIDDEN, INNER, LAYERS, VOCABULARY, Decoder, f32, i64, write_tokenizer
+from decoder import HEADS, HIDDEN, INNER, LAYERS, VOCABULARY, Decoder, f32, i64, write_json, write_tokenizer
 from openvino import opset13 as op
 
 POSITIONS = 128
@@ -61,5 +60,4 @@ def write(folder):
         "pad_token_id": end,
         "max_position_embeddings": POSITIONS,
     }
-    with open(os.path.join(folder, "config.json"), "w") as file:
-        json.dump(config, file)
+    write_json(folder, "config", config)

@@ -6,7 +6,7 @@
 
 use super::{Coding, Factor, Form, Points, byte, coded, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar};
-use vinelift_tensor::ElementType::{F32, I4, I8, I32, U4, U8};
+use vinelift_tensor::ElementType::{self, F32, I4, I8, I32, U4, U8};
 
 /// The parts of such a sum.
 pub(super) struct GroupedSum<'a> {
@@ -89,10 +89,15 @@ fn exact(x: &Scalar) -> Option<&Scalar> {
     }
 }
 
+/// Whether a type is of integers of 4 or 8 bits, as which weights are stored.
+pub(crate) fn is_integer_code(ty: ElementType) -> bool {
+    matches!(ty, I4 | U4 | I8 | U8)
+}
+
 /// The number of 4 or 8 bits that `x` is as an `i32`.
 fn integer(x: &Scalar) -> Option<&Scalar> {
     match x.kind() {
-        Kind::Cast(code) if x.ty() == I32 && matches!(code.ty(), I4 | U4 | I8 | U8) => Some(code),
+        Kind::Cast(code) if x.ty() == I32 && is_integer_code(code.ty()) => Some(code),
         _ => None,
     }
 }

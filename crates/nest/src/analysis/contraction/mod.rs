@@ -7,6 +7,7 @@ use coded::LEAST_GROUP;
 pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
 pub use coded::{Coding, Points};
 use grouped::GroupedSum;
+pub(crate) use grouped::is_integer_code;
 
 use crate::analysis::Linear;
 use crate::ir::{

@@ -3,7 +3,7 @@
 use crate::analysis::{CodedLoad, is_coded, sums};
 use crate::ir::{
     Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded, loaded_by, rewrite,
-    rewrite_stage, visit,
+    substitute, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -132,10 +132,7 @@ pub(in crate::passes) fn split_sum_axes(nest: &mut Nest, stage: &mut Stage) {
         };
         let axes = axes.iter().flat_map(split).collect();
         let new = Scalar::reduce(*op, axes, init.clone(), body);
-        rewrite_stage(stage, &mut |x| match x == sum {
-            true => new.clone(),
-            false => x,
-        });
+        substitute(stage, &sum, &new);
         simplify_stage(stage);
     }
 }

@@ -19,7 +19,7 @@ mod tests;
 use crate::analysis::{Contraction, is_grouped, is_proven, offset, sums};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
-    loaded_by, replace_axes, rewrite_stage, visit,
+    loaded_by, replace_axes, substitute, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use factors::Factors;
@@ -205,10 +205,7 @@ fn separate(
     Contraction::of(nest, &own)?;
     let contraction = with_fresh_domain(nest, own);
     let mut epilogue = stage.clone();
-    rewrite_stage(&mut epilogue, &mut |x| match x == *sum {
-        true => load.clone(),
-        false => x,
-    });
+    substitute(&mut epilogue, sum, &load);
     Some((contraction, epilogue))
 }
 

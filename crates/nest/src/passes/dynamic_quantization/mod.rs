@@ -15,17 +15,17 @@
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{CodedLoad, strided_load, sums};
+use crate::analysis::{CodedLoad, is_integer_code, strided_load, sums};
 use crate::build::{integer, number, select, zero};
 use crate::ir::{
     Axis, Binary, BufferId, Kind, LayerId, MAX_RANK, Nest, Role, Scalar, Stage, free_axes, rewrite,
-    rewrite_stage,
+    substitute,
 };
 use crate::passes::contract::split_sum_axes;
 use crate::passes::definitions::Definitions;
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{self, BF16, F16, F32, I4, I8, I32, U4, U8};
+use vinelift_tensor::ElementType::{self, BF16, F16, F32, I8, I32};
 use vinelift_tensor::Extent;
 use vinelift_tensor::half::{bf16, f16};
 
@@ -62,10 +62,7 @@ pub fn dynamic_quantization<'a>(
         if stage.group.is_none() {
             for sum in sums(&stage) {
                 if let Some(new) = pass.replacement(nest, &stage, &sum) {
-                    rewrite_stage(&mut stage, &mut |x| match x == sum {
-                        true => new.clone(),
-                        false => x,
-                    });
+                    substitute(&mut stage, &sum, &new);
                 }
             }
         }
@@ -138,7 +135,7 @@ impl Pass<'_> {
         let weights = self.weights(nest, stage, axis, row, weights)?;
         let elements = axis.extent.number()?;
         let length = self.length(elements, weights.inner.extent.number()?)?;
-        let rows = self.quantized(nest, &stage.layers, (from, elements, length));
+        let rows = self.quantized(nest, &stage.layers, from, length)?;
 
         let parts = weights.inner.extent.number()? / length;
         let (part, inner) = ((parts > 1).then(|| nest.axis(parts)), nest.axis(length));
@@ -212,18 +209,15 @@ impl Pass<'_> {
         };
         let (left, right) = body.as_term()?;
         let coded = CodedLoad::of(right).or_else(|| CodedLoad::of(left))?;
-        let is_integer = matches!(coded.numbers.ty(), I4 | U4 | I8 | U8);
-        let (tensor, _) = strided_load(nest, coded.numbers).filter(|_| is_integer)?;
+        let is_code = is_integer_code(coded.numbers.ty());
+        let (tensor, _) = strided_load(nest, coded.numbers).filter(|_| is_code)?;
         let is_constant = |x: &Scalar| match loaded_buffer(x) {
             Some(buffer) => (self.constant)(buffer).is_some(),
             None => x.as_const().is_some(),
         };
-        let others = free_axes(row);
-        let own: Vec<&Axis> = stage.domain.iter().collect();
-        let own = own
-            .into_iter()
-            .filter(|a| free_axes(coded.numbers).contains(&a.id));
-        let [column] = own.collect::<Vec<_>>()[..] else {
+        let (own, others) = (free_axes(coded.numbers), free_axes(row));
+        let columns = stage.domain.iter().filter(|a| own.contains(&a.id));
+        let [column] = columns.collect::<Vec<_>>()[..] else {
             return None;
         };
         let belongs = |id: &_| *id == column.id || groups.is_some_and(|g| g.id == *id);
@@ -234,7 +228,7 @@ impl Pass<'_> {
         let (columns, elements) = (column.extent.number()?, axis.extent.number()?);
         let pays = columns >= LEAST_COLUMNS && columns.saturating_mul(elements) >= LEAST_ELEMENTS;
         let zero = match coded.zero {
-            Some(zero) => Some(self.integer(nest, zero)?),
+            Some(zero) => Some(self.zero_point(nest, zero)?),
             None => None,
         };
         (fits && pays).then(|| Weights {
@@ -246,8 +240,8 @@ impl Pass<'_> {
         })
     }
 
-    /// The integer that a zero point is, as an `i32`, if it is one for sure, of few bits. Folding may have made an `f32` of it.
-    fn integer(&self, nest: &Nest, zero: &Scalar) -> Option<Scalar> {
+    /// A zero point as an `i32`, if it is surely an integer from -255 to 255. Folding may have made an `f32` of it.
+    fn zero_point(&self, nest: &Nest, zero: &Scalar) -> Option<Scalar> {
         if let Some(bits) = zero.as_const() {
             let value = bits as u32;
             return are_short(&value.to_le_bytes(), F32)
@@ -255,27 +249,28 @@ impl Pass<'_> {
         }
         let buffer = loaded_buffer(zero)?;
         let stored = match zero.kind() {
-            Kind::Cast(stored) if matches!(stored.ty(), I4 | U4 | I8 | U8) => stored,
+            Kind::Cast(stored) if is_integer_code(stored.ty()) => stored,
             _ => zero,
         };
         let are_short = are_short((self.constant)(buffer)?, nest.buf(buffer).ty);
         are_short.then(|| stored.clone().cast(I32))
     }
 
-    /// The rows of `elements` that a buffer consists of, quantised in groups of `length`.
+    /// The rows that a buffer consists of, quantised in groups of `length`, which divides them.
     fn quantized(
         &mut self,
         nest: &mut Nest,
         layers: &[LayerId],
-        (from, elements, length): (BufferId, usize, usize),
-    ) -> Rows {
+        from: BufferId,
+        length: usize,
+    ) -> Option<Rows> {
         if let Some(rows) = self.rows.get(&(from, length)) {
-            return *rows;
+            return Some(*rows);
         }
         let name = nest.buf(from).name.clone();
         let mut shape: Vec<Extent> = nest.buf(from).shape.to_vec();
         let rank = shape.len();
-        shape[rank - 1] = (elements / length).into();
+        shape[rank - 1] = shape[rank - 1].over(length.into())?;
         let scales = nest.buffer(&format!("{name}.scale"), F32, &shape, Role::Temporary);
         shape.push(length.into());
         let codes = nest.buffer(&format!("{name}.i8"), I8, &shape, Role::Temporary);
@@ -299,7 +294,7 @@ impl Pass<'_> {
         });
         let rows = Rows { codes, scales };
         self.rows.insert((from, length), rows);
-        rows
+        Some(rows)
     }
 }
 
@@ -331,7 +326,6 @@ fn are_short(bytes: &[u8], ty: ElementType) -> bool {
     let is_short = |x: f32| x.fract() == 0.0 && x.abs() <= 255.0;
     let (halves, words) = (bytes.as_chunks().0, bytes.as_chunks().0);
     match ty {
-        I4 | U4 | I8 | U8 => true,
         F16 => halves
             .iter()
             .all(|x| is_short(f16::from_le_bytes(*x).to_f32())),
@@ -339,6 +333,6 @@ fn are_short(bytes: &[u8], ty: ElementType) -> bool {
             .iter()
             .all(|x| is_short(bf16::from_le_bytes(*x).to_f32())),
         F32 => words.iter().all(|x| is_short(f32::from_le_bytes(*x))),
-        _ => false,
+        ty => is_integer_code(ty),
     }
 }

@@ -1,9 +1,10 @@
 use super::*;
 use crate::analysis::{Contraction, verify};
 use crate::build::index;
+use crate::ir::rewrite_stage;
 use crate::{BufferBytes, Mode, contract, fuse, interpret, schedule};
 use std::ops::RangeInclusive;
-use vinelift_tensor::ElementType::{self, F16};
+use vinelift_tensor::ElementType::{self, F16, U4, U8};
 
 const ROWS: usize = 3;
 const K: usize = 256;

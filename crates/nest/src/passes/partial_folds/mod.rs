@@ -24,7 +24,7 @@ use crate::analysis::verify;
 use crate::build;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Seen, Stage, free_axes, rewrite,
-    rewrite_stage, visit,
+    substitute, visit,
 };
 use memory::{Definitions, pin_all, steps_in_memory};
 use rustc_hash::FxHashMap;
@@ -228,10 +228,7 @@ impl Fold {
             result = Scalar::binary(op, self.init.clone(), result);
         }
         let mut stage = stage.clone();
-        rewrite_stage(&mut stage, &mut |x| match x == self.whole {
-            true => result.clone(),
-            false => x,
-        });
+        substitute(&mut stage, &self.whole, &result);
         stage
     }
 

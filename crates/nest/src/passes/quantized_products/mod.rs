@@ -22,7 +22,7 @@ use crate::analysis::{is_proven, is_sum_of_terms, sum_of_products, sums_that};
 use crate::build::zero;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
-    rewrite_stage,
+    substitute,
 };
 use crate::passes::definitions::Definitions;
 use concatenation::{Concatenation, concatenations};
@@ -60,10 +60,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
         if stage.group.is_none() {
             for sum in products(&stage) {
                 if let Some(new) = pass.replacement(nest, &stage, &sum) {
-                    rewrite_stage(&mut stage, &mut |x| match x == sum {
-                        true => new.clone(),
-                        false => x,
-                    });
+                    substitute(&mut stage, &sum, &new);
                 }
             }
         }

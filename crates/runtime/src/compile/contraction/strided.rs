@@ -222,8 +222,7 @@ impl StridedContraction {
         self.kernel.flops().saturating_mul(self.turn.extent as u64)
     }
 
-    /// Which elements of the buffer of the results each task of the second phase computes, if those of
-    /// each lie together.
+    /// As [`PackedContraction::regions`].
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
         let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
@@ -238,15 +237,8 @@ impl StridedContraction {
         }
     }
 
-    /// Runs a task of a phase of a turn; without turns, that is turn 0. `buffers` says where each buffer of the step is.
-    /// Once `stop` is true the task ends soon, and its results are not complete.
-    ///
     /// # Safety
-    ///
-    /// Each pointer is valid for reads of its bytes, and that of the result for writes. Meanwhile nothing but tasks of
-    /// the same phase uses the result, which overlaps no operand. `scratch` points to
-    /// [`StridedContraction::scratch_bytes`] bytes that nothing else uses. No other task runs under the number `worker`,
-    /// and [`PACKING`] has ended before [`COMPUTING`] begins.
+    /// as [`PackedContraction::task`].
     pub(super) unsafe fn task(
         &self,
         buffers: impl Fn(usize) -> Place,
@@ -273,7 +265,7 @@ impl StridedContraction {
     ///
     /// # Safety
     ///
-    /// The caller keeps the contract of [`StridedContraction::task`].
+    /// The caller keeps the contract of [`PackedContraction::task`].
     unsafe fn memory<'a>(
         &'a self,
         buffers: &impl Fn(usize) -> Place,
