@@ -56,7 +56,7 @@ impl GroupedProduct {
             product: self,
             steps: Steps::new(codes, self.group),
             factor: match codes.zero {
-                Zero::Same(zero) => -zero,
+                Zero::Same(zero) => -(zero + i32::from(self.tiles.shift)),
                 Zero::Each => -1,
             },
             rows: elements(buffers.rows, rows, 1).cast(),
@@ -138,13 +138,19 @@ impl Run<'_> {
             let is_wide = panel + at_once <= panels.end && before + at_once <= panels_of_block;
             let count = if is_wide { at_once } else { 1 };
             for start in block.clone().step_by(MOST_ROWS) {
-                let height = MOST_ROWS.min(block.end - start);
-                let function = match is_wide && at_once > 1 {
-                    true => tiles.wide[height - 1].1,
-                    false => tiles.narrow[height - 1],
-                };
-                // SAFETY: the caller's; a tile of several panels is that of all rows.
-                unsafe { function(&self.tile(block.start, start..start + height, panel, count)) }
+                let rows = start..block.end.min(start + MOST_ROWS);
+                let (width, wide) = tiles.wide[rows.len() - 1];
+                // SAFETY: the caller's; tiles take as many rows and panels as they are given.
+                unsafe {
+                    if count == width {
+                        wide(&self.tile(block.start, rows, panel, count));
+                        continue;
+                    }
+                    for panel in panel..panel + count {
+                        let narrow = tiles.narrow[rows.len() - 1];
+                        narrow(&self.tile(block.start, rows.clone(), panel, 1));
+                    }
+                }
             }
             panel += count;
         }

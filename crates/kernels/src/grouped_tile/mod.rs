@@ -64,7 +64,7 @@ pub(crate) struct TileRow {
     pub(crate) elements: *const i8,
     /// The scale of each group.
     pub(crate) scales: *const f32,
-    /// Minus the sum of each group, times the zero point if that is the same for all.
+    /// Minus the sum of each group, times the zero point, with [`Tiles::shift`], if that is the same for all.
     pub(crate) sums: *const i32,
     pub(crate) out: *mut f32,
 }
@@ -85,7 +85,9 @@ pub(crate) type GroupSumsFn =
 /// The tiles of an instruction set, for codes of one size.
 pub(crate) struct Tiles {
     pub(crate) name: &'static str,
-    /// For each number of rows, how many panels a tile takes at once if there are no other rows, and that tile.
+    /// How much larger the numbers that tiles multiply are than the packed codes: so much is added to all zero points.
+    pub(crate) shift: i16,
+    /// For each number of rows, how many panels a tile takes at once, and that tile.
     pub(crate) wide: [(usize, TileFn); MOST_ROWS],
     /// For each number of rows, the tile of one panel.
     pub(crate) narrow: [TileFn; MOST_ROWS],
@@ -99,12 +101,9 @@ impl std::fmt::Debug for Tiles {
 }
 
 impl Tiles {
-    /// How many panels are taken at once where there are as many rows.
+    /// How many panels are taken at once where there are as many rows: those of the tile of the most of these.
     pub(crate) fn panels_of(&self, rows: usize) -> usize {
-        match self.wide.get(rows.wrapping_sub(1)) {
-            Some((panels, _)) => *panels,
-            None => 1,
-        }
+        self.wide[rows.clamp(1, MOST_ROWS) - 1].0
     }
 }
 
@@ -123,6 +122,7 @@ const fn portable<const DEPTH: usize>() -> Tiles {
     ];
     Tiles {
         name: "portable",
+        shift: 0,
         wide: [
             (1, narrow[0]),
             (1, narrow[1]),

@@ -1,6 +1,8 @@
 //! 512-bit vectors. Every tile keeps at most 28 accumulators, one register for each vector of the
 //! column side and one for the row side's element: 31 of the 32 registers.
 
+pub(super) mod grouped;
+
 use std::arch::x86_64::*;
 
 use crate::coded::{self, Decode};

@@ -4,6 +4,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod grouped;
 mod portable;
 
 use crate::engine::Engine;
@@ -19,9 +21,13 @@ pub(crate) trait HasEngine: Number {
 }
 
 /// The tiles of [`GroupedProduct`](crate::GroupedProduct) for an instruction set that this machine has, and for lines of
-/// `depth` `k`. Tiles of few rows wait for memory, with vectors of any width.
+/// `depth` `k`.
 pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
     match (isa, depth) {
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512, 8) if avx512::has_byte_products() => &avx512::grouped::HALVES,
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx512, _) if avx512::has_byte_products() => &avx512::grouped::BYTES,
         #[cfg(target_arch = "x86_64")]
         (Isa::Avx512 | Isa::Avx2, 8) => &avx2::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
