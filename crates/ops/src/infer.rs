@@ -34,6 +34,7 @@ pub struct Infer<'a> {
     inputs: &'a [TensorType],
     values: &'a [Option<&'a Tensor>],
     bounds: &'a [Option<Vec<ValueRange>>],
+    outputs: Option<usize>,
     /// A bit for each input whose value was asked for and is not known.
     missing: Cell<u64>,
 }
@@ -57,6 +58,7 @@ impl<'a> Infer<'a> {
             inputs,
             values,
             bounds: &[],
+            outputs: None,
             missing: Cell::new(0),
         })
     }
@@ -64,6 +66,14 @@ impl<'a> Infer<'a> {
     /// The same with what is known of the elements of inputs whose values are not known, or have symbols.
     pub fn with_bounds(self, bounds: &'a [Option<Vec<ValueRange>>]) -> Infer<'a> {
         Infer { bounds, ..self }
+    }
+
+    /// The same with the number of outputs that the layer has.
+    pub fn with_outputs(self, count: usize) -> Infer<'a> {
+        Infer {
+            outputs: Some(count),
+            ..self
+        }
     }
 
     /// Positions of the inputs whose values were asked for and are not known: the operator can be
@@ -76,6 +86,11 @@ impl<'a> Infer<'a> {
     /// Number of inputs.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
+    }
+
+    /// The number of outputs that the layer has, if there is a layer: it may say more than the inputs do.
+    pub fn output_count(&self) -> Option<usize> {
+        self.outputs
     }
 
     /// All inputs, for variadic operators.

@@ -114,6 +114,57 @@ fn positions_in_long_constants_are_symbols() {
     assert!(found.plans <= 3, "{found:?}");
 }
 
+/// The two parts of `x`, of lengths that come with a run. Not even how many lengths there are is said.
+const SPLIT: &str = r#"<net name="g" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="?" element_type="i64"/>
+<output><port id="0"/></output></layer>
+<layer id="1" name="axis" type="Const" version="opset1"><data element_type="i64" shape="" offset="0" size="8"/>
+<output><port id="0"/></output></layer>
+<layer id="2" name="lengths" type="Parameter" version="opset1"><data shape="?" element_type="i64"/>
+<output><port id="0"/></output></layer>
+<layer id="3" name="split" type="VariadicSplit" version="opset1"><input><port id="0"/><port id="1"/><port id="2"/></input>
+<output><port id="3"/><port id="4"/></output></layer>
+<layer id="4" name="first" type="Result" version="opset1"><input><port id="0"/></input></layer>
+<layer id="5" name="rest" type="Result" version="opset1"><input><port id="0"/></input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="3" to-port="0"/><edge from-layer="1" from-port="0" to-layer="3" to-port="1"/>
+<edge from-layer="2" from-port="0" to-layer="3" to-port="2"/><edge from-layer="3" from-port="3" to-layer="4" to-port="0"/>
+<edge from-layer="3" from-port="4" to-layer="5" to-port="0"/>
+</edges></net>"#;
+
+#[test]
+fn a_layer_tells_how_many_lengths_there_are() {
+    let core = Core::new().unwrap();
+    let model = core.read_model_from_memory(SPLIT.as_bytes(), vec![0; 8]);
+    let compiled = core.compile_model(&model.unwrap()).unwrap();
+    let mut request = compiled.create_request();
+    let mut run = |lengths: &[i64]| {
+        let x = Tensor::from_slice(&[5], &[10i64, 11, 12, 13, 14]).unwrap();
+        let lengths = Tensor::from_slice(&[lengths.len()], lengths).unwrap();
+        request.set_input("x", x).unwrap();
+        request.set_input("lengths", lengths).unwrap();
+        request.infer().map_err(|e| e.to_string())?;
+        let part = |k| {
+            request
+                .output(k)
+                .unwrap()
+                .as_slice::<i64>()
+                .unwrap()
+                .to_vec()
+        };
+        Ok::<_, String>([part(0), part(1)])
+    };
+    assert_eq!(run(&[2, 3]), Ok([vec![10, 11], vec![12, 13, 14]]));
+    assert_eq!(run(&[-1, 1]), Ok([vec![10, 11, 12, 13], vec![14]]));
+    let error = run(&[1, 2, 2]).unwrap_err();
+    let message = "layer 'split' (VariadicSplit, opset1): 2 output ports, expected 3";
+    assert!(error.ends_with(message), "{error}");
+    let error = run(&[]).unwrap_err();
+    let message = "`split_lengths` must hold 1 to 65536 numbers, found 0";
+    assert!(error.ends_with(message), "{error}");
+    assert_eq!(run(&[5, 0]), Ok([vec![10, 11, 12, 13, 14], vec![]]));
+}
+
 /// A sample with all dims dynamic, and these bytes at the start of its weights.
 fn dynamic(core: &Core, name: &str, first: &[u8]) -> CompiledModel {
     let path = repository().join("ir-samples").join(name);

@@ -200,7 +200,9 @@ impl<'a> Walk<'a> {
         let examples: Vec<Option<Tensor>> = examples.collect();
         let known = constants.iter().zip(&examples);
         let values: Vec<Option<&Tensor>> = known.map(|(c, e)| c.or(e.as_ref())).collect();
-        let cx = Infer::new(def, &types, &values)?.with_bounds(&bounds);
+        let cx = Infer::new(def, &types, &values)?
+            .with_bounds(&bounds)
+            .with_outputs(outputs.len());
         let results = op.infer(&cx)?;
         self.declare(&outputs, &results)?;
         let op = match op {

@@ -72,6 +72,7 @@ impl Op for VariadicSplit {
             .as_ref()
             .map(Vec::len)
             .or(cx.length("split_lengths"))
+            .or(cx.output_count())
         else {
             return Err(OpError::Unsupported(
                 "a number of parts that is not known".to_owned(),
@@ -174,6 +175,7 @@ mod tests {
     use super::*;
     use crate::IndexPolicy;
     use crate::testing::{error, i32s, i64s, run_all};
+    use vinelift_tensor::ElementType;
 
     #[test]
     fn equal_parts() {
@@ -212,6 +214,26 @@ mod tests {
         let max = i64::MAX;
         let message = format!("`split_lengths` [{max}, {max}] do not make up an extent of 6");
         assert_eq!(split(&[max, max]).unwrap_err(), message);
+    }
+
+    /// Lengths of which even the number comes with a run: the layer's outputs tell it.
+    #[test]
+    fn lengths_of_any_number() {
+        let ranked = |dim| PartialShape::ranked(vec![dim]);
+        let types = [
+            TensorType::new(ElementType::F32, ranked(Dim::fixed(6))),
+            TensorType::new(ElementType::I64, ranked(Dim::fixed(1))),
+            TensorType::new(ElementType::I64, ranked(Dim::ANY)),
+        ];
+        let axis = i64s(&[1], &[0]);
+        let values = [None, Some(&axis), None];
+        let cx = || Infer::new(&VARIADIC, &types, &values).unwrap();
+        let unknown = VariadicSplit {}.infer(&cx()).unwrap_err();
+        let message = "unsupported: a number of parts that is not known";
+        assert_eq!(unknown.to_string(), message);
+        let found = VariadicSplit {}.infer(&cx().with_outputs(2)).unwrap();
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["f32[0..6]", "f32[0..6]"]);
     }
 
     #[test]
