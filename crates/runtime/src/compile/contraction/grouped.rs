@@ -45,7 +45,8 @@ impl GroupedContraction {
         let columns = constants.factor(contraction, &contraction.right, 0, is_of_right)??;
         let (bytes, source) = (columns.0, columns.1?);
         let problem = problem(contraction, steps, &source)?;
-        let kernel = GroupedProduct::new(&problem, isa(settings.options.vectors)).ok()?;
+        let kernel =
+            GroupedProduct::new(&problem, isa(settings.options.vectors).instructions()).ok()?;
         let constant = constants.address(&contraction.right);
         let operands = &settings.shared.operands;
         let columns = operands.get(
