@@ -114,11 +114,33 @@ pub(crate) fn part_start(whole: usize, count: usize, part: usize) -> usize {
     part * (whole / count) + part.min(whole % count)
 }
 
-/// The height of the row panels and the vectors of the column panels that make the least work of
-/// `rows` by `vectors`, where `tallest[n - 1]` is the largest height of tiles of `n` vectors.
-pub(crate) fn shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, usize) {
-    let mut best = (f64::INFINITY, (1, 1));
-    for (most, &tallest) in (1..).zip(tallest) {
+/// What tiles an instruction set has.
+pub(crate) struct Tiles {
+    /// The largest height of tiles of `n` vectors is `tallest[n - 1]`.
+    pub(crate) tallest: Vec<usize>,
+    /// How many vectors the machine loads, and how many it multiplies and adds, in a cycle.
+    pub(crate) per_cycle: f64,
+}
+
+/// The panels that rows and columns are divided into.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PanelShape {
+    /// The height of the row panels.
+    pub(crate) height: usize,
+    /// The vectors of the column panels.
+    pub(crate) vectors: usize,
+    /// About how many cycles a `k` of all tiles takes.
+    pub(crate) cycles: f64,
+}
+
+/// The panels that make the least work of `rows` by `vectors`.
+pub(crate) fn shape(rows: usize, vectors: usize, tiles: &Tiles) -> PanelShape {
+    let mut best = PanelShape {
+        height: 1,
+        vectors: 1,
+        cycles: f64::INFINITY,
+    };
+    for (most, &tallest) in (1..).zip(&tiles.tallest) {
         if most > vectors.max(1) {
             break;
         }
@@ -126,35 +148,43 @@ pub(crate) fn shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, u
         let mut cycles = 0.0;
         for (h, row_count) in sizes(rows, row_panels) {
             for (n, column_count) in sizes(vectors, column_panels) {
-                cycles += (row_count * column_count) as f64 * step_cycles(h, n);
+                cycles += (row_count * column_count) as f64 * tiles.step_cycles(h, n);
             }
         }
         // Among equals the one with more vectors, which are not loaded as often.
-        if cycles <= best.0 * 0.999 {
-            best = (cycles, (rows.div_ceil(row_panels.max(1)).max(1), most));
+        if cycles <= best.cycles * 0.999 {
+            best = PanelShape {
+                height: rows.div_ceil(row_panels.max(1)).max(1),
+                vectors: most,
+                cycles,
+            };
         }
     }
-    best.1
+    best
 }
 
-/// As [`shape`], for columns that are packed once for any number of rows: the vectors suit many rows.
-pub(crate) fn shared_shape(rows: usize, vectors: usize, tallest: &[usize]) -> (usize, usize) {
+/// As [`shape`], for columns that are packed once for any number of rows: the vectors suit many rows, and the cycles are those
+/// of many.
+pub(crate) fn shared_shape(rows: usize, vectors: usize, tiles: &Tiles) -> PanelShape {
     /// A multiple of nearly every height of a tile.
     const MANY_ROWS: usize = 2520;
-    let (_, most) = shape(MANY_ROWS, vectors, tallest);
-    let panels = rows.div_ceil(tallest[most - 1]).max(1);
-    (rows.div_ceil(panels).max(1), most)
+    let many = shape(MANY_ROWS, vectors, tiles);
+    let panels = rows.div_ceil(tiles.tallest[many.vectors - 1]).max(1);
+    PanelShape {
+        height: rows.div_ceil(panels).max(1),
+        ..many
+    }
 }
 
 /// The vectors of the column panels that make the least work of `vectors` in tiles of the given
 /// height.
-pub(crate) fn width(height: usize, vectors: usize, tallest: &[usize]) -> usize {
+pub(crate) fn width(height: usize, vectors: usize, tiles: &Tiles) -> usize {
     let cycles = |most: &usize| -> f64 {
-        let of = |(n, count)| count as f64 * step_cycles(height, n);
+        let of = |(n, count)| count as f64 * tiles.step_cycles(height, n);
         sizes(vectors, vectors.div_ceil(*most)).map(of).iter().sum()
     };
-    (1..=tallest.len())
-        .filter(|&most| tallest[most - 1] >= height)
+    (1..=tiles.tallest.len())
+        .filter(|&most| tiles.tallest[most - 1] >= height)
         .min_by(|a, b| cycles(a).total_cmp(&cycles(b)))
         .unwrap_or(1)
 }
@@ -170,28 +200,51 @@ fn sizes(whole: usize, count: usize) -> [(usize, usize); 2] {
     }
 }
 
-/// About how many cycles one `k` of a tile takes, with two loads and two multiply-adds a cycle, each
-/// of which takes four, and the loop itself.
-fn step_cycles(h: usize, n: usize) -> f64 {
-    ((h * n) as f64 / 2.0).max((h + n) as f64 / 2.0).max(4.0) + 0.5
+impl Tiles {
+    /// About how many cycles one `k` of a tile takes, with two loads of elements of rows a cycle and multiply-adds that take
+    /// four, and the loop itself.
+    fn step_cycles(&self, h: usize, n: usize) -> f64 {
+        let of_vectors = |count: usize| count as f64 / self.per_cycle;
+        let loads = h as f64 / 2.0 + of_vectors(n);
+        of_vectors(h * n).max(loads).max(4.0) + 0.5
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TALLEST: [usize; 8] = [14, 14, 9, 6, 5, 4, 3, 2];
+    fn tiles(per_cycle: f64) -> Tiles {
+        Tiles {
+            tallest: vec![14, 14, 9, 6, 5, 4, 3, 2],
+            per_cycle,
+        }
+    }
 
     #[test]
     fn shapes_suit_the_problem() {
-        assert_eq!(shape(1, 24, &TALLEST), (1, 8));
-        assert_eq!(shape(400, 24, &TALLEST), (14, 2));
-        assert_eq!(shape(16, 100, &TALLEST), (8, 3));
-        assert_eq!(shape(4, 1, &TALLEST), (4, 1));
-        assert_eq!(shape(0, 0, &TALLEST), (1, 1));
-        assert_eq!(width(1, 5, &TALLEST), 5);
-        assert_eq!(width(14, 7, &TALLEST), 2);
-        assert_eq!(width(1, 0, &TALLEST), 1);
+        let tiles = tiles(2.0);
+        let shape = |rows, vectors| {
+            let shape = shape(rows, vectors, &tiles);
+            (shape.height, shape.vectors)
+        };
+        assert_eq!(shape(1, 24), (1, 8));
+        assert_eq!(shape(400, 24), (14, 2));
+        assert_eq!(shape(16, 100), (8, 3));
+        assert_eq!(shape(4, 1), (4, 1));
+        assert_eq!(shape(0, 0), (1, 1));
+        assert_eq!(width(1, 5, &tiles), 5);
+        assert_eq!(width(14, 7, &tiles), 2);
+        assert_eq!(width(1, 0, &tiles), 1);
+    }
+
+    #[test]
+    fn halves_take_twice_the_cycles() {
+        let cycles = |h, n| [2.0, 1.0].map(|per_cycle| tiles(per_cycle).step_cycles(h, n));
+        assert_eq!(cycles(14, 2), [14.5, 28.5]);
+        assert_eq!(cycles(1, 8), [5.0, 9.0]);
+        // So few sums that they wait for each other.
+        assert_eq!(cycles(2, 1), [4.5, 4.5]);
     }
 
     #[test]

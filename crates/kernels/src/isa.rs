@@ -12,9 +12,40 @@ pub enum Isa {
     Avx2,
     /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ and VL, and what `Avx2` needs.
     Avx512,
+    /// `Avx512` on machines that run an instruction of 512 bits as two halves, so that it does as much in a cycle as `Avx2`
+    /// does: tiles are of either, whichever leaves fewer lanes empty. Any machine that has `Avx512` has it.
+    Avx512Halves,
 }
 
 impl Isa {
+    /// All of them.
+    pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Halves];
+
+    /// What contractions are fastest with on this machine.
+    pub fn fastest() -> Isa {
+        match Isa::best() {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if Processor::of_host().runs_halves() => Isa::Avx512Halves,
+            best => best,
+        }
+    }
+
+    /// The instructions, however the machine runs them.
+    pub fn instructions(self) -> Isa {
+        match self {
+            Isa::Avx512Halves => Isa::Avx512,
+            isa => isa,
+        }
+    }
+
+    /// How many vectors the machine loads, and how many it multiplies and adds, in a cycle.
+    pub(crate) fn vectors_per_cycle(self) -> f64 {
+        match self {
+            Isa::Avx512Halves => 1.0,
+            _ => 2.0,
+        }
+    }
+
     /// The best instruction set of this machine.
     pub fn best() -> Isa {
         [Isa::Avx512, Isa::Avx2]
@@ -25,10 +56,10 @@ impl Isa {
 
     /// Whether its tiles read rows where they lie, so that pixels need no packing where their channels lie beside each other.
     ///
-    /// Tiles of AVX-512 mostly have more rows than there are registers for their addresses, and the portable ones copy
-    /// rows anyway.
+    /// Tiles of AVX-512 mostly have more rows than there are registers for their addresses, which there is time to load where
+    /// multiply-adds take two cycles. The portable ones copy rows anyway.
     pub fn reads_rows_in_place(self) -> bool {
-        self == Isa::Avx2
+        matches!(self, Isa::Avx2 | Isa::Avx512Halves)
     }
 
     /// Whether this machine has it.
@@ -44,7 +75,7 @@ impl Isa {
                     && is_x86_feature_detected!("bmi2")
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => {
+            Isa::Avx512 | Isa::Avx512Halves => {
                 Isa::Avx2.available()
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
@@ -52,7 +83,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512vl")
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => false,
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Halves => false,
         }
     }
 }
@@ -62,7 +93,76 @@ impl fmt::Display for Isa {
         f.write_str(match self {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
+            Isa::Avx512 | Isa::Avx512Halves => "avx512",
         })
+    }
+}
+
+/// Who made a processor, and of which family it is, as CPUID says.
+#[cfg(target_arch = "x86_64")]
+struct Processor {
+    vendor: [u8; 12],
+    family: u32,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Processor {
+    fn of_host() -> Processor {
+        use std::arch::x86_64::__cpuid;
+        #[allow(unused_unsafe, reason = "safe from Rust 1.94 on")]
+        // SAFETY: every x86-64 has the instruction, and these two leaves.
+        let (name, signature) = unsafe { (__cpuid(0), __cpuid(1).eax) };
+        let mut vendor = [0; 12];
+        for (to, part) in vendor.chunks_mut(4).zip([name.ebx, name.edx, name.ecx]) {
+            to.copy_from_slice(&part.to_le_bytes());
+        }
+        Processor {
+            vendor,
+            family: family(signature),
+        }
+    }
+
+    /// Whether it runs instructions of 512 bits, if it has them, as two halves: AMD's Zen 4, the only ones of their family
+    /// with AVX-512. The family after it has units of 512 bits, as those of Intel have.
+    fn runs_halves(&self) -> bool {
+        /// Zen 3 and Zen 4.
+        const FAMILY: u32 = 0x19;
+        self.vendor == *b"AuthenticAMD" && self.family == FAMILY
+    }
+}
+
+/// The family that a processor's signature says.
+#[cfg(target_arch = "x86_64")]
+fn family(signature: u32) -> u32 {
+    let (base, extended) = (signature >> 8 & 0xf, signature >> 20 & 0xff);
+    match base {
+        0xf => base + extended,
+        _ => base,
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_processors_run_halves() {
+        let runs_halves = |vendor: &[u8; 12], signature| {
+            let (vendor, family) = (*vendor, family(signature));
+            Processor { vendor, family }.runs_halves()
+        };
+        // EPYC 9004 and Ryzen 7000; EPYC 9005; Xeons of Ice Lake and Sapphire Rapids.
+        assert!(runs_halves(b"AuthenticAMD", 0xa10f11));
+        assert!(runs_halves(b"AuthenticAMD", 0xa60f12));
+        assert!(!runs_halves(b"AuthenticAMD", 0xb00f21));
+        assert!(!runs_halves(b"GenuineIntel", 0x606a6));
+        assert!(!runs_halves(b"GenuineIntel", 0x806f8));
+        assert!(!runs_halves(b"GenuineIntel", 0xa10f11));
+    }
+
+    #[test]
+    fn the_fastest_has_the_best_instructions() {
+        assert_eq!(Isa::fastest().instructions(), Isa::best());
+        assert!(Isa::fastest().available());
     }
 }

@@ -38,6 +38,8 @@ pub(crate) trait Simd {
     type T: Number;
     type V: Copy;
     const LANES: usize;
+    /// How many registers there are.
+    const REGISTERS: usize = 16;
 
     unsafe fn zero() -> Self::V;
     unsafe fn splat(from: *const Self::T) -> Self::V;
@@ -67,6 +69,11 @@ pub(crate) trait Simd {
     /// `a · b + c`, rounded once; of words, the sum of the products of what they hold, `a` being of the
     /// row side.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `v`, from which on nothing is loaded before `v` is there: what is loaded earlier needs registers for longer.
+    #[inline(always)]
+    unsafe fn in_turn(v: Self::V) -> Self::V {
+        v
+    }
 }
 
 /// Where a vector's lanes are: in the column side from `from` on, of which the first `load` lanes may

@@ -33,7 +33,13 @@
 //! Rows come from packed panels as well, or from where they are: side by side in the operand (the pixels of a picture whose
 //! channels are planes), or each at an address of its own, from which `k` takes the same steps in all of them (pixels whose
 //! channels follow each other, rows of a matrix, and windows over either). They are packed where tiles have no register for the
-//! address of each row, or where many panels of columns would have the caches fetch lines that lie far apart again and again.
+//! address of each row nor the time to load it, where the lines of a tile's rows crowd a few sets of a cache, or where many panels
+//! of columns would have the caches fetch lines that lie far apart again and again.
+//!
+//! Some machines run an instruction of 512 bits as two halves ([`Isa::Avx512Halves`]): a multiply-add then takes as long as two of
+//! 256 bits. What is left of the advantage is that there are twice the registers and half the instructions, so that a contraction
+//! has tiles of 512 bits unless their last vectors are so empty that 256 bits do more; and every tile has the time to load the
+//! addresses of its rows.
 //!
 //! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Of columns that are packed once for
 //! many runs panels suit many rows, so that one copy serves any number of them; tiles of few rows take several of these
@@ -77,6 +83,16 @@
 //! | 6 heads of 400×64 · 64×400, of bytes | 612 | 120 | |
 //! | depthwise convolution 256, 14×14, window 5×5 | 60 | 40 | |
 //! | depthwise convolution 24, 128×128, window 3×3 | 46 | 30 | |
+//!
+//! One thread of an AMD Zen 4 server, whose vectors of 512 bits are two halves (25 November 2026), other programs beside it, the
+//! shortest of many runs, GFLOP/s; the peak is 118.
+//!
+//! | contraction | AVX-512 | AVX-512 in halves | AVX2 |
+//! |---|---|---|---|
+//! | 400×256 · weights 256×64 | 103 | 115 | 112 |
+//! | 400×384 · weights 384×384 | 112 | 113 | 112 |
+//! | 400×1024 · weights 1024×384 | 109 | 109 | 106 |
+//! | 400×4096 · weights 4096×384 | 108 | 108 | 103 |
 //!
 //! Rows of 896 by weights 896×4864 that come from memory, with zero points and scales for each column, of 4 bits for every 128
 //! `k`: one thread of an AMD Zen 1 server with AVX2 (25 November 2026), other programs beside it, the shortest of many runs,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
 use crate::engine::Engine;
-use crate::geometry::{ColumnVectors, shape, shared_shape, width};
+use crate::geometry::{ColumnVectors, PanelShape, Tiles, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
@@ -72,7 +72,7 @@ pub(crate) fn next_number() -> u64 {
 impl PreparedContraction {
     /// Prepares a contraction for the best instructions of this machine.
     pub fn new(contraction: &Contraction) -> Result<PreparedContraction, Refused> {
-        PreparedContraction::with_isa(contraction, Isa::best())
+        PreparedContraction::with_isa(contraction, Isa::fastest())
     }
 
     /// As [`PreparedContraction::new`], for operands that come to runs in these forms, the left one first. Of an operand
@@ -115,15 +115,24 @@ impl PreparedContraction {
         if !isa.available() {
             return Err(Refused::NoInstructions { isa });
         }
+        let Tiling {
+            isa,
+            registers,
+            groups,
+            shape:
+                PanelShape {
+                    height,
+                    vectors: most,
+                    ..
+                },
+        } = Tiling::suited(contraction, isa, forms)?;
         let Registers {
             lanes,
             group,
             has_coded_tiles,
             spread,
-            tallest,
-        } = Registers::new(isa, contraction.element);
-        // Tiles that decode have vectors along the operand they decode anyway.
-        let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
+            tiles,
+        } = registers;
         let (row_narrow, narrow) = match groups.exchanged {
             true => (right, left),
             false => (left, right),
@@ -136,11 +145,6 @@ impl PreparedContraction {
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let signed_rows = groups.exchanged == (contraction.element == Element::U8I8);
         let (row_side, column_side) = (groups.side(0, signed_rows)?, groups.side(1, !signed_rows)?);
-        let vectors = columns.points().div_ceil(lanes);
-        let (height, most) = match forms[usize::from(!groups.exchanged)] {
-            Form::Plain => shape(rows.points(), vectors, &tallest),
-            Form::Packed | Form::Coded => shared_shape(rows.points(), vectors, &tallest),
-        };
         let row_panels = rows.points().div_ceil(height);
         let panels_at_once = match most == SPREAD_WIDTH && row_panels == 1 {
             true => spread.get(height - 1).copied().unwrap_or(1),
@@ -150,7 +154,7 @@ impl PreparedContraction {
         let plain = match group {
             1 if narrow.is_none() => {
                 ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
-                    width(height, vectors, &tallest)
+                    width(height, vectors, &tiles)
                 })
             }
             _ => ColumnVectors::default(),
@@ -288,6 +292,54 @@ impl PreparedContraction {
     }
 }
 
+/// The tiles that a contraction is computed in.
+struct Tiling {
+    isa: Isa,
+    registers: Registers,
+    groups: Groups,
+    shape: PanelShape,
+}
+
+impl Tiling {
+    /// Those of the instruction set, or, where a machine runs halves of 512-bit vectors, of 256-bit ones if so much fewer of
+    /// their lanes are empty that this pays. For columns that are packed once this depends on their number alone, as the
+    /// layout does.
+    fn suited(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
+        /// Tiles of 256 bits load more for each multiply-add.
+        const PAYS: f64 = 0.97;
+        let wide = Tiling::of(contraction, isa, forms)?;
+        if isa != Isa::Avx512Halves || contraction.element.is_byte() {
+            return Ok(wide);
+        }
+        let narrow = Tiling::of(contraction, Isa::Avx2, forms)?;
+        match narrow.shape.cycles < PAYS * wide.shape.cycles {
+            true => Ok(narrow),
+            false => Ok(wide),
+        }
+    }
+
+    fn of(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
+        let registers = Registers::new(isa, contraction.element);
+        let lanes = registers.lanes;
+        // Tiles that decode have vectors along the operand they decode anyway.
+        let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
+        let (rows, vectors) = (
+            groups.rows.points(),
+            groups.columns.points().div_ceil(lanes),
+        );
+        let shape = match forms[usize::from(!groups.exchanged)] {
+            Form::Plain => shape(rows, vectors, &registers.tiles),
+            Form::Packed | Form::Coded => shared_shape(rows, vectors, &registers.tiles),
+        };
+        Ok(Tiling {
+            isa,
+            registers,
+            groups,
+            shape,
+        })
+    }
+}
+
 /// The tile sizes that the registers of an engine have room for.
 struct Registers {
     /// The lanes of a vector.
@@ -298,8 +350,7 @@ struct Registers {
     has_coded_tiles: bool,
     /// For each number of rows how many packed panels a tile takes at once.
     spread: Vec<usize>,
-    /// The tallest tile of each number of vectors.
-    tallest: Vec<usize>,
+    tiles: Tiles,
 }
 
 impl Registers {
@@ -318,7 +369,10 @@ impl Registers {
             group: engine.group,
             has_coded_tiles: engine.coded.is_some(),
             spread: engine.spread.iter().map(|(panels, _)| *panels).collect(),
-            tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
+            tiles: Tiles {
+                tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
+                per_cycle: isa.vectors_per_cycle(),
+            },
         }
     }
 }

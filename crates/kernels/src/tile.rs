@@ -322,6 +322,11 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
                 for j in 0..N {
                     sums[i][j] = S::fma(row, columns[j], sums[i][j]);
                 }
+                if strided && H * (N + 1) + N > S::REGISTERS {
+                    for j in 0..N {
+                        sums[i][j] = S::in_turn(sums[i][j]);
+                    }
+                }
             }
             if !strided {
                 rows = rows.add(tile.rows_step);

@@ -1,12 +1,12 @@
 //! Where tasks find their rows and columns: what pays for the caches of the machine.
 
 use super::{ColumnSource, RowSource};
-use crate::PreparedContraction;
 use crate::engine::CODED_ROWS;
 use crate::geometry::ColumnVectors;
 use crate::groups::Spacing;
 use crate::packed::Form;
 use crate::tile::SPREAD_WIDTH;
+use crate::{Isa, PreparedContraction};
 
 /// The bytes of packed columns that a tile should find in the first cache.
 const PANEL_BYTES: usize = 32 << 10;
@@ -20,8 +20,36 @@ const STAY_BYTES: usize = 128 << 10;
 /// The bytes of rows that the second cache keeps while panels of columns go by.
 const ROW_BYTES: usize = 256 << 10;
 
-/// The most rows of a tile that takes their elements from where they are.
+/// The most rows of a tile that has a register for the address of each.
 const STRIDED_ROWS: usize = 8;
+
+/// What all sets of the first cache span, and how many lines one of them has for rows: one is for columns.
+const FIRST_CACHE: Sets = Sets {
+    span: 4 << 10,
+    lines: 7,
+};
+
+/// The same of the second cache, whose sets have eight lines: a few rows that do not stay cost less than packing.
+const SECOND_CACHE: Sets = Sets {
+    span: 128 << 10,
+    lines: 9,
+};
+
+/// The sets of a cache.
+struct Sets {
+    /// Lines as many bytes apart are in the same one.
+    span: usize,
+    lines: usize,
+}
+
+impl Sets {
+    /// Whether they have room for a line of each of `rows` that are `step` bytes apart.
+    fn have_room(&self, rows: usize, step: usize) -> bool {
+        // Rows without a step between them are in one line.
+        let places = self.span / (1 << self.span.trailing_zeros().min(step.trailing_zeros()));
+        step == 0 || rows <= self.lines * places
+    }
+}
 
 /// The most bytes that the first phase packs.
 const SHARED_BYTES: usize = 256 << 20;
@@ -100,15 +128,30 @@ impl PreparedContraction {
             ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
             _ => self.group == 1 && self.spread(columns) == 1,
         };
-        // Tiles have a register for the address of each row.
-        let fits = self.height <= STRIDED_ROWS || self.lanes == 16 && self.width(columns) == 16;
+        // Tiles have a register for the address of each row, or the time to load it.
+        let fits = self.height <= STRIDED_ROWS
+            || self.lanes == 16 && self.width(columns) == 16
+            || self.isa == Isa::Avx512Halves;
         has_tiles
             && fits
             && match self.rows.spacing {
-                Spacing::Runs => true,
+                Spacing::Runs => self.rows_have_room(columns, panels),
                 Spacing::Apart => panels <= 8,
                 Spacing::Crowded => false,
             }
+    }
+
+    /// Whether the lines that rows are read from stay in the caches until all of their elements were taken: those of a tile in
+    /// the first one, those of a block of rows, which each panel of columns takes anew, in the second one.
+    fn rows_have_room(&self, columns: ColumnSource, panels: usize) -> bool {
+        let [first, second, ..] = *self.rows.points else {
+            return true;
+        };
+        let step = second.abs_diff(first) as usize * self.element.bytes();
+        let k_block = self.k_block(columns, self.width(columns));
+        let block = self.strided_block(k_block).min(self.rows.points.len());
+        FIRST_CACHE.have_room(self.height, step)
+            && (panels == 1 || SECOND_CACHE.have_room(block, step))
     }
 
     /// The length of blocks of `k`, as equal as possible, whose panels of `width` columns the cache has room for.

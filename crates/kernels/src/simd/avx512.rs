@@ -3,6 +3,7 @@
 
 pub(super) mod grouped;
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use crate::coded::{self, Decode};
@@ -20,6 +21,7 @@ impl Simd for V32 {
     type T = f32;
     type V = __m512;
     const LANES: usize = 16;
+    const REGISTERS: usize = 32;
 
     #[inline(always)]
     unsafe fn zero() -> __m512 {
@@ -80,6 +82,11 @@ impl Simd for V32 {
     unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: as `zero`.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn in_turn(v: __m512) -> __m512 {
+        // SAFETY: as `zero`.
+        unsafe { in_turn(v) }
     }
 }
 
@@ -161,6 +168,7 @@ impl Simd for V64 {
     type T = f64;
     type V = __m512d;
     const LANES: usize = 8;
+    const REGISTERS: usize = 32;
 
     #[inline(always)]
     unsafe fn zero() -> __m512d {
@@ -206,6 +214,11 @@ impl Simd for V64 {
     unsafe fn fma(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
         // SAFETY: as `zero`.
         unsafe { _mm512_fmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn in_turn(v: __m512d) -> __m512d {
+        // SAFETY: as `zero`.
+        unsafe { _mm512_castps_pd(in_turn(_mm512_castpd_ps(v))) }
     }
 }
 
@@ -270,6 +283,16 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
         // SAFETY: as `zero`; engines of bytes are for machines with `has_byte_products`.
         unsafe { _mm512_dpbusd_epi32(c, unsigned, signed) }
     }
+}
+
+/// `v`. The compiler takes it that this writes memory and changes `v`: left to itself it has the elements of all rows of a tile
+/// loaded first, for which there are too few registers.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn in_turn(mut v: __m512) -> __m512 {
+    // SAFETY: there is no instruction, but for a comment.
+    unsafe { asm!("/* {0} */", inout(zmm_reg) v, options(nostack, preserves_flags)) };
+    v
 }
 
 /// Whether the machine multiplies bytes.

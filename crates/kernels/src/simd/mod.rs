@@ -23,7 +23,7 @@ pub(crate) trait HasEngine: Number {
 /// The tiles of [`GroupedProduct`](crate::GroupedProduct) for an instruction set that this machine has, and for lines of
 /// `depth` `k`.
 pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
-    match (isa, depth) {
+    match (isa.instructions(), depth) {
         #[cfg(target_arch = "x86_64")]
         (Isa::Avx512, 8) if avx512::has_byte_products() => &avx512::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
@@ -39,7 +39,7 @@ pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
 
 impl HasEngine for f32 {
     fn engine(isa: Isa, _: bool) -> &'static Engine<f32> {
-        match isa {
+        match isa.instructions() {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F32,
             #[cfg(target_arch = "x86_64")]
@@ -51,7 +51,7 @@ impl HasEngine for f32 {
 
 impl HasEngine for f64 {
     fn engine(isa: Isa, _: bool) -> &'static Engine<f64> {
-        match isa {
+        match isa.instructions() {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F64,
             #[cfg(target_arch = "x86_64")]
@@ -63,7 +63,7 @@ impl HasEngine for f64 {
 
 impl HasEngine for i32 {
     fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<i32> {
-        match (isa, signed_rows) {
+        match (isa.instructions(), signed_rows) {
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512, true) if avx512::has_byte_products() => &avx512::I8U8,
             #[cfg(target_arch = "x86_64")]

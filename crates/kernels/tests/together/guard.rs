@@ -49,7 +49,7 @@ fn run(contraction: &Contraction) {
             element,
             ..contraction.clone()
         };
-        for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+        for isa in Isa::ALL {
             if !isa.available() {
                 continue;
             }
@@ -85,7 +85,7 @@ fn run(contraction: &Contraction) {
 
 /// The same, where the right operand is stored in 16 bits, if there is a kernel.
 fn run_narrow(contraction: &Contraction) {
-    let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    let isas = Isa::ALL;
     let kernels = isas.into_iter().flat_map(|isa| {
         [Narrow::F16, Narrow::BF16].map(|narrow| {
             let narrow = [None, Some(narrow)];
@@ -198,7 +198,7 @@ fn grouped_products() {
             let rows = guarded(bytemuck::cast_slice(&problem.rows));
             let scales = guarded(bytemuck::cast_slice(&problem.scales));
             let mut out = Guarded::new(problem.out * 4);
-            for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+            for isa in Isa::ALL {
                 let Ok(product) = GroupedProduct::new(&problem.grouped, isa) else {
                     continue;
                 };

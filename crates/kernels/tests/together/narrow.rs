@@ -37,7 +37,7 @@ fn check(contraction: &Contraction, seed: u64) -> usize {
     };
     let [left, right, out] = lengths(&contraction);
     let mut random = fastrand::Rng::with_seed(seed);
-    let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    let isas = Isa::ALL;
     let mut kernels = 0;
     for isa in isas.into_iter().filter(|isa| isa.available()) {
         for narrow in BOTH {

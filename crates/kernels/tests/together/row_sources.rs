@@ -13,10 +13,10 @@ fn product(rows: usize, columns: usize, k: usize, [row, step]: [usize; 2]) -> Co
     }
 }
 
-/// The tile's name for packed columns with AVX2, if the machine has it, once the sums are what they must be.
-fn rows_with_avx2(contraction: &Contraction) -> Option<String> {
+/// The tile's name for packed columns, if the machine has the instructions, once the sums are what they must be.
+fn rows_with(isa: Isa, contraction: &Contraction) -> Option<String> {
     let forms = [Form::Plain, Form::Packed];
-    let kernel = PreparedContraction::with_forms(contraction, Isa::Avx2, forms).ok()?;
+    let kernel = PreparedContraction::with_forms(contraction, isa, forms).ok()?;
     let mut random = fastrand::Rng::with_seed(1);
     let [left, right, out] = kernel.elements();
     let mut numbers = |n: usize| (0..n).map(|_| random.f32() - 0.5).collect::<Vec<_>>();
@@ -47,7 +47,11 @@ fn rows_with_avx2(contraction: &Contraction) -> Option<String> {
 }
 
 fn check(contraction: &Contraction, expected: &str) {
-    if let Some(name) = rows_with_avx2(contraction) {
+    check_with(Isa::Avx2, contraction, expected);
+}
+
+fn check_with(isa: Isa, contraction: &Contraction, expected: &str) {
+    if let Some(name) = rows_with(isa, contraction) {
         assert!(name.contains(expected), "{name}: {contraction:?}");
     }
 }
@@ -78,4 +82,54 @@ fn rows_across_k_are_packed_for_many_columns() {
     let crowded = |columns| product(256, columns, 40, [1, 256]);
     check(&crowded(2 * 16), "left direct");
     check(&crowded(4 * 16), "left packed in tasks");
+}
+
+#[test]
+fn high_tiles_have_the_time_to_load_addresses_where_vectors_are_halves() {
+    for k in [3, 40, 700] {
+        let rows = product(28, 64, k, [k, 1]);
+        check_with(Isa::Avx512Halves, &rows, "avx512 14x32, left strided");
+        check_with(Isa::Avx512, &rows, "avx512 14x32, left packed in tasks");
+    }
+}
+
+#[test]
+fn halves_are_of_256_bits_where_these_fill_more_lanes() {
+    // So many fewer that it pays, and not quite.
+    for (columns, tile) in [
+        (8, "avx2"),
+        (24, "avx2"),
+        (72, "avx2"),
+        (32, "avx512"),
+        (88, "avx512"),
+    ] {
+        // Packed columns serve any number of rows, so that these do not matter.
+        for rows in [1, 5, 100] {
+            let of = product(rows, columns, 40, [40, 1]);
+            check_with(Isa::Avx512Halves, &of, tile);
+            check_with(Isa::Avx512, &of, "avx512");
+        }
+    }
+}
+
+#[test]
+fn rows_that_crowd_the_first_cache_are_packed() {
+    // Tiles of 14 rows: two sets have room for them, one has not.
+    let of = |rows, k| product(rows, 64, k, [k, 1]);
+    check_with(Isa::Avx512Halves, &of(28, 512), "14x32, left strided");
+    check_with(
+        Isa::Avx512Halves,
+        &of(28, 1024),
+        "14x32, left packed in tasks",
+    );
+    check_with(Isa::Avx512Halves, &of(7, 1024), "left strided");
+    check(&of(28, 1024), "6x16, left strided");
+}
+
+#[test]
+fn rows_that_crowd_the_second_cache_are_packed_for_several_panels() {
+    let of = |rows, columns| product(rows, columns, 4096, [4096, 1]);
+    check(&of(72, 48), "6x16, left strided");
+    check(&of(78, 48), "6x16, left packed in tasks");
+    check(&of(78, 16), "6x16, left strided");
 }

@@ -96,7 +96,7 @@ fn cut(ranges: Vec<Range<usize>>, cuts: &[usize]) -> Vec<Range<usize>> {
 }
 
 fn check_all(contraction: &Contraction, count: usize, cuts: &[usize]) {
-    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+    for isa in Isa::ALL {
         if !isa.available() {
             continue;
         }

@@ -85,7 +85,7 @@ impl Operands<'_> {
             true => [Form::Coded, Form::Plain],
             false => [Form::Plain, Form::Coded],
         };
-        let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512].into_iter();
+        let isas = Isa::ALL.into_iter();
         let isas = isas.filter(|isa| isa.available());
         for (isa, forms) in isas.flat_map(|isa| [(isa, coded_form), (isa, [Form::Plain; 2])]) {
             let kernel = PreparedContraction::with_forms(contraction, isa, forms).unwrap();

@@ -118,7 +118,7 @@ fn few_rows_of_many_columns() {
 #[test]
 fn packed_operands_do_not_depend_on_the_rows() {
     let forms = [Form::Plain, Form::Packed];
-    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+    for isa in Isa::ALL {
         if !isa.available() {
             continue;
         }

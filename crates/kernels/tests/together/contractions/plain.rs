@@ -21,7 +21,7 @@ pub(super) fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     let mut expected = vec![before; out];
     naive::<T>(&contraction, &left, &right, &mut expected);
     let operands = [bytemuck::cast_slice(&left), bytemuck::cast_slice(&right)];
-    let isas = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    let isas = Isa::ALL;
     for isa in isas.into_iter().filter(|isa| isa.available()) {
         for form in [Form::Plain, Form::Packed] {
             let kernel = PreparedContraction::with_forms(&contraction, isa, [form; 2]).unwrap();

@@ -153,6 +153,8 @@ impl<'a> Pictures<'a> {
         let products = i64::try_from(products).unwrap_or(i64::MAX) / (2 * LOSS);
         let width = results.iter().map(|a| a.extent.example());
         let enough = width.fold(1usize, usize::saturating_mul) >= LEAST_RESULTS;
+        // Bytes are packed into words, from whatever layout.
+        let is_byte = nest.buf(picture.0.tensor.buffer).ty.bits() == 8;
         for (buffer, found, least) in [
             (picture.0.tensor.buffer, channels, LEAST_CHANNELS),
             (stage.target, result, LEAST_RESULTS),
@@ -160,6 +162,7 @@ impl<'a> Pictures<'a> {
             let Some((dim, extent)) = found else { continue };
             self.assign(buffer, dim);
             let gain = match enough && extent >= least {
+                _ if is_byte => continue,
                 true => products,
                 false => -LOSS * products,
             };

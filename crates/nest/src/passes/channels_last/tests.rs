@@ -61,6 +61,31 @@ fn few_channels_keep_planes() {
     assert!(pointwise(8, 2048)[0].starts_with("for i<12, j<20, k<8: t[i, j, k]"));
 }
 
+#[test]
+fn bytes_keep_planes() {
+    let sums = |[picture, weights, sum]: [&str; 3], zero: &str| {
+        let stages = passed(&format!(
+            "input x: {picture}[16, 12, 20]\ninput w: {weights}[32, 16]\ntemporary t: {picture}[16, 12, 20]\n\
+             temporary y: {sum}[32, 12, 20]\noutput z: {sum}[32]\n\
+             for i<16, j<12, k<20: t[i, j, k] = x[i, j, k]\n\
+             for i<32, j<12, k<20: y[i, j, k] = add[l<16; {zero}](term({sum}(t[l, j, k]), {sum}(w[i, l])))\n\
+             for i<32: z[i] = max(y[i, 0, 0], y[i, 1, 1])\n"
+        ));
+        stages[1].clone()
+    };
+    // Words of bytes are packed from whatever layout, so that nothing is gained.
+    let bytes = sums(["u8", "i8", "i32"], "0i32");
+    assert!(
+        bytes.starts_with("for i<32, j<12, k<20: y[i, j, k]"),
+        "{bytes}"
+    );
+    let halves = sums(["f16", "f16", "f32"], "0.0");
+    assert!(
+        halves.starts_with("for i<12, j<20, k<32: y[i, j, k]"),
+        "{halves}"
+    );
+}
+
 /// A window over `y`, the result of a contraction, that keeps channels apart, and another contraction.
 fn window(more: &str) -> Vec<String> {
     passed(&format!(

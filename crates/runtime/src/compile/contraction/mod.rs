@@ -227,7 +227,7 @@ const MOST_SCRATCH: usize = 1 << 30;
 pub(crate) fn isa(vectors: Vectors) -> kernels::Isa {
     use kernels::Isa;
     let allowed = match vectors {
-        Vectors::Widest => return Isa::best(),
+        Vectors::Widest => return Isa::fastest(),
         Vectors::Bits256 => Isa::Avx2,
         Vectors::Bits128 => Isa::Portable,
     };
