@@ -15,6 +15,18 @@ use vinelift_tensor::{ElementType, element_count};
 
 pub(crate) static COMPILER: LazyLock<Compiler> = LazyLock::new(|| Compiler::new().unwrap());
 
+/// Whether this machine has vector loops of 256 bits, and of 512.
+pub(crate) fn vector_loops() -> [bool; 2] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let is_256 = has!("avx2") && has!("fma") && has!("f16c");
+        [is_256, is_256 && has!("avx512bw")]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    [false; 2]
+}
+
 pub(crate) fn compile(nest: &Nest) -> Code {
     COMPILER
         .compile(&[nest], &Options::default())
