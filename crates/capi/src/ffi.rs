@@ -88,7 +88,8 @@ impl WideText<'_> {
             if code == 0 {
                 break;
             }
-            let character = u32::try_from(code).ok().and_then(char::from_u32);
+            // Signed or not by machine; what is negative is no character in either.
+            let character = char::from_u32(u32::from_ne_bytes(code.to_ne_bytes()));
             text.push(character.ok_or_else(|| {
                 Failure::argument(format!("`{name}`[{k}] is {code}, which is no character"))
             })?);

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{COMPILER, site};
+use common::{COMPILER, site, widths};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use vinelift_codegen::{Interrupt, Options, Pointer, Vectors};
+use vinelift_codegen::{Interrupt, Options, Pointer};
 use vinelift_nest::{Binary, Mode, Nest, Policy, Role, Scalar, build::*, partial_folds, schedule};
 use vinelift_tensor::ElementType::{F32, I64};
 
@@ -65,7 +65,7 @@ fn a_kernel_ends_soon_after_it_is_told_to() {
         partial_folds(&mut nest, &AtomicBool::new(false));
         schedule(&mut nest);
         vinelift_nest::verify(&nest).unwrap();
-        for vectors in Vectors::ALL {
+        for vectors in widths() {
             let options = Options {
                 vectors,
                 ..Options::default()

@@ -27,6 +27,10 @@ pub(crate) struct NarrowBlock<'a> {
     /// The offset of each line.
     pub(crate) offsets: &'a [u32],
     /// Whether each offset is its number.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "element by element it makes no difference")
+    )]
     pub(crate) unit: bool,
 }
 

@@ -2,7 +2,7 @@
 //! way to run them.
 
 use std::num::NonZeroUsize;
-use vinelift::{Config, Core, ElementType, Level, Model, Stage, Tensor, Vectors};
+use vinelift::{Config, Core, ElementType, Level, Model, Tensor, Vectors};
 use vinelift_tests::{Graph, Value, same};
 
 /// Numbers between -0.5 and 0.5 without a pattern.
@@ -165,6 +165,8 @@ fn all_ways_give_the_same_bits() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn channels_are_last_with_vectors_of_256_bits() {
+    use vinelift::Stage;
+
     if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
         eprintln!("skipped: this machine has no AVX2");
         return;

@@ -4,6 +4,7 @@
 
 pub(crate) mod symbols;
 
+use proptest::test_runner::Config as ProptestConfig;
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -15,10 +16,45 @@ use vinelift_tensor::{ElementType, element_count};
 
 pub(crate) static COMPILER: LazyLock<Compiler> = LazyLock::new(|| Compiler::new().unwrap());
 
+/// Whether this machine has vector loops of 256 bits, and of 512.
+pub(crate) fn vector_loops() -> [bool; 2] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let is_256 = has!("avx2") && has!("fma") && has!("f16c");
+        let is_512 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq");
+        [is_256, is_256 && is_512]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    [false; 2]
+}
+
+/// The widths of vectors that make a difference on this machine, the widest first.
+pub(crate) fn widths() -> impl Iterator<Item = Vectors> {
+    let [is_256, is_512] = vector_loops();
+    let differ = [is_512, is_256, true];
+    let all = Vectors::ALL.into_iter().zip(differ);
+    all.filter_map(|(vectors, differs)| differs.then_some(vectors))
+}
+
 pub(crate) fn compile(nest: &Nest) -> Code {
     COMPILER
         .compile(&[nest], &Options::default())
         .unwrap_or_else(|e| panic!("{e}\n{nest}"))
+}
+
+/// A random test takes `usual` cases, or as many as `PROPTEST_CASES` says: fewer under emulation.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => default.cases,
+        None => usual,
+    };
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..default
+    }
 }
 
 const GUARD: u8 = 0xa5;

@@ -1,6 +1,6 @@
 //! Nests with symbols: code that is made once, and run at many numbers.
 
-use super::{COMPILER, Outcome, reference, run_code, same};
+use super::{COMPILER, Outcome, reference, run_code, same, widths};
 use std::collections::{BTreeSet, HashMap};
 use vinelift_codegen::{Code, Options, Vectors};
 use vinelift_nest::{Axis, Kind, Nest, Scalar, Wrap, legalize, verify};
@@ -19,7 +19,7 @@ pub(crate) fn compile_all(nest: &Nest) -> Vec<(Vectors, Code)> {
         let code = COMPILER.compile(&[nest], &options);
         (vectors, code.unwrap_or_else(|e| panic!("{e}\n{nest}")))
     };
-    Vectors::ALL.map(compile).into()
+    widths().map(compile).collect()
 }
 
 /// Runs code for `bound`, which is the nest that it is of where the symbols have `values`.

@@ -112,7 +112,7 @@ fn nest(seed: u64, ty: ElementType, rows: usize, lanes: usize) -> Nest {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::common::cases(1000))]
     #[test]
     fn compiled_is_interpreted(seed: u64, ty in 0..3usize, rows in 1..10usize, lanes in 1..70usize) {
         let ty = [F32, F64, I32][ty];

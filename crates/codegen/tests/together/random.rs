@@ -274,7 +274,7 @@ fn nest(numbers: &[u32]) -> Nest {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::common::cases(600))]
     #[test]
     fn compiled_is_interpreted(numbers in prop::collection::vec(any::<u32>(), 40..400), seed in any::<u64>()) {
         let nest = nest(&numbers);

@@ -1,7 +1,7 @@
 //! Code for extents with symbols is right for all numbers: made once, run at many.
 
-use crate::common::random;
 use crate::common::symbols::check;
+use crate::common::{random, vector_loops};
 use vinelift_codegen::{Options, Vectors};
 use vinelift_nest::{Nest, Role, parse};
 use vinelift_tensor::ElementType::{self, Boolean, F16, F32, F64, I32, I64};
@@ -292,7 +292,7 @@ fn how(text: &str) -> Vec<String> {
 
 #[test]
 fn dumps_say_how_stages_run() {
-    if !std::arch::is_x86_feature_detected!("avx2") {
+    if !vector_loops()[0] {
         return;
     }
     for (text, want) in [

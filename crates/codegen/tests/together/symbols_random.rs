@@ -195,7 +195,7 @@ fn is_too_long(nest: &Nest) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::common::cases(300))]
 
     #[test]
     fn random_nests_with_symbols(numbers in prop::collection::vec(any::<u32>(), 1..80), stages in 1usize..3) {

@@ -1,6 +1,7 @@
 //! Sums over windows that slide along rows: several rows at once, and what is left over of them.
 
-use crate::common::{bytes, random, reference, run};
+use crate::common::{COMPILER, bytes, random, reference, run, vector_loops};
+use vinelift_codegen::{Options, Vectors};
 use vinelift_nest::{Binary, Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{self, F32, F64};
 
@@ -221,14 +222,9 @@ fn weights_that_differ_along_the_lanes() {
 }
 
 /// Four columns side by side take nine weights and eighteen vectors of the image, each loaded once.
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn weights_that_differ_along_the_lanes_are_loaded_once() {
-    use crate::common::COMPILER;
-    use vinelift_codegen::{Options, Vectors};
-
-    if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
-        eprintln!("skipped: this machine has no AVX2");
+    if !vector_loops()[0] {
         return;
     }
     let nest = channels_inside([16, 128, 24], [3, 3]);

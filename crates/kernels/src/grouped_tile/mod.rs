@@ -159,11 +159,12 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
                             *sum = sum.wrapping_mul(zero.into());
                         }
                     }
-                    for _ in 0..steps.lines {
+                    for line in 0..steps.lines {
+                        let elements = elements.add(line * DEPTH);
                         add_line::<DEPTH>(&mut sums, &*from.cast(), &*elements.cast());
                         from = from.add(LINE_BYTES);
-                        elements = elements.add(DEPTH);
                     }
+                    elements = elements.add(steps.row_group);
                     let row_scale = row.scales.add(number).read_unaligned();
                     for (lane, total) in totals.iter_mut().enumerate() {
                         let scale = match steps.has_scales {

@@ -1,7 +1,7 @@
 //! Random nests with one or two data-dependent indices, gathers and scatters.
 
-use super::{compare, headings, little_endian, vector_loops};
-use crate::common::{Compiled, random, reference, site};
+use super::{compare, headings, little_endian};
+use crate::common::{Compiled, random, reference, site, vector_loops};
 use vinelift_nest::{
     Axis, Binary, Buffer, BufferId, Mode, Nest, Policy, Role, Scalar, Stage, build::*, schedule,
     verify,

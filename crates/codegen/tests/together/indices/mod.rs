@@ -4,7 +4,7 @@
 mod any;
 mod rows;
 
-use crate::common::{COMPILER, Compiled, bytes, reference, run, same, site};
+use crate::common::{COMPILER, Compiled, bytes, reference, run, same, site, vector_loops};
 use vinelift_codegen::Options;
 use vinelift_nest::{Fault, Mode, Nest, Policy, Role, Scalar, Stage, build::*, verify};
 use vinelift_tensor::ElementType::{self, *};
@@ -184,17 +184,6 @@ fn headings(nest: &Nest) -> std::string::String {
     let text = &code.text(0).unwrap().clif;
     let headings = text.lines().take_while(|line| line.starts_with(';'));
     headings.collect::<Vec<_>>().join("\n")
-}
-
-/// Whether this machine has vector loops of 256 bits, and of 512.
-fn vector_loops() -> [bool; 2] {
-    #[cfg(target_arch = "x86_64")]
-    return [
-        std::arch::is_x86_feature_detected!("avx2"),
-        std::arch::is_x86_feature_detected!("avx512bw"),
-    ];
-    #[cfg(not(target_arch = "x86_64"))]
-    return [false; 2];
 }
 
 fn little_endian(value: i64, ty: ElementType) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Indices that lead to rows: the data in blocks of columns, in rows of few columns, or kept in registers.
 
-use super::{compare, headings, little_endian, vector_loops};
-use crate::common::{Compiled, reference, site};
+use super::{compare, headings, little_endian};
+use crate::common::{Compiled, reference, site, vector_loops};
 use vinelift_nest::{Binary, Nest, Policy, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{self, *};
 
