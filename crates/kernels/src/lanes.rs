@@ -69,11 +69,9 @@ pub(crate) trait Simd {
     /// `a · b + c`, rounded once; of words, the sum of the products of what they hold, `a` being of the
     /// row side.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `v`, from which on nothing is loaded before `v` is there: what is loaded earlier needs registers for longer.
+    /// Has nothing be loaded before these vectors are there: what is loaded earlier needs registers for longer.
     #[inline(always)]
-    unsafe fn in_turn(v: Self::V) -> Self::V {
-        v
-    }
+    unsafe fn in_turn(_vectors: &mut [Self::V]) {}
 }
 
 /// Where a vector's lanes are: in the column side from `from` on, of which the first `load` lanes may

@@ -323,9 +323,7 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
                     sums[i][j] = S::fma(row, columns[j], sums[i][j]);
                 }
                 if strided && H * (N + 1) + N > S::REGISTERS {
-                    for j in 0..N {
-                        sums[i][j] = S::in_turn(sums[i][j]);
-                    }
+                    S::in_turn(&mut sums[i]);
                 }
             }
             if !strided {

@@ -84,9 +84,11 @@ impl Simd for V32 {
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
     #[inline(always)]
-    unsafe fn in_turn(v: __m512) -> __m512 {
-        // SAFETY: as `zero`.
-        unsafe { in_turn(v) }
+    unsafe fn in_turn(vectors: &mut [__m512]) {
+        for k in (0..vectors.len()).step_by(2) {
+            // SAFETY: as `zero`.
+            vectors[k] = unsafe { in_turn(vectors[k], vectors[beside(k, vectors.len())]) };
+        }
     }
 }
 
@@ -216,9 +218,15 @@ impl Simd for V64 {
         unsafe { _mm512_fmadd_pd(a, b, c) }
     }
     #[inline(always)]
-    unsafe fn in_turn(v: __m512d) -> __m512d {
-        // SAFETY: as `zero`.
-        unsafe { _mm512_castps_pd(in_turn(_mm512_castpd_ps(v))) }
+    unsafe fn in_turn(vectors: &mut [__m512d]) {
+        for k in (0..vectors.len()).step_by(2) {
+            let pair = [vectors[k], vectors[beside(k, vectors.len())]];
+            // SAFETY: as `zero`.
+            unsafe {
+                let v = in_turn(_mm512_castpd_ps(pair[0]), _mm512_castpd_ps(pair[1]));
+                vectors[k] = _mm512_castps_pd(v);
+            }
+        }
     }
 }
 
@@ -285,14 +293,26 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
     }
 }
 
-/// `v`. The compiler takes it that this writes memory and changes `v`: left to itself it has the elements of all rows of a tile
-/// loaded first, for which there are too few registers.
+/// `v`, once `other` is there, too. The compiler takes it that this writes memory and changes `v`: left to itself it has the
+/// elements of all rows of a tile loaded first, for which there are too few registers. Two vectors at once, as the compiler
+/// leaves loops over the rows of a tile as they are if their bodies are longer.
 #[target_feature(enable = "avx512f")]
 #[inline]
-unsafe fn in_turn(mut v: __m512) -> __m512 {
+unsafe fn in_turn(mut v: __m512, other: __m512) -> __m512 {
     // SAFETY: there is no instruction, but for a comment.
-    unsafe { asm!("/* {0} */", inout(zmm_reg) v, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("/* {0} {1} */", inout(zmm_reg) v, in(zmm_reg) other, options(nostack, preserves_flags));
+    }
     v
+}
+
+/// The number of a vector beside number `k` of `count`.
+#[inline(always)]
+fn beside(k: usize, count: usize) -> usize {
+    match k + 1 < count {
+        true => k + 1,
+        false => k.saturating_sub(1),
+    }
 }
 
 /// Whether the machine multiplies bytes.
