@@ -14,6 +14,7 @@ use crate::codes::Codes;
 use crate::lanes::{Number, Simd, Vector};
 use crate::points::{Lanes, MOST_LANES, PointsAt};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// The operands of a tile.
 #[derive(Clone, Copy)]
@@ -314,23 +315,44 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
             if H >= LEAST_FETCHING && !strided {
                 S::fetch(rows.wrapping_add(tile.rows_ahead));
             }
-            for i in 0..H {
-                let row = S::splat(match strided {
-                    true => apart[i].add(step),
-                    false => rows.add(i),
-                });
-                for j in 0..N {
-                    sums[i][j] = S::fma(row, columns[j], sums[i][j]);
-                }
-                if strided && H * (N + 1) + N > S::REGISTERS {
-                    S::in_turn(&mut sums[i]);
-                }
-            }
+            let element = |i: usize| match strided {
+                true => apart[i].add(step),
+                false => rows.add(i),
+            };
+            // Two loops: the compiler leaves longer ones as they are.
+            add_rows::<S, H, N>(&mut sums, 0..H / 2, &columns, strided, element);
+            add_rows::<S, H, N>(&mut sums, H / 2..H, &columns, strided, element);
             if !strided {
                 rows = rows.add(tile.rows_step);
             }
         }
         finish::<S, H, N>(tile, &parts, sums);
+    }
+}
+
+/// Adds the products of some rows' elements and the columns at a `k`.
+///
+/// # Safety
+/// as [`TileFn`]; the rows are among `H`, and their elements may be read.
+#[inline(always)]
+unsafe fn add_rows<S: Simd, const H: usize, const N: usize>(
+    sums: &mut [[S::V; N]; H],
+    rows: Range<usize>,
+    columns: &[S::V; N],
+    strided: bool,
+    element: impl Fn(usize) -> *const S::T,
+) {
+    for i in rows {
+        // SAFETY: the caller's.
+        unsafe {
+            let row = S::splat(element(i));
+            for j in 0..N {
+                sums[i][j] = S::fma(row, columns[j], sums[i][j]);
+            }
+            if strided && H * (N + 1) + N > S::REGISTERS {
+                S::in_turn(&mut sums[i]);
+            }
+        }
     }
 }
 

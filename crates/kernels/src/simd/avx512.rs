@@ -301,7 +301,7 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
 unsafe fn in_turn(mut v: __m512, other: __m512) -> __m512 {
     // SAFETY: there is no instruction, but for a comment.
     unsafe {
-        asm!("/* {0} {1} */", inout(zmm_reg) v, in(zmm_reg) other, options(nostack, preserves_flags));
+        asm!("/* {0} {1} */", inout(zmm_reg) v, in(zmm_reg) other, options(nomem, nostack, preserves_flags));
     }
     v
 }
