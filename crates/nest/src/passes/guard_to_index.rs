@@ -52,25 +52,37 @@ fn guarded(buffers: &[Buffer], ranges: &mut Ranges, c: &Scalar, yes: &Scalar) ->
         .zip(shape)
         .enumerate()
         .filter(|(d, _)| *d != place);
-    let harmless = others.all(|(_, (i, &n))| {
-        let mut plain = true;
-        visit(i, &mut |x| {
-            let reads = matches!(
-                x.kind(),
-                Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
-            );
-            plain &= !reads;
-        });
-        plain && ranges.is_index(i, n)
-    });
+    let harmless = others.all(|(_, (i, &n))| !reads(i) && ranges.is_index(i, n));
     if !harmless {
         return None;
     }
     let least = integer(least, wrap.index.ty());
-    let index = select(c.clone(), wrap.index.clone(), least);
+    // The guard is no longer around the position, which is for a message that such an index never has.
+    let position = wrap.position.iter().map(|p| match reads(p) {
+        true => integer(0, p.ty()),
+        false => p.clone(),
+    });
+    let moved = Wrap {
+        index: select(c.clone(), wrap.index.clone(), least),
+        position: position.collect(),
+        ..*wrap
+    };
     let mut at = at.clone();
-    at[place] = Scalar::wrap(Wrap { index, ..*wrap });
+    at[place] = Scalar::wrap(moved);
     Some(Scalar::load(*buffer, at, yes.ty()))
+}
+
+/// Whether an index reads, so that a guard may have to be around it.
+fn reads(i: &Scalar) -> bool {
+    let mut reads = false;
+    visit(i, &mut |x| {
+        let is_read = matches!(
+            x.kind(),
+            Kind::Load { .. } | Kind::Wrap(_) | Kind::Reduce { .. }
+        );
+        reads |= is_read;
+    });
+    reads
 }
 
 #[cfg(test)]
@@ -78,7 +90,9 @@ mod tests {
     use super::*;
     use crate::analysis::verify;
     use crate::build::{inside, zero};
+    use crate::ir::parse;
     use crate::ir::{Nest, Policy, Role, Site};
+    use crate::passes::{fuse, schedule};
     use vinelift_tensor::ElementType::F32;
 
     fn skipped(column: impl Fn(&[Scalar]) -> Scalar) -> String {
@@ -125,5 +139,21 @@ mod tests {
             text.contains("= select(((i >= 1) & (i < 4)), x[wrap?(k[(i - 1)]"),
             "{text}"
         );
+    }
+
+    /// Three gathers become one stage, whose innermost index is where a message would say that it is.
+    #[test]
+    fn positions_need_no_guard() {
+        let text = "input x: f32[90]\ninput i: i32[80]\ntemporary a: f32[80]\ninput j: i64[70]\ntemporary b: f32[70]\n\
+                    input k: i32[3]\noutput y: f32[3]\n\
+                    for i<80: a[i] = x[wrap?(i[i], 90)]\n\
+                    for i<70: b[i] = a[wrap?(j[i], 80)]\n\
+                    for i<3: y[i] = b[wrap?(k[i], 70)]\n";
+        let mut nest = parse(text).unwrap();
+        fuse(&mut nest);
+        schedule(&mut nest);
+        assert_eq!(nest.stages.len(), 1, "{nest}");
+        assert!(nest.to_string().contains("x[wrap?(select("), "{nest}");
+        verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
     }
 }
