@@ -114,7 +114,7 @@ pub(crate) fn part_start(whole: usize, count: usize, part: usize) -> usize {
     part * (whole / count) + part.min(whole % count)
 }
 
-/// What tiles an instruction set has.
+/// The heights of an instruction set's tiles, and how fast the machine runs their vectors.
 pub(crate) struct Tiles {
     /// The largest height of tiles of `n` vectors is `tallest[n - 1]`.
     pub(crate) tallest: Vec<usize>,

@@ -21,7 +21,7 @@ impl Isa {
     /// All of them.
     pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Halves];
 
-    /// What contractions are fastest with on this machine.
+    /// The instruction set with which this machine runs contractions fastest.
     pub fn fastest() -> Isa {
         match Isa::best() {
             #[cfg(target_arch = "x86_64")]

@@ -301,9 +301,9 @@ struct Tiling {
 }
 
 impl Tiling {
-    /// Those of the instruction set, or, where a machine runs halves of 512-bit vectors, of 256-bit ones if so much fewer of
-    /// their lanes are empty that this pays. For columns that are packed once this depends on their number alone, as the
-    /// layout does.
+    /// Chooses between the tiles of `isa` and, where the machine runs 512-bit instructions as two halves, those of 256 bits: these
+    /// if they are estimated to take less than `PAYS` of the cycles, as fewer of their lanes are empty. Of columns that are packed
+    /// once only the number of columns decides, so that their layout serves any number of rows.
     fn suited(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
         /// Tiles of 256 bits load more for each multiply-add.
         const PAYS: f64 = 0.97;

@@ -43,7 +43,8 @@ pub(crate) fn compile(nest: &Nest) -> Code {
         .unwrap_or_else(|e| panic!("{e}\n{nest}"))
 }
 
-/// A random test takes `usual` cases, or as many as `PROPTEST_CASES` says: fewer under emulation.
+/// The configuration of a random test of `usual` cases. The variable `PROPTEST_CASES` sets another number, as runs under emulation
+/// need.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = match std::env::var_os("PROPTEST_CASES") {

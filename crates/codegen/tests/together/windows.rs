@@ -225,6 +225,7 @@ fn weights_that_differ_along_the_lanes() {
 #[test]
 fn weights_that_differ_along_the_lanes_are_loaded_once() {
     if !vector_loops()[0] {
+        eprintln!("skipped: this machine has no AVX2");
         return;
     }
     let nest = channels_inside([16, 128, 24], [3, 3]);

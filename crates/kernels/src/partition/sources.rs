@@ -23,13 +23,13 @@ const ROW_BYTES: usize = 256 << 10;
 /// The most rows of a tile that has a register for the address of each.
 const STRIDED_ROWS: usize = 8;
 
-/// What all sets of the first cache span, and how many lines one of them has for rows: one is for columns.
+/// The first cache: its sets hold eight lines each, of which rows take at most seven and columns one.
 const FIRST_CACHE: Sets = Sets {
     span: 4 << 10,
     lines: 7,
 };
 
-/// The same of the second cache, whose sets have eight lines: a few rows that do not stay cost less than packing.
+/// The second cache: its sets hold eight lines each. One row more than that costs less than packing all rows.
 const SECOND_CACHE: Sets = Sets {
     span: 128 << 10,
     lines: 9,
@@ -37,8 +37,9 @@ const SECOND_CACHE: Sets = Sets {
 
 /// The sets of a cache.
 struct Sets {
-    /// Lines as many bytes apart are in the same one.
+    /// Lines that are this many bytes apart are in the same set.
     span: usize,
+    /// How many lines of a set rows may take.
     lines: usize,
 }
 

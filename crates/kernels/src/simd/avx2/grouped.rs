@@ -133,7 +133,7 @@ impl Halves {
     /// How many lines have sums of 16 bits: of 4 products of at most 15 · 127 each.
     const CHAIN: usize = i16::MAX as usize / (4 * 15 * 127);
 
-    /// The sums of at most so many lines.
+    /// The sums of the lines from `first` up to `until`, at most [`CHAIN`](Halves::CHAIN) of them.
     ///
     /// # Safety
     /// as [`LineCodes::sums`].
