@@ -91,9 +91,9 @@ impl Target {
     }
 
     /// The function `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out
-    /// of range. `None` if there are too few registers, or something has no instruction.
-    pub(crate) fn compile(self, program: &Program) -> Option<Assembled> {
-        x86::compile(program, self)
+    /// of range. `None` if something has no instruction, or there are too few registers and values may not spill.
+    pub(crate) fn compile(self, program: &Program, may_spill: bool) -> Option<Assembled> {
+        x86::compile(program, self, may_spill)
     }
 }
 

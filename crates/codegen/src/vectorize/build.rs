@@ -187,12 +187,13 @@ impl<'b, 'n> Builder<'b, 'n> {
     }
 
     /// The vector loop that has been built, on registers of `bytes` bytes, inside `outer` loops of the kernel; `None`
-    /// if there are too few registers.
+    /// if there are too few registers for what is done side by side. One register for each value, of one row, may spill.
     pub(super) fn ready(mut self, outer: usize, bytes: usize) -> Option<VectorLoop<'n>> {
         (self.program.lanes, self.program.parts) = (self.lanes, self.parts);
         self.program.few = self.few;
+        let may_spill = self.parts == 1 && self.jam.is_none();
         Some(VectorLoop {
-            code: self.target?.compile(&self.program)?,
+            code: self.target?.compile(&self.program, may_spill)?,
             arguments: self.arguments,
             may_fault: self.may_fault,
             least: self.least,

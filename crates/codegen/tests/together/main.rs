@@ -12,6 +12,7 @@ mod indices;
 mod memory;
 mod parts;
 mod random;
+mod spills;
 mod symbols;
 mod symbols_random;
 mod windows;

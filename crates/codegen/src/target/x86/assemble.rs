@@ -1,61 +1,59 @@
 //! From a program to machine code.
 //!
-//! Nothing is assembled that means something else than the program: whatever has no encoding, no register, or
+//! Nothing is assembled that means something else than the program: whatever has no encoding, no room, or
 //! leads where nobody has said (an operand that is missing, an unknown pointer, an offset beyond 32 bits) is
 //! refused ([`Assembler::require`]), and the stage runs in another way.
 //!
 //! Each function keeps a frame pointer, so that profilers that follow these see what called it.
 
 use super::super::{Assembled, Target};
-use super::allocate::allocate;
+use super::allocate::{RegisterFile, allocate};
 use super::assembly::Assembly;
 use super::encode::{Assembler, Condition, Gpr, Memory, RAX, RBP, RSP};
+use super::frame::{self, Frame};
+use super::general::{GeneralRegisters, Pointer};
 use super::index_check;
 use super::machine::{Form, MachineProgram, MachineStep, Operand};
 use crate::vector_ir::program::TripCount;
 use rustc_hash::FxHashMap;
 
-/// Registers that hold pointers and counters; those from the eighth on belong to the caller.
-const GENERAL: [u8; 12] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15];
-const OWN: usize = 7;
 /// Longer code is not worth it.
 const MOST_BYTES: usize = 1 << 16;
 
 /// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
-/// `None` if there are too few registers, or something has no encoding.
-pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assembled> {
+/// `None` if something has no encoding, or there are too few registers: what does not fit goes to the stack if it
+/// `may_spill`, as far as a page reaches.
+pub(super) fn assemble(
+    mut program: MachineProgram,
+    target: Target,
+    may_spill: bool,
+) -> Option<Assembled> {
     let evex = target == Target::Avx512;
-    let (vectors, own) = match program.has_indices {
+    let (vectors, taken) = match program.has_indices {
         true => (
             if evex { 32 } else { 16 } - index_check::SCRATCH,
             index_check::OWN,
         ),
         false => (target.registers() as u8, 0),
     };
-    let registers = allocate(program, vectors, if evex { 7 } else { 0 })?;
-    let mut general = GENERAL.iter().skip(own).map(|r| Gpr(*r));
-    let mut pointers = FxHashMap::default();
-    for argument in &program.pointers {
-        pointers.insert(*argument, general.next()?);
-    }
-    let depth = depth(&program.steps);
-    let counters: Vec<Gpr> = general.take(depth).collect();
-    if counters.len() < depth {
-        return None;
-    }
-    let frame = index_check::frame(program)?;
+    let file = RegisterFile {
+        vectors,
+        masks: if evex { 7 } else { 0 },
+        may_spill,
+    };
+    let registers = allocate(&mut program, file)?;
+    let general = GeneralRegisters::of(&program, taken, may_spill)?;
+    let frame = Frame::of(&program, &registers, general.on_stack, target)?;
     let mut assembly = Assembly {
-        program,
+        program: &program,
         registers,
         target,
         evex,
         scratch: vectors,
-        own,
+        general,
         frame,
         checked: None,
         most_lane: 0,
-        pointers,
-        counters,
         depth: 0,
         hoisted: FxHashMap::default(),
         code: Assembler::default(),
@@ -80,42 +78,27 @@ pub(super) fn assemble(program: &MachineProgram, target: Target) -> Option<Assem
     })
 }
 
-/// Loops inside each other that take a register.
-fn depth(steps: &[MachineStep]) -> usize {
-    let of = |step: &MachineStep| match step {
-        MachineStep::Do(_) => 0,
-        MachineStep::Loop {
-            trips: TripCount::Lanes { .. },
-            body,
-            ..
-        } => depth(body),
-        MachineStep::Loop { body, .. } => 1 + depth(body),
-    };
-    steps.iter().map(of).max().unwrap_or(0)
-}
-
 impl Assembly<'_> {
     fn function(&mut self) {
-        let used = self.own + self.pointers.len() + self.counters.len();
-        let saved: Vec<Gpr> = GENERAL[OWN.min(used)..used]
-            .iter()
-            .map(|r| Gpr(*r))
-            .collect();
+        let saved = self.general.saved.clone();
         self.mark("enter", None);
         self.code.push(RBP);
         self.code.copy(RBP, RSP);
         for &register in &saved {
             self.code.push(register);
         }
-        if self.frame > 0 {
-            self.code.add(RSP, -self.frame);
-            // Whole registers are stored there: none is to cross a line of the cache.
-            self.code.and(RSP, -index_check::ALIGNMENT);
+        if self.frame.bytes > 0 {
+            self.code.add(RSP, -self.frame.bytes);
+            self.code.and(RSP, -frame::ALIGNMENT);
         }
         self.mark("arguments", None);
         for &argument in &self.program.pointers {
-            let to = self.pointers[&argument];
+            let to = match self.general.pointers.get(&argument) {
+                Some(&Pointer::Register(register)) => register,
+                _ => self.general.spare,
+            };
             self.load_argument(to, argument);
+            self.keep_pointer(argument, to);
         }
         self.mark("the same in all lanes", None);
         self.hoist();
@@ -126,7 +109,7 @@ impl Assembly<'_> {
         self.mark("leave", None);
         self.code.set(RAX, 0);
         let end = self.code.here();
-        if self.frame > 0 {
+        if self.frame.bytes > 0 {
             let below = Memory::At {
                 base: RBP,
                 scale: 0,
@@ -174,7 +157,7 @@ impl Assembly<'_> {
                 MachineStep::Loop { trips, moves, body } => match *trips {
                     TripCount::Fixed(turns) => self.counted(turns, moves, body),
                     TripCount::Argument(argument) => {
-                        let counter = self.counters[self.depth];
+                        let counter = self.general.counters[self.depth];
                         self.mark("loop", None);
                         self.load_argument(counter, argument);
                         self.count_down(counter, moves, body);
@@ -201,30 +184,36 @@ impl Assembly<'_> {
 
     fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[MachineStep]) {
         self.code.require(turns > 0);
-        let counter = self.counters[self.depth];
+        let counter = self.general.counters[self.depth];
         self.mark("loop", None);
         self.code.set(counter, turns);
         self.count_down(counter, moves, body);
         for &(pointer, by) in moves {
             let back = by.checked_mul(turns).and_then(i32::checked_neg);
             self.code.require(back.is_some());
-            let pointer = self.pointer(pointer);
-            self.code.add(pointer, back.unwrap_or(0));
+            self.move_pointer(pointer, back.unwrap_or(0));
         }
     }
 
     /// Moves the pointers back by as much as all turns have moved them.
     fn times(&mut self, argument: u32, moves: &[(u32, i32)], body: &[MachineStep]) {
-        let counter = self.counters[self.depth];
+        let counter = self.general.counters[self.depth];
         self.mark("loop", None);
         self.load_argument(counter, argument);
         self.count_down(counter, moves, body);
         for &(pointer, by) in moves {
-            let pointer = self.pointer(pointer);
+            let register = self.pointer(pointer);
             self.load_argument(counter, argument);
             self.code.multiply(counter, by);
-            self.code.subtract(pointer, counter);
+            self.code.subtract(register, counter);
+            self.keep_pointer(pointer, register);
         }
+    }
+
+    fn move_pointer(&mut self, pointer: u32, by: i32) {
+        let register = self.pointer(pointer);
+        self.code.add(register, by);
+        self.keep_pointer(pointer, register);
     }
 
     fn count_down(&mut self, counter: Gpr, moves: &[(u32, i32)], body: &[MachineStep]) {
@@ -233,8 +222,7 @@ impl Assembly<'_> {
         self.steps(body);
         self.mark("next turn", None);
         for &(pointer, by) in moves {
-            let pointer = self.pointer(pointer);
-            self.code.add(pointer, by);
+            self.move_pointer(pointer, by);
         }
         self.code.add(counter, -1);
         self.code.jump_if(Condition::NotZero, top);
@@ -268,7 +256,7 @@ impl Assembly<'_> {
     }
 
     fn over_lanes_until(&mut self, argument: u32, step: i32, body: &[MachineStep]) {
-        let last = self.counters[self.depth];
+        let last = self.general.counters[self.depth];
         self.depth += 1;
         self.load_argument(last, argument);
         self.mark("loop over lanes", None);

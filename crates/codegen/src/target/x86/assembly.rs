@@ -2,7 +2,9 @@
 
 use super::super::{Mark, Target};
 use super::allocate::Registers;
-use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, RDI, RmOperand};
+use super::encode::{Assembler, Gpr, Label, Memory, Modifiers, RDI, RSP, RmOperand};
+use super::frame::Frame;
+use super::general::{GeneralRegisters, Pointer};
 use super::machine::{
     Broadcast, BroadcastSource, Check, INDICES, Id, MachineInstruction, MachineProgram, Operand,
 };
@@ -22,16 +24,12 @@ pub(super) struct Assembly<'p> {
     pub(super) evex: bool,
     /// The first of the vector registers, at least two, for what is loaded for one instruction.
     pub(super) scratch: u8,
-    /// How many general registers are not for pointers and counters.
-    pub(super) own: usize,
-    /// Bytes of the stack for indices.
-    pub(super) frame: i32,
+    pub(super) general: GeneralRegisters,
+    pub(super) frame: Frame,
     /// The indices that were checked last.
     pub(super) checked: Option<CheckedIndices>,
     /// The largest number of an element along the lanes, in the loop over lanes that is open.
     pub(super) most_lane: i64,
-    pub(super) pointers: FxHashMap<u32, Gpr>,
-    pub(super) counters: Vec<Gpr>,
     /// Counted loops that are open.
     pub(super) depth: usize,
     /// Registers of what is broadcast once and for all.
@@ -83,11 +81,27 @@ impl Assembly<'_> {
         register.unwrap_or(0)
     }
 
-    /// The register that holds a pointer.
+    /// The register that holds a pointer, or is loaded with it until the next that is on the stack.
     pub(super) fn pointer(&mut self, argument: u32) -> Gpr {
-        let register = self.pointers.get(&argument).copied();
-        self.code.require(register.is_some());
-        register.unwrap_or(RDI)
+        match self.general.pointers.get(&argument) {
+            Some(&Pointer::Register(register)) => register,
+            Some(&Pointer::Stack(number)) => {
+                let (register, offset) = (self.general.spare, self.frame.pointer(number));
+                self.code.load(register, RSP, offset);
+                register
+            }
+            None => {
+                self.code.require(false);
+                RDI
+            }
+        }
+    }
+
+    /// Must be called once the register that [`Assembly::pointer`] gave has another value, which the pointer then has.
+    pub(super) fn keep_pointer(&mut self, argument: u32, register: Gpr) {
+        if let Some(&Pointer::Stack(number)) = self.general.pointers.get(&argument) {
+            self.code.store(register, RSP, self.frame.pointer(number));
+        }
     }
 
     pub(super) fn argument_at(&mut self, argument: u32) -> Memory {

@@ -228,6 +228,17 @@ impl Assembler {
         self.memory((to.0 & 7) << 3, memory, 0);
     }
 
+    /// `[to + offset] = from`
+    pub(super) fn store(&mut self, from: Gpr, to: Gpr, offset: i32) {
+        self.bytes.extend([rex(from.0 >> 3, to.0 >> 3), 0x89]);
+        let memory = Memory::At {
+            base: to,
+            scale: 0,
+            offset,
+        };
+        self.memory((from.0 & 7) << 3, memory, 0);
+    }
+
     /// `to = from`, an address.
     pub(super) fn address(&mut self, to: Gpr, from: Memory) {
         self.bytes.extend([rex(to.0 >> 3, base_bit(from)), 0x8d]);

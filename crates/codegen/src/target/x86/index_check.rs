@@ -12,7 +12,7 @@
 use super::super::Target;
 use super::assembly::{Assembly, CheckedIndices, Cold, INDICES_AT};
 use super::encode::{Condition, Gpr, Label, Memory, Modifiers, RAX, RSP, RmOperand};
-use super::machine::{Check, Form, MachineInstruction, MachineProgram, MachineStep};
+use super::machine::{Check, MachineInstruction};
 use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::Compared;
 
@@ -22,37 +22,12 @@ pub(super) const OWN: usize = 4;
 pub(super) const INDEX: Gpr = Gpr(1);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
-/// The alignment of indices on the stack: a register's bytes.
-pub(super) const ALIGNMENT: i32 = 64;
-
 /// The constant that indices with such an extent are compared with.
 pub(super) fn limit(extent: u64, target: Target) -> u64 {
     match target {
         Target::Avx512 => extent,
         Target::Avx2 => extent.wrapping_sub(1),
     }
-}
-
-/// Bytes of the stack for indices; `None` if they are too many.
-pub(super) fn frame(program: &MachineProgram) -> Option<i32> {
-    fn most(steps: &[MachineStep]) -> i32 {
-        let of = |step: &MachineStep| match step {
-            MachineStep::Loop { body, .. } => most(body),
-            MachineStep::Do(i) => match i.form {
-                Form::Check(check) if check.compared != Compared::Never => bytes_of(i, check),
-                _ => 0,
-            },
-        };
-        steps.iter().map(of).max().unwrap_or(0)
-    }
-    // The page behind the stack that is in use is a guard: it must not be jumped over.
-    const MOST: i32 = 2048;
-    Some(most(&program.steps)).filter(|bytes| *bytes <= MOST)
-}
-
-/// Bytes of the indices of a turn.
-fn bytes_of(i: &MachineInstruction, check: Check) -> i32 {
-    i32::from(check.registers) * i32::from(i.bytes)
 }
 
 impl Assembly<'_> {
@@ -63,7 +38,7 @@ impl Assembly<'_> {
         self.code.require(self.program.has_indices && is_whole);
         self.code.address(INDICES_AT, from);
         let mut checked = CheckedIndices {
-            bytes: bytes_of(i, check),
+            bytes: check.bytes(i.bytes),
             each,
             limit: None,
         };
@@ -89,8 +64,8 @@ impl Assembly<'_> {
         self.checked = Some(checked);
     }
 
-    /// Must be called before an instruction that is no gather. Those that compare their indices may begin again from the
-    /// check on, so nothing else may be among them.
+    /// Must be called before an instruction that is no gather, nor spills one. Those that compare their indices may begin
+    /// again from the check on, so nothing else may be among them.
     pub(super) fn end_of_gathers(&mut self) {
         if self.checked.is_some_and(|checked| checked.limit.is_some()) {
             self.checked = None;

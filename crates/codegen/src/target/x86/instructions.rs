@@ -2,15 +2,17 @@
 
 use super::assembly::Assembly;
 use super::encode::{Memory, RmOperand};
-use super::machine::{Form, MachineInstruction, Operand};
+use super::machine::{Class, Form, MachineInstruction, Operand};
 use super::opcode::{Opcode, opcode};
+use super::opcodes;
 
 const LOAD_MASK: Opcode = opcode(0, 1, true, 0x90);
+const STORE_MASK: Opcode = opcode(0, 1, true, 0x91);
 
 impl Assembly<'_> {
     pub(super) fn instruction(&mut self, i: &MachineInstruction) {
         self.next_scratch = self.scratch;
-        if !matches!(i.form, Form::Gather(_)) {
+        if !matches!(i.form, Form::Gather(_) | Form::Spill) {
             self.end_of_gathers();
         }
         let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
@@ -63,6 +65,44 @@ impl Assembly<'_> {
                 let memory = self.argument_at(argument);
                 self.load_mask(to, memory);
             }
+            Form::Spill => {
+                let from = self.register(a);
+                self.move_register(i, a, (from, to));
+            }
+            Form::Reload => {
+                let slot = self.register(a);
+                self.move_register(i, i.to.map(Operand::Value), (to, slot));
+            }
+        }
+    }
+
+    /// Stores, or loads, all bytes of the register of a value.
+    fn move_register(
+        &mut self,
+        i: &MachineInstruction,
+        value: Option<Operand>,
+        (register, slot): (u8, u8),
+    ) {
+        let last = RmOperand::Memory(self.frame.slot(slot));
+        let class = match value {
+            Some(Operand::Value(id)) => self.program.values.get(id as usize),
+            _ => None,
+        };
+        let is_spill = i.form == Form::Spill;
+        match class {
+            Some(Class::Mask) => {
+                let op = if is_spill { STORE_MASK } else { LOAD_MASK };
+                self.code.vex(op, 16, register, 0, last, None);
+            }
+            Some(Class::Vector) => {
+                let bytes = self.target.bytes() as u8;
+                let op = match is_spill {
+                    true => opcodes::store(bytes, 4, self.target),
+                    false => opcodes::load(bytes, 4, self.target),
+                };
+                self.three(op, bytes, (register, 0, last), None);
+            }
+            Some(Class::Slot) | None => self.code.require(false),
         }
     }
 

@@ -13,6 +13,8 @@ pub(super) enum Class {
     Vector,
     /// A mask register of AVX-512: one bit for each lane.
     Mask,
+    /// None: it is spilled to the stack. Only [`Form::Spill`] writes it, and [`Form::Reload`] reads it.
+    Slot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,13 @@ pub(super) struct Check {
     pub(super) negative: bool,
 }
 
+impl Check {
+    /// Bytes of the indices of a turn, in registers of `register` bytes.
+    pub(super) fn bytes(self, register: u8) -> i32 {
+        i32::from(self.registers) * i32::from(register)
+    }
+}
+
 /// Where the operands of an instruction go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -96,6 +105,10 @@ pub(super) enum Form {
     Check(Check),
     /// `to =` the elements where indices say that have been checked.
     Gather(GatherPart),
+    /// `to`, a slot, `= from 0`
+    Spill,
+    /// `to = from 0`, a slot.
+    Reload,
 }
 
 impl Form {
@@ -112,11 +125,13 @@ impl Form {
             Form::Argument(_) | Form::Mask(_) => "a mask",
             Form::Check(_) => "check indices",
             Form::Gather(_) => "gather elements",
+            Form::Spill => "spill",
+            Form::Reload => "reload",
         }
     }
 }
 
-/// An instruction.
+/// An instruction. It writes its result whole: lanes that a mask leaves out are zero, or [`Form::Blend`]'s first operand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MachineInstruction {
     pub(super) form: Form,
@@ -151,7 +166,7 @@ pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstructi
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum MachineStep {
     Do(MachineInstruction),
     Loop {
@@ -162,7 +177,7 @@ pub(super) enum MachineStep {
     },
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct MachineProgram {
     /// Whether it looks up elements by indices.
     pub(super) has_indices: bool,

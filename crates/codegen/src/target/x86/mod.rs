@@ -1,15 +1,17 @@
 //! x86-64: AVX2 and AVX-512.
 //!
 //! [`select`] turns a vector program into machine instructions over values ([`machine`]), [`allocate`] gives the
-//! values registers by a linear scan, and [`assemble`] lays out the function, instruction by
-//! instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of indices have code far away ([`index_check`])
+//! values registers by a linear scan that spills, [`general`] gives them to pointers, [`frame`] is the stack, and
+//! [`assemble`] lays out the function, instruction by instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of indices have code far away ([`index_check`])
 //! and are followed by [`gather`]s.
 
 mod allocate;
 mod assemble;
 mod assembly;
 mod encode;
+mod frame;
 mod gather;
+mod general;
 mod index_check;
 mod instructions;
 mod machine;
@@ -26,6 +28,6 @@ pub(super) use row_table::holds_table;
 use super::{Assembled, Target};
 use crate::vector_ir::program::Program;
 
-pub(super) fn compile(program: &Program, target: Target) -> Option<Assembled> {
-    assemble::assemble(&select::select(program, target)?, target)
+pub(super) fn compile(program: &Program, target: Target, may_spill: bool) -> Option<Assembled> {
+    assemble::assemble(select::select(program, target)?, target, may_spill)
 }

@@ -171,6 +171,8 @@ fn loops_and_what_they_count() {
     let found = text(|code| {
         code.push(Gpr(12));
         code.load(Gpr(9), RDI, 16);
+        code.store(Gpr(9), RSP, 64);
+        code.store(RAX, Gpr(12), 0);
         code.set(RAX, 0);
         let top = code.here();
         code.add(Gpr(9), 1000);
@@ -187,14 +189,16 @@ fn loops_and_what_they_count() {
     let expected = [
         "push r12",
         "mov r9,[rdi+10h]",
+        "mov [rsp+40h],r9",
+        "mov [r12],rax",
         "mov rax,0",
         "add r9,3E8h",
         "add rax,0FFFFFFFFFFFFFFFFh",
         "cmp rax,7",
         "cmp rax,r9",
         "mov r10,rax",
-        "jle near 0000000000000010h",
-        "jmp 0000000000000010h",
+        "jle near 000000000000001Ch",
+        "jmp 000000000000001Ch",
         "pop r12",
         "vzeroupper",
         "ret",
@@ -295,8 +299,9 @@ fn in_loop(
 #[test]
 fn what_has_no_encoding_is_refused() {
     let targets = [Target::Avx2, Target::Avx512];
-    let assembles =
-        |program: &MachineProgram| targets.map(|target| assemble(program, target).is_some());
+    let assembles = |program: &MachineProgram| {
+        targets.map(|target| assemble(program.clone(), target, true).is_some())
+    };
     assert_eq!(assembles(&sum()), [true, true]);
     type Spoil = fn(&mut MachineProgram);
     let spoiled: [(&str, Spoil); 10] = [
@@ -351,7 +356,7 @@ fn what_has_no_encoding_is_refused() {
 fn loops_beyond_32_bits_are_refused() {
     let assembles = |trips, moves| {
         let program = in_loop(sum(), trips, moves);
-        assemble(&program, Target::Avx2).is_some()
+        assemble(program, Target::Avx2, true).is_some()
     };
     assert!(assembles(TripCount::Fixed(1 << 20), vec![(0, 1 << 10)]));
     assert!(!assembles(TripCount::Fixed(1 << 21), vec![(0, 1 << 10)]));
@@ -365,21 +370,20 @@ fn loops_beyond_32_bits_are_refused() {
     assert!(!assembles(lanes(8, 0), vec![]));
 }
 
-#[test]
-fn more_registers_than_there_are_is_refused() {
-    // Each value is still needed when the last is there.
+/// Loads `count` values through as many pointers, or through one, and stores them once all are there.
+fn copies(count: usize, has_pointers: bool) -> MachineProgram {
     let mut program = MachineProgram::default();
-    program.pointers.push(0);
-    let access = Access {
-        pointer: 0,
-        step: 4,
-        offset: 0,
-    };
-    let values: Vec<_> = (0..40).map(|_| program.value(Class::Vector)).collect();
+    let pointers = if has_pointers { count as u32 } else { 1 };
+    program.pointers.extend(0..pointers);
+    let values: Vec<_> = (0..count).map(|_| program.value(Class::Vector)).collect();
     for (form, op) in [(Form::Load, LOAD), (Form::Store, STORE)] {
-        for value in &values {
+        for (k, value) in values.iter().enumerate() {
             let mut i = whole(form, op);
-            i.access = Some(access);
+            i.access = Some(Access {
+                pointer: k as u32 % pointers,
+                step: 4,
+                offset: 0,
+            });
             match form {
                 Form::Load => i.to = Some(*value),
                 _ => i.from[0] = Some(Operand::Value(*value)),
@@ -387,8 +391,23 @@ fn more_registers_than_there_are_is_refused() {
             program.steps.push(MachineStep::Do(i));
         }
     }
+    program
+}
+
+#[test]
+fn more_than_the_registers_hold_is_spilled_as_far_as_the_stack_reaches() {
     for target in [Target::Avx2, Target::Avx512] {
-        assert!(assemble(&program, target).is_none());
+        let how = |count, has_pointers| {
+            [false, true]
+                .map(|may_spill| assemble(copies(count, has_pointers), target, may_spill).is_some())
+        };
+        let registers = target.registers();
+        assert_eq!(how(registers, false), [true, true]);
+        assert_eq!(how(registers + 1, false), [false, true]);
+        assert_eq!(how(registers + 40, false), [false, true]);
+        assert_eq!(how(registers + 250, false), [false, false]);
+        assert_eq!(how(12, true), [true, true]);
+        assert_eq!(how(13, true), [false, true]);
     }
 }
 
