@@ -1,7 +1,7 @@
 //! The context of `infer`: input types, partial shapes, and the values that are known.
 
 use crate::error::ensure;
-use crate::{OpDef, OpError};
+use crate::{OpError, Signature};
 use std::cell::Cell;
 use vinelift_nest::{Interval, MAX_RANK, ValueRange};
 use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape, Tensor};
@@ -30,7 +30,7 @@ impl std::fmt::Display for TensorType {
 
 /// The inputs of an operator, for [`crate::Op::infer`].
 pub struct Infer<'a> {
-    def: &'static OpDef,
+    signature: Signature,
     inputs: &'a [TensorType],
     values: &'a [Option<&'a Tensor>],
     bounds: &'a [Option<Vec<ValueRange>>],
@@ -43,18 +43,18 @@ impl<'a> Infer<'a> {
     /// `values` has the value of each input that is known while compiling, at the example if it has symbols. Checks
     /// the number of inputs.
     pub fn new(
-        def: &'static OpDef,
+        signature: Signature,
         inputs: &'a [TensorType],
         values: &'a [Option<&'a Tensor>],
     ) -> Result<Infer<'a>, OpError> {
-        if !def.signature.accepts(inputs.len()) {
+        if !signature.accepts(inputs.len()) {
             return Err(OpError::Inputs {
                 found: inputs.len(),
-                expected: def.signature.describe(),
+                expected: signature.describe(),
             });
         }
         Ok(Infer {
-            def,
+            signature,
             inputs,
             values,
             bounds: &[],
@@ -100,17 +100,17 @@ impl<'a> Infer<'a> {
 
     /// The name of input `i`.
     pub fn name(&self, i: usize) -> &'static str {
-        self.def.signature.name(i)
+        self.signature.name(i)
     }
 
     /// Whether the optional input `name` is there.
     pub fn has(&self, name: &str) -> bool {
-        self.def.signature.position(name) < self.inputs.len()
+        self.signature.position(name) < self.inputs.len()
     }
 
     /// The type of input `name`.
     pub fn input(&self, name: &str) -> &TensorType {
-        &self.inputs[self.def.signature.position(name)]
+        &self.inputs[self.signature.position(name)]
     }
 
     /// The element type of input `name`.
@@ -131,7 +131,7 @@ impl<'a> Infer<'a> {
     /// The value of input `name`, if it is known while compiling. `None` also if the optional input
     /// is not there. Asking marks the value as needed by `lower`.
     pub fn constant(&self, name: &str) -> Option<&'a Tensor> {
-        let i = self.def.signature.position(name);
+        let i = self.signature.position(name);
         if i >= self.inputs.len() {
             return None;
         }
@@ -203,7 +203,7 @@ impl<'a> Infer<'a> {
     /// The ranges of the elements of input `name`, of an integer type: exact where
     /// its value is known. Unlike [`Infer::integers`] this does not ask for the value.
     pub fn intervals(&self, name: &str) -> Option<Vec<Interval>> {
-        let i = self.def.signature.position(name);
+        let i = self.signature.position(name);
         pin(self.bounds, i);
         if let Some(value) = self.values.get(i).copied().flatten() {
             let exactly = |v: &i64| Interval { low: *v, high: *v };
@@ -243,7 +243,7 @@ impl<'a> Infer<'a> {
 
     /// The elements of input `name`, of an integer type, if they are known exactly and some have symbols.
     pub fn formulas(&self, name: &str) -> Option<Vec<Formula>> {
-        formulas(self.bounds, self.def.signature.position(name))
+        formulas(self.bounds, self.signature.position(name))
     }
 
     /// The number of elements of the one-dimensional (or scalar) input `name`, if known.

@@ -9,7 +9,7 @@
 //! operator is a [`Native`], with a Rust function from tensors to tensors in place of `lower`. It runs
 //! between two nests.
 //!
-//! The folders are kinds of lowering: [`elementwise`], [`reduction`], `layout`, `index`, `window`,
+//! The folders are kinds of lowering: `elementwise`, `reduction`, `layout`, `index`, `window`,
 //! `compose`, `recurrent`, `region`, `native`, `structure`.
 //!
 //! Invariants:
@@ -29,8 +29,9 @@
 
 mod attrs;
 mod compose;
-pub mod elementwise;
+mod elementwise;
 mod error;
+mod evaluate;
 mod index;
 mod infer;
 mod layout;
@@ -38,8 +39,9 @@ mod lower;
 mod native;
 mod op;
 mod recurrent;
-pub mod reduction;
+mod reduction;
 mod region;
+mod signature;
 mod stop;
 mod structure;
 #[cfg(test)]
@@ -48,10 +50,11 @@ mod window;
 
 pub use attrs::{AttrError, Attributes};
 pub use error::OpError;
+pub use evaluate::Evaluate;
 pub use infer::{Infer, TensorType};
 pub use lower::{IndexPolicy, Lower, chosen};
-pub use native::Evaluate;
-pub use op::{Build, Family, Instance, Native, Op, OpDef, Signature};
+pub use op::{Build, Family, Instance, Native, Op, OpDef};
+pub use signature::Signature;
 pub use stop::Stop;
 pub use structure::{ConstAttributes, ParameterAttributes, VariableAttributes, format_shape};
 

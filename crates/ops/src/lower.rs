@@ -1,6 +1,6 @@
 //! The context of `lower`: static shapes, known values, and a nest to append to.
 
-use crate::OpDef;
+use crate::Signature;
 use crate::infer::{formulas, pin};
 use vinelift_nest::{
     Axis, Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, ValueRange,
@@ -23,7 +23,7 @@ pub enum IndexPolicy {
 /// The nest under construction, for [`crate::Op::lower`].
 pub struct Lower<'a> {
     nest: &'a mut Nest,
-    def: &'static OpDef,
+    signature: Signature,
     layer: LayerId,
     inputs: Vec<BufferId>,
     outputs: Vec<BufferId>,
@@ -65,7 +65,7 @@ impl<'a> Lower<'a> {
     /// `inputs` and `outputs` are buffers of `nest`, in the operator's order.
     pub fn new(
         nest: &'a mut Nest,
-        def: &'static OpDef,
+        signature: Signature,
         layer: LayerId,
         inputs: Vec<BufferId>,
         outputs: Vec<BufferId>,
@@ -74,7 +74,7 @@ impl<'a> Lower<'a> {
     ) -> Lower<'a> {
         Lower {
             nest,
-            def,
+            signature,
             layer,
             inputs,
             outputs,
@@ -103,12 +103,12 @@ impl<'a> Lower<'a> {
 
     /// The buffer of input `name`.
     pub fn input(&self, name: &str) -> BufferId {
-        self.inputs[self.def.signature.position(name)]
+        self.inputs[self.signature.position(name)]
     }
 
     /// Whether the optional input `name` is there.
     pub fn has(&self, name: &str) -> bool {
-        self.def.signature.position(name) < self.inputs.len()
+        self.signature.position(name) < self.inputs.len()
     }
 
     /// All inputs, for variadic operators.
@@ -168,14 +168,14 @@ impl<'a> Lower<'a> {
 
     /// The value of input `name`, which `infer` has asked for; `None` if the input is not there.
     pub fn constant(&self, name: &str) -> Option<&'a Tensor> {
-        let i = self.def.signature.position(name);
+        let i = self.signature.position(name);
         pin(self.bounds, i);
         self.values.get(i).copied().flatten()
     }
 
     /// The elements of input `name`, of an integer type, if they are known exactly and some have symbols.
     pub fn formulas(&self, name: &str) -> Option<Vec<Formula>> {
-        formulas(self.bounds, self.def.signature.position(name))
+        formulas(self.bounds, self.signature.position(name))
     }
 
     /// As [`Lower::integers`], with their symbols where they have any.

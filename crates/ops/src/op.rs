@@ -1,6 +1,6 @@
 //! Operators and their declarations.
 
-use crate::{Attributes, Evaluate, Infer, Lower, OpError, TensorType, elementwise, reduction};
+use crate::{Attributes, Evaluate, Infer, Lower, OpError, Signature, TensorType};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -84,8 +84,6 @@ impl OpDef {
     ) -> Result<Option<Instance>, OpError> {
         let op = match &self.build {
             Build::Op(parse) => parse(attributes)?,
-            Build::Elementwise(row) => row.instantiate(attributes)?,
-            Build::Reduction(row) => row.instantiate(attributes)?,
             Build::Native(parse) => return Ok(Some(Instance::Native(parse(attributes)?.into()))),
             Build::Structure => return Ok(None),
         };
@@ -111,93 +109,10 @@ pub(crate) fn parse_native<T: Native + DeserializeOwned + 'static>(
 pub enum Build {
     /// From its attributes.
     Op(fn(&Attributes<'_>) -> Result<Box<dyn Op>, OpError>),
-    /// A row of the table of elementwise operators.
-    Elementwise(elementwise::Row),
-    /// A row of the table of reductions.
-    Reduction(reduction::Row),
     /// From its attributes, as a function on tensors.
     Native(fn(&Attributes<'_>) -> Result<Box<dyn Native>, OpError>),
     /// Not an operator on tensors but a part of the graph itself, which the graph builds.
     Structure,
-}
-
-/// The names of an operator's inputs.
-#[derive(Clone, Copy, Debug)]
-pub struct Signature {
-    names: &'static [&'static str],
-    optional: usize,
-    variadic: bool,
-}
-
-impl Signature {
-    /// All of these.
-    pub const fn new(names: &'static [&'static str]) -> Signature {
-        Signature {
-            names,
-            optional: 0,
-            variadic: false,
-        }
-    }
-
-    /// The last `count` names may be missing.
-    pub const fn optional(self, count: usize) -> Signature {
-        Signature {
-            optional: count,
-            ..self
-        }
-    }
-
-    /// The last name may stand for any number of inputs, at least one.
-    pub const fn variadic(self) -> Signature {
-        Signature {
-            variadic: true,
-            ..self
-        }
-    }
-
-    /// Position of the input called `name`.
-    ///
-    /// # Panics
-    /// If the signature has no such name, which is a slip in the operator's own file.
-    pub fn position(&self, name: &str) -> usize {
-        match self.names.iter().position(|n| *n == name) {
-            Some(i) => i,
-            None => panic!("the signature {:?} has no input `{name}`", self.names),
-        }
-    }
-
-    /// Name of input `i`.
-    pub fn name(&self, i: usize) -> &'static str {
-        self.names
-            .get(i)
-            .or(self.names.last())
-            .copied()
-            .unwrap_or("input")
-    }
-
-    /// Whether `count` inputs fit.
-    pub fn accepts(&self, count: usize) -> bool {
-        let most = if self.variadic {
-            usize::MAX
-        } else {
-            self.names.len()
-        };
-        (self.names.len() - self.optional..=most).contains(&count)
-    }
-
-    /// `data, indices, [axis]`
-    pub fn describe(&self) -> String {
-        let required = self.names.len() - self.optional;
-        let name = |(i, n): (usize, &&str)| {
-            if i < required {
-                n.to_string()
-            } else {
-                format!("[{n}]")
-            }
-        };
-        let list: Vec<String> = self.names.iter().enumerate().map(name).collect();
-        list.join(", ") + if self.variadic { ", …" } else { "" }
-    }
 }
 
 /// A kind of lowering.

@@ -37,12 +37,12 @@ pub(crate) fn run_all(
         .map(|t| TensorType::new(t.element_type(), t.shape().into()))
         .collect();
     let values: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
-    let cx = Infer::new(def, &types, &values).map_err(|e| text(&e))?;
+    let cx = Infer::new(def.signature, &types, &values).map_err(|e| text(&e))?;
     let outputs = op.infer(&cx).map_err(|e| text(&e))?;
     let op = match op {
         Instance::Lowered(op) => op,
         Instance::Native(op) => {
-            let cx = Evaluate::new(def, inputs, &outputs);
+            let cx = Evaluate::new(def.signature, inputs, &outputs);
             let found = op.evaluate(&cx).map_err(|e| text(&e))?;
             for (tensor, ty) in found.iter().zip(&outputs) {
                 let fits = ty.element == tensor.element_type() && ty.shape.contains(tensor.shape());
@@ -75,7 +75,13 @@ fn lowered(
     });
     let targets = targets.collect();
     op.lower(&mut Lower::new(
-        &mut nest, def, layer, sources, targets, inputs, policy,
+        &mut nest,
+        def.signature,
+        layer,
+        sources,
+        targets,
+        inputs,
+        policy,
     ));
     nest
 }
@@ -136,7 +142,7 @@ pub(crate) fn infer(
         .map(|(t, s, _)| TensorType::new(*t, s.clone()))
         .collect();
     let values: Vec<_> = inputs.iter().map(|(_, _, v)| v.as_ref()).collect();
-    let cx = Infer::new(def, &types, &values).unwrap();
+    let cx = Infer::new(def.signature, &types, &values).unwrap();
     let outputs: Vec<String> = op
         .infer(&cx)
         .unwrap()

@@ -34,9 +34,11 @@ impl Model {
         };
         let types: Vec<TensorType> = inputs.iter().map(type_of).collect();
         let values: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
-        let outputs = Infer::new(def, &types, &values)
+        let outputs = Infer::new(def.signature, &types, &values)
             .and_then(|cx| op.infer(&cx))
-            .and_then(|types| op.evaluate(&Evaluate::new(def, inputs, &types).with_stop(stop)));
+            .and_then(|types| {
+                op.evaluate(&Evaluate::new(def.signature, inputs, &types).with_stop(stop))
+            });
         outputs.map_err(|e| LayerError {
             layer: node.label(),
             problem: Problem::Op(e),
@@ -84,7 +86,7 @@ impl Walk<'_> {
         outputs: &[TensorType],
     ) -> Option<Vec<Tensor>> {
         let start = Instant::now();
-        let cx = Evaluate::new(def, inputs, outputs).with_stop(self.budget.stop());
+        let cx = Evaluate::new(def.signature, inputs, outputs).with_stop(self.budget.stop());
         let made = op.evaluate(&cx);
         self.budget.spend(start, made.iter().flatten());
         if made == Err(OpError::Cancelled) {

@@ -147,7 +147,7 @@ impl Walk<'_> {
             let policy = self.policy();
             op.lower(&mut Lower::new(
                 &mut self.nest,
-                def,
+                def.signature,
                 layer,
                 sources,
                 vec![target],
@@ -179,7 +179,7 @@ impl Walk<'_> {
             let nest = &mut self.nest;
             op.lower(&mut Lower::new(
                 nest,
-                def,
+                def.signature,
                 layer,
                 sources,
                 targets,

@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         let examples: Vec<Option<Tensor>> = examples.collect();
         let known = constants.iter().zip(&examples);
         let values: Vec<Option<&Tensor>> = known.map(|(c, e)| c.or(e.as_ref())).collect();
-        let cx = Infer::new(def, &types, &values)?
+        let cx = Infer::new(def.signature, &types, &values)?
             .with_bounds(&bounds)
             .with_outputs(outputs.len());
         let results = op.infer(&cx)?;
@@ -325,7 +325,7 @@ impl<'a> Walk<'a> {
         let policy = self.policy();
         let nest = &mut self.nest;
         let has_state = !self.model.assigns.is_empty();
-        let lower = Lower::new(nest, def, layer, sources, targets, values, policy);
+        let lower = Lower::new(nest, def.signature, layer, sources, targets, values, policy);
         op.lower(&mut lower.with_bounds(bounds).with_state(has_state));
         let read = self.nest.read_in(before.stages..self.nest.stages.len());
         self.inline_scalars(&before, &read);

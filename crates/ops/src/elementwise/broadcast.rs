@@ -223,7 +223,7 @@ mod tests {
         let infer = |a: PartialShape, b: PartialShape| {
             let types = [a, b].map(|s| TensorType::new(ElementType::F32, s));
             let op = def.instantiate(&crate::Attributes(&[])).unwrap().unwrap();
-            op.infer(&Infer::new(def, &types, &[None, None]).unwrap())
+            op.infer(&Infer::new(def.signature, &types, &[None, None]).unwrap())
                 .unwrap()[0]
                 .shape
                 .to_string()

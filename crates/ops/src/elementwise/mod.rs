@@ -31,68 +31,21 @@ pub(crate) use rows::{ROWS, sigmoid};
 
 use crate::attrs::Attributes;
 use crate::error::ensure;
-use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use crate::{Infer, Lower, Op, OpError, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_tensor::ElementType;
 
 /// The columns of the table beside the name.
-pub struct Row {
+#[derive(Clone, Copy)]
+struct Row {
     class: Class,
     result: Output,
     formula: fn(&[Scalar]) -> Scalar,
-}
-
-/// A row of one input, for the table.
-pub(crate) const fn unary(
-    name: &'static str,
-    versions: &'static [&'static str],
-    class: Class,
-    result: Output,
-    formula: fn(&[Scalar]) -> Scalar,
-) -> OpDef {
-    let signature = Signature::new(&["x"]);
-    row(name, versions, signature, class, result, formula)
-}
-
-/// A row of two inputs, for the table.
-pub(crate) const fn binary(
-    name: &'static str,
-    versions: &'static [&'static str],
-    class: Class,
-    result: Output,
-    formula: fn(&[Scalar]) -> Scalar,
-) -> OpDef {
-    let signature = Signature::new(&["a", "b"]);
-    row(name, versions, signature, class, result, formula)
-}
-
-const fn row(
-    name: &'static str,
-    versions: &'static [&'static str],
-    signature: Signature,
-    class: Class,
-    result: Output,
-    formula: fn(&[Scalar]) -> Scalar,
-) -> OpDef {
-    OpDef {
-        name,
-        versions,
-        signature,
-        family: Family::Elementwise,
-        build: Build::Elementwise(Row {
-            class,
-            result,
-            formula,
-        }),
-    }
 }
 
 impl Row {
-    pub(crate) fn instantiate(
-        &'static self,
-        attributes: &Attributes<'_>,
-    ) -> Result<Box<dyn Op>, OpError> {
+    fn instantiate(self, attributes: &Attributes<'_>) -> Result<Box<dyn Op>, OpError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Attrs {
@@ -116,7 +69,7 @@ impl Row {
 }
 
 struct Elementwise {
-    row: &'static Row,
+    row: Row,
     broadcast: Broadcast,
 }
 

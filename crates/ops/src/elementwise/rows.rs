@@ -13,8 +13,8 @@
 
 use super::Class::*;
 use super::Output::{Boolean as ToBoolean, Same};
-use super::{binary, unary};
-use crate::OpDef;
+use super::Row;
+use crate::{Build, Family, OpDef, Signature};
 use vinelift_nest::build::{clamp, integer, number, select, zero};
 use vinelift_nest::{Scalar, Unary};
 use vinelift_tensor::ElementType::{F32, F64};
@@ -22,66 +22,94 @@ use vinelift_tensor::ElementType::{F32, F64};
 /// The factor of `HSigmoid` and `HSwish`.
 const SIXTH: f64 = 1.0 / 6.0;
 
+/// An operator whose instances compute a formula of the inputs, at each element.
+macro_rules! row {
+    ($inputs:expr, $name:expr, $versions:expr, $class:expr, $result:expr, $formula:expr) => {
+        OpDef {
+            name: $name,
+            versions: $versions,
+            signature: Signature::new($inputs),
+            family: Family::Elementwise,
+            build: Build::Op(|attributes| {
+                let row = Row {
+                    class: $class,
+                    result: $result,
+                    formula: $formula,
+                };
+                row.instantiate(attributes)
+            }),
+        }
+    };
+}
+
+macro_rules! unary {
+    ($($column:expr),*) => { row!(&["x"], $($column),*) };
+}
+
+macro_rules! binary {
+    ($($column:expr),*) => { row!(&["a", "b"], $($column),*) };
+}
+
 /// The rows, by name; a line each.
 #[rustfmt::skip]
 pub(crate) static ROWS: &[OpDef] = &[
-    unary("Abs", &["opset1"], Numeric, Same, |x| x[0].abs()),
-    unary("Acos", &["opset1"], Numeric, Same, |x| truncated(Unary::Acos, x)),
-    unary("Acosh", &["opset4"], Numeric, Same, |x| truncated(Unary::Acosh, x)),
-    binary("Add", &["opset1"], Numeric, Same, |x| &x[0] + &x[1]),
-    unary("Asin", &["opset1"], Numeric, Same, |x| truncated(Unary::Asin, x)),
-    unary("Asinh", &["opset4"], Numeric, Same, |x| truncated(Unary::Asinh, x)),
-    unary("Atan", &["opset1"], Numeric, Same, |x| truncated(Unary::Atan, x)),
-    unary("Atanh", &["opset4"], Numeric, Same, |x| truncated(Unary::Atanh, x)),
-    binary("BitwiseAnd", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] & &x[1]),
-    binary("BitwiseLeftShift", &["opset15"], Integer, Same, |x| x[0].shl(x[1].clone())),
-    unary("BitwiseNot", &["opset13"], IntegerOrBoolean, Same, |x| !x[0].clone()),
-    binary("BitwiseOr", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] | &x[1]),
-    binary("BitwiseRightShift", &["opset15"], Integer, Same, |x| x[0].shr(x[1].clone())),
-    binary("BitwiseXor", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] ^ &x[1]),
-    unary("Ceiling", &["opset1"], Numeric, Same, |x| of_float(x, |x| x.ceil())),
-    unary("Cos", &["opset1"], Numeric, Same, |x| truncated(Unary::Cos, x)),
-    unary("Cosh", &["opset1"], Numeric, Same, |x| truncated(Unary::Cosh, x)),
-    binary("Equal", &["opset1"], Any, ToBoolean, |x| x[0].eq(x[1].clone())),
-    unary("Erf", &["opset1"], Numeric, Same, |x| truncated(Unary::Erf, x)),
-    unary("ErfInv", &["opset17"], Float, Same, |x| erf_inv(&x[0])),
-    unary("Exp", &["opset1"], Float, Same, |x| x[0].exp()),
-    unary("Floor", &["opset1"], Numeric, Same, |x| of_float(x, |x| x.floor())),
-    binary("FloorMod", &["opset1"], Numeric, Same, |x| floor_mod(&x[0], &x[1])),
-    binary("Greater", &["opset1"], Ordered, ToBoolean, |x| x[0].gt(x[1].clone())),
-    binary("GreaterEqual", &["opset1"], Ordered, ToBoolean, |x| x[0].ge(x[1].clone())),
-    unary("HSigmoid", &["opset5"], Float, Same, |x| clamp(&x[0] + 3.0, 0.0, 6.0) * SIXTH),
-    unary("HSwish", &["opset4"], Float, Same, |x| &x[0] * (clamp(&x[0] + 3.0, 0.0, 6.0) * SIXTH)),
-    unary("IsFinite", &["opset10"], Float, ToBoolean, |x| x[0].abs().lt(infinity(&x[0]))),
-    unary("IsNaN", &["opset10"], Float, ToBoolean, |x| x[0].ne(x[0].clone())),
-    binary("Less", &["opset1"], Ordered, ToBoolean, |x| x[0].lt(x[1].clone())),
-    binary("LessEqual", &["opset1"], Ordered, ToBoolean, |x| x[0].le(x[1].clone())),
-    unary("Log", &["opset1"], Numeric, Same, |x| truncated(Unary::Log, x)),
-    binary("LogicalAnd", &["opset1"], Boolean, Same, |x| &x[0] & &x[1]),
-    unary("LogicalNot", &["opset1"], Boolean, Same, |x| !x[0].clone()),
-    binary("LogicalOr", &["opset1"], Boolean, Same, |x| &x[0] | &x[1]),
-    binary("LogicalXor", &["opset2"], Boolean, Same, |x| &x[0] ^ &x[1]),
-    binary("Maximum", &["opset1"], Numeric, Same, |x| x[0].max(x[1].clone())),
-    binary("Minimum", &["opset1"], Numeric, Same, |x| x[0].min(x[1].clone())),
-    unary("Mish", &["opset4"], Float, Same, |x| mish(&x[0])),
-    binary("Mod", &["opset1"], Numeric, Same, |x| x[0].rem(x[1].clone())),
-    binary("Multiply", &["opset1"], Numeric, Same, |x| &x[0] * &x[1]),
-    unary("Negative", &["opset1"], Numeric, Same, |x| -x[0].clone()),
-    binary("NotEqual", &["opset1"], Any, ToBoolean, |x| x[0].ne(x[1].clone())),
-    binary("Power", &["opset1"], Numeric, Same, |x| x[0].pow(x[1].clone())),
-    unary("ReLU", &["opset1"], Numeric, Same, |x| zero(x[0].ty()).max(x[0].clone())),
-    unary("Sigmoid", &["opset1"], Float, Same, |x| sigmoid(&x[0])),
-    unary("Sign", &["opset1"], Numeric, Same, |x| sign(&x[0])),
-    unary("Sin", &["opset1"], Numeric, Same, |x| truncated(Unary::Sin, x)),
-    unary("Sinh", &["opset1"], Numeric, Same, |x| truncated(Unary::Sinh, x)),
-    unary("SoftPlus", &["opset4"], Float, Same, |x| soft_plus(&x[0])),
-    unary("SoftSign", &["opset9"], Float, Same, |x| soft_sign(&x[0])),
-    unary("Sqrt", &["opset1"], Numeric, Same, |x| rounded(Unary::Sqrt, x)),
-    binary("SquaredDifference", &["opset1"], Numeric, Same, |x| square(&x[0] - &x[1])),
-    binary("Subtract", &["opset1"], Numeric, Same, |x| &x[0] - &x[1]),
-    unary("Tan", &["opset1"], Numeric, Same, |x| truncated(Unary::Tan, x)),
-    unary("Tanh", &["opset1"], Numeric, Same, |x| rounded(Unary::Tanh, x)),
-    binary("Xor", &["opset1"], Boolean, Same, |x| &x[0] ^ &x[1]),
+    unary!("Abs", &["opset1"], Numeric, Same, |x| x[0].abs()),
+    unary!("Acos", &["opset1"], Numeric, Same, |x| truncated(Unary::Acos, x)),
+    unary!("Acosh", &["opset4"], Numeric, Same, |x| truncated(Unary::Acosh, x)),
+    binary!("Add", &["opset1"], Numeric, Same, |x| &x[0] + &x[1]),
+    unary!("Asin", &["opset1"], Numeric, Same, |x| truncated(Unary::Asin, x)),
+    unary!("Asinh", &["opset4"], Numeric, Same, |x| truncated(Unary::Asinh, x)),
+    unary!("Atan", &["opset1"], Numeric, Same, |x| truncated(Unary::Atan, x)),
+    unary!("Atanh", &["opset4"], Numeric, Same, |x| truncated(Unary::Atanh, x)),
+    binary!("BitwiseAnd", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] & &x[1]),
+    binary!("BitwiseLeftShift", &["opset15"], Integer, Same, |x| x[0].shl(x[1].clone())),
+    unary!("BitwiseNot", &["opset13"], IntegerOrBoolean, Same, |x| !x[0].clone()),
+    binary!("BitwiseOr", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] | &x[1]),
+    binary!("BitwiseRightShift", &["opset15"], Integer, Same, |x| x[0].shr(x[1].clone())),
+    binary!("BitwiseXor", &["opset13"], IntegerOrBoolean, Same, |x| &x[0] ^ &x[1]),
+    unary!("Ceiling", &["opset1"], Numeric, Same, |x| of_float(x, |x| x.ceil())),
+    unary!("Cos", &["opset1"], Numeric, Same, |x| truncated(Unary::Cos, x)),
+    unary!("Cosh", &["opset1"], Numeric, Same, |x| truncated(Unary::Cosh, x)),
+    binary!("Equal", &["opset1"], Any, ToBoolean, |x| x[0].eq(x[1].clone())),
+    unary!("Erf", &["opset1"], Numeric, Same, |x| truncated(Unary::Erf, x)),
+    unary!("ErfInv", &["opset17"], Float, Same, |x| erf_inv(&x[0])),
+    unary!("Exp", &["opset1"], Float, Same, |x| x[0].exp()),
+    unary!("Floor", &["opset1"], Numeric, Same, |x| of_float(x, |x| x.floor())),
+    binary!("FloorMod", &["opset1"], Numeric, Same, |x| floor_mod(&x[0], &x[1])),
+    binary!("Greater", &["opset1"], Ordered, ToBoolean, |x| x[0].gt(x[1].clone())),
+    binary!("GreaterEqual", &["opset1"], Ordered, ToBoolean, |x| x[0].ge(x[1].clone())),
+    unary!("HSigmoid", &["opset5"], Float, Same, |x| clamp(&x[0] + 3.0, 0.0, 6.0) * SIXTH),
+    unary!("HSwish", &["opset4"], Float, Same, |x| &x[0] * (clamp(&x[0] + 3.0, 0.0, 6.0) * SIXTH)),
+    unary!("IsFinite", &["opset10"], Float, ToBoolean, |x| x[0].abs().lt(infinity(&x[0]))),
+    unary!("IsNaN", &["opset10"], Float, ToBoolean, |x| x[0].ne(x[0].clone())),
+    binary!("Less", &["opset1"], Ordered, ToBoolean, |x| x[0].lt(x[1].clone())),
+    binary!("LessEqual", &["opset1"], Ordered, ToBoolean, |x| x[0].le(x[1].clone())),
+    unary!("Log", &["opset1"], Numeric, Same, |x| truncated(Unary::Log, x)),
+    binary!("LogicalAnd", &["opset1"], Boolean, Same, |x| &x[0] & &x[1]),
+    unary!("LogicalNot", &["opset1"], Boolean, Same, |x| !x[0].clone()),
+    binary!("LogicalOr", &["opset1"], Boolean, Same, |x| &x[0] | &x[1]),
+    binary!("LogicalXor", &["opset2"], Boolean, Same, |x| &x[0] ^ &x[1]),
+    binary!("Maximum", &["opset1"], Numeric, Same, |x| x[0].max(x[1].clone())),
+    binary!("Minimum", &["opset1"], Numeric, Same, |x| x[0].min(x[1].clone())),
+    unary!("Mish", &["opset4"], Float, Same, |x| mish(&x[0])),
+    binary!("Mod", &["opset1"], Numeric, Same, |x| x[0].rem(x[1].clone())),
+    binary!("Multiply", &["opset1"], Numeric, Same, |x| &x[0] * &x[1]),
+    unary!("Negative", &["opset1"], Numeric, Same, |x| -x[0].clone()),
+    binary!("NotEqual", &["opset1"], Any, ToBoolean, |x| x[0].ne(x[1].clone())),
+    binary!("Power", &["opset1"], Numeric, Same, |x| x[0].pow(x[1].clone())),
+    unary!("ReLU", &["opset1"], Numeric, Same, |x| zero(x[0].ty()).max(x[0].clone())),
+    unary!("Sigmoid", &["opset1"], Float, Same, |x| sigmoid(&x[0])),
+    unary!("Sign", &["opset1"], Numeric, Same, |x| sign(&x[0])),
+    unary!("Sin", &["opset1"], Numeric, Same, |x| truncated(Unary::Sin, x)),
+    unary!("Sinh", &["opset1"], Numeric, Same, |x| truncated(Unary::Sinh, x)),
+    unary!("SoftPlus", &["opset4"], Float, Same, |x| soft_plus(&x[0])),
+    unary!("SoftSign", &["opset9"], Float, Same, |x| soft_sign(&x[0])),
+    unary!("Sqrt", &["opset1"], Numeric, Same, |x| rounded(Unary::Sqrt, x)),
+    binary!("SquaredDifference", &["opset1"], Numeric, Same, |x| square(&x[0] - &x[1])),
+    binary!("Subtract", &["opset1"], Numeric, Same, |x| &x[0] - &x[1]),
+    unary!("Tan", &["opset1"], Numeric, Same, |x| truncated(Unary::Tan, x)),
+    unary!("Tanh", &["opset1"], Numeric, Same, |x| rounded(Unary::Tanh, x)),
+    binary!("Xor", &["opset1"], Boolean, Same, |x| &x[0] ^ &x[1]),
 ];
 
 /// `f(x)` of a float, `x` itself if it is an integer.

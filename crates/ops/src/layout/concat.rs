@@ -149,7 +149,8 @@ mod tests {
         let infer = |types: &[TensorType]| {
             let attributes = [("axis".to_owned(), "0".to_owned())];
             let op = DEF.instantiate(&Attributes(&attributes)).unwrap().unwrap();
-            op.infer(&Infer::new(&DEF, types, &[]).unwrap()).unwrap()[0]
+            op.infer(&Infer::new(DEF.signature, types, &[]).unwrap())
+                .unwrap()[0]
                 .shape
                 .to_string()
         };

@@ -227,7 +227,7 @@ mod tests {
         ];
         let axis = i64s(&[1], &[0]);
         let values = [None, Some(&axis), None];
-        let cx = || Infer::new(&VARIADIC, &types, &values).unwrap();
+        let cx = || Infer::new(VARIADIC.signature, &types, &values).unwrap();
         let unknown = VariadicSplit {}.infer(&cx()).unwrap_err();
         let message = "unsupported: a number of parts that is not known";
         assert_eq!(unknown.to_string(), message);

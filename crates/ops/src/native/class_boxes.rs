@@ -3,9 +3,9 @@
 //! there are of each image.
 
 use super::boxes::{Rect, limit};
-use super::evaluate::integers;
 use super::real::{self, Real};
 use super::selection;
+use super::tensors::integers;
 use crate::error::ensure;
 use crate::{OpError, TensorType};
 use serde::Deserialize;

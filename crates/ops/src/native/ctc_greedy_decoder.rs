@@ -8,7 +8,7 @@
 //! equally probable the first is taken.
 
 use super::checks::{index_type, output_type};
-use super::evaluate::{floats, integers};
+use super::tensors::{floats, integers};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::layout::extent::countable;

@@ -10,7 +10,7 @@
 //! target that no path decodes to has an infinite loss.
 
 use super::checks::index_type;
-use super::evaluate::floats;
+use super::tensors::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};

@@ -14,9 +14,9 @@
 //! are 0.
 
 use super::boxes::{Rect, Threshold, best_first, greedy, limit};
-use super::evaluate::integers;
 use super::proposals::count;
 use super::real::{self, Real, is_real};
+use super::tensors::integers;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

@@ -5,9 +5,9 @@
 //! there are (0 here), and the order of equal probabilities (the first box first).
 
 use super::boxes::best_first;
-use super::evaluate::take;
 use super::proposals::count;
 use super::real::is_real;
+use super::tensors::take;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

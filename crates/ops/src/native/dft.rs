@@ -5,8 +5,8 @@
 //! Specifications: DFT-7, IDFT-7. An axis is first cut or filled up with zeros to its `signal_size`;
 //! -1 leaves it as it is. Axes count without the last dim, negative ones too.
 
-use super::evaluate::floats;
 use super::fourier::{self, Direction};
+use super::tensors::floats;
 use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

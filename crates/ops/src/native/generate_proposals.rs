@@ -13,10 +13,10 @@
 //! `nms_eta` while it is above 0.5. Of equal scores the first comes first.
 
 use super::boxes::{Rect, Threshold};
-use super::evaluate::integers;
 use super::proposals::{self, Proposal};
 use super::real::{self, Real, is_real};
 use super::selection;
+use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;

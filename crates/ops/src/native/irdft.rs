@@ -5,8 +5,8 @@
 //! elements that there are. The formula of the specification does not say what becomes of other
 //! lengths: as in OpenVINO and NumPy the axis is cut or filled up with zeros to `S / 2 + 1` elements.
 
-use super::evaluate::floats;
 use super::fourier::{self, Direction};
+use super::tensors::floats;
 use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

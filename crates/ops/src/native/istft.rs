@@ -9,9 +9,9 @@
 //! specification makes a centered signal one element shorter than OpenVINO and PyTorch do, which is
 //! what an `STFT` of that signal would have been made from: it has their length here.
 
-use super::evaluate::floats;
 use super::fourier::Grid;
 use super::frames;
+use super::tensors::floats;
 use crate::error::ensure;
 use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;

@@ -14,7 +14,6 @@ pub(crate) mod detection_output;
 pub(crate) mod detectron_detection_output;
 pub(crate) mod detectron_top_k_rois;
 pub(crate) mod dft;
-mod evaluate;
 mod fourier;
 mod frames;
 pub(crate) mod generate_proposals;
@@ -39,7 +38,6 @@ mod selection;
 pub(crate) mod sparse_fill_empty_rows;
 pub(crate) mod stft;
 pub(crate) mod string_tensor;
+mod tensors;
 pub(crate) mod top_k;
 pub(crate) mod unique;
-
-pub use evaluate::Evaluate;

@@ -7,8 +7,8 @@
 //! defined: it gives the last class, or the last that was not taken.
 
 use super::checks::{index_type, output_type};
-use super::evaluate::integers;
 use super::random::{Philox, Seeds};
+use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::layout::extent::countable;

@@ -4,7 +4,7 @@
 //! Specification: NonZero-3. A scalar that is not zero has the position of no dims: `[0, 1]`. NaN is not
 //! zero, -0 is.
 
-use super::evaluate::integers;
+use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;

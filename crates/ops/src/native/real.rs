@@ -1,6 +1,6 @@
 //! The two types in which native operators compute on floats: `f64` for `f64`, `f32` for all others.
 
-use super::evaluate::floats;
+use super::tensors::floats;
 use crate::{Evaluate, OpError};
 use std::ops::{Add, Div, Mul, Sub};
 use vinelift_tensor::memory::collected;

@@ -1,8 +1,8 @@
 //! The common part of the operators that select boxes for each class of each image: their inputs, and outputs
 //! that name the selected ones.
 
-use super::evaluate::{floats, integers};
 use super::real::{Real, is_real};
+use super::tensors::{floats, integers};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
 use vinelift_tensor::memory::{collected, extend, filled};

@@ -5,7 +5,7 @@
 //! `dense_shape` is an error.
 
 use super::checks::index_type;
-use super::evaluate::{integers, take};
+use super::tensors::{integers, take};
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

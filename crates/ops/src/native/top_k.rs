@@ -6,7 +6,7 @@
 //! is as with `sort="value"` and the lowest index first. NaN comes last, in both modes. `k` may also be
 //! 0; more than there are elements is an error.
 
-use super::evaluate::{integers, take};
+use super::tensors::{integers, take};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;

@@ -6,7 +6,7 @@
 //! one value, the largest; so are -0 and 0, of which the first is given. The specification has no
 //! rule for slices of no elements: they are all equal.
 
-use super::evaluate::{integers, take};
+use super::tensors::{integers, take};
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;

@@ -22,60 +22,49 @@ pub(crate) use fold::lowest_finite;
 use serde::Deserialize;
 use vinelift_tensor::{Dim, Extent, PartialShape};
 
-/// The columns of the table beside the name.
-pub struct Row {
-    class: Class,
-    fold: Fold,
+/// A reduction of this name, of elements of a class.
+macro_rules! row {
+    ($name:expr, $versions:expr, $class:expr, $fold:expr) => {
+        OpDef {
+            name: $name,
+            versions: $versions,
+            signature: Signature::new(&["data", "axes"]),
+            family: Family::Reduction,
+            build: Build::Op(|attributes| instantiate(attributes, $class, $fold)),
+        }
+    };
 }
 
 /// The rows, by name.
 pub(crate) static ROWS: &[OpDef] = &[
-    row("ReduceL1", &["opset4"], Class::Numeric, Fold::L1),
-    row("ReduceL2", &["opset4"], Class::Numeric, Fold::L2),
-    row("ReduceLogicalAnd", &["opset1"], Class::Boolean, Fold::And),
-    row("ReduceLogicalOr", &["opset1"], Class::Boolean, Fold::Or),
-    row("ReduceMax", &["opset1"], Class::Numeric, Fold::Max),
-    row("ReduceMean", &["opset1"], Class::Numeric, Fold::Mean),
-    row("ReduceMin", &["opset1"], Class::Numeric, Fold::Min),
-    row("ReduceProd", &["opset1"], Class::Numeric, Fold::Prod),
-    row("ReduceSum", &["opset1"], Class::Numeric, Fold::Sum),
+    row!("ReduceL1", &["opset4"], Class::Numeric, Fold::L1),
+    row!("ReduceL2", &["opset4"], Class::Numeric, Fold::L2),
+    row!("ReduceLogicalAnd", &["opset1"], Class::Boolean, Fold::And),
+    row!("ReduceLogicalOr", &["opset1"], Class::Boolean, Fold::Or),
+    row!("ReduceMax", &["opset1"], Class::Numeric, Fold::Max),
+    row!("ReduceMean", &["opset1"], Class::Numeric, Fold::Mean),
+    row!("ReduceMin", &["opset1"], Class::Numeric, Fold::Min),
+    row!("ReduceProd", &["opset1"], Class::Numeric, Fold::Prod),
+    row!("ReduceSum", &["opset1"], Class::Numeric, Fold::Sum),
 ];
 
-const fn row(
-    name: &'static str,
-    versions: &'static [&'static str],
+fn instantiate(
+    attributes: &Attributes<'_>,
     class: Class,
     fold: Fold,
-) -> OpDef {
-    let signature = Signature::new(&["data", "axes"]);
-    let build = Build::Reduction(Row { class, fold });
-    OpDef {
-        name,
-        versions,
-        signature,
-        family: Family::Reduction,
-        build,
+) -> Result<Box<dyn Op>, OpError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Attrs {
+        #[serde(default)]
+        keep_dims: bool,
     }
-}
-
-impl Row {
-    pub(crate) fn instantiate(
-        &'static self,
-        attributes: &Attributes<'_>,
-    ) -> Result<Box<dyn Op>, OpError> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Attrs {
-            #[serde(default)]
-            keep_dims: bool,
-        }
-        let Attrs { keep_dims } = attributes.parse()?;
-        Ok(Box::new(Reduction {
-            class: self.class,
-            fold: self.fold,
-            keep_dims,
-        }))
-    }
+    let Attrs { keep_dims } = attributes.parse()?;
+    Ok(Box::new(Reduction {
+        class,
+        fold,
+        keep_dims,
+    }))
 }
 
 #[derive(Debug)]
@@ -292,7 +281,7 @@ mod tests {
                 .unwrap()
                 .unwrap();
             let (types, values) = ([data, axes_type], [None, axes]);
-            let cx = Infer::new(def("ReduceSum"), &types, &values).unwrap();
+            let cx = Infer::new(def("ReduceSum").signature, &types, &values).unwrap();
             let shape = op.infer(&cx).unwrap()[0].shape.to_string();
             (shape, cx.missing().collect::<Vec<_>>())
         };
