@@ -43,13 +43,15 @@ pub(crate) fn compile(nest: &Nest) -> Code {
         .unwrap_or_else(|e| panic!("{e}\n{nest}"))
 }
 
-/// The configuration of a random test of `usual` cases. The variable `PROPTEST_CASES` sets another number, as runs under emulation
-/// need.
-pub(crate) fn cases(usual: u32) -> ProptestConfig {
+/// The configuration of a random test of `all` cases, of which a quarter is run unless the variable `VINELIFT_ALL_CASES` is
+/// set. The variable `PROPTEST_CASES` sets another number, as runs under emulation need.
+pub(crate) fn cases(all: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    let cases = match std::env::var_os("PROPTEST_CASES") {
-        Some(_) => default.cases,
-        None => usual,
+    let is_set = |name| std::env::var_os(name).is_some();
+    let cases = match (is_set("PROPTEST_CASES"), is_set("VINELIFT_ALL_CASES")) {
+        (true, _) => default.cases,
+        (false, true) => all,
+        (false, false) => all / 4,
     };
     ProptestConfig {
         cases,
