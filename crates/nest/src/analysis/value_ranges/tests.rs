@@ -1,0 +1,78 @@
+use super::arithmetic::integers;
+use super::*;
+use crate::build::{index, number};
+use crate::ir::{Binary, Unary};
+use ElementType::{F32, I64};
+
+fn between(low: i64, high: i64) -> ValueRange {
+    ValueRange::Integer(Interval { low, high })
+}
+
+/// A list whose second element is at least 2, in the arithmetic of shapes.
+#[test]
+fn follows_what_shapes_are_computed_with() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", I64, &[3], Role::Input);
+    let y = nest.buffer("y", I64, &[3], Role::Output);
+    let z = nest.buffer("z", I64, &[0usize; 0], Role::Output);
+    nest.define(vec![], y, |nest, at| {
+        let float = nest.load(x, at.to_vec()).cast(F32) * number(1.5, F32);
+        float.floor().cast(I64) - 1
+    });
+    nest.define(vec![], z, |nest, _| {
+        let axis = nest.axis(3);
+        let body = nest.load(y, vec![Scalar::axis(axis.id)]);
+        Scalar::reduce(Binary::Add, vec![axis], index(0), body)
+    });
+    let given = vec![ValueRange::exactly(3), between(2, i64::MAX), between(0, 4)];
+    let found = value_ranges(&nest, [(x, given)].into_iter().collect(), 100).unwrap();
+    let want = [ValueRange::exactly(3), between(2, i64::MAX), between(-1, 5)];
+    assert_eq!(found[&y], want);
+    assert_eq!(found[&z], [between(4, i64::MAX)]);
+}
+
+#[test]
+fn what_depends_on_data_is_unknown() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", I64, &[2], Role::Input);
+    let y = nest.buffer("y", I64, &[2], Role::Output);
+    nest.define(vec![], y, |nest, at| nest.load(x, at.to_vec()) + 1);
+    let found = value_ranges(&nest, FxHashMap::default(), 100).unwrap();
+    assert_eq!(found[&y], [ValueRange::Unknown; 2]);
+    assert!(value_ranges(&nest, FxHashMap::default(), 1).is_none());
+    assert_eq!(
+        integers(
+            Binary::Add,
+            Interval {
+                low: 1,
+                high: i64::MAX - 1
+            },
+            Interval { low: 2, high: 2 }
+        ),
+        ValueRange::Unknown
+    );
+}
+
+/// Sizes that are converted to floats and back, as scales are made of them, stay symbols until a scale is asked for.
+#[test]
+fn sizes_go_through_floats() {
+    let mut symbols = symbols::Symbols::default();
+    let [from, to] = [32, 64].map(|n| *symbols.add(n).unwrap().formula());
+    symbols.record(|| {
+        let float = |formula| cast(ValueRange::Formula(formula), F32);
+        let twice = binary(Binary::Mul, float(from), ValueRange::Float(2.0, 2.0));
+        let floor = unary(Unary::Floor, twice);
+        let double = from.times(&Formula::number(2)).unwrap();
+        assert_eq!(cast(floor, I64), ValueRange::Formula(double));
+        let scale = binary(Binary::Div, float(to), float(from));
+        let third = binary(Binary::Div, float(from), ValueRange::Float(3.0, 3.0));
+        assert_eq!(scale, ValueRange::Ratio(to, from, F32));
+        let more = binary(Binary::Add, scale, ValueRange::Float(1e-5, 1e-5));
+        assert_eq!(more, ValueRange::Behind(to, from));
+        assert_eq!([scale.formula(), more.formula()], [None; 2]);
+        let x = f64::from(32.0f32 / 3.0);
+        assert_eq!(third.pinned(), ValueRange::Float(x, x));
+    });
+    assert!(symbols.bind(&[32, 100]).is_some());
+    assert!(symbols.bind(&[33, 64]).is_none(), "a third was asked for");
+}
