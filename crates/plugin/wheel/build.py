@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build.py OUT: builds the two files of the device, and makes the wheel `vinelift-openvino` of them in the folder OUT.
+"""build.py OUT: builds the files of the device, and makes the wheel `vinelift-openvino` of them in the folder OUT.
 
 The wheel also has the file `openvino/libs/plugins.xml`, which OpenVINO's core library reads when it lies beside it: that
 alone gives the device to every core of the environment, and uninstalling takes it away.
@@ -13,7 +13,11 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 import wheels  # noqa: E402
 
 PACKAGE = "vinelift_openvino"
-FILES = {"vinelift-plugin-loader": "libvinelift_openvino_plugin.so", "vinelift-plugin": "libvinelift_openvino.so"}
+FILES = {
+    "vinelift-plugin-loader": "libvinelift_openvino_plugin.so",
+    "vinelift-plugin": "libvinelift_openvino.so",
+    "vinelift-capi": "libopenvino_c.so",
+}
 PLUGINS = f"""<ie><plugins>
 <plugin name="VINELIFT" location="../../{PACKAGE}/{FILES['vinelift-plugin-loader']}"></plugin>
 </plugins></ie>
@@ -23,7 +27,7 @@ PLUGINS = f"""<ie><plugins>
 def main():
     (out,) = map(Path, sys.argv[1:])
     libraries = wheels.build(FILES)
-    if b"create_plugin_engine" not in libraries[1].read_bytes():
+    if b"vinelift_create_device" not in libraries[1].read_bytes():
         sys.exit(f"{libraries[1]} was built without OpenVINO's headers: OPENVINO_DIR must name the folder of its package")
     files = {f"{PACKAGE}/{path.name}": wheels.stripped(path) for path in libraries}
     files[f"{PACKAGE}/__init__.py"] = (HERE / PACKAGE / "__init__.py").read_bytes()
