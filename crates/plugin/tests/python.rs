@@ -10,8 +10,8 @@ const NEEDS: &str = "
 import sys
 try:
     import numpy, pytest
-    import openvino
-    version = openvino.get_version()
+    from openvino import get_version
+    version = get_version()
     if not (2026, 1) <= tuple(int(part) for part in version.split('-')[0].split('.')[:2]) <= (2026, 4):
         sys.exit(f'it has OpenVINO {version}, expected 2026.1 to 2026.4')
 except ImportError as error:
