@@ -10,7 +10,7 @@
 //! * `memory`: what a caller gets and later frees;
 //! * `buffer`: the memory of tensors, which several handles share; `job`: the runs of a request, on the
 //!   caller's thread or one of the library's, each with the tensors of the `engine`;
-//! * `own`: functions that OpenVINO's C API has not, for our Python package;
+//! * `own`: functions that OpenVINO's C API has not, for our Python package; `plugin`: those for our device of OpenVINO;
 //! * `settings`: properties; `device`: which devices there are.
 //!
 //! Invariants:
@@ -55,6 +55,7 @@ mod model_ports;
 mod node;
 mod own;
 mod partial_shape;
+mod plugin;
 mod port_choice;
 mod prepostprocess;
 mod property;

@@ -1,5 +1,6 @@
 //! The file that OpenVINO loads for the device `VINELIFT`: it finds the OpenVINO that is in the process, whichever
-//! version it is, and loads the device itself (`libvinelift_openvino.so`, of the crate `vinelift-plugin`) on top of it.
+//! version it is, and loads the device itself (`libvinelift_openvino.so`, of the crate `vinelift-plugin`) on top of it,
+//! and the engine that the device calls, which is in our C library (`libopenvino_c.so`, of `vinelift-capi`).
 //!
 //! The device calls functions of OpenVINO, whose file has another name in each version; so it names none among the
 //! libraries that it needs, and this loader makes the functions of the one that is there visible to it. What both take
@@ -19,13 +20,18 @@ const FIRST: (u32, u32) = (2026, 1);
 const LAST: (u32, u32) = (2026, 4);
 /// The device, which lies beside this file.
 const DEVICE: &str = "libvinelift_openvino.so";
+/// The engine, which lies there, too.
+const ENGINE: &str = "libopenvino_c.so";
 
 unsafe extern "C-unwind" {
     /// Throws a `std::runtime_error`.
     fn vinelift_refuse(start: *const u8, len: usize) -> !;
 }
 
-type Create = unsafe extern "C-unwind" fn(*mut c_void);
+/// Gives OpenVINO the device, which calls the engine.
+type Create = unsafe extern "C-unwind" fn(*const c_void, *mut c_void);
+/// Gives the functions of the engine.
+type Engine = unsafe extern "C" fn() -> *const c_void;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -51,8 +57,8 @@ enum Refusal {
 pub unsafe extern "C-unwind" fn create_plugin_engine(plugin: *mut c_void) {
     // The exception must unwind through a frame with nothing to drop, so the text is leaked: once in a process.
     match find() {
-        // SAFETY: the function of this name in the device takes what this one takes.
-        Ok(create) => unsafe { create(plugin) },
+        // SAFETY: the device takes the engine beside it, and what this function takes.
+        Ok((create, engine)) => unsafe { create(engine, plugin) },
         Err(refusal) => {
             let text: &'static str = String::leak(refusal.to_string());
             // SAFETY: the text stays.
@@ -61,8 +67,8 @@ pub unsafe extern "C-unwind" fn create_plugin_engine(plugin: *mut c_void) {
     }
 }
 
-/// The function that makes the device.
-fn find() -> Result<Create, Refusal> {
+/// The function that makes the device, and the functions of the engine.
+fn find() -> Result<(Create, *const c_void), Refusal> {
     let openvino = only(libraries())?;
     let library = open(&openvino, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL)?;
     let version = version(library);
@@ -72,15 +78,26 @@ fn find() -> Result<Create, Refusal> {
             path: openvino.display().to_string(),
         });
     }
-    let device = own_folder()?.join(DEVICE);
-    let device = open(&device, RTLD_NOW | RTLD_LOCAL)?;
-    // SAFETY: the library stays open, and the name ends in NUL.
-    let create = unsafe { libc::dlsym(device, c"create_plugin_engine".as_ptr()) };
-    if create.is_null() {
-        return Err(Refusal::Load(last_error()));
+    let folder = own_folder()?;
+    let engine = function(&folder.join(ENGINE), c"vinelift_engine")?;
+    let create = function(&folder.join(DEVICE), c"vinelift_create_device")?;
+    // SAFETY: these are the types of the functions of these names in our own libraries.
+    unsafe {
+        let engine = std::mem::transmute::<*mut c_void, Engine>(engine);
+        let create = std::mem::transmute::<*mut c_void, Create>(create);
+        Ok((create, engine()))
     }
-    // SAFETY: that is the type of the function of this name in our own device.
-    Ok(unsafe { std::mem::transmute::<*mut c_void, Create>(create) })
+}
+
+/// The function of this name in one of our libraries, which stays open.
+fn function(library: &Path, name: &CStr) -> Result<*mut c_void, Refusal> {
+    let library = open(library, RTLD_NOW | RTLD_LOCAL)?;
+    // SAFETY: the library is open, and the name ends in NUL.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+    match found.is_null() {
+        false => Ok(found),
+        true => Err(Refusal::Load(last_error())),
+    }
 }
 
 /// The files of OpenVINO's core library that are in this process.

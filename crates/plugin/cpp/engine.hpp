@@ -1,5 +1,5 @@
-// The engine, which is written in Rust: `Engine` is its table of functions. The structs are those of `src/ffi.rs`,
-// `src/request.rs` and `src/table.rs`.
+// The engine, which is written in Rust: `Engine` is its table of functions. The structs are those of `ffi.rs`, `request.rs`
+// and `table.rs` in `src/plugin` of `vinelift-capi`.
 #pragma once
 
 #include <cstddef>

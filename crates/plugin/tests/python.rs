@@ -10,8 +10,8 @@ const NEEDS: &str = "
 import sys
 try:
     import numpy, pytest
-    import openvino
-    version = openvino.get_version()
+    from openvino import get_version
+    version = get_version()
     if not (2026, 1) <= tuple(int(part) for part in version.split('-')[0].split('.')[:2]) <= (2026, 4):
         sys.exit(f'it has OpenVINO {version}, expected 2026.1 to 2026.4')
 except ImportError as error:
@@ -47,7 +47,7 @@ fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
-/// The file that OpenVINO loads, with the other one beside it, built as this test is.
+/// The file that OpenVINO loads, with those beside it that it loads, built as this test is.
 fn device() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let folder = own.ancestors().nth(2).unwrap();
@@ -58,8 +58,10 @@ fn device() -> PathBuf {
     };
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut build = Command::new(cargo);
-    build.args(["build", "--package", "vinelift-plugin", "--package"]);
-    build.args(["vinelift-plugin-loader", "--profile", profile]);
+    build.args(["build", "--profile", profile]);
+    for package in ["vinelift-plugin-loader", "vinelift-plugin", "vinelift-capi"] {
+        build.args(["--package", package]);
+    }
     build.arg("--target-dir").arg(folder.parent().unwrap());
     build.current_dir(env!("CARGO_MANIFEST_DIR"));
     assert!(build.status().unwrap().success());

@@ -3,30 +3,14 @@
 # that is out of reach. Arguments are pytest's.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-target=${CARGO_TARGET_DIR:-target}
-case $target in /*) ;; *) target=$PWD/$target ;; esac
 tests=$PWD/crates/python/tests
-
-python3 -m venv "$target/python/venv"
-python=$target/python/venv/bin/python
-log=$target/python/pip.log
-install() {
-    "$python" -m pip install --quiet --disable-pip-version-check --retries 1 "$@" >"$log" 2>&1 && return
-    cat "$log"
-    grep -qE 'ConnectionError|Timeout|NameResolution|ProxyError|from versions: none' "$log" || exit 1
-    echo "skipped: PyPI, which has what the tests need, cannot be reached"
-    exit 0
-}
-install -r "$tests/requirements.txt"
-
-rm -rf "$target/python/wheel"
-"$python" crates/python/build.py "$target/python/wheel"
-"$python" crates/python/tests/check_tag.py "$target"/python/wheel/*.whl
-"$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/python/wheel/*.whl
+source "$tests/environment.sh"
+make_environment python/venv "$tests/requirements.txt"
+"$python" "$tests/check_tag.py" "$wheel"
 
 # What is tested is the wheel, and nothing that the caller has set.
 unset PYTHONPATH VINELIFT_LIBRARY VINELIFT_PROGRAM
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 VINELIFT_WHEEL=$wheel
 cd "$target/python"
 "$python" -m mypy --strict --cache-dir=/dev/null -p vinelift
 "$python" -m ruff check --quiet --no-cache "$tests/.."

@@ -37,14 +37,3 @@ def test_dumps_of_bytes_and_shapes(ov, digits):
     model.reshape([1, 64])
     text = ov.compile_model(model, "CPU").dump("fused", layer="vectors")
     assert text == program("dump", digits, "--shape", "pixels=1,64", "--stage", "fused", "--layer", "vectors").stdout
-
-
-def test_the_device_is_another_package(ov):
-    try:
-        import vinelift_openvino  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match=r"vinelift-openvino"):
-            ov.register()
-    else:
-        pytest.importorskip("openvino")
-        assert "VINELIFT" in ov.register().available_devices

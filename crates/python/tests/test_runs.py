@@ -41,11 +41,8 @@ def test_one_array(either, digits, pixels):
         np.testing.assert_allclose(found["probabilities"].sum(1), 1, rtol=1e-5)
 
 
-def test_results_are_as_those_of_openvino(digits, pixels):
-    openvino = pytest.importorskip("openvino")
-    import vinelift
-
-    a, b = (package.compile_model(digits, "CPU")(pixels) for package in (openvino, vinelift))
+def test_results_are_as_those_of_openvino(ov, openvino, digits, pixels):
+    a, b = (package.compile_model(digits, "CPU")(pixels) for package in (openvino, ov))
     assert a["digit"].tolist() == b["digit"].tolist()
     np.testing.assert_allclose(a["probabilities"], b["probabilities"], rtol=1e-4, atol=1e-6)
     assert [port.any_name for port in a] == [port.any_name for port in b]
@@ -357,10 +354,7 @@ def test_texts_of_types_and_shapes(either):
 @pytest.mark.parametrize(
     "path", sorted((SAMPLES / "mat_mul").glob("*.xml")) + sorted((SAMPLES / "split").glob("*.xml"))
 )
-def test_names_are_those_of_openvino(path):
-    openvino = pytest.importorskip("openvino")
-    import vinelift
-
-    a, b = (package.Core().read_model(path) for package in (openvino, vinelift))
+def test_names_are_those_of_openvino(ov, openvino, path):
+    a, b = (package.Core().read_model(path) for package in (openvino, ov))
     assert [port.names for port in a.inputs + a.outputs] == [port.names for port in b.inputs + b.outputs]
     assert repr(a.inputs) == repr(b.inputs)

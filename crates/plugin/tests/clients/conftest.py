@@ -9,4 +9,4 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMI
 
 def pytest_sessionstart():
     if DEVICE not in ov.Core().available_devices:
-        pytest.exit("the device is not installed beside OpenVINO: see clients.sh", returncode=2)
+        pytest.exit("the device is not installed beside OpenVINO: see run.sh", returncode=2)

@@ -5,11 +5,10 @@ The names are those of OpenVINO's Python package: for what is here, a script run
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import preprocess, properties
 from ._compiled import CompiledModel
 from ._core import Core, Version, compile_model, get_version, read_model
+from ._device import DEVICE_LIBRARY, register
 from ._dump import Text
 from ._layout import Layout
 from ._library import LIBRARY, Error
@@ -30,6 +29,7 @@ __all__ = [
     "CompiledModel",
     "ConstOutput",
     "Core",
+    "DEVICE_LIBRARY",
     "Dimension",
     "Error",
     "InferRequest",
@@ -53,15 +53,3 @@ __all__ = [
     "read_model",
     "register",
 ]
-
-
-def register(core: Any = None, name: str = "VINELIFT") -> Any:
-    """Gives a core of an installed OpenVINO, or a new one, the device `name`, and returns the core. The device is a package
-    of its own, ``vinelift-openvino``."""
-    try:
-        import vinelift_openvino  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise ImportError(
-            "the device for OpenVINO is not installed: it is the package vinelift-openvino, or vinelift[openvino]"
-        ) from None
-    return vinelift_openvino.register(core, name)

@@ -1,6 +1,6 @@
 //! Models: reading, what in them cannot run, compiling.
 
-use crate::ffi::{Failure, Keeper, Outcome, Slice, Text, guard, make};
+use super::ffi::{Failure, Keeper, Outcome, Slice, Text, guard, make};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::ffi::c_void;

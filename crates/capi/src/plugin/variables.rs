@@ -1,8 +1,8 @@
 //! The variables of a request, which are kept from run to run.
 
-use crate::ffi::{Outcome, Text, View, guard};
-use crate::request::{Each, Request};
-use crate::view::with_view;
+use super::ffi::{Outcome, Text, View, guard};
+use super::request::{Each, Request};
+use super::view::with_view;
 use vinelift::{ElementType, Error};
 
 /// Gives what a variable holds, if it holds something.

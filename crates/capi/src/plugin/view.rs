@@ -1,6 +1,6 @@
 //! Tensors of a program as those of the engine, in place.
 
-use crate::ffi::{Failure, Slice, Text, View};
+use super::ffi::{Failure, Slice, Text, View};
 use bytes::Bytes;
 use std::ops::Range;
 use vinelift::{ElementType, Error, InferRequest, Tensor};

@@ -1,7 +1,7 @@
 //! Runs on tensors of a program.
 
-use crate::ffi::{Failure, Outcome, Slice, Text, View, guard, make};
-use crate::view::{Seen, is_apart, with_view};
+use super::ffi::{Failure, Outcome, Slice, Text, View, guard, make};
+use super::view::{Seen, is_apart, with_view};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! The types that pass between C++ and Rust: texts, tensors, errors.
 //!
-//! The structs are those of `cpp/engine.hpp`. The C++ side makes them, and keeps what they point at for the time of a
+//! The structs are those of `crates/plugin/cpp/engine.hpp`. The C++ side makes them, and keeps what they point at for the time of a
 //! call.
 
 use std::any::Any;
@@ -94,7 +94,7 @@ impl Drop for Keeper {
 /// How a call ended.
 #[repr(C)]
 pub(crate) struct Outcome {
-    /// One of the numbers in `cpp/engine.hpp`.
+    /// One of the numbers in `crates/plugin/cpp/engine.hpp`.
     status: i32,
     /// Why it failed: to be freed by [`free_message`]. Null if it did not.
     message: *mut c_char,

@@ -1,9 +1,9 @@
-//! The functions that the C++ side calls: `Engine` of `cpp/engine.hpp`, in the same order.
+//! The functions that the C++ side calls: `Engine` of `crates/plugin/cpp/engine.hpp`, in the same order.
 
-use crate::ffi::{Keeper, Outcome, Slice, Text, View, free, free_message};
-use crate::model::Settings;
-use crate::request::{Each, Request, Sink, TimeOfKernel};
-use crate::{machine, model, request, variables};
+use super::ffi::{Keeper, Outcome, Slice, Text, View, free, free_message};
+use super::model::Settings;
+use super::request::{Each, Request, Sink, TimeOfKernel};
+use super::{machine, model, request, variables};
 use std::ffi::{c_char, c_void};
 use vinelift::{CompiledModel, Model};
 

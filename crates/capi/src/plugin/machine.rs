@@ -1,6 +1,6 @@
 //! Properties of the processor and of this library, for OpenVINO.
 
-use crate::ffi::Text;
+use super::ffi::Text;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
