@@ -139,6 +139,20 @@ pub(super) fn each(
     all
 }
 
+/// [`each`] of upper bounds, with that of the least numbers among them, which may come last.
+fn each_high(
+    a: &[Formula],
+    b: &[Formula],
+    f: impl Fn(&Formula, &Formula) -> Option<Formula>,
+) -> Vec<Formula> {
+    let mut all = each(a, b, &f);
+    let number = |of: &[Formula]| of.iter().filter_map(Formula::as_number).min();
+    let numbers = number(a).zip(number(b));
+    let of_numbers = numbers.and_then(|(a, b)| f(&Formula::number(a), &Formula::number(b)));
+    all.extend(of_numbers.filter(|high| !all.contains(high)));
+    all
+}
+
 /// A bound of `x / d` where `x` is at most `high`: `q - 1` where `high` is less than `q·d`.
 fn quotient(high: &Formula, d: &Formula) -> Option<Formula> {
     let one = Formula::number(1);
@@ -159,7 +173,9 @@ fn bounds_of_quotient(a: Bounds, b: Bounds) -> Bounds {
     let mut highs = each(&a.highs, &b.lows, quotient);
     highs.extend(a.highs);
     highs.truncate(MOST);
-    highs.extend(least);
+    // Near the front, as sums have few of all pairs of bounds.
+    let place = highs.len().min(1);
+    highs.splice(place..place, least);
     Bounds {
         lows: vec![Formula::number(0)],
         highs,
@@ -172,7 +188,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
     match op {
         Binary::Add => Bounds {
             lows: each(&a.lows, &b.lows, Formula::plus),
-            highs: each(&a.highs, &b.highs, Formula::plus),
+            highs: each_high(&a.highs, &b.highs, Formula::plus),
         },
         Binary::Sub => Bounds {
             lows: each(&a.lows, &b.highs, Formula::minus),
@@ -185,7 +201,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             };
             Bounds {
                 lows: each(&natural(&a.lows), &natural(&b.lows), Formula::times),
-                highs: each(&a.highs, &b.highs, Formula::times),
+                highs: each_high(&a.highs, &b.highs, Formula::times),
             }
         }
         Binary::Mul => match (a.as_number(), b.as_number()) {
