@@ -123,6 +123,23 @@ pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> boo
     })
 }
 
+/// As [`is_at_most`], given two of the relations at a time: of `a = b` and `b = c` follows `a = c`.
+pub(super) fn is_at_most_by_two(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
+    let Some(gap) = b.minus(a) else {
+        return false;
+    };
+    // What says nothing of the gap has no terms in common with it, and leaves more of them.
+    let shorter = |known: &Formula| {
+        let less = gap.minus(known)?;
+        (less.term_count() <= gap.term_count()).then_some(less)
+    };
+    let zero = Formula::number(0);
+    relations
+        .iter()
+        .filter_map(shorter)
+        .any(|less| is_at_most(&zero, &less, relations))
+}
+
 /// All results of `f` for a bound of each.
 pub(super) fn each(
     a: &[Formula],

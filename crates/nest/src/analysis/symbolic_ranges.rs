@@ -3,7 +3,9 @@
 //! [`Ranges`] has intervals of numbers. Where an extent has symbols, that an index lies inside of it is proven for all
 //! their values at once: `i + s1` with `i < s0` is at most `s0 + s1 - 1`, and so an index of a dim of `s0 + s1` points.
 
-use crate::analysis::formula_bounds::{Bounds, alternating, bounds_of_binary, each, is_at_most};
+use crate::analysis::formula_bounds::{
+    Bounds, alternating, bounds_of_binary, each, is_at_most, is_at_most_by_two,
+};
 use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::{ElementType, Extent, Formula};
@@ -25,8 +27,13 @@ impl Ranges {
             return false;
         };
         let is_natural = bounds.is_natural() || self.of(x).low >= 0;
-        let mut highs = bounds.highs.iter();
-        is_natural && highs.any(|high| is_at_most(high, &last, &self.relations))
+        let highs = &bounds.highs;
+        let below = |proves: fn(&Formula, &Formula, &[Formula]) -> bool| {
+            highs
+                .iter()
+                .any(|high| proves(high, &last, &self.relations))
+        };
+        is_natural && (below(is_at_most) || below(is_at_most_by_two))
     }
 
     /// Bounds of `x`, an index.
@@ -259,5 +266,27 @@ mod tests {
         let row = ((&rest / 2) * 2 + &place / 2) * 2 + rest.rem(crate::build::index(2));
         let channel = (&i / 4).rem(Scalar::extent(part)) * 4 + row / 4;
         assert!(ranges.is_index(&channel, n));
+    }
+
+    /// Rows of `s0·s1` points of which two others have as many.
+    #[test]
+    fn equal_to_the_same_is_equal() {
+        let mut symbols = Symbols::default();
+        let [a, b, c, d, e, f] = [3, 8, 4, 6, 2, 12].map(|n| symbols.add(n).unwrap());
+        let rows = symbols.record(|| {
+            let rows = [[a, b], [c, d], [e, f]].map(|[m, n]| m.product(n));
+            assert!(rows[0].same(rows[1]) && rows[1].same(rows[2]));
+            rows
+        });
+        let mut nest = Nest::new();
+        let axes = [a, b].map(|n| nest.axis(n));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let place = i * Scalar::extent(b) + j;
+        assert!(!ranges.is_index(&place, rows[2]));
+        ranges.relations = symbols.relations();
+        assert!(ranges.is_index(&place, rows[2]));
+        assert!(!ranges.is_index(&(place + 1), rows[2]));
     }
 }
