@@ -1,5 +1,9 @@
 //! Runs one operator through `infer`, `lower` and the interpreter, for the tests of operator files.
 
+mod class;
+
+pub(crate) use class::Class;
+
 use crate::{Attributes, Evaluate, IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
 use vinelift_nest::{BufferBytes, Nest, Role, interpret, verify};
 use vinelift_tensor::{ElementType, PartialShape, Tensor};

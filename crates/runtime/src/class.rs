@@ -5,14 +5,17 @@
 //! numbers of the example is written down: other shapes belong to the same class if all of it would be decided in the
 //! same way.
 
+mod narrow;
+
 use crate::key::Key;
+use narrow::narrow;
 use rustc_hash::FxHashMap;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 use vinelift_graph::{Known, Types};
 use vinelift_ops::TensorType;
-use vinelift_tensor::symbols::{self, Condition, Origin, Symbols};
-use vinelift_tensor::{Extent, Formula, PartialShape, Symbol};
+use vinelift_tensor::symbols::{self, Symbols};
+use vinelift_tensor::{Extent, Formula, PartialShape};
 
 /// A `T` made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
 pub(crate) struct Class<T> {
@@ -37,8 +40,41 @@ pub(crate) struct Settled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Number(i64),
-    /// The symbol of this number among those that are given, plus a number.
-    Symbol(usize, i64),
+    Symbol(Linear),
+}
+
+/// The symbol of a number among those that are given, taken some times, plus a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Linear {
+    pub(crate) symbol: usize,
+    /// At least 1.
+    pub(crate) times: i64,
+    pub(crate) more: i64,
+}
+
+impl Linear {
+    fn of(symbol: usize) -> Linear {
+        Linear {
+            symbol,
+            times: 1,
+            more: 0,
+        }
+    }
+
+    /// The symbol where this is `number`.
+    fn symbol_at(&self, number: i64) -> Option<usize> {
+        let multiple = number.checked_sub(self.more)?;
+        let is_whole = multiple.checked_rem(self.times)? == 0;
+        usize::try_from(multiple / self.times)
+            .ok()
+            .filter(|_| is_whole)
+    }
+
+    /// The formula over `symbol`, the one that is meant.
+    fn formula(&self, symbol: &Formula) -> Option<Formula> {
+        let multiple = symbol.times(&Formula::number(self.times))?;
+        multiple.plus(&Formula::number(self.more))
+    }
 }
 
 /// A number of the key that lost its symbol.
@@ -87,7 +123,7 @@ impl<T> Class<T> {
         let mut pattern: Vec<Place> = places
             .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
                 true => Place::Number(*n),
-                false => Place::Symbol(k, 0),
+                false => Place::Symbol(Linear::of(k)),
             })
             .collect();
         if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {
@@ -140,7 +176,7 @@ impl<T> Class<T> {
             match *place {
                 Place::Number(number) if number == found => {}
                 Place::Number(_) => return None,
-                Place::Symbol(k, more) => match (symbol_of(found, more)?, given.get(k)) {
+                Place::Symbol(of) => match (of.symbol_at(found)?, given.get(of.symbol)) {
                     // Symbols are numbered in the order in which they come.
                     (found, None) => given.push(found),
                     (found, Some(known)) if found == *known => {}
@@ -150,11 +186,6 @@ impl<T> Class<T> {
         }
         self.symbols.bind(&given)
     }
-}
-
-/// The symbol whose sum with `more` is `number`.
-fn symbol_of(number: i64, more: i64) -> Option<usize> {
-    usize::try_from(number.checked_sub(more)?).ok()
 }
 
 /// Has equal numbers be one symbol: those from `start` on, and all if there are many.
@@ -253,146 +284,18 @@ fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>
     for (place, &number) in pattern.iter_mut().zip(numbers) {
         given.push(match place {
             Place::Number(number) => Given::Number(*number),
-            Place::Symbol(k, more) => {
+            Place::Symbol(of) => {
                 let next = known.len();
-                let (position, extent) = match known.get(k) {
+                let (position, extent) = match known.get(&of.symbol) {
                     Some(known) => *known,
-                    None => (next, symbols.add(symbol_of(number, *more)?)?),
+                    None => (next, symbols.add(of.symbol_at(number)?)?),
                 };
-                known.insert(*k, (position, extent));
-                *k = position;
-                let sum = extent.formula().plus(&Formula::number(*more))?;
-                Given::Symbol(Extent::new(sum, usize::try_from(number).ok()?))
+                known.insert(of.symbol, (position, extent));
+                of.symbol = position;
+                let formula = of.formula(extent.formula())?;
+                Given::Symbol(Extent::new(formula, usize::try_from(number).ok()?))
             }
         });
     }
     (!known.is_empty()).then_some((symbols, given))
-}
-
-/// Makes one symbol of those that must be equal but for a number, and a number of those that must be one. Whether any
-/// were.
-fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
-    let before = pins.len();
-    let mut merged = Merged::of(symbols);
-    let mut equations: Vec<&Formula> = Vec::new();
-    for (condition, place) in &symbols.conditions {
-        let Condition::Zero(formula) = condition else {
-            continue;
-        };
-        merged.add(formula, *place);
-        // Of `a = b + c` and `a = d + c` neither says what a symbol is, but both together do.
-        if !formula.is_difference() {
-            for other in &equations {
-                let both = [formula.minus(other), formula.plus(other)];
-                let differences = both.into_iter().flatten().filter(Formula::is_difference);
-                differences.for_each(|difference| merged.add(&difference, *place));
-            }
-            equations.push(formula);
-        }
-    }
-    for (position, entry) in pattern.iter_mut().enumerate() {
-        let Place::Symbol(symbol, more) = *entry else {
-            continue;
-        };
-        if let Some(place) = merged.why[symbol] {
-            *entry = match merged.find(symbol) {
-                Place::Number(number) => Place::Number(number + more),
-                Place::Symbol(symbol, number) => Place::Symbol(symbol, number + more),
-            };
-            pins.push(Pin { position, place });
-        }
-    }
-    pins.len() > before
-}
-
-/// The symbols that are given, some of which are others plus a number, or numbers.
-struct Merged {
-    /// At the example.
-    numbers: Vec<i64>,
-    /// What each symbol is: itself if nothing else is known of it.
-    is: Vec<Place>,
-    /// Where that was found.
-    why: Vec<Option<usize>>,
-    origins: Vec<Origin>,
-}
-
-impl Merged {
-    fn of(symbols: &Symbols) -> Merged {
-        let given = symbols.symbols.iter();
-        let given = given.filter(|(_, origin)| *origin == Origin::Given);
-        let numbers: Vec<i64> = given.map(|(number, _)| *number as i64).collect();
-        Merged {
-            is: (0..numbers.len()).map(|k| Place::Symbol(k, 0)).collect(),
-            why: vec![None; numbers.len()],
-            numbers,
-            origins: symbols.symbols.iter().map(|(_, origin)| *origin).collect(),
-        }
-    }
-
-    /// Takes in that a formula is 0, as was found at a place.
-    fn add(&mut self, formula: &Formula, place: usize) {
-        let mut involved: Vec<usize> = formula.symbols().map(Symbol::number).collect();
-        involved.dedup();
-        if involved.iter().any(|symbol| *symbol >= self.is.len()) {
-            if let ([quotient], true) = (&involved[..], formula.is_linear()) {
-                self.pin_origin(*quotient, place);
-            }
-            return;
-        }
-        let (symbol, is) = match involved[..] {
-            [a] if formula.is_linear() => match self.find(a) {
-                Place::Symbol(a, _) => (a, Place::Number(self.numbers[a])),
-                Place::Number(_) => return,
-            },
-            [a, b] if formula.is_difference() => match (self.find(a), self.find(b)) {
-                (Place::Symbol(a, _), Place::Symbol(b, _)) if a != b => {
-                    // The smaller one stays: the other is more than it.
-                    let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
-                    let (from, to) = if is_larger { (a, b) } else { (b, a) };
-                    let more = self.numbers[from] - self.numbers[to];
-                    (from, Place::Symbol(to, more))
-                }
-                (Place::Symbol(a, _), Place::Number(_))
-                | (Place::Number(_), Place::Symbol(a, _)) => (a, Place::Number(self.numbers[a])),
-                _ => return,
-            },
-            _ => return,
-        };
-        self.is[symbol] = is;
-        self.why[symbol] = Some(place);
-    }
-
-    /// Takes in that a quotient is a number, and so is what is divided.
-    fn pin_origin(&mut self, quotient: usize, place: usize) {
-        let mut open = vec![quotient];
-        while let Some(symbol) = open.pop() {
-            match self.origins[symbol] {
-                Origin::Given => {
-                    if let Place::Symbol(same, _) = self.find(symbol) {
-                        self.is[same] = Place::Number(self.numbers[same]);
-                        self.why[same] = Some(place);
-                    }
-                }
-                Origin::Quotient(dividend, divisor) => {
-                    let parts = dividend.symbols().chain(divisor.symbols());
-                    open.extend(parts.map(Symbol::number));
-                }
-            }
-        }
-    }
-
-    /// The number that a symbol equals, or a symbol of which nothing else is known plus a number.
-    fn find(&self, mut symbol: usize) -> Place {
-        let mut sum = 0;
-        loop {
-            match self.is[symbol] {
-                Place::Number(number) => return Place::Number(number + sum),
-                Place::Symbol(same, _) if same == symbol => return Place::Symbol(symbol, sum),
-                Place::Symbol(other, more) => {
-                    sum += more;
-                    symbol = other;
-                }
-            }
-        }
-    }
 }

@@ -167,6 +167,19 @@ impl Formula {
         opposite && third.coefficient == 0
     }
 
+    /// Two symbols with their coefficients, if it is their sum plus a number.
+    pub fn as_sum_of_two(&self) -> Option<[(Symbol, i64); 2]> {
+        let [first, second, third, ..] = &self.terms;
+        let part = |term: &Term| {
+            let [symbol, None, ..] = term.factors else {
+                return None;
+            };
+            Some((symbol?, i64::from(term.coefficient)))
+        };
+        let parts = [part(first)?, part(second)?];
+        (third.coefficient == 0).then_some(parts)
+    }
+
     /// How many products of symbols it adds up.
     pub fn term_count(&self) -> usize {
         self.terms().count()

@@ -116,7 +116,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
 }
 
 /// Samples of operators that keep the symbols of these dims of their inputs: a plan serves all of their extents.
-const KEPT: [(&str, &[(usize, usize)]); 75] = [
+const KEPT: [(&str, &[(usize, usize)]); 74] = [
     ("adaptive_avg_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("adaptive_max_pool/opset8", &[(0, 0), (0, 1), (0, 2)]),
     ("avg_pool/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
@@ -240,9 +240,11 @@ const KEPT: [(&str, &[(usize, usize)]); 75] = [
     ("prelu/slope_for_each_channel", &[(0, 0), (0, 2)]),
     ("psroi_pooling/average", &[(0, 0), (0, 2), (0, 3), (1, 0)]),
     ("psroi_pooling/bilinear", &[(0, 0), (0, 2), (0, 3), (1, 0)]),
-    ("region_yolo/opset1", &[(0, 0), (0, 2), (0, 3)]),
-    ("region_yolo/opset1_softmax", &[(0, 0), (0, 2), (0, 3)]),
-    ("reorg_yolo/opset2", &[(0, 0)]),
+    ("region_yolo/opset1", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
+    (
+        "region_yolo/opset1_softmax",
+        &[(0, 0), (0, 1), (0, 2), (0, 3)],
+    ),
     ("reverse/index", &[(0, 0), (0, 1)]),
     ("reverse_sequence/batch_first", &[(0, 0), (0, 1), (1, 0)]),
     ("rnn_sequence/forward", &[(0, 0), (0, 1), (1, 0), (2, 0)]),
@@ -255,8 +257,12 @@ const KEPT: [(&str, &[(usize, usize)]); 75] = [
         &[(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (2, 0)],
     ),
     (
+        "roi_align_rotated/clockwise_adaptive",
+        &[(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (2, 0)],
+    ),
+    (
         "roi_align_rotated/counterclockwise",
-        &[(0, 0), (0, 1), (1, 0), (2, 0)],
+        &[(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (2, 0)],
     ),
     (
         "roi_pooling/bilinear",
@@ -290,7 +296,6 @@ const KEPT: [(&str, &[(usize, usize)]); 75] = [
         &[(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)],
     ),
     ("segment_max/lowest", &[(0, 0), (0, 1), (1, 0)]),
-    ("shuffle_channels/two_groups", &[(0, 0), (0, 2)]),
     ("space_to_depth/depth_first", &[(0, 0)]),
     (
         "strided_slice/ellipsis_with_others",
@@ -301,7 +306,8 @@ const KEPT: [(&str, &[(usize, usize)]); 75] = [
 ];
 
 /// The same where extents must be multiples of a number, for multiples of those of the samples.
-const MULTIPLES: [(&str, &[(usize, usize)]); 4] = [
+const MULTIPLES: [(&str, &[(usize, usize)]); 7] = [
+    ("i420_to_rgb/opset8", &[(0, 1), (0, 2)]),
     (
         "space_to_depth/blocks_first",
         &[(0, 0), (0, 1), (0, 2), (0, 3)],
@@ -310,6 +316,8 @@ const MULTIPLES: [(&str, &[(usize, usize)]); 4] = [
         "space_to_depth/depth_first",
         &[(0, 0), (0, 1), (0, 2), (0, 3)],
     ),
+    ("reorg_yolo/opset2", &[(0, 0), (0, 1), (0, 2), (0, 3)]),
+    ("shuffle_channels/two_groups", &[(0, 0), (0, 1), (0, 2)]),
     ("split/negative_axis", &[(0, 0), (0, 1)]),
     ("split/three_parts", &[(0, 0), (0, 1)]),
 ];

@@ -40,11 +40,11 @@ fn stages_are_printed() {
     );
 }
 
-/// Groups of channels that are shuffled need their number.
+/// Six groups of channels that are shuffled, of one channel or of several.
 const SHUFFLED: &str = r#"<net name="shuffled" version="11"><layers>
 <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2,?" element_type="f32"/>
 <output><port id="0"/></output></layer>
-<layer id="1" name="shuffled" type="ShuffleChannels" version="opset1"><data axis="1" group="2"/>
+<layer id="1" name="shuffled" type="ShuffleChannels" version="opset1"><data axis="1" group="6"/>
 <input><port id="0"/></input><output><port id="1"/></output></layer>
 <layer id="2" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
 </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
@@ -58,6 +58,16 @@ fn a_trace_tells_why_each_shape_is_compiled_for() {
     ]);
     let start = "== no class: each shape is compiled for\n   x[1] is no symbol of its own: \
         layer 'shuffled' (ShuffleChannels, opset1)\n== nest: 1";
+    assert!(status == 0 && out.starts_with(start), "{out}{error}");
+}
+
+#[test]
+fn a_trace_tells_which_extents_must_be_multiples() {
+    let (_dir, path) = model(SHUFFLED);
+    let options = ["--stage", "nest", "--trace", "--shape", "x=2,12"];
+    let (status, out, error) = run(&[&["dump", &path], &options[..]].concat());
+    let start = "== class: x[2, 6*s0]\n   x[1] is no symbol of its own: \
+        layer 'shuffled' (ShuffleChannels, opset1)\n";
     assert!(status == 0 && out.starts_with(start), "{out}{error}");
 }
 

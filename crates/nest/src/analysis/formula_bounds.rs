@@ -123,6 +123,23 @@ pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> boo
     })
 }
 
+/// As [`is_at_most`], given two of the relations at a time: of `a = b` and `b = c` follows `a = c`.
+pub(super) fn is_at_most_by_two(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
+    let Some(gap) = b.minus(a) else {
+        return false;
+    };
+    // What says nothing of the gap has no terms in common with it, and leaves more of them.
+    let shorter = |known: &Formula| {
+        let less = gap.minus(known)?;
+        (less.term_count() <= gap.term_count()).then_some(less)
+    };
+    let zero = Formula::number(0);
+    relations
+        .iter()
+        .filter_map(shorter)
+        .any(|less| is_at_most(&zero, &less, relations))
+}
+
 /// All results of `f` for a bound of each.
 pub(super) fn each(
     a: &[Formula],
@@ -136,6 +153,20 @@ pub(super) fn each(
             all.push(result);
         }
     }
+    all
+}
+
+/// [`each`] of upper bounds, with that of the least numbers among them, which may come last.
+fn each_high(
+    a: &[Formula],
+    b: &[Formula],
+    f: impl Fn(&Formula, &Formula) -> Option<Formula>,
+) -> Vec<Formula> {
+    let mut all = each(a, b, &f);
+    let number = |of: &[Formula]| of.iter().filter_map(Formula::as_number).min();
+    let numbers = number(a).zip(number(b));
+    let of_numbers = numbers.and_then(|(a, b)| f(&Formula::number(a), &Formula::number(b)));
+    all.extend(of_numbers.filter(|high| !all.contains(high)));
     all
 }
 
@@ -159,7 +190,9 @@ fn bounds_of_quotient(a: Bounds, b: Bounds) -> Bounds {
     let mut highs = each(&a.highs, &b.lows, quotient);
     highs.extend(a.highs);
     highs.truncate(MOST);
-    highs.extend(least);
+    // Near the front, as sums have few of all pairs of bounds.
+    let place = highs.len().min(1);
+    highs.splice(place..place, least);
     Bounds {
         lows: vec![Formula::number(0)],
         highs,
@@ -172,7 +205,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
     match op {
         Binary::Add => Bounds {
             lows: each(&a.lows, &b.lows, Formula::plus),
-            highs: each(&a.highs, &b.highs, Formula::plus),
+            highs: each_high(&a.highs, &b.highs, Formula::plus),
         },
         Binary::Sub => Bounds {
             lows: each(&a.lows, &b.highs, Formula::minus),
@@ -185,7 +218,7 @@ pub(super) fn bounds_of_binary(op: Binary, a: Bounds, b: Bounds) -> Bounds {
             };
             Bounds {
                 lows: each(&natural(&a.lows), &natural(&b.lows), Formula::times),
-                highs: each(&a.highs, &b.highs, Formula::times),
+                highs: each_high(&a.highs, &b.highs, Formula::times),
             }
         }
         Binary::Mul => match (a.as_number(), b.as_number()) {

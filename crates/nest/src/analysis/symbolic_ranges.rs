@@ -3,7 +3,9 @@
 //! [`Ranges`] has intervals of numbers. Where an extent has symbols, that an index lies inside of it is proven for all
 //! their values at once: `i + s1` with `i < s0` is at most `s0 + s1 - 1`, and so an index of a dim of `s0 + s1` points.
 
-use crate::analysis::formula_bounds::{Bounds, alternating, bounds_of_binary, each, is_at_most};
+use crate::analysis::formula_bounds::{
+    Bounds, alternating, bounds_of_binary, each, is_at_most, is_at_most_by_two,
+};
 use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::{ElementType, Extent, Formula};
@@ -25,8 +27,13 @@ impl Ranges {
             return false;
         };
         let is_natural = bounds.is_natural() || self.of(x).low >= 0;
-        let mut highs = bounds.highs.iter();
-        is_natural && highs.any(|high| is_at_most(high, &last, &self.relations))
+        let highs = &bounds.highs;
+        let below = |proves: fn(&Formula, &Formula, &[Formula]) -> bool| {
+            highs
+                .iter()
+                .any(|high| proves(high, &last, &self.relations))
+        };
+        is_natural && (below(is_at_most) || below(is_at_most_by_two))
     }
 
     /// Bounds of `x`, an index.
@@ -118,10 +125,18 @@ impl Ranges {
     }
 
     /// Whether `x` is certainly the exact integer, not wrapped. Wrapped values are right again after more sums and products, but
-    /// not after a comparison or a division.
+    /// not after a comparison or a division. What is loaded is what it is, and so are the lesser and the larger of two.
     fn is_exact(&mut self, x: &Scalar) -> bool {
         let range = self.of(x);
-        range.low > i64::MIN && range.high < i64::MAX
+        let is_bounded = range.low > i64::MIN && range.high < i64::MAX;
+        is_bounded
+            || match x.kind() {
+                Kind::Load { .. } => true,
+                Kind::Binary(Binary::Min | Binary::Max, a, b) => {
+                    self.is_exact(a) && self.is_exact(b)
+                }
+                _ => false,
+            }
     }
 
     /// Records the bounds of `a` and of `b` that follow from `a + gap <= b`.
@@ -180,7 +195,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Nest;
+    use crate::ir::{BufferId, Nest};
     use vinelift_tensor::symbols::Symbols;
 
     /// The coordinates of a point of `[2, s0, s1]`, of those in blocks of 16 and of those from 16 before the last on.
@@ -207,5 +222,71 @@ mod tests {
             assert!(!ranges.is_index(&row, a), "there are twice as many");
             assert!(ranges.is_index(&row.rem(Scalar::extent(a)), a));
         }
+    }
+
+    /// A loaded value that is cut to the indices of a dim, in either order.
+    #[test]
+    fn what_is_cut_to_a_dim_is_an_index() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(5).unwrap();
+        let mut nest = Nest::new();
+        let axis = nest.axis(n);
+        let mut ranges = Ranges::new();
+        ranges.bind(&[axis]);
+        let x = Scalar::load(BufferId(0), Vec::new(), ElementType::I64);
+        let last = Scalar::extent(n) - 1;
+        let zero = crate::build::index(0);
+        let cut = x.max(zero.clone()).min(last.clone());
+        assert!(ranges.is_index(&cut, n));
+        assert!(ranges.is_index(&x.min(last.clone()).max(zero.clone()), n));
+        // A sum that may wrap says nothing of its terms.
+        let wrapped = (&x + 1).min(last.clone()).max(zero);
+        assert!(!ranges.is_index(&(&wrapped + 1), n));
+        assert!(!ranges.is_index(&x.min(last), n));
+    }
+
+    /// The number that bounds one term is not lost among the formulas that bound it.
+    #[test]
+    fn numbers_bound_sums_of_quotients() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(8).unwrap();
+        let (all, part) = symbols.record(|| {
+            let part = n.quotient(4.into());
+            assert!(part.product(4.into()).same(n));
+            (n.product(4.into()), part)
+        });
+        let mut nest = Nest::new();
+        let axis = nest.axis(all);
+        let mut ranges = Ranges::new();
+        ranges.bind(&[axis]);
+        ranges.relations = symbols.relations();
+        let i = Scalar::axis(axis.id);
+        let place = (&i / 4) / Scalar::extent(part);
+        let rest = i.rem(crate::build::index(4)) * 2 + 1;
+        let row = ((&rest / 2) * 2 + &place / 2) * 2 + rest.rem(crate::build::index(2));
+        let channel = (&i / 4).rem(Scalar::extent(part)) * 4 + row / 4;
+        assert!(ranges.is_index(&channel, n));
+    }
+
+    /// Rows of `s0·s1` points of which two others have as many.
+    #[test]
+    fn equal_to_the_same_is_equal() {
+        let mut symbols = Symbols::default();
+        let [a, b, c, d, e, f] = [3, 8, 4, 6, 2, 12].map(|n| symbols.add(n).unwrap());
+        let rows = symbols.record(|| {
+            let rows = [[a, b], [c, d], [e, f]].map(|[m, n]| m.product(n));
+            assert!(rows[0].same(rows[1]) && rows[1].same(rows[2]));
+            rows
+        });
+        let mut nest = Nest::new();
+        let axes = [a, b].map(|n| nest.axis(n));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let place = i * Scalar::extent(b) + j;
+        assert!(!ranges.is_index(&place, rows[2]));
+        ranges.relations = symbols.relations();
+        assert!(ranges.is_index(&place, rows[2]));
+        assert!(!ranges.is_index(&(place + 1), rows[2]));
     }
 }

@@ -9,7 +9,6 @@ use super::slices::Slices;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::divided;
-use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -53,13 +52,14 @@ impl Op for GroupNormalization {
             return;
         }
         let wide = ty.compute();
-        let each = shape[1].pin() / self.num_groups;
-        let members = [&[each.into()], &shape[2..]].concat();
+        // `infer` has seen to it that nothing remains.
+        let each = shape[1].quotient(self.num_groups.into());
+        let members = [&[each], &shape[2..]].concat();
         let points = Slices::new(&members, &(0..members.len()).collect::<Vec<usize>>());
         let count = points.count(wide);
         let groups = [shape[0], self.num_groups.into()];
         let member = |group: &[Scalar], k: &[Scalar]| {
-            let channel = &group[1] * extent(each) + &k[0];
+            let channel = &group[1] * Scalar::extent(each) + &k[0];
             [&[group[0].clone(), channel], &k[1..]].concat()
         };
         let mean = cx.temporary("mean", wide, &groups);
@@ -78,7 +78,7 @@ impl Op for GroupNormalization {
             (sum / count + number(self.epsilon, wide)).sqrt()
         });
         cx.define(cx.output(0), |cx, at| {
-            let group = [at[0].clone(), &at[1] / extent(each)];
+            let group = [at[0].clone(), &at[1] / Scalar::extent(each)];
             let x = widened(cx.load("data", at)) - cx.load_from(mean, &group);
             let x = x / cx.load_from(deviation, &group);
             let [scale, bias] = ["scale", "bias"].map(|n| widened(cx.load(n, &at[1..2])));
@@ -90,7 +90,8 @@ impl Op for GroupNormalization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, f32s, run};
+    use crate::testing::{Class, error, f32s, run};
+    use vinelift_tensor::ElementType;
 
     /// Values of NumPy.
     #[test]
@@ -106,5 +107,44 @@ mod tests {
         assert_eq!(run(&DEF, &attributes("2"), &inputs), want);
         let message = "the channels of `data` [1, 4, 1] must be a multiple of `num_groups` 3";
         assert_eq!(error(&DEF, &attributes("3"), &inputs), message);
+    }
+
+    /// The class gives what each shape gives alone, and has none whose channels do not divide into groups.
+    #[test]
+    fn a_class_of_channels() {
+        let attributes = [("num_groups", "2"), ("epsilon", "0.1")];
+        let class = Class::new(&DEF, &attributes, &[4, 3], |s| {
+            let per_channel = (ElementType::F32, vec![s[0]], None);
+            let data = vec![2.into(), s[0], s[1]];
+            vec![
+                (ElementType::F32, data, None),
+                per_channel.clone(),
+                per_channel,
+            ]
+        });
+        let inputs = |channels: usize, n: usize| {
+            let wave = |shape: &[usize]| {
+                let count = shape.iter().product::<usize>();
+                f32s(
+                    shape,
+                    &(0..count)
+                        .map(|k| ((k * k) as f32).sin())
+                        .collect::<Vec<_>>(),
+                )
+            };
+            [
+                wave(&[2, channels, n]),
+                wave(&[channels]),
+                wave(&[channels]),
+            ]
+        };
+        for [channels, n] in [[4, 3], [6, 5], [10, 2]] {
+            let inputs = inputs(channels, n);
+            let found = class.run(&[channels, n], &inputs).unwrap();
+            assert_eq!(found, [run(&DEF, &attributes, &inputs)]);
+        }
+        assert_eq!(class.run(&[5, 3], &inputs(5, 3)), None);
+        let message = "the channels of `data` [2, 5, 3] must be a multiple of `num_groups` 2";
+        assert_eq!(error(&DEF, &attributes, &inputs(5, 3)), message);
     }
 }

@@ -10,12 +10,13 @@
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
+use crate::layout::index_map::last;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{Binary, BufferId, Mode, Policy, Scalar};
-use vinelift_tensor::{Dim, ElementType, PartialShape};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "GroupedMatMul",
@@ -92,13 +93,13 @@ impl Op for GroupedMatMul {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (a, b) = (cx.shape("mat_a"), cx.shape("mat_b"));
+        let (a, b) = (cx.extents("mat_a"), cx.extents("mat_b"));
         let depth = a[a.len() - 1];
         let out = cx.output(0);
         let ty = cx.type_of(out);
         let wide = ty.compute();
         // `b` without its groups at row `k` and column `n`.
-        let transposed = b[b.len() - 2] != depth;
+        let transposed = !b[b.len() - 2].same(depth);
         let cell = |k: &Scalar, n: &Scalar| match transposed {
             false => [k.clone(), n.clone()],
             true => [n.clone(), k.clone()],
@@ -115,12 +116,12 @@ impl Op for GroupedMatMul {
             (2, 3) if b[0] == 0 => cx.define(out, |_, _| zero(ty)),
             (2, 3) => {
                 let groups = groups_of_tokens(cx, a[0]);
-                let last = b[0] as i64 - 1;
+                let last = last(b[0]);
                 cx.define(out, |cx, at| {
                     let group = cx.load_from(groups, &at[..1]);
-                    let clamped = group.min(index(last)).max(index(0));
+                    let clamped = group.min(last.clone()).max(index(0));
                     let product = product(cx, &at[..1], &clamped, &at[1]);
-                    select(group.le(index(last)), product, zero(wide)).cast(ty)
+                    select(group.le(last), product, zero(wide)).cast(ty)
                 });
             }
             _ => sums_of_tokens(cx, cell),
@@ -130,12 +131,12 @@ impl Op for GroupedMatMul {
 
 /// For each group, the sum over its tokens of their rows of `mat_a` times those of `mat_b`, of which `cell` gives the place.
 fn sums_of_tokens(cx: &mut Lower<'_>, cell: impl Fn(&Scalar, &Scalar) -> [Scalar; 2]) {
-    let depth = cx.shape("mat_a")[1];
+    let depth = cx.extents("mat_a")[1];
     let out = cx.output(0);
     let ty = cx.type_of(out);
     let wide = ty.compute();
     let groups = groups_of_tokens(cx, depth);
-    let shape = cx.shape_of(out);
+    let shape = cx.extents_of(out);
     let sums = if wide == ty {
         out
     } else {
@@ -164,12 +165,16 @@ fn sums_of_tokens(cx: &mut Lower<'_>, cell: impl Fn(&Scalar, &Scalar) -> [Scalar
 /// The number of columns of `b`, whose last dims are `first` and `second`; `None` if neither fits the
 /// dim summed over.
 fn columns(depth: Dim, first: Dim, second: Dim) -> Option<Dim> {
+    // Then nothing is asked of the other dim.
+    if let Some((depth, first)) = depth.extent().zip(first.extent())
+        && depth.same(first)
+    {
+        return Some(second);
+    }
     let fits = |dim: Dim| depth.intersect(dim).is_some();
-    let certain = depth.get().is_some() && depth == first;
     match (fits(first), fits(second)) {
         (true, false) => Some(second),
         (false, true) => Some(first),
-        (true, true) if certain => Some(second),
         (true, true) => Some(Dim::between(
             first.min().min(second.min()),
             first.max().zip(second.max()).map(|(a, b)| a.max(b)),
@@ -179,8 +184,8 @@ fn columns(depth: Dim, first: Dim, second: Dim) -> Option<Dim> {
 }
 
 /// A temporary with the group of each token: the number of offsets that are not beyond it.
-fn groups_of_tokens(cx: &mut Lower<'_>, tokens: usize) -> BufferId {
-    let count = cx.shape("offsets");
+fn groups_of_tokens(cx: &mut Lower<'_>, tokens: Extent) -> BufferId {
+    let count = cx.extents("offsets");
     let groups = cx.temporary("groups", ElementType::I64, &[tokens]);
     cx.define(groups, |cx, t| {
         cx.reduce(Binary::Add, &count, index(0), |cx, i| {
@@ -194,7 +199,7 @@ fn groups_of_tokens(cx: &mut Lower<'_>, tokens: usize) -> BufferId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i32s, i64s, infer, run};
+    use crate::testing::{Class, error, i32s, i64s, infer, run};
     use vinelift_tensor::Tensor;
 
     fn counting(shape: &[usize]) -> Tensor {
@@ -272,5 +277,34 @@ mod tests {
         assert_eq!(of(&[Dim::ANY, n(5)], &[Dim::ANY, n(8), n(5)]), "f32[?, 8]");
         assert_eq!(of(&[n(2), Dim::ANY], &[n(4), n(8), n(5)]), "f32[2, 5..8]");
         assert_eq!(of(&[n(2), Dim::ANY], &[Dim::ANY, n(7)]), "f32[4, 2, ?]");
+    }
+
+    /// Values of NumPy, by the formula of the specification; more tokens are of the same class.
+    #[test]
+    fn a_class_of_tokens() {
+        let class = Class::new(&DEF, &[], &[4, 3, 2, 5], |s| {
+            let int = |dims: Vec<Extent>| (ElementType::I32, dims, None);
+            let offsets = (ElementType::I64, vec![s[1]], None);
+            vec![int(vec![s[0], s[2]]), int(vec![s[1], s[2], s[3]]), offsets]
+        });
+        for [tokens, groups, depth, columns] in [[4, 3, 2, 5], [9, 2, 3, 7], [2, 4, 6, 2]] {
+            let ends: Vec<i64> = (1..=groups as i64).map(|k| 2 * k).collect();
+            let inputs = [
+                counting(&[tokens, depth]),
+                counting(&[groups, depth, columns]),
+                i64s(&[groups], &ends),
+            ];
+            let found = class.run(&[tokens, groups, depth, columns], &inputs);
+            let cell = |at: usize| {
+                let (t, n) = (at / columns, at % columns);
+                let terms = (0..depth).map(|k| {
+                    let group = t / 2;
+                    (t * depth + k) * ((group * depth + k) * columns + n)
+                });
+                (t / 2 < groups).then(|| terms.sum::<usize>()).unwrap_or(0) as i32
+            };
+            let want: Vec<i32> = (0..tokens * columns).map(cell).collect();
+            assert_eq!(found, Some(vec![i32s(&[tokens, columns], &want)]));
+        }
     }
 }

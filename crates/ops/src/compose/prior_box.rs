@@ -11,12 +11,11 @@
 //! it is -1, maximum sizes are ignored, and the aspect ratios are applied once, at the end, to the
 //! first minimum size. There are as many boxes as this gives, and a density that is not given is 1.
 
-use super::priors::{self, Length, Prior, Priors, Sizes};
+use super::priors::{self, Length, Prior, Priors, Side, Sizes};
 use crate::error::ensure;
 use crate::{AttrError, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use serde::de::Error;
-use vinelift_tensor::Extent;
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -110,7 +109,7 @@ const LARGEST_DENSITY: f32 = 256.0;
 
 impl Op for PriorBox {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        priors::infer(cx, self.boxes(1.0).len())
+        priors::infer(cx, self.boxes(&Length::Number(1.0)).len())
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
@@ -119,12 +118,14 @@ impl Op for PriorBox {
         };
         let [height, width] = image.map(Length::of);
         let [rows, columns] = grid.map(Length::of);
-        // Sizes in units of the height are numbers.
-        let unit = |image: [Extent; 2]| image[0].pin() as f32;
+        let unit = match self.scale_all_sizes {
+            true => Length::Number(1.0),
+            false => height.clone(),
+        };
         let step = match self.scale_all_sizes {
-            true => Length::Number(self.step),
             false if self.step == -1.0 => height.over(&rows),
-            false => Length::Number(self.step * unit(image)),
+            false if self.step != 0.0 => unit.times(self.step),
+            _ => Length::Number(self.step),
         };
         let (offset, step) = match step {
             Length::Number(0.0) => (0.5, [width.over(&columns), height.over(&rows)]),
@@ -134,10 +135,8 @@ impl Op for PriorBox {
             offset,
             step,
             image: [width, height],
-            boxes: self.boxes(match self.scale_all_sizes {
-                true => 1.0,
-                false => unit(image),
-            }),
+            boxes: self.boxes(&unit),
+            unit,
             clip: self.clip,
             variance: priors::variance(&self.variance).unwrap_or_default(),
         }
@@ -147,40 +146,38 @@ impl Op for PriorBox {
 
 impl PriorBox {
     /// The boxes of a cell, where minimum sizes are in `unit`s.
-    fn boxes(&self, unit: f32) -> Vec<Prior> {
+    fn boxes(&self, unit: &Length) -> Vec<Prior> {
         let mut boxes = Vec::new();
         let ratios = self.ratios();
         for (s, &size) in self.fixed_size.iter().enumerate() {
             let density = self.density.get(s).map_or(1.0, |d| d.trunc());
             if self.fixed_ratio.is_empty() {
-                let square = size.trunc() * 0.5;
-                dense(&mut boxes, size, density, [square, square]);
+                dense(&mut boxes, size, density, [Side::of(size.trunc()); 2]);
             }
             let others = match self.fixed_ratio.is_empty() {
                 true => &ratios,
                 false => &self.fixed_ratio,
             };
-            for half in others.iter().map(|ratio| shaped(size, *ratio)) {
-                dense(&mut boxes, size, density, half);
+            for sides in others.iter().map(|ratio| shaped(size, *ratio)) {
+                dense(&mut boxes, size, density, sides);
             }
         }
-        let centred = |half: [f32; 2]| prior([0.0; 2], half, false);
         let Some(&first) = self.min_size.first() else {
             return boxes;
         };
         for (s, &size) in self.min_size.iter().enumerate() {
-            let size = size * unit;
-            boxes.push(centred([size * 0.5; 2]));
+            boxes.push(centred([Side::of(size); 2], unit));
+            // Only where the unit is 1.
             let between = self.max_size.get(s).filter(|_| self.scale_all_sizes);
-            let between = between.map(|max| centred([(size * max).sqrt() * 0.5; 2]));
+            let between = between.map(|max| centred([Side::of((size * max).sqrt()); 2], unit));
             let shaped_size = match self.scale_all_sizes {
                 true => Some(size),
-                false => (s + 1 == self.min_size.len()).then_some(first * unit),
+                false => (s + 1 == self.min_size.len()).then_some(first),
             };
             let others = shaped_size.into_iter().flat_map(|size| {
                 ratios
                     .iter()
-                    .map(move |ratio| centred(shaped(size, *ratio)))
+                    .map(move |ratio| centred(shaped(size, *ratio), unit))
             });
             if self.min_max_aspect_ratios_order {
                 boxes.extend(between.into_iter().chain(others));
@@ -207,19 +204,43 @@ impl PriorBox {
     }
 }
 
-/// Half the width and height of a box with the area of a square of `size`.
-fn shaped(size: f32, ratio: f32) -> [f32; 2] {
-    [size * 0.5 * ratio.sqrt(), size * 0.5 / ratio.sqrt()]
+/// The width and height of a box with the area of a square of `size`.
+fn shaped(size: f32, ratio: f32) -> [Side; 2] {
+    let root = ratio.sqrt();
+    let (width, height) = (Side::of(size), Side::of(size));
+    [
+        Side {
+            times: root,
+            ..width
+        },
+        Side {
+            over: root,
+            ..height
+        },
+    ]
 }
 
 /// A box for each place of a grid within a square of `size`, in whole pixels.
-fn dense(boxes: &mut Vec<Prior>, size: f32, density: f32, half: [f32; 2]) {
+fn dense(boxes: &mut Vec<Prior>, size: f32, density: f32, sides: [Side; 2]) {
     let shift = (size / density).trunc();
     let first = shift / 2.0 - (size.trunc() / 2.0).trunc();
     let count = density as usize;
+    let half = sides.map(|side| side.half(1.0));
     for (row, column) in (0..count * count).map(|k| (k / count, k % count)) {
         let along = |k: usize| first + k as f32 * shift;
         boxes.push(prior([along(column), along(row)], half, true));
+    }
+}
+
+/// A box around the centre, its sides in `unit`s.
+fn centred(sides: [Side; 2], unit: &Length) -> Prior {
+    match unit {
+        Length::Number(unit) => prior([0.0; 2], sides.map(|side| side.half(*unit)), false),
+        Length::Symbolic(_) => Prior {
+            edges: [0.0; 4],
+            cut: false,
+            sides: Some(sides),
+        },
     }
 }
 
@@ -228,13 +249,14 @@ fn prior(shift: [f32; 2], half: [f32; 2], cut: bool) -> Prior {
     Prior {
         edges: [x - w, y - h, x + w, y + h],
         cut,
+        sides: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i64s, infer, run};
+    use crate::testing::{Class, error, i64s, infer, run};
     use vinelift_tensor::{ElementType, PartialShape, Tensor};
 
     fn close(found: &Tensor, want: &[f64]) {
@@ -352,5 +374,33 @@ mod tests {
         let message = "`output_size` must hold two elements, found 1";
         let inputs = [i64s(&[1], &[1]), i64s(&[2], &[1, 1])];
         assert_eq!(error(&V8, &[("offset", "0")], &inputs), message);
+    }
+
+    /// Sizes and steps in heights that are symbols have the bits of those that are numbers.
+    #[test]
+    fn a_class_of_images() {
+        for step in ["0", "0.3", "-1"] {
+            let attributes = [
+                ("offset", "0.5"),
+                ("step", step),
+                ("min_size", "0.3, 0.7"),
+                ("aspect_ratio", "2, 3"),
+                ("flip", "true"),
+                ("fixed_size", "3"),
+                ("density", "2"),
+                ("scale_all_sizes", "false"),
+            ];
+            let class = Class::new(&V8, &attributes, &[3, 4, 37, 50], |s| {
+                let pair = |a, b| (ElementType::I64, vec![2.into()], Some(vec![a, b]));
+                vec![pair(s[0], s[1]), pair(s[2], s[3])]
+            });
+            for [rows, columns, height, width] in [[3, 4, 37, 50], [2, 7, 300, 211]] {
+                let inputs = [i64s(&[2], &[rows, columns]), i64s(&[2], &[height, width])];
+                let values = [rows, columns, height, width].map(|n| n as usize);
+                let found = class.run(&values, &inputs).unwrap();
+                let want = run(&V8, &attributes, &inputs);
+                assert_eq!(found[0].bytes(), want.bytes(), "{step}");
+            }
+        }
     }
 }

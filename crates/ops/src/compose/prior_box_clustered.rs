@@ -71,12 +71,14 @@ impl Op for PriorBoxClustered {
         let boxes = sides.map(|(w, h)| Prior {
             edges: [-w / 2.0, -h / 2.0, w / 2.0, h / 2.0],
             cut: false,
+            sides: None,
         });
         Priors {
             offset: self.offset,
             step,
             image: [width, height],
             boxes: boxes.collect(),
+            unit: Length::Number(1.0),
             clip: self.clip,
             variance: priors::variance(&self.variance).unwrap_or_default(),
         }

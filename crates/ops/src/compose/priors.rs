@@ -15,6 +15,31 @@ pub(super) struct Prior {
     pub(super) edges: [f32; 4],
     /// Whether the upper left corner is kept above 0 and the lower right one below 1.
     pub(super) cut: bool,
+    /// The width and height that are to be added to the edges, if they are in units that have symbols.
+    pub(super) sides: Option<[Side; 2]>,
+}
+
+/// A width or height, `size · times / over`.
+#[derive(Clone, Copy)]
+pub(super) struct Side {
+    pub(super) size: f32,
+    pub(super) times: f32,
+    pub(super) over: f32,
+}
+
+impl Side {
+    pub(super) fn of(size: f32) -> Side {
+        Side {
+            size,
+            times: 1.0,
+            over: 1.0,
+        }
+    }
+
+    /// Half of it, in `unit`s.
+    pub(super) fn half(self, unit: f32) -> f32 {
+        self.size * unit * 0.5 * self.times / self.over
+    }
 }
 
 /// A grid of boxes, with horizontal numbers before vertical ones.
@@ -25,6 +50,8 @@ pub(super) struct Priors {
     pub(super) image: [Length; 2],
     /// The prior boxes of each cell.
     pub(super) boxes: Vec<Prior>,
+    /// The unit of their sides.
+    pub(super) unit: Length,
     /// Whether all coordinates are brought within 0 and 1.
     pub(super) clip: bool,
     pub(super) variance: [f32; 4],
@@ -48,6 +75,14 @@ impl Length {
         match extent.number() {
             Some(number) => Length::Number(number as f32),
             None => Length::Symbolic(Scalar::extent(extent).cast(ElementType::F32)),
+        }
+    }
+
+    /// `self · by`
+    pub(super) fn times(&self, by: f32) -> Length {
+        match self {
+            Length::Number(number) => Length::Number(number * by),
+            Length::Symbolic(scalar) => Length::Symbolic(scalar * f64::from(by)),
         }
     }
 
@@ -145,6 +180,7 @@ impl Priors {
         }
         let edges: Vec<f32> = self.boxes.iter().flat_map(|b| b.edges).collect();
         let edges = cx.weights("edges", ty, &wide(&edges));
+        let half_sides = self.half_sides(cx);
         let step = along(cx, "step", &self.step);
         let image = along(cx, "image", &self.image);
         let bounds = self.boxes.iter().any(|b| b.cut).then(|| {
@@ -164,7 +200,11 @@ impl Priors {
             let cell = select(vertical.eq(index(0)), at[1].clone(), at[0].clone());
             let centre = (cell.cast(ty) + f64::from(self.offset)) * step(cx, &vertical);
             let place = [flatten(&at[2..], &[self.boxes.len(), 4])];
-            let mut edge = (centre + cx.load_from(edges, &place)) / image(cx, &vertical);
+            let mut from_centre = cx.load_from(edges, &place);
+            if let Some(half_sides) = &half_sides {
+                from_centre = from_centre + half_sides(cx, &place);
+            }
+            let mut edge = (centre + from_centre) / image(cx, &vertical);
             if let Some((lows, highs)) = bounds {
                 edge = edge
                     .max(cx.load_from(lows, &place))
@@ -186,5 +226,42 @@ impl Priors {
             };
             (vec![index(1), &at[0] * extent(4) + &at[1]], value)
         });
+    }
+
+    /// What the sides that are in units with symbols add to each edge of each box, if there are any: computed in the order in
+    /// which [`Side::half`] does.
+    fn half_sides(
+        &self,
+        cx: &mut Lower<'_>,
+    ) -> Option<impl Fn(&Lower<'_>, &[Scalar]) -> Scalar + use<>> {
+        const NONE: Side = Side {
+            size: 0.0,
+            times: 1.0,
+            over: 1.0,
+        };
+        if self.boxes.iter().all(|b| b.sides.is_none()) {
+            return None;
+        }
+        let sides = self.boxes.iter().flat_map(|b| {
+            let [width, height] = b.sides.unwrap_or([NONE; 2]);
+            let before = |side: Side| Side {
+                size: -side.size,
+                ..side
+            };
+            [before(width), before(height), width, height]
+        });
+        let sides: Vec<Side> = sides.collect();
+        let mut table = |name: &str, of: fn(&Side) -> f32| {
+            let values: Vec<f64> = sides.iter().map(|side| of(side).into()).collect();
+            cx.weights(name, ElementType::F32, &values)
+        };
+        let sizes = table("sizes", |side| side.size);
+        let times = table("times", |side| side.times);
+        let over = table("over", |side| side.over);
+        let unit = self.unit.scalar();
+        Some(move |cx: &Lower<'_>, place: &[Scalar]| {
+            let half = cx.load_from(sizes, place) * &unit * 0.5;
+            half * cx.load_from(times, place) / cx.load_from(over, place)
+        })
     }
 }

@@ -9,7 +9,7 @@
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
-use crate::layout::extent::{countable, product};
+use crate::layout::extent::{countable, may_be_at_most, product};
 use crate::layout::index_map::{extent, unflatten};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -57,7 +57,7 @@ impl Op for RegionYolo {
         let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
         let needed = product("regions", &[self.regions(), self.entries()])?;
         ensure!(
-            data[1].max().is_none_or(|most| most >= needed),
+            may_be_at_most(Dim::fixed(needed), data[1]),
             "`data` {} must have at least {needed} channels, {} for each of {} regions",
             cx.shape("data"),
             self.entries(),
@@ -116,7 +116,8 @@ impl Op for RegionYolo {
                 let class = entry.gt(index(coords)) & region.lt(index(extent(self.regions())));
                 value = select(class, share, value);
             }
-            if extent(shape[1].pin()) > extent(self.regions()) * entries {
+            let is_all = shape[1] <= self.regions() * self.entries();
+            if !is_all {
                 value = select(region.lt(index(extent(self.regions()))), value, x);
             }
             value.cast(ty)
@@ -192,7 +193,7 @@ impl RegionYolo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, f32s, infer, run};
+    use crate::testing::{Class, error, f32s, infer, run};
     use vinelift_tensor::{ElementType, Tensor};
 
     fn attributes<'a>(softmax: &'a str, end: &'a str) -> [(&'a str, &'a str); 8] {
@@ -241,5 +242,25 @@ mod tests {
         let data = f32s(&[1, 5, 1, 1], &[0.0; 5]);
         let message = "`data` [1, 5, 1, 1] must have at least 6 channels, 6 for each of 1 regions";
         assert_eq!(error(&DEF, &attributes("true", "3"), &[data]), message);
+    }
+
+    /// The class gives what each shape gives alone, whether or not channels are left over; with too few there is none.
+    #[test]
+    fn a_class_of_channels() {
+        for softmax in ["true", "false"] {
+            let attributes = attributes(softmax, "3");
+            let class = Class::new(&DEF, &attributes, &[7, 3, 2], |s| {
+                vec![(ElementType::F32, vec![1.into(), s[0], s[1], s[2]], None)]
+            });
+            for shape in [[7, 3, 2], [6, 4, 5], [12, 2, 2]] {
+                let count = shape.iter().product::<usize>();
+                let values: Vec<f32> = (0..count).map(|k| ((k * k) as f32).sin()).collect();
+                let data = f32s(&[&[1], &shape[..]].concat(), &values);
+                let found = class.run(&shape, std::slice::from_ref(&data)).unwrap();
+                assert_eq!(found, [run(&DEF, &attributes, &[data])], "{shape:?}");
+            }
+            let data = f32s(&[1, 5, 2, 2], &[0.0; 20]);
+            assert_eq!(class.run(&[5, 2, 2], &[data]), None);
+        }
     }
 }

@@ -15,6 +15,7 @@
 use crate::elementwise::{Broadcast, read, widened};
 use crate::error::ensure;
 use crate::layout::extent::countable;
+use crate::layout::index_map::extent_float;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -90,12 +91,10 @@ impl Op for ScaledDotProductAttention {
                 (query, stretched(cx, cx.input("key"), &place(s)))
             })
         });
+        let scale = (!cx.has("scale")).then(|| scale_of_depth(cx, depth));
         let scores = cx.temporary("scores", wide, &shape);
         cx.define(scores, |cx, at| {
-            let scale = match cx.has("scale") {
-                true => widened(cx.load_only("scale")),
-                false => number(1.0 / (depth.pin() as f64).sqrt(), wide),
-            };
+            let scale = scale.unwrap_or_else(|| widened(cx.load_only("scale")));
             let score = cx.load_from(products, at) * scale;
             match self.bias(cx, at, wide) {
                 Some(bias) => score + bias,
@@ -114,6 +113,20 @@ impl Op for ScaledDotProductAttention {
             sum.cast(ty)
         });
     }
+}
+
+/// `1 / √depth`. Where the depth has symbols it is computed as its number is, in `f64`, and once.
+fn scale_of_depth(cx: &mut Lower<'_>, depth: Extent) -> Scalar {
+    let wide = cx.element("query").compute();
+    if let Some(depth) = depth.number() {
+        return number(1.0 / (depth as f64).sqrt(), wide);
+    }
+    let scale = cx.temporary("scale", wide, &[1]);
+    cx.define(scale, |_, _| {
+        let root = extent_float(depth, ElementType::F64).sqrt();
+        (number(1.0, ElementType::F64) / root).cast(wide)
+    });
+    cx.load_from(scale, &[index(0)])
 }
 
 /// The weights of the values: the softmax of each row of `scores`, of which the sink is one more column if there is one.
@@ -291,7 +304,7 @@ fn stretched(cx: &Lower<'_>, buffer: BufferId, at: &[Scalar]) -> Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, f32s, infer, run};
+    use crate::testing::{Class, error, f32s, infer, run};
     use vinelift_tensor::Tensor;
 
     const FREE: &[(&str, &str)] = &[("causal", "false")];
@@ -405,5 +418,25 @@ mod tests {
         assert_eq!(found, "f32[2, 6, 8, 80]");
         let found = of([PartialShape::DYNAMIC, key, value, mask]);
         assert_eq!(found, "f32[...]");
+    }
+
+    /// All extents are symbols: the scale of the depth has the bits that its number gives.
+    #[test]
+    fn a_class_of_shapes() {
+        let class = Class::new(&DEF, CAUSAL, &[2, 3, 5, 7, 4], |s| {
+            let [b, l, e, n, v] = [s[0], s[1], s[2], s[3], s[4]];
+            let shapes = [vec![b, l, e], vec![b, n, e], vec![b, n, v]];
+            shapes.map(|shape| (ElementType::F32, shape, None)).to_vec()
+        });
+        for sizes in [[2, 3, 5, 7, 4], [3, 2, 6, 4, 2], [2, 6, 48, 5, 3]] {
+            let [b, l, e, n, v] = sizes;
+            let inputs = [[b, l, e], [b, n, e], [b, n, v]].map(|shape| {
+                let count = shape.iter().product::<usize>();
+                let values = (0..count).map(|k| ((k * k) as f32).sin());
+                f32s(&shape, &values.collect::<Vec<_>>())
+            });
+            let found = class.run(&sizes, &inputs).unwrap();
+            assert_eq!(found, [run(&DEF, CAUSAL, &inputs)], "{sizes:?}");
+        }
     }
 }

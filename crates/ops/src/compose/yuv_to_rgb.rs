@@ -176,19 +176,38 @@ impl YuvToRgb {
             (Planes::Interleaved, _) => [0, 1].map(|k| cx.load("uv", &at(&i, j.clone(), k))),
             (Planes::Separate, 1) => {
                 let half = [rows, columns].map(|n| n.quotient(2.into()));
-                let quarter = half[0].product(half[1]);
-                let flat = &i * &Scalar::extent(half[1]) + &j;
-                [4, 5].map(|quarters: usize| {
-                    let before = quarter.product(quarters.into());
-                    let flat = &flat + &Scalar::extent(before);
-                    let all = [half[0].product(3.into()), half[1].product(2.into())];
-                    let place = unflatten(&flat, &all);
-                    cx.load("y", &at(&place[0], place[1].clone(), 0))
-                })
+                let places = match image.iter().any(|n| n.is_symbolic()) {
+                    true => below_by_halves(&i, &j, half),
+                    false => below(&i, &j, half),
+                };
+                places.map(|[row, column]| cx.load("y", &at(&row, column, 0)))
             }
             (Planes::Separate, _) => ["u", "v"].map(|name| cx.load(name, &at(&i, j.clone(), 0))),
         }
     }
+}
+
+/// The rows and columns at which element `(i, j)` of the two planes of `half` the rows and columns is, below those of `y`.
+fn below(i: &Scalar, j: &Scalar, half: [Extent; 2]) -> [[Scalar; 2]; 2] {
+    let quarter = half[0].product(half[1]);
+    let flat = i * &Scalar::extent(half[1]) + j;
+    [4, 5].map(|quarters: usize| {
+        let before = quarter.product(quarters.into());
+        let flat = &flat + &Scalar::extent(before);
+        let all = [half[0].product(3.into()), half[1].product(2.into())];
+        let place = unflatten(&flat, &all);
+        [place[0].clone(), place[1].clone()]
+    })
+}
+
+/// The same where extents have symbols: a row of a plane is half a row of `y`, so that nothing is divided for each of its
+/// elements.
+fn below_by_halves(i: &Scalar, j: &Scalar, half: [Extent; 2]) -> [[Scalar; 2]; 2] {
+    [4, 5].map(|quarters: usize| {
+        let half_row = Scalar::extent(half[0].product(quarters.into())) + i;
+        let column = half_row.rem(index(2)) * Scalar::extent(half[1]) + j;
+        [half_row / 2, column]
+    })
 }
 
 /// The element types of pictures.

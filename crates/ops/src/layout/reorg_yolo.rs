@@ -6,7 +6,7 @@
 //! OpenVINO and of the original network. If `s²` does not divide `C`, the order leads beyond the data
 //! for some elements, which are 0 here.
 
-use super::extent::{countable, divided, product};
+use super::extent::{countable, divided, may_be_at_most, product};
 use super::index_map::{extent, flatten, unflatten, within_extent};
 use crate::error::ensure;
 use crate::op::parse;
@@ -39,7 +39,7 @@ impl Op for ReorgYolo {
         let data = cx.dims("data").map_or(vec![Dim::ANY; 4], <[_]>::to_vec);
         let found = cx.shape("data");
         ensure!(
-            data[1].max().is_none_or(|most| most >= places),
+            may_be_at_most(Dim::fixed(places), data[1]),
             "`data` {found} must have at least {places} channels"
         );
         let mut out = vec![data[0], data[1].mul(Dim::fixed(places))];
@@ -60,18 +60,19 @@ impl Op for ReorgYolo {
         if target.iter().any(|n| *n == 0) {
             return;
         }
-        let (s, c) = (self.stride, data[1].pin());
-        let is_whole = c % (s * s) == 0;
-        if is_whole && data.iter().any(|n| n.is_symbolic()) {
+        let s = self.stride;
+        let is_symbolic = data.iter().any(|n| n.is_symbolic());
+        if is_symbolic && let Some(depth) = self.depth(data[1]) {
             cx.define(out, |cx, at| {
-                let from = self.within_image(at, c, &target);
+                let from = self.within_image(at, depth, &target);
                 cx.load("data", &from)
             });
             return;
         }
         let shape = cx.shape("data");
+        let is_whole = shape[1].is_multiple_of(s * s);
         let [n, h, w] = [0, 2, 3].map(|d| shape[d]);
-        let depth = c / (s * s);
+        let depth = shape[1] / (s * s);
         let rows = [n, depth, h * s, w * s];
         cx.define(out, |cx, at| {
             let to = unflatten(&flatten(at, &target), &shape);
@@ -94,25 +95,32 @@ impl Op for ReorgYolo {
 }
 
 impl ReorgYolo {
-    /// Where the element `at` of an output of shape `out` comes from, if `s²` divides the `channels`: then each image stays
-    /// where it is, and the coordinates are sums that are proven to be in range whatever the extents are.
-    fn within_image(&self, at: &[Scalar], channels: usize, out: &[Extent]) -> Vec<Scalar> {
+    /// `D`, if `s²` divides the number of channels.
+    fn depth(&self, channels: Extent) -> Option<Extent> {
+        let places = Extent::from(self.stride * self.stride);
+        let depth = channels.quotient(places);
+        depth.product(places).same(channels).then_some(depth)
+    }
+
+    /// Where the element `at` of an output of shape `out` comes from, if `s²` divides the number of channels: then each image
+    /// stays where it is, and the coordinates are sums that are proven to be in range whatever the extents are.
+    ///
+    /// In the order of a shape `[N, C, H, W]`, a row of the output is a part of a row, one of `s`, and so it is in that of a
+    /// shape `[N, D, H · s, W · s]`: what is divided is the same for a whole row.
+    fn within_image(&self, at: &[Scalar], depth: Extent, out: &[Extent]) -> Vec<Scalar> {
         let (s, places) = (extent(self.stride), extent(self.stride * self.stride));
-        let depth = extent(channels) / places;
-        let [height, width] = [2, 3].map(|d| Scalar::extent(out[d].product(self.stride.into())));
+        let [depth, height] = [depth, out[2].product(self.stride.into())].map(Scalar::extent);
         // In the order of a shape `[N, C, H, W]`.
-        let lines = at[1].rem(index(places)) * Scalar::extent(out[2]) + &at[2];
-        let (channel, row) = (&at[1] / places, &lines / s);
-        let column = lines.rem(index(s)) * Scalar::extent(out[3]) + &at[3];
-        // In one of a shape `[N, D, H · s, W · s]`.
-        let place = &channel / depth;
-        let (down, across) = (row * s + &place / s, column * s + place.rem(index(s)));
-        let rows = down * s + &across / &width;
+        let parts = at[1].rem(index(places)) * Scalar::extent(out[2]) + &at[2];
+        let (channel, row, part) = (&at[1] / places, &parts / s, parts.rem(index(s)));
+        // In one of a shape `[N, D, H · s, W · s]`, each row of which is `s` rows of the data.
+        let place = &channel / &depth;
+        let rows = (row * s + &place / s) * s + part;
         vec![
             at[0].clone(),
-            channel.rem(index(depth)) * places + &rows / &height,
+            channel.rem(depth) * places + &rows / &height,
             rows.rem(height),
-            across.rem(width),
+            &at[3] * s + place.rem(index(s)),
         ]
     }
 }
@@ -120,8 +128,8 @@ impl ReorgYolo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i32s, infer, run};
-    use vinelift_tensor::{ElementType, Tensor};
+    use crate::testing::{Class, error, i32s, infer, run};
+    use vinelift_tensor::{ElementType, Tensor, extents};
 
     fn counting(shape: &[usize]) -> Tensor {
         let n: usize = shape.iter().product();
@@ -155,5 +163,40 @@ mod tests {
         assert_eq!(of(&[1, 3, 2, 2]), message);
         let message = "a stride of 2 does not divide `data` [1, 4, 3, 2]";
         assert_eq!(of(&[1, 4, 3, 2]), message);
+    }
+
+    /// Classes give what each shape gives alone, whichever of its extents are symbols; those that do not fit are in none.
+    #[test]
+    fn classes_of_images() {
+        for (stride, shape, other) in [
+            ("2", [3, 8, 4, 6], [2, 12, 6, 8]),
+            ("3", [2, 18, 6, 9], [5, 36, 9, 6]),
+            ("1", [2, 5, 3, 4], [3, 2, 2, 2]),
+        ] {
+            let attributes = [("stride", stride)];
+            for open in 1..16 {
+                let is_open = |d: &usize| open >> d & 1 == 1;
+                let dims: Vec<usize> = (0..4).filter(is_open).collect();
+                let values = |shape: [usize; 4]| dims.iter().map(|d| shape[*d]).collect::<Vec<_>>();
+                let class = Class::new(&DEF, &attributes, &values(shape), |s| {
+                    let mut extents = extents(&shape);
+                    dims.iter().zip(s).for_each(|(d, n)| extents[*d] = *n);
+                    vec![(ElementType::I32, extents, None)]
+                });
+                let mut mixed = shape;
+                dims.iter().for_each(|d| mixed[*d] = other[*d]);
+                let data = counting(&mixed);
+                let found = class.run(&values(mixed), std::slice::from_ref(&data));
+                let want = run(&DEF, &attributes, &[data]);
+                assert_eq!(found, Some(vec![want]), "{dims:?} {mixed:?}");
+            }
+        }
+        let class = Class::new(&DEF, &[("stride", "2")], &[8, 4], |s| {
+            vec![(ElementType::I32, vec![1.into(), s[0], s[1], 6.into()], None)]
+        });
+        for wrong in [[10, 4], [12, 5], [2, 4]] {
+            let data = counting(&[1, wrong[0], wrong[1], 6]);
+            assert_eq!(class.run(&wrong, &[data]), None);
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::{Mode, Scalar};
+use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "SliceScatter",
@@ -38,7 +39,8 @@ impl Op for SliceScatter {
         let out = cx.output(0);
         cx.define(out, |cx, at| cx.load("data", at));
         let spans = lower_spans(cx);
-        let domain = cx.shape("updates");
+        // The extents of `updates`, in the form in which they are known to fit the data.
+        let domain: Vec<Extent> = spans.iter().map(|span| span.count).collect();
         cx.stage(&domain, out, Mode::Set, |cx, p| {
             let at: Vec<Scalar> = p.iter().zip(&spans).map(|(i, span)| span.at(i)).collect();
             (at, cx.load("updates", p))
@@ -49,8 +51,8 @@ impl Op for SliceScatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i32s, i64s, run};
-    use vinelift_tensor::Tensor;
+    use crate::testing::{Class, error, i32s, i64s, run};
+    use vinelift_tensor::{ElementType, Tensor};
 
     fn inputs(data: Tensor, updates: Tensor, bounds: [&[i64]; 4]) -> Vec<Tensor> {
         [&[data, updates], &bounds.map(|b| i64s(&[b.len()], b))[..]].concat()
@@ -110,5 +112,36 @@ mod tests {
             error(&DEF, &[], &all),
             "`updates` [3] must have the shape of the slice, [2]"
         );
+    }
+
+    /// The class gives what each shape gives alone; updates of another shape than the slice are in no class.
+    #[test]
+    fn a_class_of_shapes() {
+        let class = Class::new(&DEF, &[], &[7, 5], |s| {
+            let list = |n: usize| (ElementType::I64, vec![1.into()], Some(vec![n.into()]));
+            let dims = [vec![s[0], s[1]], vec![s[0].difference(2.into()), s[1]]];
+            let [data, updates] = dims.map(|dims| (ElementType::I32, dims, None));
+            vec![data, updates, list(2), list(1 << 40), list(1), list(0)]
+        });
+        let counting = |shape: &[usize]| {
+            let count = shape.iter().product::<usize>() as i32;
+            i32s(shape, &(0..count).collect::<Vec<_>>())
+        };
+        for [n, m] in [[7, 5], [9, 2]] {
+            let (data, updates) = (counting(&[n, m]), counting(&[n - 2, m]));
+            let inputs = inputs(data, updates, [&[2], &[1 << 40], &[1], &[0]]);
+            let found = class.run(&[n, m], &inputs).unwrap();
+            let count = (n * m) as i32;
+            let want: Vec<i32> = (0..count)
+                .map(|k| {
+                    if k < 2 * m as i32 {
+                        k
+                    } else {
+                        k - 2 * m as i32
+                    }
+                })
+                .collect();
+            assert_eq!(found, [i32s(&[n, m], &want)]);
+        }
     }
 }

@@ -36,7 +36,9 @@ pub(super) struct Bin {
 pub(super) struct Reach {
     pub(super) half: Scalar,
     /// No more samples than this do, even if coordinates are rounded.
-    pub(super) most: Extent,
+    pub(super) most: Scalar,
+    /// An extent that is no less.
+    pub(super) bound: Extent,
 }
 
 /// Indices of samples are cut to this.
@@ -177,11 +179,10 @@ impl Axis {
             let skipped = before / cx.load_from(spacing, at);
             bounded(&(skipped.floor() - 1.0), MOST.into())
         });
-        let most = reach.most;
         let count = stage(cx, "count", ElementType::I64, &shape, |cx, at| {
             let all = bounded(&cx.load_from(total, at), MOST.into());
             let left = all - cx.load_from(first, at);
-            left.max(index(0)).min(Scalar::extent(most))
+            left.max(index(0)).min(reach.most.clone())
         });
         Axis {
             start,
@@ -190,7 +191,7 @@ impl Axis {
                 total,
                 first,
                 count,
-                most,
+                most: reach.bound,
             }),
         }
     }

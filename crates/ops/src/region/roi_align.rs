@@ -146,13 +146,17 @@ pub(super) fn bin(
 
 /// Samples meet a map of extents `dims` between -1 and its end.
 pub(super) fn reach(dims: [Extent; 2], ty: ElementType) -> [Reach; 2] {
-    dims.map(|n| Reach {
-        half: match n.number() {
-            Some(n) => number((n as f64 + 1.0) / 2.0, ty),
-            None => (Scalar::extent(n) + 1).cast(ty) * 0.5,
-        },
+    dims.map(|n| {
         // A few more than there are between the ends of the stretch, against rounding.
-        most: n.product(2.into()).sum(8.into()),
+        let bound = n.product(2.into()).sum(8.into());
+        Reach {
+            half: match n.number() {
+                Some(n) => number((n as f64 + 1.0) / 2.0, ty),
+                None => (Scalar::extent(n) + 1).cast(ty) * 0.5,
+            },
+            most: Scalar::extent(bound),
+            bound,
+        }
     })
 }
 

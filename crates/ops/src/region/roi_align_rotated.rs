@@ -14,11 +14,12 @@
 use super::align::{Bin, Grid, Mode, Reach};
 use super::regions::{self, Batches, float, scaled, stage};
 use crate::elementwise::widened;
+use crate::layout::index_map::{extent, extent_float, last_float};
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, number};
 use vinelift_nest::{Scalar, Unary};
-use vinelift_tensor::Extent;
+use vinelift_tensor::{ElementType, Extent};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ROIAlignRotated",
@@ -56,8 +57,7 @@ impl Op for RoiAlignRotated {
     fn lower(&self, cx: &mut Lower<'_>) {
         let ty = cx.element("data");
         let data = cx.extents("data");
-        // How far samples reach is the diagonal.
-        let dims = [data[2].pin(), data[3].pin()];
+        let dims = [data[2], data[3]];
         let batches = Batches::from_indices(cx);
         if regions::zeros_if_empty(cx) {
             return;
@@ -80,22 +80,13 @@ impl Op for RoiAlignRotated {
         };
 
         let pooled = [self.pooled_h, self.pooled_w];
-        let (h, w) = (dims[0] as f64 + 1.0, dims[1] as f64 + 1.0);
-        let half = h.hypot(w) / 2.0;
-        let reach = || Reach {
-            half: number(half, wide),
-            most: ((4.0 * half).ceil() as usize + 6).into(),
-        };
-        let reach = [reach(), reach()];
+        let reach = [reach(dims, wide), reach(dims, wide)];
         let grid = Grid::new(cx, self.sampling_ratio, pooled, reach, |cx, a, r, p| {
             let size = scaled(cx, r, [3, 2][a], self.spatial_scale);
             let start = &size * -0.5;
             let size = size / pooled[a] as f64;
             // Where the middle of the map is, seen from the centre of the region.
-            let [down, across] = [0, 1].map(|a| {
-                let middle = (dims[a] as f64 - 1.0) / 2.0;
-                number(middle, wide) - centre(cx, a, r)
-            });
+            let [down, across] = [0, 1].map(|a| middle(dims[a], wide) - centre(cx, a, r));
             let (cos, sin) = (at_region(cx, cos, r), at_region(cx, sin, r));
             Bin {
                 start: start + float(p, wide) * &size,
@@ -116,24 +107,55 @@ impl Op for RoiAlignRotated {
             let load = |cx: &Lower<'_>, y: &Scalar, x: &Scalar| {
                 widened(cx.load("data", &[&batch, c, y, x].map(Clone::clone)))
             };
-            grid.pool(
-                cx,
-                Mode::Avg,
-                [r, p, q],
-                dims.map(Extent::from),
-                place,
-                load,
-            )
-            .cast(ty)
+            grid.pool(cx, Mode::Avg, [r, p, q], dims, place, load)
+                .cast(ty)
         });
+    }
+}
+
+/// The middle of the places from 0 to `n - 1`.
+fn middle(n: Extent, ty: ElementType) -> Scalar {
+    match n.number() {
+        Some(n) => number((n as f64 - 1.0) / 2.0, ty),
+        None => (last_float(n, ElementType::F64) * 0.5).cast(ty),
+    }
+}
+
+/// Samples meet a map of extents `dims` between -1 and its end, so along its diagonal at most.
+///
+/// Which samples are looked at says how their sum is taken apart: what stands for extents with symbols has the same bits as
+/// the numbers, as both are of operations that are rounded once.
+fn reach(dims: [Extent; 2], ty: ElementType) -> Reach {
+    // A few more than there are between the ends of the stretch, against rounding.
+    const MORE: usize = 6;
+    let known = dims[0].number().zip(dims[1].number());
+    if let Some((height, width)) = known {
+        let [h, w] = [height, width].map(|n| n as f64 + 1.0);
+        let half = (h * h + w * w).sqrt() / 2.0;
+        let bound = Extent::from((4.0 * half).ceil() as usize + MORE);
+        return Reach {
+            half: number(half, ty),
+            most: Scalar::extent(bound),
+            bound,
+        };
+    }
+    let [h, w] = dims.map(|n| extent_float(n, ElementType::F64) + 1.0);
+    let half = (&h * &h + &w * &w).sqrt() * 0.5;
+    // The diagonal is shorter than both sides.
+    let sides = dims[0].sum(dims[1]).sum(2.into());
+    Reach {
+        half: half.clone().cast(ty),
+        most: (&half * 4.0).ceil().cast(ElementType::I64) + extent(MORE),
+        bound: sides.product(2.into()).sum(MORE.into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{f32s, i32s, run};
+    use crate::testing::{Class, f32s, i32s, run};
     use std::f32::consts::PI;
+    use vinelift_tensor::Tensor;
 
     fn bins(roi: [f32; 5], more: &[(&str, &str)]) -> Vec<f64> {
         let mut attributes = vec![("pooled_h", "1"), ("pooled_w", "2"), ("spatial_scale", "1")];
@@ -181,6 +203,42 @@ mod tests {
                 roi[k] = bad;
                 bins(roi, &[("sampling_ratio", "0")]);
                 bins(roi, &[("sampling_ratio", "2")]);
+            }
+        }
+    }
+
+    /// The class gives the bits that each map gives alone, however the sums of samples are taken apart.
+    #[test]
+    fn a_class_of_maps() {
+        for ratio in ["0", "2"] {
+            let attributes = [
+                ("pooled_h", "2"),
+                ("pooled_w", "1"),
+                ("spatial_scale", "0.5"),
+                ("sampling_ratio", ratio),
+            ];
+            let class = Class::new(&DEF, &attributes, &[7, 5], |s| {
+                vec![
+                    (ElementType::F32, vec![1.into(), 2.into(), s[0], s[1]], None),
+                    (ElementType::F32, vec![3.into(), 5.into()], None),
+                    (ElementType::I32, vec![3.into()], None),
+                ]
+            });
+            #[rustfmt::skip]
+            let rois = [
+                9.0, 7.0, 11.5, 8.0, 0.4, 3.0, 5.0, 400.0, 300.0, -1.1, -1e9, 2.0, 1e9, 1e9, 2.0,
+            ];
+            for [h, w] in [[7, 5], [3, 4], [11, 6]] {
+                let map: Vec<f32> = (0..2 * h * w).map(|k| ((k * k) as f32).sin()).collect();
+                let inputs = [
+                    f32s(&[1, 2, h, w], &map),
+                    f32s(&[3, 5], &rois),
+                    i32s(&[3], &[0; 3]),
+                ];
+                let bits = |t: &Tensor| t.bytes().to_vec();
+                let found = class.run(&[h, w], &inputs).unwrap();
+                let want = run(&DEF, &attributes, &inputs);
+                assert_eq!(bits(&found[0]), bits(&want), "{h} by {w}");
             }
         }
     }

@@ -6,14 +6,14 @@
 
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::layout::extent::{countable, divided, naturals, product};
-use crate::layout::index_map::{extent, flatten};
+use crate::layout::extent::{countable, divided, natural_extents, naturals, product};
+use crate::layout::index_map::{extent, flatten, within_extent};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Binary;
-use vinelift_nest::build::{index, inside, select, zero};
-use vinelift_tensor::{Dim, PartialShape};
+use vinelift_nest::build::{index, select, zero};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape, example};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Col2Im",
@@ -58,8 +58,8 @@ impl Op for Col2Im {
                 "`{name}` {list:?} must be two numbers from {least} on, below 2^31"
             );
         }
-        let size = pair("output_size", cx.integers("output_size")?, 0)?;
-        let kernel = pair("kernel_size", cx.integers("kernel_size")?, 1)?;
+        let size = image_size(cx.elements("output_size")?)?;
+        let kernel = kernel_size(cx.integers("kernel_size")?)?;
         let Some(data) = cx.dims("data") else {
             return Ok(vec![TensorType::new(element, PartialShape::DYNAMIC)]);
         };
@@ -85,17 +85,15 @@ impl Op for Col2Im {
         }
         if let (Some(size), Some(kernel)) = (&size, &kernel) {
             let grid = [0, 1].map(|d| self.blocks(d, size[d], kernel[d]));
-            let expected = product("blocks", &grid)?;
+            let expected = grid[0].product(grid[1]);
             ensure!(
-                blocks.contains(expected),
+                blocks.intersect(expected.into()).is_some(),
                 "`data` {found} must have {expected} blocks, {} by {}",
                 grid[0],
                 grid[1]
             );
         }
-        let space = size.map_or(vec![Dim::ANY; 2], |size| {
-            size.into_iter().map(Dim::fixed).collect()
-        });
+        let space = size.map_or(vec![Dim::ANY; 2], |size| size.map(Dim::from).to_vec());
         let out = batch.into_iter().chain([channels]).chain(space).collect();
         let shape = countable(PartialShape::ranked(out))?;
         Ok(vec![TensorType::new(element, shape)])
@@ -110,9 +108,9 @@ impl Op for Col2Im {
         }
         let kernel = cx.integers("kernel_size").unwrap_or_default();
         let kernel = naturals("kernel_size", &kernel, 1).unwrap_or_default();
-        let grid = [0, 1].map(|d| self.blocks(d, size[space + d].pin(), kernel[d]));
+        let grid = [0, 1].map(|d| self.blocks(d, size[space + d], kernel[d]));
         let wide = ty.compute();
-        if grid.contains(&0) {
+        if grid.iter().any(|n| *n == 0) {
             cx.define(out, |_, _| zero(ty));
             return;
         }
@@ -124,7 +122,7 @@ impl Op for Col2Im {
                         - &k[d] * extent(self.dilations[d]);
                     let block = &ahead / stride;
                     let whole = ahead.rem(index(stride)).eq(index(0));
-                    let here = inside(&block, 0, extent(grid[d])) & whole;
+                    let here = within_extent(&block, grid[d]) & whole;
                     (block, here)
                 };
                 let ((row, first), (column, second)) = (along(0), along(1));
@@ -144,37 +142,53 @@ impl Op for Col2Im {
 /// Keeps sums of products of two numbers within an `i64`.
 const FAR: usize = 1 << 31;
 
-/// The two numbers in input `name`, if they are known.
-fn pair(
-    name: &'static str,
-    values: Option<Vec<i64>>,
-    least: usize,
-) -> Result<Option<Vec<usize>>, OpError> {
+/// The height and width of the image, if they are known.
+fn image_size(values: Option<Vec<Formula>>) -> Result<Option<[Extent; 2]>, OpError> {
     let Some(values) = values else {
         return Ok(None);
     };
-    let found = naturals(name, &values, least)?;
+    let found = natural_extents("output_size", &values)?;
+    let is_near = |n: &Extent| n.is_symbolic() || n.example() < FAR;
+    match found[..] {
+        [height, width] if found.iter().all(is_near) => Ok(Some([height, width])),
+        _ => Err(not_two("output_size", &example(&found))),
+    }
+}
+
+/// The height and width of a block, if they are known.
+fn kernel_size(values: Option<Vec<i64>>) -> Result<Option<Vec<usize>>, OpError> {
+    let Some(values) = values else {
+        return Ok(None);
+    };
+    let found = naturals("kernel_size", &values, 1)?;
     let fine = found.len() == 2 && found.iter().all(|&n| n < FAR);
-    ensure!(fine, "`{name}` {values:?} must be two numbers below 2^31");
-    Ok(Some(found))
+    match fine {
+        true => Ok(Some(found)),
+        false => Err(not_two("kernel_size", &found)),
+    }
+}
+
+fn not_two(name: &str, found: &[usize]) -> OpError {
+    OpError::Shape(format!("`{name}` {found:?} must be two numbers below 2^31"))
 }
 
 impl Col2Im {
     /// How many blocks lie along one dim of the image.
-    fn blocks(&self, d: usize, size: usize, kernel: usize) -> usize {
-        let reach = self.dilations[d] * (kernel - 1) + 1;
-        let padded = size + self.pads_begin[d] + self.pads_end[d];
-        match padded.checked_sub(reach) {
-            Some(free) => free / self.strides[d] + 1,
-            None => 0,
+    fn blocks(&self, d: usize, size: Extent, kernel: usize) -> Extent {
+        let reach = Extent::from(self.dilations[d] * (kernel - 1) + 1);
+        let padded = size.sum((self.pads_begin[d] + self.pads_end[d]).into());
+        if !reach.at_most(padded) {
+            return 0.into();
         }
+        let stride = Extent::from(self.strides[d]);
+        padded.sum(stride).difference(reach).quotient(stride)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i32s, i64s, infer, run};
+    use crate::testing::{Class, error, i32s, i64s, infer, run};
     use vinelift_tensor::{ElementType, Tensor};
 
     fn col2im(
@@ -245,5 +259,38 @@ mod tests {
         assert_eq!(of(&[1, 4, 4], [3, 3], [0, 2]), message);
         let message = "`data` must have rank 2 or 3, found [4]";
         assert_eq!(of(&[4], [3, 3], [2, 2]), message);
+    }
+
+    /// The class gives what each image gives alone; data that has another number of blocks is in no class.
+    #[test]
+    fn a_class_of_images() {
+        let attributes = [
+            ("strides", "2, 1"),
+            ("dilations", "1, 2"),
+            ("pads_begin", "0, 1"),
+            ("pads_end", "1, 0"),
+        ];
+        let (i32, i64) = (ElementType::I32, ElementType::I64);
+        let class = Class::new(&DEF, &attributes, &[2, 20, 9, 7], |s| {
+            let lists = [vec![s[2], s[3]], vec![2.into(), 3.into()]];
+            let data = (i32, vec![s[0], 12.into(), s[1]], None);
+            let lists = lists.map(|list| (i64, vec![2.into()], Some(list)));
+            [vec![data], lists.to_vec()].concat()
+        });
+        let inputs = |shape: &[usize], size: [i64; 2]| {
+            let count = shape.iter().product::<usize>() as i32;
+            let data = i32s(shape, &(0..count).map(|k| k * k).collect::<Vec<_>>());
+            [data, i64s(&[2], &size), i64s(&[2], &[2, 3])]
+        };
+        // Rows: (9 + 1 - 2) / 2 + 1 = 5; columns: 7 + 1 - 5 + 1 = 4.
+        for [n, blocks, h, w] in [[2, 20, 9, 7], [3, 20, 8, 8], [2, 36, 12, 9]] {
+            let inputs = inputs(&[n, 12, blocks], [h as i64, w as i64]);
+            let found = class.run(&[n, blocks, h, w], &inputs);
+            assert_eq!(found, Some(vec![run(&DEF, &attributes, &inputs)]));
+        }
+        let wrong = inputs(&[2, 12, 21], [9, 7]);
+        assert_eq!(class.run(&[2, 21, 9, 7], &wrong), None);
+        let message = "`data` [2, 12, 21] must have 20 blocks, 5 by 4";
+        assert_eq!(error(&DEF, &attributes, &wrong), message);
     }
 }

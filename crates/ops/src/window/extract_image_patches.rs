@@ -4,13 +4,14 @@
 //! Specification: ExtractImagePatches-3. Chosen where it is silent, as OpenVINO does: with `valid` there
 //! is no patch where none fits; an image without rows or columns is returned as it is.
 
-use super::slide::{AutoPad, Rounding, Slide};
+use super::slide::{self, AutoPad, Rounding, Slide};
 use crate::error::ensure;
 use crate::layout::extent::{countable, product};
 use crate::layout::index_map::{extent, unflatten, within_extent};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use vinelift_nest::Scalar;
 use vinelift_nest::build::{select, zero};
 use vinelift_tensor::{Dim, Extent, PartialShape};
 
@@ -92,9 +93,12 @@ impl Op for ExtractImagePatches {
                 &at[d + 2] * stride + &place[d] * rate - lanes[d].begin
             };
             let (row, column) = (along(0), along(1));
-            let here = within_extent(&row, shape[2]) & within_extent(&column, shape[3]);
+            let here = [(&row, 0), (&column, 1)].map(|(i, d)| lanes[d].inside(i, shape[d + 2]));
             let value = cx.load("data", &[at[0].clone(), place[2].clone(), row, column]);
-            select(here, value, zero(ty))
+            match here.into_iter().flatten().reduce(|a, b| a & b) {
+                Some(here) => select(here, value, zero(ty)),
+                None => value,
+            }
         });
     }
 }
@@ -106,6 +110,19 @@ const FAR: usize = 1 << 31;
 struct Lane {
     patches: Extent,
     begin: i64,
+    /// The same if the extent has symbols.
+    of_symbols: Option<slide::Lane>,
+}
+
+impl Lane {
+    /// Whether index `i` lies in the dim, of extent `n`; `None` if it does whatever the symbols are. What is so for numbers
+    /// is found by their ranges.
+    fn inside(&self, i: &Scalar, n: Extent) -> Option<Scalar> {
+        match &self.of_symbols {
+            Some(lane) => lane.inside(i),
+            None => Some(within_extent(i, n)),
+        }
+    }
 }
 
 impl ExtractImagePatches {
@@ -129,6 +146,7 @@ impl ExtractImagePatches {
         Some(Lane {
             patches: lane.windows,
             begin: lane.begin(),
+            of_symbols: Some(lane),
         })
     }
 
@@ -150,6 +168,7 @@ impl ExtractImagePatches {
         Lane {
             patches: usize::try_from(patches.max(0)).unwrap_or(usize::MAX).into(),
             begin: i64::try_from(begin).unwrap_or(i64::MAX),
+            of_symbols: None,
         }
     }
 }
@@ -157,7 +176,7 @@ impl ExtractImagePatches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, i32s, infer, run};
+    use crate::testing::{Class, error, i32s, infer, run};
     use std::slice::from_ref;
     use vinelift_tensor::{ElementType, Tensor};
 
@@ -256,5 +275,21 @@ mod tests {
             error(&DEF, &attributes, &[counting(&[1, 1, 1, 1])]),
             message
         );
+    }
+
+    /// Classes give what each image gives alone, with pads and without.
+    #[test]
+    fn classes_of_images() {
+        for auto_pad in ["valid", "same_upper", "same_lower"] {
+            let attributes = attributes("3,2", "2,3", "1,2", auto_pad);
+            let class = Class::new(&DEF, &attributes, &[2, 9, 10], |s| {
+                vec![(ElementType::I32, vec![1.into(), s[0], s[1], s[2]], None)]
+            });
+            for shape in [[2, 9, 10], [5, 7, 13]] {
+                let image = counting(&[&[1], &shape[..]].concat());
+                let found = class.run(&shape, from_ref(&image));
+                assert_eq!(found, Some(vec![run(&DEF, &attributes, &[image])]));
+            }
+        }
     }
 }

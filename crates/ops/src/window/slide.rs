@@ -291,7 +291,7 @@ impl Lane {
     }
 
     /// Whether index `i` lies in the dim, where it may not.
-    fn inside(&self, i: &Scalar) -> Option<Scalar> {
+    pub(super) fn inside(&self, i: &Scalar) -> Option<Scalar> {
         let low = (self.begin > 0).then(|| i.ge(index(0)));
         let high = (self.beyond > 0).then(|| i.lt(Scalar::extent(self.extent)));
         and(low, high)

@@ -1,6 +1,6 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
-use crate::class::{Alone, Class, PASSES, Pin, Place};
+use crate::class::{Alone, Class, Linear, PASSES, Pin, Place};
 use crate::key::Key;
 use crate::unit::Unit;
 use std::fmt::Write;
@@ -17,8 +17,7 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
     let subjects = subjects(unit, key);
     let place = |place: &Place| match place {
         Place::Number(number) => number.to_string(),
-        Place::Symbol(symbol, 0) => format!("s{symbol}"),
-        Place::Symbol(symbol, more) => format!("s{symbol} + {more}"),
+        Place::Symbol(of) => linear_text(of),
     };
     let mut rest = class.pattern.as_slice();
     let shape = |(name, count): &(String, usize)| {
@@ -34,6 +33,24 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
         let _ = writeln!(text, "   {condition}: {}", who(unit, *place));
     }
     text
+}
+
+/// `s0`, `s0 + 1`, `2*s0 - 1`
+fn linear_text(of: &Linear) -> String {
+    let Linear {
+        symbol,
+        times,
+        more,
+    } = *of;
+    let multiple = match times {
+        1 => format!("s{symbol}"),
+        _ => format!("{times}*s{symbol}"),
+    };
+    match more {
+        0 => multiple,
+        1.. => format!("{multiple} + {more}"),
+        _ => format!("{multiple} - {}", more.unsigned_abs()),
+    }
 }
 
 /// Why shapes have no class, as text: empty if none of their extents may change.
