@@ -301,7 +301,10 @@ mod tests {
                     let group = t / 2;
                     (t * depth + k) * ((group * depth + k) * columns + n)
                 });
-                (t / 2 < groups).then(|| terms.sum::<usize>()).unwrap_or(0) as i32
+                match t / 2 < groups {
+                    true => terms.sum::<usize>() as i32,
+                    false => 0,
+                }
             };
             let want: Vec<i32> = (0..tokens * columns).map(cell).collect();
             assert_eq!(found, Some(vec![i32s(&[tokens, columns], &want)]));

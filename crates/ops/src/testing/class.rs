@@ -79,7 +79,7 @@ fn lowered(
         )
     });
     let bounds: Vec<Option<Vec<ValueRange>>> = bounds.collect();
-    let cx = Infer::new(def, &types, &tensors).unwrap();
+    let cx = Infer::new(def.signature, &types, &tensors).unwrap();
     let outputs = op.infer(&cx.with_bounds(&bounds)).unwrap();
     let Instance::Lowered(op) = op else {
         panic!("{} has no nest", def.name)
@@ -99,7 +99,15 @@ fn lowered(
         .map(|ty| buffer("out", ty, Role::Output))
         .collect();
     let policy = IndexPolicy::Spec;
-    let cx = Lower::new(&mut nest, def, layer, sources, targets, &tensors, policy);
+    let cx = Lower::new(
+        &mut nest,
+        def.signature,
+        layer,
+        sources,
+        targets,
+        &tensors,
+        policy,
+    );
     op.lower(&mut cx.with_bounds(&bounds));
     (nest, outputs)
 }
