@@ -86,7 +86,7 @@ fn out_of_range(backend: &mut OpenvinoBackend, samples: &Path) -> Result<(), Box
     Ok(())
 }
 
-/// What is no model, or for another device, is an error.
+/// Bytes that are no model, and another device, are errors.
 fn refused(backend: &mut OpenvinoBackend) {
     assert!(
         backend

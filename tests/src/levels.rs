@@ -1,4 +1,4 @@
-//! What a model gives at a level, and whether that is the same as at another.
+//! The results of a model at a level, and whether they are those of another level.
 
 use vinelift::{Config, Core, Level, Model, Tensor};
 

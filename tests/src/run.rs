@@ -20,7 +20,7 @@ struct Step {
     expected: Expected,
 }
 
-/// What a model must make of its inputs.
+/// The results that a model must give for its inputs.
 #[derive(Debug)]
 pub enum Expected {
     /// These outputs.

@@ -67,7 +67,7 @@ fn strings(text: &str) -> Result<Vec<String>, String> {
     Ok(strings)
 }
 
-/// What differs first between two tensors, if anything; floats may differ by `close`, relatively and
+/// The first difference between two tensors, if there is one; floats may differ by `close`, relatively and
 /// by a thousandth of it absolutely.
 pub fn difference(got: &Tensor, want: &Tensor, close: f64) -> Option<String> {
     if got.element_type() != want.element_type() || got.shape() != want.shape() {

@@ -63,7 +63,7 @@ impl CompileArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     code: CodeArgs,
-    /// What becomes of indices in tensors that are out of range: what the operator's specification
+    /// How indices in tensors that are out of range are treated: as the operator's specification
     /// says, an error, or zero
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = "spec")]
     index_policy: IndexPolicy,

@@ -230,7 +230,7 @@ const CODES_AHEAD: usize = 1 << 10;
 /// The most `k` between two looks at what is fetched; even.
 const FETCHED_TOGETHER: usize = 64;
 
-/// What lines of a group of `k` have in common.
+/// The state that all lines of a group of `k` share.
 struct CodedLine<'a, S, L, E, const H: usize, const N: usize, const WIDTH: usize> {
     tile: &'a Tile<f32>,
     /// The shifts and the scales of each of `N` vectors.

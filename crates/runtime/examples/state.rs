@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
         println!("sums: {}", request.output(0)?);
     }
 
-    // What it remembers can be kept, and put back later or into another request.
+    // The state can be saved, and put back later or into another request.
     let rows = request.variable("rows").cloned();
     println!("rows: {:?}", rows.as_ref().map(Tensor::shape));
     request.reset();

@@ -46,7 +46,7 @@ impl Drop for Background {
             .unwrap_or_else(PoisonError::into_inner);
         let Some(worker) = worker.take() else { return };
         if !worker.is_here() {
-            // What belongs to a thread that is not there is left as it is.
+            // The settings of a thread that has ended are left as they are.
             std::mem::forget(worker);
             return;
         }

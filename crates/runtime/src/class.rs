@@ -29,7 +29,7 @@ pub(crate) struct Class<T> {
     pub(crate) time: Duration,
 }
 
-/// What lowering found out about each number of a key, and why.
+/// The findings of lowering about each number of a key, with their reasons.
 #[derive(Default)]
 pub(crate) struct Settled {
     places: Vec<Place>,

@@ -182,7 +182,7 @@ impl CompiledModel {
         });
     }
 
-    /// What has been made so far for the shapes that were met.
+    /// Counts of the plans, code and packed weights made so far for the shapes that were met.
     pub fn statistics(&self) -> Statistics {
         let mut all = Statistics::default();
         self.0.unit.statistics(&mut all);

@@ -294,7 +294,7 @@ fn no_kernel(kernel: usize, count: usize) -> Error {
     Error::Input(format!("there is no kernel {kernel}, there are {count}"))
 }
 
-/// What decides about the passes of the highest level.
+/// The choices on which the passes of the highest level depend.
 fn scheduled(config: &Config) -> Choices {
     Choices {
         level: Level::Scheduled,

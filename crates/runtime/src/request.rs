@@ -567,7 +567,7 @@ mod tests {
         let second = place(run(&mut request));
         assert_ne!(first, second);
         assert_eq!(place(run(&mut request)), first);
-        // What is kept does not change.
+        // The kept tensors do not change.
         let kept = run(&mut request);
         let numbers = |t: &Tensor| t.as_slice::<f32>().unwrap().to_vec();
         let before = numbers(&kept);

@@ -20,7 +20,7 @@ pub(crate) fn next_word(inputs: &[Port]) -> Option<Vec<Shape>> {
     inputs.iter().map(next).collect()
 }
 
-/// The shape of an input for one text of so many words: its first dim is the batch.
+/// The shape of an input for one text of `words` words: its first dim is the batch.
 fn shape(port: &Port, words: usize) -> Option<Shape> {
     if let Some(shape) = port.shape.to_static() {
         return Some(shape);

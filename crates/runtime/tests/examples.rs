@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// What the example `name` prints.
+/// The output of the example `name`.
 fn printed(name: &str) -> String {
     let own = std::env::current_exe().unwrap();
     let program = own.ancestors().nth(2).unwrap().join("examples").join(name);

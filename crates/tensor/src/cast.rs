@@ -56,7 +56,7 @@ impl Tensor {
                 .collect(),
             ty if ty.is_float() => {
                 let whole = |x: f64| match x.fract() == 0.0 {
-                    // What is out of range becomes the largest there is, which no type holds.
+                    // A value out of range becomes the largest there is, which no type holds.
                     true => Ok(x as i128),
                     false => Err(self.no_counterpart(x.to_string(), T::TYPE)),
                 };

@@ -71,7 +71,7 @@ pub enum TensorError {
         element_type: ElementType,
         /// The tensor's shape.
         shape: Shape,
-        /// What it was to become.
+        /// The type that it was to become.
         to: &'static str,
     },
     /// The serialised form of a string tensor is broken.

@@ -97,7 +97,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What stands for the functions of `json` where that is not there.
+/// Stands for the functions of `json` where that feature is off.
 #[cfg(not(feature = "json"))]
 fn read_json(_: &[u8], _: &PartialShape) -> Result<Tensor, FileError> {
     Err(FileError::Format(NO_JSON.to_owned()))

@@ -42,7 +42,7 @@ pub mod symbols;
 mod tensor;
 mod view;
 
-/// What the elements of 16 bits are in Rust.
+/// The Rust types of elements of 16 bits.
 pub use half;
 #[cfg(feature = "image")]
 pub use image;

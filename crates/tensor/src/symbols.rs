@@ -8,7 +8,7 @@ use crate::{Extent, Formula, Symbol};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-/// What must hold of the symbols for a plan to be right.
+/// A condition on the symbols that a plan relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// It is 0.
@@ -57,7 +57,7 @@ pub enum Origin {
 pub struct Symbols {
     /// The value at the example and the origin of each symbol; symbols depend on earlier ones alone.
     pub symbols: Vec<(usize, Origin)>,
-    /// What must hold, and the place where that was met first, in the order in which it was met.
+    /// The conditions that the plan relies on, each with the place that met it first, in the order in which they were met.
     pub conditions: Vec<(Condition, usize)>,
     /// Where the next condition is met.
     place: usize,

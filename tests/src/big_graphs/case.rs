@@ -48,7 +48,7 @@ pub(crate) struct Body {
 pub(crate) struct Batch {
     /// Inputs whose first dim is this number have any.
     pub(crate) extent: usize,
-    /// What it is in the second inputs.
+    /// Its value in the second inputs.
     pub(crate) second: usize,
 }
 
@@ -67,7 +67,7 @@ pub struct Case {
     pub(crate) work: usize,
 }
 
-/// What inputs hold.
+/// The values of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
     First,
@@ -151,7 +151,7 @@ impl Case {
         graph.text(&results)
     }
 
-    /// What the inputs of the model with these results hold.
+    /// The values of the inputs of the model with these results.
     pub(crate) fn inputs(&self, results: &[Port], set: Set) -> Vec<Tensor> {
         let needed = self.needed(results);
         let spoiled = self.indices(&needed).last().copied();

@@ -55,10 +55,10 @@ impl Value {
 pub(crate) struct Grow<'a> {
     pub(crate) choices: &'a mut Choices,
     pub(crate) nodes: Vec<Node>,
-    /// What later nodes may use.
+    /// The values that later nodes may use.
     pub(crate) values: Vec<Value>,
     pub(crate) sinks: Vec<usize>,
-    /// What is to be a result although other nodes use it.
+    /// The values that are to be results although other nodes use them.
     pub(crate) shown: Vec<Port>,
     /// Extents that appear again and again, so that tensors fit each other.
     pub(crate) dims: Vec<usize>,

@@ -8,7 +8,7 @@ use vinelift::Core;
 
 /// How long that may take.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A failure that depends on how threads are scheduled shows in one of so many runs, or is taken as gone.
+/// A failure that depends on how threads are scheduled shows in one of this number of runs, or is taken as gone.
 const RUNS: usize = 2;
 /// Longer texts of models are left out of messages.
 const SHORT: usize = 12_000;
@@ -118,7 +118,7 @@ fn changes(case: &Case) -> impl Iterator<Item = Case> {
             }));
         }
     }
-    // What changes nothing that is left would be tried for ever.
+    // A change that leaves all as it is would be tried for ever.
     let before = size(case);
     let all = [alone, fewer, forget, shorter].into_iter().flatten();
     all.filter(move |changed| size(changed) < before)

@@ -21,7 +21,7 @@ pub use choices::Choices;
 pub use grow::grow;
 pub use minimise::check;
 
-/// How many families of graphs there are. The first choice says which it is: so many seeds in a row have one of each.
+/// How many families of graphs there are. The first choice says which it is: as many seeds in a row have one of each.
 pub const FAMILIES: usize = steps::FAMILIES.len();
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Grow<'_> {
             .is_some_and(|batch| shape.first() == Some(&batch.extent))
     }
 
-    /// A value of one of these types, and with so many dims; one of the newest more often than not.
+    /// A value of one of these types and of one of these ranks; one of the newest more often than not.
     pub(crate) fn pick(
         &mut self,
         types: &[ElementType],

@@ -193,7 +193,7 @@ fn ways(case: &Case) -> Vec<Way> {
 /// The outputs of an inference, or the error with which it ends.
 pub(super) type Outcome = Result<Vec<Tensor>, String>;
 
-/// What other ways are compared with: the way that was the first of its kind, and what it gave.
+/// The reference for other ways: the way that was the first of its kind, and its results.
 type Reference = Option<(&'static str, Vec<Outcome>)>;
 
 /// Runs `case` in all ways, or in those called `only`, then at other shapes, and says what is not as it should be.
@@ -313,7 +313,7 @@ fn primer(case: &Case, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     zeros.collect()
 }
 
-/// What a request gives for these inputs, one after the other, when it has inferred `primer`, whatever comes of that;
+/// The results of a request for these inputs, one after the other, when it has inferred `primer`, whatever comes of that;
 /// `again` has it then forget its variables, and infer the first once more.
 fn infer(
     compiled: &vinelift::CompiledModel,
@@ -384,7 +384,7 @@ fn sound(case: &Case, outcomes: &[Outcome]) -> Result<(), (Kind, String)> {
             return Err((Kind::Shapes, message));
         }
     }
-    // What variables hold makes the third inference another one.
+    // The values of variables make the third inference another one.
     let third = Some(third).filter(|_| case.sinks.is_empty());
     for outcome in [Some(again), third].into_iter().flatten() {
         if let Some(text) = different(std::slice::from_ref(outcome), std::slice::from_ref(first)) {

@@ -28,7 +28,7 @@ pub(crate) fn main() {
         trials.push(Trial::test(name, run).with_ignored_flag(true));
     };
     let asks_for_all = arguments.ignored || arguments.include_ignored;
-    // What only says that it was left out needs nothing downloaded.
+    // A program that only says that it was left out needs nothing downloaded.
     let project = |name, dependency| match asks_for_all {
         true => project(name, dependency),
         false => Err("it is built for minutes, `-- --ignored` runs it".to_owned()),

@@ -60,7 +60,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
     let (mut wrong, mut runs, mut shared) = (Vec::new(), 0, 0);
     for path in files(&repository().join("ir-samples"), "xml") {
         let name = path.display().to_string();
-        // What is random is so each time.
+        // Random operators give other values each time.
         if name.contains("random_uniform") || name.contains("multinomial") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is worked out from the extents of a run: grids of prior boxes, and pads that give as many windows as there are steps.
+//! Sizes that are worked out from the extents of a run: grids of prior boxes, and pads that give as many windows as there are steps.
 //! A plan that serves many extents gives the bits of one of its own for each.
 
 use vinelift::{

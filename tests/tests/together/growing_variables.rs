@@ -7,7 +7,7 @@ use vinelift_tests::growing_cache;
 
 const WIDTH: usize = 3;
 
-/// What the variable holds, by batch and point.
+/// The value of the variable, by batch and point.
 type Held = Vec<Vec<[f32; WIDTH]>>;
 
 fn compiled(index_policy: IndexPolicy) -> CompiledModel {
@@ -84,7 +84,7 @@ fn what_is_added_stays() {
                 assert_eq!(*request.variable("held").unwrap(), tensor(&held));
             }
         }
-        // What a program sets is as what a run has left.
+        // A value that a program sets is as one that a run has left.
         held = points(batches, 9, 77);
         request.set_variable("held", tensor(&held)).unwrap();
         for k in 0..5 {

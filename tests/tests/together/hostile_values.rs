@@ -11,7 +11,7 @@ fn no_values_do_harm() {
     let mut random = Random::new(1);
     let mut wrong = Vec::new();
     for path in files(&repository().join("ir-samples"), "xml") {
-        // What is random is so each time, and a long range takes gigabytes.
+        // Random operators give other values each time, and a long range takes gigabytes.
         let name = path.to_string_lossy().into_owned();
         if ["random_uniform", "samples/range"]
             .iter()

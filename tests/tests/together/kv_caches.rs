@@ -112,7 +112,7 @@ fn runs_read_what_is_stored() {
                 assert_eq!(bits(&found), *want, "{precision:?} {level:?} {k}");
                 assert_eq!(bits(&held(&request)), *want);
             }
-            // What is no cache stays as it is.
+            // A variable that is no cache stays as it is.
             let last = request.output(1).unwrap().as_slice::<f32>().unwrap();
             assert_eq!(*last, ROWS[3]);
         }
@@ -215,7 +215,7 @@ fn read(request: &mut InferRequest, length: usize, new: usize) -> Vec<f32> {
     said.as_slice::<f32>().unwrap().into_owned()
 }
 
-/// What a small decoder says after each token of a text.
+/// The logits of a small decoder after each token of a text.
 fn decoded(config: Config) -> Vec<f32> {
     let mut request = decoder(config).create_request();
     let (mut length, mut all) = (0, Vec::new());

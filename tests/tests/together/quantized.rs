@@ -115,7 +115,7 @@ fn weights(count: usize, seed: u64) -> Vec<i8> {
     numbers(count, seed).map(|n| n as i8).collect()
 }
 
-/// What 256 values from -0.5 to 2.05 make of `x`.
+/// The value of `x` on a grid of 256 values from -0.5 to 2.05.
 fn on_grid(x: f32) -> f64 {
     let x = f64::from(x);
     (((x.clamp(-0.5, 2.05) + 0.5) * 100.0).round_ties_even() - 50.0) * 0.01
@@ -128,7 +128,7 @@ fn run(core: &Core, model: &Model, inputs: &[Tensor]) -> Vec<f64> {
         let got = outputs(core, model, level, inputs).unwrap();
         assert!(same(&got[0], &expected[0]), "at {level:?}");
     }
-    // What the model has quantised is not quantised again.
+    // Values that the model has quantised are not quantised again.
     let config = Config::new().dynamic_quantization_group_size(32);
     let got = outputs_with(core, model, config, inputs).unwrap();
     assert!(same(&got[0], &expected[0]), "with rows to be quantised");

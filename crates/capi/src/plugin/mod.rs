@@ -1,4 +1,4 @@
-//! What our device of OpenVINO calls, which is written in C++ (`crates/plugin`): a table of functions beyond OpenVINO's C
+//! The functions that our device of OpenVINO calls, which is written in C++ (`crates/plugin`): a table beyond OpenVINO's C
 //! API. The device lies beside this library, so that both share one engine.
 //!
 //! * `table`: the functions;

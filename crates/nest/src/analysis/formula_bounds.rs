@@ -128,7 +128,7 @@ pub(super) fn is_at_most_by_two(a: &Formula, b: &Formula, relations: &[Formula])
     let Some(gap) = b.minus(a) else {
         return false;
     };
-    // What says nothing of the gap has no terms in common with it, and leaves more of them.
+    // A relation that says nothing of the gap has no terms in common with it, and leaves more of them.
     let shorter = |known: &Formula| {
         let less = gap.minus(known)?;
         (less.term_count() <= gap.term_count()).then_some(less)

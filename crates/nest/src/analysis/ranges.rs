@@ -303,7 +303,7 @@ impl Ranges {
         // A loaded value is no index by itself: facts about it would only cost time.
         if informative && x.as_const().is_none() && !matches!(x.kind(), Kind::Load { .. }) {
             self.facts.push((x.clone(), interval));
-            // What is found from here on does not hold without the fact: neither on the other side, nor around the condition.
+            // Ranges found from here on do not hold without the fact: neither on the other side, nor around the condition.
             self.memo.push(FxHashMap::default());
             // An interval of `y + c` gives one of `y`, which may stand in other sums, too.
             if let Some((y, known, interval)) = self.term(x, interval) {

@@ -104,7 +104,7 @@ impl ValueRange {
             }
             ValueRange::Ratio(a, b, ty) => ratios::pinned(&a, &b, ty),
             ValueRange::Behind(a, b) => {
-                // What is computed from numbers is known where they are.
+                // A value that is computed from numbers is known where they are.
                 let _ = (symbols::pin(&a), symbols::pin(&b));
                 ValueRange::Unknown
             }

@@ -1,4 +1,4 @@
-//! What a load from a temporary can be replaced by.
+//! The scalars that loads from temporaries can be replaced by.
 
 use crate::ir::{Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage};
 use rustc_hash::FxHashMap;

@@ -228,7 +228,7 @@ impl Priors {
         });
     }
 
-    /// What the sides that are in units with symbols add to each edge of each box, if there are any: computed in the order in
+    /// The part of each edge of each box that comes from sides in units with symbols, if there are any: computed in the order in
     /// which [`Side::half`] does.
     fn half_sides(
         &self,

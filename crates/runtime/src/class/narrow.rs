@@ -1,4 +1,4 @@
-//! What conditions say of the symbols of a class: which of them are others, numbers, or multiples.
+//! Conditions on the symbols of a class tell which of them are equal to others, numbers, or multiples.
 
 use super::{Linear, Pin, Place};
 use rustc_hash::FxHashMap;
@@ -67,7 +67,7 @@ impl Linear {
 struct Merged {
     /// At the example.
     numbers: Vec<i64>,
-    /// What each symbol is: itself if nothing else is known of it.
+    /// The place that each symbol stands for: its own if nothing else is known of it.
     is: Vec<Place>,
     /// Where that was found.
     why: Vec<Option<usize>>,
@@ -153,7 +153,7 @@ impl Merged {
         }
     }
 
-    /// What a given symbol is of a quotient of it, if `formula`, which is 0, says that nothing remains, or always the same:
+    /// A given symbol as a multiple of a quotient of it, if `formula`, which is 0, says that nothing remains, or always the same:
     /// of `s` and `floor((s + 1) / 2)` it may say `s = 2 * floor((s + 1) / 2) - 1`.
     fn multiple(&self, formula: &Formula) -> Option<Linear> {
         let [a, b] = formula.as_sum_of_two()?;

@@ -11,7 +11,7 @@ use vinelift_nest::BufferId;
 /// The most buffers of code in a chain.
 pub(crate) const MOST_BUFFERS: usize = 32;
 
-/// What the first step of a chain knows of the others.
+/// The other steps of a chain, as its first step knows them.
 #[derive(Debug)]
 pub(crate) struct Chain {
     /// The temporaries that each thread has a part of.

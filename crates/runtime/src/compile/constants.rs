@@ -105,7 +105,7 @@ fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
 fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
     let position = nest.stages.iter().position(|other| other == stage);
     let points = position.map_or(usize::MAX, |k| nest.points_in(k..k + 1));
-    // What has symbols is for a run to compute.
+    // A run computes constants whose shapes have symbols.
     let has_symbols = |k| nest.is_symbolic() && nest.extract(k..k + 1).nest.is_symbolic();
     if position.is_none_or(has_symbols) {
         return false;

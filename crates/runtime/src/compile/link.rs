@@ -11,7 +11,7 @@ use vinelift_nest::{
     Aliases, Buffer, BufferId, Contraction, Effects, Footprint, Nest, Role, SubNest,
 };
 
-/// What a contraction and the two kernels before it are at all shapes, if they may be a chain.
+/// A contraction and the two kernels before it, at all shapes, if they may be a chain.
 pub(crate) struct Link {
     /// The buffer of the whole nest that the code writes and the contraction takes rows of.
     pub(crate) operand: BufferId,

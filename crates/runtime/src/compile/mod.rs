@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use vinelift_codegen::{Compiler, Options};
 
-/// What plans of a compiled model share.
+/// The kernels and packed weights that plans of a compiled model share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) functions: Functions,
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     pub(crate) compiler: &'a Compiler,
-    /// What was made for other plans, and may be used again.
+    /// Kernels that were made for other plans, and may be used again.
     pub(crate) shared: &'a Shared,
     /// How wide vectors may be, and whether the text of the code is kept.
     pub(crate) options: &'a Options,

@@ -13,7 +13,7 @@ use vinelift_nest::{
     dynamic_quantization, fuse, partial_folds, quantized_products, schedule, verify,
 };
 
-/// What decides about the passes, besides the nest.
+/// The choices, besides the nest, on which the passes depend.
 #[derive(Clone, Copy)]
 pub(crate) struct Choices {
     pub(crate) level: Level,
@@ -23,7 +23,7 @@ pub(crate) struct Choices {
     pub(crate) group: Option<NonZeroUsize>,
 }
 
-/// What a pass did, for the trace.
+/// The effect of a pass, for the trace.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) name: &'static str,

@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) calls: Vec<NodeCall>,
     /// The tensors whose values the next segment is specialised to.
     pub(crate) wanted: Vec<TensorId>,
-    /// What nobody reads once the calls are done.
+    /// The tensors that nobody reads once the calls are done.
     pub(crate) forgotten: Arc<[TensorId]>,
     /// Bytes of temporaries and scratch memory.
     pub(crate) arena: usize,

@@ -29,7 +29,7 @@ pub(crate) struct Step {
     pub(crate) arguments: usize,
     /// How it runs with the tasks of the contraction before it, if it does.
     pub(crate) consumer: Option<Consumer>,
-    /// What is known of the two steps after it, if these are chained to it.
+    /// The two steps after it, if these are chained to it.
     pub(crate) chain: Option<Chain>,
     /// The offset of its scratch memory in the arena.
     pub(crate) scratch: usize,

@@ -55,7 +55,7 @@ impl CompiledModel {
     pub(super) fn taken_pieces(&self, taken: Vec<TakenPlan>) -> Result<Vec<Piece<'_>>, Error> {
         let workshop = &self.0.workshop;
         let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(taken.len());
-        // What the next segment of each unit comes after.
+        // The values that the next segment of each unit needs.
         let mut after: FxHashMap<usize, String> = FxHashMap::default();
         for TakenPlan {
             unit: number,

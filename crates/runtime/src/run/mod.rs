@@ -165,7 +165,7 @@ impl Run<'_> {
             let variable = reads.find(|(read, _)| read == tensor);
             let held = variable.and_then(|(_, variable)| self.variables.get_mut(variable));
             let held = held.ok_or_else(|| Error::internal("a variable that holds nothing"))?;
-            // What was kept of it would be in the way when it is changed where it is.
+            // A second handle to it would force a copy when it is changed in place.
             values.kept.remove(tensor);
             held.make_room(*axis, *extent)?;
             let capacity = held.capacity().unwrap_or_default();

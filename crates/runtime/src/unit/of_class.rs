@@ -118,7 +118,7 @@ impl Unit {
     /// Whether the first shapes of the kind of `key` get a plan of their own. Many models and bodies never meet others:
     /// these need no class, which takes longer to compile and whose code is then compiled once more when it is hot.
     fn starts_alone(&self, key: &Key, specialization: Specialization) -> bool {
-        // What a run finds, and what variables hold that may grow, is another at the next one.
+        // Sizes that a run finds, and those of variables that may grow, differ at the next run.
         let others_follow = self.may_grow || !key.computed.is_empty() || !key.values.is_empty();
         self.is_body || (specialization == Specialization::Hot && !others_follow)
     }

@@ -7,7 +7,7 @@ use vinelift::ElementType::F32;
 
 pub(super) fn variable(grow: &mut Grow<'_>) -> Option<()> {
     let x = grow.pick(&[F32], 1..=4)?;
-    // What a variable holds keeps its shape.
+    // The value of a variable keeps its shape.
     if grow.is_batched(&x.shape) || grow.sinks.len() > 2 {
         return None;
     }

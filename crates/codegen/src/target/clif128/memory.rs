@@ -104,7 +104,7 @@ impl Clif128<'_, '_> {
         let each = 16 / lanes.width;
         let mut register = lanes.registers[lane / each];
         if ty != ElementType::Boolean {
-            // What was made by shifts and masks is one of integers still.
+            // A vector made by shifts and masks is still one of integers.
             register = self.cast_register(register, vector(super::register(ty)));
         }
         let lane = (lane % each) as u8;

@@ -254,7 +254,7 @@ impl Spills {
 
     /// Gives `add` the instruction with its own values, reloads before it and the spill after it.
     fn instruction(&mut self, mut i: MachineInstruction, mut add: impl FnMut(MachineInstruction)) {
-        // What it reads twice, or reads and writes, is one value.
+        // An operand that it reads twice, or reads and writes, is one value.
         let mut own: Vec<(Id, Id)> = Vec::new();
         let operands = i.from.iter_mut().flatten().filter_map(|x| match x {
             Operand::Value(id) => Some(id),

@@ -140,7 +140,7 @@ fn nothing_to_sum_and_nothing_to_write() {
     }
 }
 
-/// What was packed for one number of rows, one group of `k` and one instruction set serves others.
+/// Weights packed for one number of rows, one group of `k` and one instruction set serve others.
 #[test]
 fn packed_codes_depend_neither_on_the_rows_nor_on_the_machine() {
     let of = |rows, group, isa| {

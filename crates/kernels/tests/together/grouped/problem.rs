@@ -166,7 +166,7 @@ impl Problem {
         }
     }
 
-    /// Runs a product in so many tasks, with bytes around the result and the scratch memory that must stay as they are.
+    /// Runs a product in `tasks` tasks, with bytes around the result and the scratch memory that must stay as they are.
     pub(super) fn compare(
         &self,
         product: &GroupedProduct,

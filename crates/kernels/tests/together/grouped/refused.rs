@@ -1,4 +1,4 @@
-//! What is refused, and runs that end before they read or write what is not there.
+//! Products that are refused, and runs that end before they read or write beyond their operands.
 
 use super::problem::{Points, Problem, matrix, ordinary};
 use std::sync::atomic::AtomicBool;

@@ -57,7 +57,7 @@ fn exact(op: Binary, a: ValueRange, b: ValueRange) -> Option<ValueRange> {
     }
 }
 
-/// What is computed from both.
+/// The number that is computed from both.
 fn behind(a: ValueRange, b: ValueRange) -> Option<ValueRange> {
     let mut all: Vec<Formula> = Vec::new();
     for x in [a, b] {

@@ -8,7 +8,7 @@ use crate::passes::operand::Operand;
 /// it is cheaper to widen all of them once.
 const MOST_NARROW_USES: usize = 16;
 
-/// What decides how the factors of a sum of products are taken.
+/// The properties on which it depends how the factors of a sum of products are taken.
 pub(super) struct Factors<'a> {
     pub(super) stage: &'a Stage,
     /// The axes of the result, without the turn.

@@ -39,7 +39,7 @@ const LEAST_COLUMNS: usize = 16;
 /// Zero points and scales that fewer elements share have no kernel.
 const LEAST_SHARED: usize = 16;
 
-/// Groups are divisible by this: a kernel takes so many elements at once.
+/// Groups are divisible by this number of elements, which a kernel takes at once.
 const STEP: usize = 8;
 
 /// Longer groups could overflow the sum of an `i32`, as far as products of -127 to 127 with differences of two bytes go.
@@ -181,7 +181,7 @@ impl Pass<'_> {
         (length > 0 && fits && weights >= LEAST_SHARED).then_some(length)
     }
 
-    /// What is known of a factor of constants in a sum over `axis`, with the axis in groups if it has such.
+    /// A factor of constants in a sum over `axis`, with the axis in groups if it has such.
     fn weights(
         &self,
         nest: &mut Nest,

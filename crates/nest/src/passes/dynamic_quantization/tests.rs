@@ -155,7 +155,7 @@ fn a_kernel_gets_the_codes() {
     }
 }
 
-/// What is computed of the sum becomes its epilogue; scales may be stored in few bits.
+/// Operations on the sum become its epilogue; scales may be stored in few bits.
 #[test]
 fn a_kernel_gets_the_codes_of_a_part_of_a_stage() {
     let mut nest = decompressed(U4, 32);

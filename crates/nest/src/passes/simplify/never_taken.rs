@@ -7,14 +7,14 @@ use crate::interpret::tests::run;
 use crate::ir::{Axis, BufferId, Mode, Policy, Role, Site};
 use vinelift_tensor::ElementType::I64;
 
-/// What the values below are made of.
+/// The operands of the values below.
 struct Point {
     /// How many points come before this one.
     step: Scalar,
     /// The elements of `x` that the numbers here, and at the point before, say.
     here: Scalar,
     before: Scalar,
-    /// What the stage has written at the point before.
+    /// The element that the stage has written at the point before.
     sum: Scalar,
     /// An axis of `columns` points, of a fold.
     column: Axis,

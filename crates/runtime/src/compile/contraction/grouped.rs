@@ -124,7 +124,7 @@ impl GroupedContraction {
         worker: usize,
         stop: &AtomicBool,
     ) {
-        // What is there of a buffer from the first element of a tensor on.
+        // The bytes of a buffer from the first element of a tensor on.
         let place = |tensor: &Strided, size: usize| {
             let place = buffers(tensor.buffer.0 as usize);
             let skipped = (tensor.base * size).min(place.bytes);

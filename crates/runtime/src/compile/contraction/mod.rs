@@ -166,7 +166,7 @@ impl PackedContraction {
     }
 }
 
-/// How a contraction of so many floating-point operations is shared: its cost with that of what is fused with it, in
+/// How a contraction of `flops` floating-point operations is shared: its cost with that of what is fused with it, in
 /// nanoseconds on one thread, and the number of threads.
 fn sharing(flops: u64, consumers: Option<Consumers>, threads: usize) -> (u64, usize) {
     let consumers = consumers.map_or(0, |consumers| consumers.cost);
