@@ -73,16 +73,12 @@ fn scan(
         .filter(|id| live[*id as usize].used)
         .collect();
     order.sort_by_key(|id| live[*id as usize].start);
-    let mut registers = Registers {
-        of: vec![0; classes.len()],
-        first_free: 0,
-        slots: 0,
-    };
+    let mut of = vec![0; classes.len()];
     let mut spilled = Vec::new();
-    // For each register, the value that was given it last.
     let mut vectors: Vec<Option<Id>> = vec![None; file.vectors.into()];
     let mut masks: Vec<Option<Id>> = vec![None; file.masks.into()];
     let mut slots: Vec<Option<Id>> = Vec::new();
+    let mut first_free = 0;
     for id in order {
         let class = classes[id as usize];
         let busy = match class {
@@ -90,41 +86,64 @@ fn scan(
             Class::Mask => &mut masks,
             Class::Slot => &mut slots,
         };
-        // An instruction may write where it reads for the last time.
-        let start = live[id as usize].start;
-        let is_free = |by: &Option<Id>| by.is_none_or(|by| live[by as usize].end <= start);
-        let free = match (busy.iter().position(is_free), class) {
-            (Some(free), _) => free,
+        let register = match (free(busy, live, id), class) {
+            (Some(register), _) => register,
             (None, Class::Slot) => {
                 busy.push(None);
                 busy.len() - 1
             }
-            (None, _) => {
-                let evicted = cheapest(busy, live, first_reloaded)?;
-                let victim = busy[evicted]?;
-                let may_be_victim = id < first_reloaded;
-                if may_be_victim && live[id as usize].is_cheaper_than(&live[victim as usize]) {
+            (None, _) => match evict(busy, live, id, first_reloaded)? {
+                Eviction::Itself => {
                     spilled.push(id);
                     continue;
                 }
-                spilled.push(victim);
-                evicted
-            }
+                Eviction::Of(register, victim) => {
+                    spilled.push(victim);
+                    register
+                }
+            },
         };
-        busy[free] = Some(id);
-        let number = u8::try_from(free).ok()?;
-        registers.of[id as usize] = match class {
-            Class::Mask => number + 1,
-            Class::Vector | Class::Slot => number,
-        };
+        busy[register] = Some(id);
+        let number = u8::try_from(register).ok()?;
+        of[id as usize] = number + u8::from(class == Class::Mask);
         if class == Class::Vector {
-            registers.first_free = registers.first_free.max(number + 1);
+            first_free = first_free.max(number + 1);
         }
     }
-    registers.slots = u8::try_from(slots.len()).ok()?;
+    let slots = u8::try_from(slots.len()).ok()?;
     Some(match spilled.is_empty() {
-        true => Ok(registers),
+        true => Ok(Registers {
+            of,
+            first_free,
+            slots,
+        }),
         false => Err(spilled),
+    })
+}
+
+/// A register that is free for `id`. `busy` has, for each, the value that was given it last: an instruction may write where
+/// it reads for the last time.
+fn free(busy: &[Option<Id>], live: &[Live], id: Id) -> Option<usize> {
+    let start = live[id as usize].start;
+    let is_free = |by: &Option<Id>| by.is_none_or(|by| live[by as usize].end <= start);
+    busy.iter().position(is_free)
+}
+
+/// Which value goes to the stack for one that has no register.
+enum Eviction {
+    Itself,
+    /// That of this register.
+    Of(usize, Id),
+}
+
+/// The cheapest to spill of `id` and the values in registers.
+fn evict(busy: &[Option<Id>], live: &[Live], id: Id, first_reloaded: Id) -> Option<Eviction> {
+    let register = cheapest(busy, live, first_reloaded)?;
+    let victim = busy[register]?;
+    let is_cheaper = live[id as usize].is_cheaper_than(&live[victim as usize]);
+    Some(match id < first_reloaded && is_cheaper {
+        true => Eviction::Itself,
+        false => Eviction::Of(register, victim),
     })
 }
 
