@@ -98,12 +98,15 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 pub(crate) fn from_panic(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "unknown".to_owned());
-    Failure::new(Status::UnknownException, format!("internal error: {text}"))
+    let text = format!("internal error: {}", panic_text(panic));
+    Failure::new(Status::UnknownException, text)
+}
+
+/// The message of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "unknown".to_owned())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod class;
 pub(crate) use class::Class;
 
 use crate::{Attributes, Evaluate, IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
-use vinelift_nest::{BufferBytes, Nest, Role, interpret, verify};
+use vinelift_nest::{BufferBytes, Nest, Role, ValueRange, interpret, verify};
 use vinelift_tensor::{ElementType, PartialShape, Tensor};
 
 /// The first output of `def` (its first version) on `inputs`, all of whose values are known.
@@ -55,38 +55,41 @@ pub(crate) fn run_all(
             return Ok(found);
         }
     };
-    let nest = lowered(def, &*op, &values, &outputs, policy);
+    let nest = lowered(def, &*op, &types, (&values, &[]), &outputs, policy);
     verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
     interpreted(&nest, inputs, &outputs)
 }
 
-/// The nest that computes `outputs` of these inputs.
+/// The nest that computes `outputs` of inputs of these types, of whose elements `values` and `bounds` are known.
 fn lowered(
     def: &'static OpDef,
     op: &dyn Op,
-    inputs: &[Option<&Tensor>],
+    inputs: &[TensorType],
+    (values, bounds): (&[Option<&Tensor>], &[Option<Vec<ValueRange>>]),
     outputs: &[TensorType],
     policy: IndexPolicy,
 ) -> Nest {
     let mut nest = Nest::new();
     let layer = nest.layer("op", &format!("{}, {}", def.name, def.versions[0]));
-    let sources = inputs.iter().flatten();
-    let sources = sources.map(|t| nest.buffer("in", t.element_type(), t.shape(), Role::Input));
-    let sources = sources.collect();
-    let targets = outputs.iter().map(|t| {
-        let shape = t.shape.to_static().expect("a static shape");
-        nest.buffer("out", t.element, &shape, Role::Output)
-    });
-    let targets = targets.collect();
-    op.lower(&mut Lower::new(
+    let mut buffers = |name: &str, types: &[TensorType], role: Role| {
+        let buffer = |ty: &TensorType| {
+            let shape = ty.shape.to_extents().expect("known extents");
+            nest.buffer(name, ty.element, &shape, role.clone())
+        };
+        types.iter().map(buffer).collect()
+    };
+    let sources = buffers("in", inputs, Role::Input);
+    let targets = buffers("out", outputs, Role::Output);
+    let cx = Lower::new(
         &mut nest,
         def.signature,
         layer,
         sources,
         targets,
-        inputs,
+        values,
         policy,
-    ));
+    );
+    op.lower(&mut cx.with_bounds(bounds));
     nest
 }
 

@@ -40,21 +40,21 @@ pub(crate) struct Settled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Number(i64),
-    Symbol(Linear),
+    Symbol(Affine),
 }
 
 /// The symbol of a number among those that are given, taken some times, plus a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Linear {
+pub(crate) struct Affine {
     pub(crate) symbol: usize,
     /// At least 1.
     pub(crate) times: i64,
     pub(crate) more: i64,
 }
 
-impl Linear {
-    fn of(symbol: usize) -> Linear {
-        Linear {
+impl Affine {
+    fn of(symbol: usize) -> Affine {
+        Affine {
             symbol,
             times: 1,
             more: 0,
@@ -123,7 +123,7 @@ impl<T> Class<T> {
         let mut pattern: Vec<Place> = places
             .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
                 true => Place::Number(*n),
-                false => Place::Symbol(Linear::of(k)),
+                false => Place::Symbol(Affine::of(k)),
             })
             .collect();
         if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {

@@ -3,7 +3,7 @@
 //! The structs are those of `crates/plugin/cpp/engine.hpp`. The C++ side makes them, and keeps what they point at for the time of a
 //! call.
 
-use std::any::Any;
+use crate::status::panic_text;
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -138,19 +138,13 @@ impl Failure {
             _ => 1,
         }
     }
-
-    fn of_panic(panic: &(dyn Any + Send)) -> Failure {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Failure::Panic(text.unwrap_or_else(|| "unknown".to_owned()))
-    }
 }
 
 /// Runs the body of a function. Errors and panics become its outcome.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> Outcome {
     // A panic may leave data half changed. Shared data is behind mutexes, whose users can go on with it in any state.
     let caught = catch_unwind(AssertUnwindSafe(body));
-    match caught.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))) {
+    match caught.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic)))) {
         Ok(()) => Outcome {
             status: 0,
             message: ptr::null_mut(),

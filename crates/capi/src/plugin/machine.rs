@@ -1,7 +1,7 @@
 //! Properties of the processor and of this library, for OpenVINO.
 
 use super::ffi::Text;
-use std::num::NonZeroUsize;
+use crate::device;
 use std::sync::LazyLock;
 
 /// The version of this library.
@@ -11,7 +11,7 @@ pub(crate) extern "C" fn version() -> Text {
 
 /// How many threads there are for a run.
 pub(crate) extern "C" fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+    device::threads()
 }
 
 /// The target of the generated code: the architecture, and the extensions that this processor has.
@@ -26,13 +26,7 @@ pub(crate) extern "C" fn target() -> Text {
 
 /// The name of the processor, as the system has it.
 pub(crate) extern "C" fn full_name() -> Text {
-    static NAME: LazyLock<String> = LazyLock::new(|| {
-        let known = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let mut lines = known.lines().filter_map(|line| line.split_once(':'));
-        let model = lines.find(|(key, _)| key.trim() == "model name");
-        let model = model.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
-        format!("{model} (Vinelift)")
-    });
+    static NAME: LazyLock<String> = LazyLock::new(device::full_name);
     Text::of_text(&NAME)
 }
 

@@ -207,15 +207,15 @@ impl PriorBox {
 /// The width and height of a box with the area of a square of `size`.
 fn shaped(size: f32, ratio: f32) -> [Side; 2] {
     let root = ratio.sqrt();
-    let (width, height) = (Side::of(size), Side::of(size));
+    let square = Side::of(size);
     [
         Side {
             times: root,
-            ..width
+            ..square
         },
         Side {
             over: root,
-            ..height
+            ..square
         },
     ]
 }

@@ -1,8 +1,8 @@
 //! One nest for a class of shapes, for the tests of operators that keep symbols.
 
 use super::interpreted;
-use crate::{Attributes, IndexPolicy, Infer, Instance, Lower, OpDef, TensorType};
-use vinelift_nest::{Nest, Role, ValueRange, verify};
+use crate::{Attributes, IndexPolicy, Infer, Instance, OpDef, TensorType};
+use vinelift_nest::{Nest, ValueRange, verify};
 use vinelift_tensor::symbols::Symbols;
 use vinelift_tensor::{ElementType, Extent, PartialShape, Tensor, example};
 
@@ -54,6 +54,7 @@ impl Class {
     }
 }
 
+/// The nest of inputs that may have symbols, and the types of its outputs.
 fn lowered(
     def: &'static OpDef,
     attributes: &[(&str, &str)],
@@ -84,31 +85,8 @@ fn lowered(
     let Instance::Lowered(op) = op else {
         panic!("{} has no nest", def.name)
     };
-    let mut nest = Nest::new();
-    let layer = nest.layer("op", &format!("{}, {}", def.name, def.versions[0]));
-    let mut buffer = |name: &str, ty: &TensorType, role: Role| {
-        let shape = ty.shape.to_extents().unwrap();
-        nest.buffer(name, ty.element, &shape, role)
-    };
-    let sources = types
-        .iter()
-        .map(|ty| buffer("in", ty, Role::Input))
-        .collect();
-    let targets = outputs
-        .iter()
-        .map(|ty| buffer("out", ty, Role::Output))
-        .collect();
-    let policy = IndexPolicy::Spec;
-    let cx = Lower::new(
-        &mut nest,
-        def.signature,
-        layer,
-        sources,
-        targets,
-        &tensors,
-        policy,
-    );
-    op.lower(&mut cx.with_bounds(&bounds));
+    let known = (&tensors[..], &bounds[..]);
+    let nest = super::lowered(def, &*op, &types, known, &outputs, IndexPolicy::Spec);
     (nest, outputs)
 }
 

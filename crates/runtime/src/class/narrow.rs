@@ -1,6 +1,6 @@
 //! Conditions on the symbols of a class tell which of them are equal to others, numbers, or multiples.
 
-use super::{Linear, Pin, Place};
+use super::{Affine, Pin, Place};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::symbols::{Condition, Origin, Symbols};
 use vinelift_tensor::{Formula, Symbol};
@@ -52,10 +52,10 @@ pub(super) fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pi
     pins.len() > before
 }
 
-impl Linear {
+impl Affine {
     /// The same where its symbol is something else.
-    fn where_symbol_is(&self, is: Linear) -> Linear {
-        Linear {
+    fn where_symbol_is(&self, is: Affine) -> Affine {
+        Affine {
             symbol: is.symbol,
             times: self.times * is.times,
             more: self.times * is.more + self.more,
@@ -73,7 +73,7 @@ struct Merged {
     why: Vec<Option<usize>>,
     origins: Vec<Origin>,
     /// Symbols that are multiples, plus a number, of a quotient of theirs, and where that was found.
-    multiples: Vec<(Linear, usize)>,
+    multiples: Vec<(Affine, usize)>,
 }
 
 impl Merged {
@@ -83,7 +83,7 @@ impl Merged {
         let numbers: Vec<i64> = given.map(|(number, _)| *number as i64).collect();
         Merged {
             is: (0..numbers.len())
-                .map(|k| Place::Symbol(Linear::of(k)))
+                .map(|k| Place::Symbol(Affine::of(k)))
                 .collect(),
             why: vec![None; numbers.len()],
             numbers,
@@ -117,9 +117,9 @@ impl Merged {
                     let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
                     let (from, to) = if is_larger { (a, b) } else { (b, a) };
                     let more = self.numbers[from] - self.numbers[to];
-                    let is = Linear {
+                    let is = Affine {
                         more,
-                        ..Linear::of(to)
+                        ..Affine::of(to)
                     };
                     (from, Place::Symbol(is))
                 }
@@ -140,7 +140,7 @@ impl Merged {
         while let Some(symbol) = open.pop() {
             match self.origins[symbol] {
                 Origin::Given => {
-                    if let Place::Symbol(Linear { symbol: same, .. }) = self.find(symbol) {
+                    if let Place::Symbol(Affine { symbol: same, .. }) = self.find(symbol) {
                         self.is[same] = Place::Number(self.numbers[same]);
                         self.why[same] = Some(place);
                     }
@@ -155,7 +155,7 @@ impl Merged {
 
     /// A given symbol as a multiple of a quotient of it, if `formula`, which is 0, says that nothing remains, or always the same:
     /// of `s` and `floor((s + 1) / 2)` it may say `s = 2 * floor((s + 1) / 2) - 1`.
-    fn multiple(&self, formula: &Formula) -> Option<Linear> {
+    fn multiple(&self, formula: &Formula) -> Option<Affine> {
         let [a, b] = formula.as_sum_of_two()?;
         let is_given = |symbol: Symbol| symbol.number() < self.is.len();
         let ((given, by), (quotient, times)) = if is_given(a.0) { (a, b) } else { (b, a) };
@@ -166,7 +166,7 @@ impl Merged {
         let (times, more) = (-times, -formula.constant());
         let is_whole = times % by == 0 && more % by == 0 && times / by > 1;
         let fits = is_given(given) && own && divisor.as_number() == Some(times.abs()) && is_whole;
-        fits.then(|| Linear {
+        fits.then(|| Affine {
             symbol: given.number(),
             times: times / by,
             more: more / by,
@@ -174,11 +174,11 @@ impl Merged {
     }
 
     /// The symbols that are multiples of others that are to take their place.
-    fn multiples(&self) -> FxHashMap<usize, (Linear, usize)> {
+    fn multiples(&self) -> FxHashMap<usize, (Affine, usize)> {
         let mut all = FxHashMap::default();
         for (of, place) in &self.multiples {
             if let Place::Symbol(is) = self.find(of.symbol) {
-                let own = Linear {
+                let own = Affine {
                     symbol: is.symbol,
                     more: of.more - is.more,
                     ..*of
@@ -191,7 +191,7 @@ impl Merged {
 
     /// The number that a symbol equals, or a symbol of which nothing else is known plus a number.
     fn find(&self, symbol: usize) -> Place {
-        let mut found = Linear::of(symbol);
+        let mut found = Affine::of(symbol);
         loop {
             match self.is[found.symbol] {
                 Place::Number(number) => return Place::Number(number + found.more),
@@ -222,14 +222,14 @@ mod tests {
         let extents: Vec<Extent> = numbers.iter().map(|n| symbols.add(*n).unwrap()).collect();
         symbols.record(|| decide(&extents));
         let mut pattern: Vec<Place> = (0..numbers.len())
-            .map(|k| Place::Symbol(Linear::of(k)))
+            .map(|k| Place::Symbol(Affine::of(k)))
             .collect();
         narrow(&mut pattern, &symbols, &mut Vec::new());
         pattern
     }
 
-    fn linear(symbol: usize, times: i64, more: i64) -> Place {
-        Place::Symbol(Linear {
+    fn affine(symbol: usize, times: i64, more: i64) -> Place {
+        Place::Symbol(Affine {
             symbol,
             times,
             more,
@@ -243,12 +243,12 @@ mod tests {
             assert!(part.product(3.into()).same(s[0]));
             assert!(s[0].sum(1.into()).same(s[1]));
         });
-        assert_eq!(found, [linear(0, 3, 0), linear(0, 3, 1), linear(2, 1, 0)]);
+        assert_eq!(found, [affine(0, 3, 0), affine(0, 3, 1), affine(2, 1, 0)]);
         let found = narrowed(&[9], |s| {
             let half = s[0].sum(1.into()).quotient(2.into());
             assert!(half.product(2.into()).same(s[0].sum(1.into())));
         });
-        assert_eq!(found, [linear(0, 2, -1)]);
+        assert_eq!(found, [affine(0, 2, -1)]);
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             assert!(s[0].product(3.into()).same(s[1].product(3.into())));
             assert!(!s[1].product(3.into()).same(s[2].product(2.into())));
         });
-        assert_eq!(found, [linear(0, 1, 0), linear(0, 1, 0), linear(2, 1, 0)]);
+        assert_eq!(found, [affine(0, 1, 0), affine(0, 1, 0), affine(2, 1, 0)]);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
             let part = s[1].quotient(2.into());
             assert!(part.product(3.into()).same(s[0]));
         });
-        assert_eq!(found, [linear(0, 1, 0), linear(1, 1, 0)]);
+        assert_eq!(found, [affine(0, 1, 0), affine(1, 1, 0)]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
-use crate::class::{Alone, Class, Linear, PASSES, Pin, Place};
+use crate::class::{Affine, Alone, Class, PASSES, Pin, Place};
 use crate::key::Key;
 use crate::unit::Unit;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
     let subjects = subjects(unit, key);
     let place = |place: &Place| match place {
         Place::Number(number) => number.to_string(),
-        Place::Symbol(of) => linear_text(of),
+        Place::Symbol(of) => affine_text(of),
     };
     let mut rest = class.pattern.as_slice();
     let shape = |(name, count): &(String, usize)| {
@@ -36,8 +36,8 @@ pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String 
 }
 
 /// `s0`, `s0 + 1`, `2*s0 - 1`
-fn linear_text(of: &Linear) -> String {
-    let Linear {
+fn affine_text(of: &Affine) -> String {
+    let Affine {
         symbol,
         times,
         more,

@@ -6,7 +6,8 @@
 //! never spilled and fit any register file, so this ends.
 
 use super::machine::{
-    Class, Form, Id, MachineInstruction, MachineProgram, MachineStep, Operand, instruction,
+    Class, Form, Id, MachineInstruction, MachineProgram, MachineStep, Operand, USUAL_TURNS,
+    instruction,
 };
 use super::opcodes;
 use rustc_hash::FxHashMap;
@@ -50,7 +51,7 @@ struct Live {
     /// How many loops are open around its first instruction.
     depth: usize,
     used: bool,
-    /// How often it is read or written, each loop around counting as eight turns.
+    /// How often it is read or written.
     uses: u64,
 }
 
@@ -132,7 +133,7 @@ fn free(busy: &[Option<Id>], live: &[Live], id: Id) -> Option<usize> {
 /// Which value goes to the stack for one that has no register.
 enum Eviction {
     Itself,
-    /// That of this register.
+    /// The value in the register of this number.
     Of(usize, Id),
 }
 
@@ -204,7 +205,7 @@ impl Liveness {
     }
 
     fn instruction(&mut self, instruction: &MachineInstruction) {
-        let turns = 1 << (3 * self.open.len()).min(48);
+        let turns = USUAL_TURNS.saturating_pow(self.open.len() as u32);
         for id in instruction.reads().chain(instruction.to) {
             self.touch(id, turns);
         }

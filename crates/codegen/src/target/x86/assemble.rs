@@ -13,7 +13,7 @@ use super::encode::{Assembler, Condition, Gpr, Memory, RAX, RBP, RSP};
 use super::frame::{self, Frame};
 use super::general::{GeneralRegisters, Pointer};
 use super::index_check;
-use super::machine::{Form, MachineProgram, MachineStep, Operand};
+use super::machine::{Form, MachineProgram, MachineStep, Operand, USUAL_TURNS};
 use crate::vector_ir::program::TripCount;
 use rustc_hash::FxHashMap;
 
@@ -279,10 +279,12 @@ impl Assembly<'_> {
 }
 
 /// How much a register saves for each thing that is broadcast.
-fn count(steps: &[MachineStep], weight: usize, weights: &mut [usize]) {
+fn count(steps: &[MachineStep], weight: u64, weights: &mut [u64]) {
     for step in steps {
         match step {
-            MachineStep::Loop { body, .. } => count(body, weight.saturating_mul(8), weights),
+            MachineStep::Loop { body, .. } => {
+                count(body, weight.saturating_mul(USUAL_TURNS), weights)
+            }
             // Far away.
             MachineStep::Do(i) if i.compares_when_used() => {}
             MachineStep::Do(i) => {

@@ -219,24 +219,22 @@ impl Assembler {
 
     /// `to = [from + offset]`
     pub(super) fn load(&mut self, to: Gpr, from: Gpr, offset: i32) {
-        self.bytes.extend([rex(to.0 >> 3, from.0 >> 3), 0x8b]);
-        let memory = Memory::At {
-            base: from,
-            scale: 0,
-            offset,
-        };
-        self.memory((to.0 & 7) << 3, memory, 0);
+        self.move_word(0x8b, to, from, offset);
     }
 
     /// `[to + offset] = from`
     pub(super) fn store(&mut self, from: Gpr, to: Gpr, offset: i32) {
-        self.bytes.extend([rex(from.0 >> 3, to.0 >> 3), 0x89]);
+        self.move_word(0x89, from, to, offset);
+    }
+
+    fn move_word(&mut self, code: u8, register: Gpr, base: Gpr, offset: i32) {
+        self.bytes.extend([rex(register.0 >> 3, base.0 >> 3), code]);
         let memory = Memory::At {
-            base: to,
+            base,
             scale: 0,
             offset,
         };
-        self.memory((from.0 & 7) << 3, memory, 0);
+        self.memory((register.0 & 7) << 3, memory, 0);
     }
 
     /// `to = from`, an address.

@@ -1,11 +1,12 @@
 //! General registers for pointers and the counters of loops. Pointers that these are too few for lie on the stack.
 
 use super::encode::Gpr;
-use super::machine::{MachineProgram, MachineStep};
+use super::machine::{MachineProgram, MachineStep, USUAL_TURNS};
 use crate::vector_ir::program::TripCount;
 use rustc_hash::FxHashMap;
 
-/// Those that hold pointers and counters; those from [`OWN`] on belong to the caller.
+/// Registers for pointers and counters, by their numbers. The caller's values are in those from position [`OWN`] on, so a function
+/// saves these before it uses them.
 const ALL: [u8; 12] = [1, 2, 6, 8, 9, 10, 11, 3, 12, 13, 14, 15];
 const OWN: usize = 7;
 
@@ -87,28 +88,20 @@ fn depth(steps: &[MachineStep]) -> usize {
     steps.iter().map(of).max().unwrap_or(0)
 }
 
-/// How often each pointer is read or moved, each loop around counting as eight turns.
-fn count(steps: &[MachineStep], turns: usize, uses: &mut FxHashMap<u32, usize>) {
-    let mut add = |pointer, turns| {
-        let sum: &mut usize = uses.entry(pointer).or_default();
-        *sum = sum.saturating_add(turns);
-    };
+/// How often each pointer is read or moved.
+fn count(steps: &[MachineStep], turns: u64, uses: &mut FxHashMap<u32, u64>) {
     for step in steps {
-        match step {
-            MachineStep::Do(i) => i
-                .access
-                .iter()
-                .for_each(|access| add(access.pointer, turns)),
-            MachineStep::Loop { moves, .. } => {
-                moves
-                    .iter()
-                    .for_each(|(pointer, _)| add(*pointer, turns.saturating_mul(8)));
+        let (pointers, turns): (Vec<u32>, u64) = match step {
+            MachineStep::Do(i) => (i.access.iter().map(|a| a.pointer).collect(), turns),
+            MachineStep::Loop { moves, body, .. } => {
+                let turns = turns.saturating_mul(USUAL_TURNS);
+                count(body, turns, uses);
+                (moves.iter().map(|(pointer, _)| *pointer).collect(), turns)
             }
-        }
-    }
-    for step in steps {
-        if let MachineStep::Loop { body, .. } = step {
-            count(body, turns.saturating_mul(8), uses);
+        };
+        for pointer in pointers {
+            let sum = uses.entry(pointer).or_default();
+            *sum = sum.saturating_add(turns);
         }
     }
 }

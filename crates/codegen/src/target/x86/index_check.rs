@@ -22,6 +22,7 @@ pub(super) const OWN: usize = 4;
 pub(super) const INDEX: Gpr = Gpr(1);
 /// Vector registers for elements that are put together.
 pub(super) const SCRATCH: u8 = 3;
+
 /// The constant that indices with such an extent are compared with.
 pub(super) fn limit(extent: u64, target: Target) -> u64 {
     match target {

@@ -166,6 +166,9 @@ pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstructi
     }
 }
 
+/// How many turns a loop is taken to have by whoever weighs what is done in it.
+pub(super) const USUAL_TURNS: u64 = 8;
+
 #[derive(Clone, Debug)]
 pub(super) enum MachineStep {
     Do(MachineInstruction),

@@ -2,8 +2,8 @@
 //!
 //! [`select`] turns a vector program into machine instructions over values ([`machine`]), [`allocate`] gives the
 //! values registers by a linear scan that spills, [`general`] gives them to pointers, [`frame`] is the stack, and
-//! [`assemble`] lays out the function, instruction by instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of indices have code far away ([`index_check`])
-//! and are followed by [`gather`]s.
+//! [`assemble`] lays out the function, instruction by instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of
+//! indices have code far away ([`index_check`]) and are followed by [`gather`]s.
 
 mod allocate;
 mod assemble;
