@@ -154,8 +154,7 @@ impl CompiledModel {
         for piece in pieces {
             let made = self.make(piece.clone(), Level::Scheduled, false)?;
             for plan in made.plans() {
-                let steps = plan.native.iter().flat_map(|n| &n.steps);
-                for step in steps {
+                for step in plan.binding.steps() {
                     if count == kernel {
                         return Ok(step.layers().map(str::to_owned).collect());
                     }

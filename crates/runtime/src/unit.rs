@@ -220,7 +220,7 @@ impl Unit {
         let mut plans = self.plans();
         plans.put(key, plan.clone());
         // Plans of a class share what they pack.
-        let is_bound = !plan.values.is_empty();
+        let is_bound = !plan.binding.values.is_empty();
         while plans.len() > 1 && !is_bound && packed_bytes(&plans) > MOST_PACKED {
             plans.pop_lru();
         }

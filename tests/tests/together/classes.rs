@@ -8,7 +8,7 @@ use vinelift::{
     Tensor,
 };
 
-use vinelift_tests::{Graph, Random, Value, files, repository, same, tensor};
+use vinelift_tests::{Graph, Random, Value, files, repository, same, step, tensor};
 
 /// The shapes of the inputs, if all are known.
 fn shapes(model: &Model) -> Option<Vec<Vec<usize>>> {
@@ -58,7 +58,8 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
     let core = Core::new().unwrap();
     let mut random = Random::new(7);
     let (mut wrong, mut runs, mut shared) = (Vec::new(), 0, 0);
-    for path in files(&repository().join("ir-samples"), "xml") {
+    let samples = files(&repository().join("ir-samples"), "xml");
+    for path in samples.into_iter().step_by(step(3)) {
         let name = path.display().to_string();
         // Random operators give other values each time.
         if name.contains("random_uniform") || name.contains("multinomial") {
@@ -110,7 +111,7 @@ fn all_shapes_of_a_class_give_what_each_gives_alone() {
         wrong.join("\n")
     );
     assert!(
-        shared > 500,
+        shared > 500 / step(3),
         "{shared} of {runs} runs used what another shape had made"
     );
 }

@@ -1,11 +1,10 @@
 //! The arena: one block of memory for temporaries and scratch memory. Those that do not live at the same time share it.
 
 use crate::Error;
-use crate::compile::kernels::Native;
 use crate::compile::slot::Slot;
-use crate::compile::step::{Engine, Step};
+use crate::compile::step::{Engine, Step, Turns, turns_end};
 use rustc_hash::FxHashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use vinelift_nest::{BufferId, Nest, Role};
 
 /// A buffer, with the first and the last step between which it holds something.
@@ -19,34 +18,21 @@ pub(crate) struct Lifetime {
 /// Every buffer starts at a multiple of this: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// An offset for each of some buffers, and the bytes of all.
+/// Where buffers and steps have their memory in the arena.
 pub(crate) struct Placement {
-    lifetimes: Vec<Lifetime>,
-    offsets: Vec<usize>,
-    total: usize,
+    buffers: Vec<(BufferId, usize)>,
+    steps: Vec<StepMemory>,
+    /// The bytes of all.
+    pub(crate) total: usize,
 }
 
-/// The last placement for a class of shapes. Shapes that differ by little have the same, since sizes are
-/// [rounded](rounded) up.
-#[derive(Default)]
-pub(crate) struct LastPlacement(Mutex<Option<Arc<Placement>>>);
-
-impl LastPlacement {
-    /// The placement of buffers with these lifetimes; `None` if their sizes overflow.
-    fn of(&self, lifetimes: Vec<Lifetime>) -> Option<Arc<Placement>> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = last.as_ref().filter(|last| last.lifetimes == lifetimes) {
-            return Some(last.clone());
-        }
-        let (offsets, total) = place(&lifetimes)?;
-        let placement = Arc::new(Placement {
-            lifetimes,
-            offsets,
-            total,
-        });
-        *last = Some(placement.clone());
-        Some(placement)
-    }
+/// The offsets of a step in the arena.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct StepMemory {
+    /// Of its scratch memory.
+    pub(crate) scratch: usize,
+    /// Of the windows of its chain, if it has one.
+    pub(crate) windows: usize,
 }
 
 /// Sizes are rounded up to a multiple of at least this.
@@ -60,132 +46,189 @@ fn rounded(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 
-impl Native {
-    /// Gives every temporary and all scratch memory a place in the arena, whose size in bytes it returns, and lets go of
-    /// constants that no step reads. `last` is the last placement for the class of these shapes, if they are of one.
+impl Placement {
+    /// Gives all temporaries of `nest` and all scratch memory of the steps a place; `lengths` are the bytes of all buffers.
+    /// Of a plan for a class of shapes, those that differ by little have the same places.
     ///
     /// # Errors
     /// If that is more than an address space has.
-    pub(crate) fn place(
-        &mut self,
+    pub(crate) fn of(
         nest: &Nest,
+        steps: &[Arc<Step>],
         lengths: &[Option<usize>],
-        slots: &mut [Slot],
-        last: Option<&LastPlacement>,
-    ) -> Result<usize, Error> {
-        let times = self.times();
+        is_of_class: bool,
+    ) -> Result<Placement, Error> {
+        let buffers = lifetimes(nest, steps, lengths);
+        let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
+        for (number, &(first, last)) in times(steps).iter().enumerate() {
+            let Demand {
+                scratch, windows, ..
+            } = Demand::of(steps, number);
+            all.extend([scratch, windows].map(|bytes| Lifetime { bytes, first, last }));
+        }
+        if is_of_class {
+            all.iter_mut().for_each(|l| l.bytes = rounded(l.bytes));
+        }
+        let (offsets, total) = place(&all).ok_or_else(|| {
+            let text = "the model's temporaries do not fit into memory at these shapes";
+            Error::Input(text.to_owned())
+        })?;
+        let (own, of_steps) = offsets.split_at(buffers.len());
+        let buffers = buffers.iter().map(|(buffer, _)| *buffer);
+        let of_steps = of_steps.as_chunks().0.iter();
+        Ok(Placement {
+            buffers: buffers.zip(own.iter().copied()).collect(),
+            steps: of_steps
+                .map(|&[scratch, windows]| StepMemory { scratch, windows })
+                .collect(),
+            total,
+        })
+    }
+
+    /// Where a step has its memory.
+    pub(crate) fn step(&self, number: usize) -> StepMemory {
+        self.steps[number]
+    }
+
+    /// The slots of a plan, from those of its inputs, constants and outputs: temporaries are where they were placed, and
+    /// constants that no step needs are let go.
+    pub(crate) fn slots(&self, steps: &[Arc<Step>], slots: &[Slot]) -> Arc<[Slot]> {
         let mut needed = vec![false; slots.len()];
-        for step in &self.steps {
+        for step in steps {
             for buffer in &step.kernel.used {
                 needed[buffer.0 as usize] |= step.needs(*buffer);
             }
         }
-        for (slot, needed) in slots.iter_mut().zip(needed) {
-            if matches!(slot, Slot::Constant(_)) && !needed {
-                *slot = Slot::Absent;
-            }
-        }
-        let buffers = self.lifetimes(nest, lengths);
-        let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
-        all.extend(times.iter().enumerate().map(|(step, &(first, last))| {
-            let bytes = self.scratch_bytes(step);
-            Lifetime { bytes, first, last }
-        }));
-        let too_large = || {
-            let text = "the model's temporaries do not fit into memory at these shapes";
-            Error::Input(text.to_owned())
-        };
-        let chains = self.steps.iter().zip(&times);
-        all.extend(chains.map(|(step, &(first, last))| {
-            let chain = step.chain.as_ref();
-            let bytes = chain.map_or(0, |c| c.worker_bytes.saturating_mul(step.workers));
-            Lifetime { bytes, first, last }
-        }));
-        let placement = match last {
-            Some(last) => {
-                all.iter_mut().for_each(|l| l.bytes = rounded(l.bytes));
-                last.of(all)
-            }
-            None => LastPlacement::default().of(all),
-        };
-        let placement = placement.ok_or_else(too_large)?;
-        let (own, scratch) = placement.offsets.split_at(buffers.len());
-        let (scratch, chained) = scratch.split_at(self.steps.len());
-        for ((buffer, _), offset) in buffers.iter().zip(own) {
+        let slots = slots.iter().zip(needed).map(|(slot, needed)| match slot {
+            Slot::Constant(_) if !needed => Slot::Absent,
+            slot => slot.clone(),
+        });
+        let mut slots: Vec<Slot> = slots.collect();
+        for (buffer, offset) in &self.buffers {
             slots[buffer.0 as usize] = Slot::Arena(*offset);
         }
-        for ((step, offset), chained) in self.steps.iter_mut().zip(scratch).zip(chained) {
-            step.scratch = *offset;
-            if let Some(chain) = &mut step.chain {
-                chain.scratch = *chained;
-            }
-        }
-        Ok(placement.total)
+        slots.into()
     }
+}
 
-    /// The temporaries of the nest that have memory of their own, in order, and when they hold something; `lengths` are the
-    /// bytes of all buffers.
-    pub(crate) fn lifetimes(
-        &self,
-        nest: &Nest,
-        lengths: &[Option<usize>],
-    ) -> Vec<(BufferId, Lifetime)> {
-        let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
-        let chains = self.steps.iter().filter_map(|step| step.chain.as_ref());
-        let windows = chains.flat_map(|chain| &chain.windows);
-        let windows: FxHashSet<BufferId> = windows.map(|window| window.buffer).collect();
-        for (step, (first, last)) in self.steps.iter().zip(self.times()) {
-            for buffer in &step.kernel.used {
-                if nest.buf(*buffer).role == Role::Temporary && !windows.contains(buffer) {
-                    let number = buffer.0 as usize;
-                    let bytes = lengths[number].unwrap_or(usize::MAX);
-                    let new = Lifetime { bytes, first, last };
-                    lifetimes[number].get_or_insert(new).last = last;
-                }
-            }
-        }
-        let all = (0..).map(BufferId).zip(lifetimes);
-        all.filter_map(|(buffer, lifetime)| Some((buffer, lifetime?)))
-            .collect()
-    }
+/// Steps, and the bytes of each buffer of their nest.
+pub(crate) type SizedSteps<'s> = (&'s [Arc<Step>], &'s [Option<usize>]);
 
-    /// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a
-    /// contraction with its consumer.
-    fn times(&self) -> Vec<(usize, usize)> {
-        let mut times: Vec<(usize, usize)> = Vec::with_capacity(self.steps.len());
-        while times.len() < self.steps.len() {
-            let (start, end) = (times.len(), self.turns(times.len()));
-            times.resize(end, (start, end - 1));
-        }
-        for (number, step) in self.steps.iter().enumerate() {
-            if step.consumer.is_some() {
-                let (first, last) = (times[number - 1].0, times[number].1);
-                times[number].0 = first;
-                let producers = number - chained(&self.steps[..number]);
-                times[producers..number]
-                    .iter_mut()
-                    .for_each(|time| time.1 = last);
-            }
-        }
-        times
-    }
+/// Whether two bindings of a class, of which the steps and the bytes of all buffers are given, have the same placement and the
+/// same slots.
+pub(crate) fn is_same_placement(nest: &Nest, [before, after]: [SizedSteps<'_>; 2]) -> bool {
+    let bytes = before.1.iter().zip(after.1).zip(&nest.buffers);
+    let mut temporaries = bytes.filter(|(_, buffer)| buffer.role == Role::Temporary);
+    let is_same_step = |number: usize| {
+        let [before, after] = [before.0, after.0];
+        Arc::ptr_eq(&before[number], &after[number])
+            || Demand::of(before, number).rounded() == Demand::of(after, number).rounded()
+    };
+    let size = |bytes: &Option<usize>| rounded(bytes.unwrap_or(usize::MAX));
+    before.0.len() == after.0.len()
+        && temporaries.all(|((a, b), _)| a == b || size(a) == size(b))
+        && (0..before.0.len()).all(is_same_step)
+}
 
-    /// Bytes of scratch memory that a step needs in a run; of code, as many for each thread that runs it.
-    fn scratch_bytes(&self, number: usize) -> usize {
-        let step = &self.steps[number];
-        match &step.engine {
+/// All that a step asks of the arena, but for its temporaries.
+#[derive(PartialEq)]
+struct Demand<'s> {
+    /// Bytes of scratch memory for all threads that run it.
+    scratch: usize,
+    /// Bytes of the windows of its chain for all threads.
+    windows: usize,
+    /// The temporaries that have windows.
+    windowed: Vec<BufferId>,
+    turns: Option<Turns>,
+    /// Whether it runs with the tasks of the step before it.
+    is_consumer: bool,
+    /// The buffers that a run needs.
+    needed: Vec<&'s BufferId>,
+}
+
+impl<'s> Demand<'s> {
+    fn of(steps: &'s [Arc<Step>], number: usize) -> Demand<'s> {
+        let step = &steps[number];
+        let scratch = match &step.engine {
             Engine::Contraction(contraction) => contraction.scratch_bytes(),
             Engine::Code { function, .. } => {
-                let producer = step.consumer.as_ref().map(|_| &self.steps[number - 1]);
+                let producer = step.consumer.as_ref().map(|_| &steps[number - 1]);
                 let workers = producer.map_or(1, |p| p.workers).max(step.workers);
                 function.scratch_bytes().saturating_mul(workers)
             }
+        };
+        let chain = step.chain.as_ref();
+        let windows = chain.into_iter().flat_map(|chain| &chain.windows);
+        let used = step.kernel.used.iter();
+        Demand {
+            scratch,
+            windows: chain.map_or(0, |c| c.worker_bytes.saturating_mul(step.workers)),
+            windowed: windows.map(|window| window.buffer).collect(),
+            turns: step.turns,
+            is_consumer: step.consumer.is_some(),
+            needed: used.filter(|buffer| step.needs(**buffer)).collect(),
+        }
+    }
+
+    /// With the sizes that its memory gets in plans for classes.
+    fn rounded(self) -> Demand<'s> {
+        Demand {
+            scratch: rounded(self.scratch),
+            windows: rounded(self.windows),
+            ..self
         }
     }
 }
 
+/// The temporaries of the nest that have memory of their own, in order, and when they hold something; `lengths` are the
+/// bytes of all buffers.
+pub(crate) fn lifetimes(
+    nest: &Nest,
+    steps: &[Arc<Step>],
+    lengths: &[Option<usize>],
+) -> Vec<(BufferId, Lifetime)> {
+    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
+    let chains = steps.iter().filter_map(|step| step.chain.as_ref());
+    let windows = chains.flat_map(|chain| &chain.windows);
+    let windows: FxHashSet<BufferId> = windows.map(|window| window.buffer).collect();
+    for (step, (first, last)) in steps.iter().zip(times(steps)) {
+        for buffer in &step.kernel.used {
+            if nest.buf(*buffer).role == Role::Temporary && !windows.contains(buffer) {
+                let number = buffer.0 as usize;
+                let bytes = lengths[number].unwrap_or(usize::MAX);
+                let new = Lifetime { bytes, first, last };
+                lifetimes[number].get_or_insert(new).last = last;
+            }
+        }
+    }
+    let all = (0..).map(BufferId).zip(lifetimes);
+    all.filter_map(|(buffer, lifetime)| Some((buffer, lifetime?)))
+        .collect()
+}
+
+/// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a
+/// contraction with its consumer.
+fn times(steps: &[Arc<Step>]) -> Vec<(usize, usize)> {
+    let mut times: Vec<(usize, usize)> = Vec::with_capacity(steps.len());
+    while times.len() < steps.len() {
+        let (start, end) = (times.len(), turns_end(steps, times.len()));
+        times.resize(end, (start, end - 1));
+    }
+    for (number, step) in steps.iter().enumerate() {
+        if step.consumer.is_some() {
+            let (first, last) = (times[number - 1].0, times[number].1);
+            times[number].0 = first;
+            let producers = number - chained(&steps[..number]);
+            times[producers..number]
+                .iter_mut()
+                .for_each(|time| time.1 = last);
+        }
+    }
+    times
+}
+
 /// How many of the last of these steps run with each other: a contraction, and those with its tasks.
-fn chained(steps: &[Step]) -> usize {
+fn chained(steps: &[Arc<Step>]) -> usize {
     let consumers = steps.iter().rev();
     1 + consumers.take_while(|step| step.consumer.is_some()).count()
 }

@@ -18,8 +18,6 @@ pub(crate) struct Chain {
     pub(crate) windows: Vec<Window>,
     /// The bytes of all parts for one thread.
     pub(crate) worker_bytes: usize,
-    /// Where that of the first thread begins in the arena.
-    pub(crate) scratch: usize,
     /// The floating-point operations of the other contraction.
     pub(crate) flops: u64,
 }

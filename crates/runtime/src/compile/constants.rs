@@ -2,13 +2,12 @@
 
 use crate::Error;
 use crate::compile::Settings;
-use crate::compile::arena::LastPlacement;
 use crate::compile::kernels::Kernels;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Shape};
 
@@ -126,11 +125,12 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
     let kernels = Kernels::of(&nest, false, &|_| false, &Aliases::default(), &settings)?;
     let plan = SymbolicPlan {
         extents: Vec::new(),
+        symbols: Vec::new(),
         kernels: Some(kernels),
         nest: Arc::new(nest),
         slots,
         candidates: Vec::new(),
-        placement: LastPlacement::default(),
+        last: Mutex::default(),
         outputs: Vec::new(),
         constants: Arc::default(),
         calls: Vec::new(),

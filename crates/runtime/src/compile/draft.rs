@@ -1,7 +1,6 @@
 //! A plan in the making, with a stop where the caller runs what depends on constants alone.
 
 use crate::compile::Settings;
-use crate::compile::arena::LastPlacement;
 use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
 use crate::compile::kernels::Kernels;
@@ -13,10 +12,10 @@ use crate::compile::variables::{Candidate, find_orders, grow, growing, update_in
 use crate::growths::Growing;
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
-use vinelift_nest::{Aliases, BufferId, Nest, Stage};
-use vinelift_tensor::Extent;
+use vinelift_nest::{Aliases, Buffer, BufferId, Nest, Stage};
+use vinelift_tensor::{Extent, SymbolSet};
 
 /// A segment whose nest has been through the passes, for shapes or for a class of them.
 pub(crate) struct Draft {
@@ -129,13 +128,15 @@ impl Draft {
             let find_copy = |c: &mut Candidate| c.find_copy(kernels.stages());
             candidates.iter_mut().for_each(find_copy);
         }
+        let symbols = |buffer: &Buffer| SymbolSet::of(buffer.shape.iter().copied());
         Ok(SymbolicPlan {
             extents: self.nest.symbolic_extents(),
+            symbols: self.nest.buffers.iter().map(symbols).collect(),
             kernels,
             nest: Arc::new(self.nest),
             slots: self.slots,
             candidates,
-            placement: LastPlacement::default(),
+            last: Mutex::default(),
             outputs: self.outputs,
             constants: Arc::new(self.constants),
             calls: self.calls,

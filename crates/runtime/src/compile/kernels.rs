@@ -2,61 +2,32 @@
 
 use crate::Error;
 use crate::compile::Settings;
-use crate::compile::consumer::{Consumer, reach};
+use crate::compile::binding::Binding;
+use crate::compile::candidate::{Candidate, Numbers};
+use crate::compile::consumer::reach;
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
+use crate::compile::coupled::Coupled;
 use crate::compile::forms::Forms;
-use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
-use crate::compile::parallelism::{pieces, tasks, workers};
 use crate::compile::slot::Slot;
-use crate::compile::step::{Engine, Step, Turns};
+use crate::compile::step::{Engine, Step};
 use crate::stop;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use vinelift_codegen::KernelText;
 use vinelift_nest::{
-    Aliases, BoundFootprint, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads,
-    kernel_ranges,
+    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
 };
-
-/// The kernels of a plan.
-pub(crate) struct Native {
-    pub(crate) steps: Vec<Step>,
-    /// The cost of the steps that threads share: nanoseconds on one thread.
-    pub(crate) shared_cost: u64,
-}
 
 /// The kernels of a nest, for all values of its symbols.
 pub(crate) struct Kernels {
     all: Vec<Candidate>,
+    coupled: Vec<Coupled>,
     /// Whether contractions have kernels of their own.
     contracts: bool,
     /// Whether the operands of its contractions have been packed once.
     is_packed: OnceLock<()>,
-}
-
-/// A kernel before its symbols have numbers.
-struct Candidate {
-    kernel: Arc<Kernel>,
-    /// Its code, unless it is a contraction at the example.
-    function: Option<Function>,
-    /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
-    reach: Option<Footprint>,
-    /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
-    link: Option<Link>,
-    /// The engine of a contraction, if that is the same for all numbers.
-    contraction: OnceLock<Option<Arc<PackedContraction>>>,
-    /// The number of the first kernel which, if both are contractions without constant operands, has the same engine: it may
-    /// be this one.
-    first_alike: usize,
-}
-
-/// Where symbols have numbers: these, and the bytes of each buffer of the nest.
-pub(crate) struct Numbers<'a> {
-    pub(crate) values: &'a Arc<[usize]>,
-    pub(crate) lengths: &'a [Option<usize>],
 }
 
 impl Kernels {
@@ -98,7 +69,10 @@ impl Kernels {
         }
         let mut forms = Forms::of(&canonical);
         let mut all: Vec<Candidate> = Vec::with_capacity(kernels.len());
+        let mut arguments = 0;
         for (kernel, is_contraction) in kernels {
+            let before = arguments;
+            arguments += kernel.buffers().len();
             let (reach, link) = match is_contraction {
                 false => (follows(&all, &kernel, aliases, &mut forms), None),
                 true => {
@@ -115,6 +89,7 @@ impl Kernels {
                 },
                 reach,
                 link,
+                arguments: before,
                 contraction: OnceLock::new(),
                 first_alike: all.len(),
             });
@@ -129,6 +104,7 @@ impl Kernels {
             }
         }
         Ok(Kernels {
+            coupled: Coupled::of(&all),
             all,
             contracts,
             is_packed: OnceLock::new(),
@@ -140,36 +116,73 @@ impl Kernels {
         self.all.iter().map(|candidate| &candidate.kernel.stages)
     }
 
-    /// The kernels where symbols have `numbers`; `None` if an extent then is none.
+    /// The steps of all kernels where symbols have `numbers`; `None` if an extent then is none. Those of kernels for which no
+    /// number is another than in the `last` binding are taken from there.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
-    pub(crate) fn bound_to(
+    pub(super) fn bound_to(
         &self,
         numbers: &Numbers<'_>,
+        last: Option<&Binding>,
         slots: &[Slot],
         settings: &Settings<'_>,
-    ) -> Result<Option<Native>, Error> {
-        let engine = |k: usize| {
-            stop::check(settings.stop)?;
-            self.engine(k, numbers.values, slots, settings)
-        };
-        let engines: Option<Vec<Engine>> = match self.is_packed.get() {
-            Some(()) => self.engines(slots, engine)?,
-            None => {
-                // Each by itself: packing one operand may take much longer than all the rest.
-                let all = (0..self.all.len()).collect();
-                let engines = compiler_threads::map_apart(all, || (), |(), k| engine(k));
-                engines.into_iter().collect::<Result<_, Error>>()?
+    ) -> Result<Option<Vec<Arc<Step>>>, Error> {
+        let last = last.map(|last| (last.changes(numbers.values), last.steps()));
+        let kept = self.coupled.iter().map(|coupled| match &last {
+            Some((changes, steps)) if !coupled.depend_on(changes) => {
+                steps.get(coupled.kernels.clone())
             }
+            _ => None,
+        });
+        let kept: Vec<Option<&[Arc<Step>]>> = kept.collect();
+        let anew = self.coupled.iter().zip(&kept);
+        let anew = anew.filter(|(_, kept)| kept.is_none());
+        let anew: Vec<usize> = anew.flat_map(|(c, _)| c.kernels.clone()).collect();
+        let Some(engines) = self.engines(anew, numbers.values, slots, settings)? else {
+            return Ok(None);
         };
-        let _ = self.is_packed.set(());
-        Ok(engines.map(|engines| self.native(engines, numbers, settings.threads)))
+        let mut engines = engines.into_iter();
+        let mut steps = Vec::with_capacity(self.all.len());
+        for (coupled, kept) in self.coupled.iter().zip(kept) {
+            match kept {
+                Some(kept) => steps.extend_from_slice(kept),
+                None => {
+                    let candidates = self.all[coupled.kernels.clone()].iter().zip(&mut engines);
+                    let made = Coupled::steps(candidates, numbers, settings.threads);
+                    steps.extend(made.into_iter().map(Arc::new));
+                }
+            }
+        }
+        Ok(Some(steps))
     }
 
-    /// All engines, one after the other: that of contractions that are alike is made once.
+    /// The engines of these kernels, in order; `None` if an extent is none.
     fn engines(
         &self,
+        kernels: Vec<usize>,
+        values: &[usize],
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Result<Option<Vec<Engine>>, Error> {
+        let engine = |k: usize| {
+            stop::check(settings.stop)?;
+            self.engine(k, values, slots, settings)
+        };
+        if self.is_packed.get().is_some() {
+            return self.distinct_engines(kernels, slots, engine);
+        }
+        // Each by itself: packing one operand may take much longer than all the rest.
+        let engines = compiler_threads::map_apart(kernels, || (), |(), k| engine(k));
+        let engines = engines.into_iter().collect::<Result<_, Error>>()?;
+        let _ = self.is_packed.set(());
+        Ok(engines)
+    }
+
+    /// The engines of these kernels, one after the other: that of contractions that are alike is made once.
+    fn distinct_engines(
+        &self,
+        kernels: Vec<usize>,
         slots: &[Slot],
         engine: impl Fn(usize) -> Result<Option<Engine>, Error>,
     ) -> Result<Option<Vec<Engine>>, Error> {
@@ -177,20 +190,23 @@ impl Kernels {
             let mut used = self.all[k].kernel.used.iter();
             used.any(|b| matches!(slots[b.0 as usize], Slot::Constant(_)))
         };
-        let mut engines: Vec<Engine> = Vec::with_capacity(self.all.len());
-        for (k, candidate) in self.all.iter().enumerate() {
-            let alike = match engines.get(candidate.first_alike) {
-                Some(Engine::Contraction(alike)) => Some(alike.clone()),
-                _ => None,
-            };
-            let is_same = || !has_constants(k) && !has_constants(candidate.first_alike);
-            let engine = match alike.filter(|_| is_same()) {
-                Some(alike) => Some(Engine::Contraction(alike)),
+        let mut firsts: FxHashMap<usize, Arc<PackedContraction>> = FxHashMap::default();
+        let mut engines: Vec<Engine> = Vec::with_capacity(kernels.len());
+        for k in kernels {
+            let first = self.all[k].first_alike;
+            let alike = firsts.get(&first).filter(|_| !has_constants(k));
+            let engine = match alike {
+                Some(alike) => Some(Engine::Contraction(alike.clone())),
                 None => engine(k)?,
             };
             let Some(engine) = engine else {
                 return Ok(None);
             };
+            if let Engine::Contraction(contraction) = &engine
+                && !has_constants(k)
+            {
+                firsts.entry(first).or_insert_with(|| contraction.clone());
+            }
             engines.push(engine);
         }
         Ok(Some(engines))
@@ -282,30 +298,6 @@ impl Kernels {
     fn consumers(&self, k: usize) -> impl Iterator<Item = &Candidate> {
         self.all[consumers(&self.all, k)].iter()
     }
-
-    /// The steps that call the engines.
-    fn native(&self, engines: Vec<Engine>, numbers: &Numbers<'_>, threads: usize) -> Native {
-        let mut steps: Vec<Step> = Vec::with_capacity(self.all.len());
-        for (candidate, engine) in self.all.iter().zip(engines) {
-            let before = steps.last();
-            let arguments = before.map_or(0, |s| s.arguments + s.kernel.buffers().len());
-            let reach = candidate.reach.as_ref();
-            let reach = reach.and_then(|reach| reach.bound_to(numbers.values));
-            let consumer = before
-                .zip(reach)
-                .and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
-            let mut step = step(&candidate.kernel, engine, numbers, threads);
-            step.arguments = arguments;
-            step.consumer = consumer;
-            if let Some(link) = &candidate.link {
-                link_to(&mut steps, link, &mut step);
-            }
-            steps.push(step);
-        }
-        let shared = steps.iter().filter(|step| step.workers > 1);
-        let shared_cost = shared.fold(0, |sum: u64, step| sum.saturating_add(step.cost));
-        Native { steps, shared_cost }
-    }
 }
 
 /// The kernels that may be fused with the contraction `k`.
@@ -368,98 +360,4 @@ fn link(
     let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
     let footprint = |buffer| forms.footprint(all.len() - 1, &code.kernel.stages, buffer);
     Link::of(nest, kernels, aliases, users, footprint)
-}
-
-/// Chains a step to the last two of `steps`, if it can be. A contraction that is chained itself begins no chain: its tasks are
-/// those of another. Whether it is, only the numbers say.
-fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
-    let (Engine::Contraction(contraction), [.., first, code]) = (&step.engine, steps) else {
-        return;
-    };
-    if first.consumer.is_some() {
-        return;
-    }
-    let last = (&*step.kernel, &**contraction);
-    let linked = link.bound_to(&step.values, [first, code], last);
-    if let Some((contraction, consumer, chain)) = linked {
-        step.workers = contraction.workers;
-        step.engine = Engine::Contraction(Arc::new(contraction));
-        step.consumer = Some(consumer);
-        first.chain = Some(chain);
-    }
-}
-
-/// How code runs with the tasks of a contraction, if it does.
-fn consumer(before: &Engine, engine: &Engine, reach: BoundFootprint) -> Option<Consumer> {
-    match (before, engine) {
-        (Engine::Contraction(producer), Engine::Code { function, .. }) => {
-            Consumer::new(producer, reach, function.chunks())
-        }
-        _ => None,
-    }
-}
-
-/// The step that calls an engine, the first of its plan.
-fn step(kernel: &Arc<Kernel>, mut engine: Engine, numbers: &Numbers<'_>, threads: usize) -> Step {
-    let turns = kernel.stages.nest.stages.first().and_then(|stage| {
-        let extent = stage.domain.first()?.extent;
-        let (group, count) = (stage.group?, extent.at(numbers.values)?);
-        Some(Turns { group, count })
-    });
-    let (cost, workers, tasks) = match &mut engine {
-        Engine::Contraction(contraction) => (contraction.cost, contraction.workers, 0),
-        Engine::Code {
-            function,
-            pieces: count,
-        } => {
-            let cost = kernel.cost(numbers.values);
-            let lengths = kernel
-                .buffers()
-                .iter()
-                .map(|b| numbers.lengths[b.0 as usize]);
-            let bytes = lengths.fold(0, |sum: usize, n| sum.saturating_add(n.unwrap_or(0)));
-            let stages = kernel.stages.nest.stages.len();
-            *count = pieces(stages, bytes, cost, function.scratch_bytes());
-            let workers = match turns {
-                Some(_) => 1,
-                None => workers(cost, threads),
-            };
-            let tasks = match turns {
-                Some(_) => 1,
-                None => tasks(function, cost, workers),
-            };
-            (cost, workers, tasks)
-        }
-    };
-    Step {
-        kernel: kernel.clone(),
-        values: numbers.values.clone(),
-        engine,
-        turns,
-        workers,
-        tasks,
-        cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
-        arguments: 0,
-        consumer: None,
-        chain: None,
-        scratch: 0,
-    }
-}
-
-impl Native {
-    /// The text of the code of a step, if it was asked for.
-    pub(crate) fn text<'s>(&self, step: &'s Step) -> Option<&'s KernelText> {
-        match &step.engine {
-            Engine::Code { function, .. } => function.text(),
-            Engine::Contraction(_) => None,
-        }
-    }
-
-    /// The steps that run in turns with the one at `start`: `start..turns(start)`.
-    pub(crate) fn turns(&self, start: usize) -> usize {
-        let turns = self.steps[start].turns;
-        let rest = self.steps[start + 1..].iter();
-        let more = rest.take_while(|s| turns.is_some() && s.turns == turns);
-        start + 1 + more.count()
-    }
 }

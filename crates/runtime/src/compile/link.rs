@@ -99,7 +99,6 @@ impl Link {
         let mut chain = Chain {
             windows: Vec::new(),
             worker_bytes: 0,
-            scratch: 0,
             flops: last.flops(),
         };
         let mut rows = None;

@@ -13,11 +13,14 @@
 //! * the nest of every plan has passed the verifier.
 
 pub(crate) mod arena;
+pub(crate) mod binding;
+mod candidate;
 pub(crate) mod chain;
 mod constant_operand;
 pub(crate) mod constants;
 pub(crate) mod consumer;
 pub(crate) mod contraction;
+mod coupled;
 pub(crate) mod draft;
 pub(crate) mod forms;
 mod functions;
@@ -25,6 +28,7 @@ pub(crate) mod interface;
 mod kernel;
 pub(crate) mod kernels;
 pub(crate) mod link;
+pub(crate) mod native;
 pub(crate) mod packed_operands;
 mod parallelism;
 pub(crate) mod passes;

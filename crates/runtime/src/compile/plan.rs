@@ -1,8 +1,6 @@
 //! A plan: everything that a run of a segment needs but its tensors. Plain data.
 
-use crate::compile::kernels::Native;
-use crate::compile::slot::Slot;
-use crate::compile::step::Step;
+use crate::compile::binding::Binding;
 use crate::compile::variables::{Growth, InPlaceUpdate};
 use crate::heat::Heat;
 use crate::{Shape, Tensor};
@@ -19,14 +17,8 @@ use vinelift_tensor::ElementType;
 pub(crate) struct Plan {
     /// The nest that runs; its extents may have symbols.
     pub(crate) nest: Arc<Nest>,
-    /// The values of these.
-    pub(crate) values: Arc<[usize]>,
-    /// The bytes of each buffer of the nest, if they can be counted.
-    pub(crate) lengths: Vec<Option<usize>>,
-    /// Where each buffer of the nest is found.
-    pub(crate) slots: Vec<Slot>,
-    /// Native code, unless the nest is interpreted.
-    pub(crate) native: Option<Native>,
+    /// What depends on the values of these.
+    pub(crate) binding: Arc<Binding>,
     /// The tensors that it computes for others, with their types.
     pub(crate) outputs: Vec<Output>,
     /// The types of the journals, which are outputs after [`Plan::outputs`]: what an in-place update has overwritten.
@@ -41,8 +33,6 @@ pub(crate) struct Plan {
     pub(crate) wanted: Vec<TensorId>,
     /// The tensors that nobody reads once the calls are done.
     pub(crate) forgotten: Arc<[TensorId]>,
-    /// Bytes of temporaries and scratch memory.
-    pub(crate) arena: usize,
     /// How long it has run, if its shapes may get a plan of their own.
     pub(crate) heat: Option<Heat>,
 }
@@ -63,7 +53,7 @@ impl Plan {
     pub(crate) fn nest(&self) -> Cow<'_, Nest> {
         match self.nest.is_symbolic() {
             true => {
-                let bound = self.nest.bound_to(&self.values);
+                let bound = self.nest.bound_to(&self.binding.values);
                 bound.map_or(Cow::Borrowed(&self.nest), Cow::Owned)
             }
             false => Cow::Borrowed(&self.nest),
@@ -103,7 +93,6 @@ impl Plan {
 
     /// Packed constants, which it holds beside those of the model.
     pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
-        let steps = self.native.iter().flat_map(|native| &native.steps);
-        steps.flat_map(Step::packed)
+        self.binding.steps().iter().flat_map(|step| step.packed())
     }
 }

@@ -7,6 +7,7 @@ use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use std::borrow::Cow;
 use std::sync::Arc;
+use vinelift_codegen::KernelText;
 use vinelift_kernels::Packed;
 use vinelift_nest::{BufferId, Nest};
 
@@ -31,8 +32,6 @@ pub(crate) struct Step {
     pub(crate) consumer: Option<Consumer>,
     /// The two steps after it, if these are chained to it.
     pub(crate) chain: Option<Chain>,
-    /// The offset of its scratch memory in the arena.
-    pub(crate) scratch: usize,
 }
 
 /// Steps of one group run alternately: each its first turn, then each its second, and so on.
@@ -40,6 +39,14 @@ pub(crate) struct Step {
 pub(crate) struct Turns {
     pub(crate) group: u32,
     pub(crate) count: usize,
+}
+
+/// The end of the steps that run in turns with the one at `start`, or of that one.
+pub(crate) fn turns_end(steps: &[Arc<Step>], start: usize) -> usize {
+    let turns = steps[start].turns;
+    let rest = steps[start + 1..].iter();
+    let more = rest.take_while(|s| turns.is_some() && s.turns == turns);
+    start + 1 + more.count()
 }
 
 /// The code or the contraction kernel that runs a step.
@@ -71,6 +78,14 @@ impl Step {
     pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
         let nest = &self.kernel.stages.nest;
         nest.layers.iter().map(|l| l.name.as_str())
+    }
+
+    /// The text of its code, if it was asked for.
+    pub(crate) fn text(&self) -> Option<&KernelText> {
+        match &self.engine {
+            Engine::Code { function, .. } => function.text(),
+            Engine::Contraction(_) => None,
+        }
     }
 
     /// The engine, for texts.

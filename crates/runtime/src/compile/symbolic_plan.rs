@@ -1,17 +1,21 @@
 //! A plan for a class of shapes: all but the numbers of its symbols.
 
 use crate::compile::Settings;
-use crate::compile::arena::LastPlacement;
-use crate::compile::kernels::{Kernels, Numbers};
+use crate::compile::arena::{Placement, is_same_placement};
+use crate::compile::binding::Binding;
+use crate::compile::candidate::Numbers;
+use crate::compile::kernels::Kernels;
+use crate::compile::native::Native;
 use crate::compile::plan::{NodeCall, Plan};
 use crate::compile::slot::Slot;
+use crate::compile::step::Step;
 use crate::compile::variables::Candidate;
 use crate::{Error, Tensor};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use vinelift_graph::TensorId;
 use vinelift_nest::{BufferId, Nest};
-use vinelift_tensor::{Extent, Shape};
+use vinelift_tensor::{Extent, Shape, SymbolSet};
 
 /// A plan for a class of shapes, which is [bound](SymbolicPlan::bound_to) to those of a run. A plan for some shapes alone
 /// is one without symbols.
@@ -19,17 +23,20 @@ pub(crate) struct SymbolicPlan {
     pub(super) nest: Arc<Nest>,
     /// Its extents that have symbols.
     pub(super) extents: Vec<Extent>,
+    /// Those of each buffer's shape.
+    pub(super) symbols: Vec<SymbolSet>,
     /// None if the nest is interpreted.
     pub(super) kernels: Option<Kernels>,
     /// Of the buffers that are no temporaries.
     pub(super) slots: Vec<Slot>,
     pub(super) candidates: Vec<Candidate>,
-    pub(super) placement: LastPlacement,
     pub(super) outputs: Vec<(BufferId, TensorId, Vec<Extent>)>,
     pub(super) constants: Arc<FxHashMap<TensorId, Tensor>>,
     pub(super) calls: Vec<NodeCall>,
     pub(super) wanted: Vec<TensorId>,
     pub(super) forgotten: Arc<[TensorId]>,
+    /// The last binding.
+    pub(super) last: Mutex<Option<Arc<Binding>>>,
 }
 
 impl SymbolicPlan {
@@ -49,31 +56,19 @@ impl SymbolicPlan {
         if !self.extents.iter().all(is_extent) {
             return Ok(None);
         }
-        let values: Arc<[usize]> = values.into();
-        let buffers = self.nest.buffers.iter();
-        let lengths: Vec<Option<usize>> = buffers.map(|b| b.byte_len_at(&values)).collect();
-        let mut slots = self.slots.clone();
-        let mut native = None;
-        let (mut arena, mut journals, mut updates) = (0, Vec::new(), Vec::new());
-        if let Some(kernels) = &self.kernels {
-            let numbers = Numbers {
-                values: &values,
-                lengths: &lengths,
-            };
-            let Some(mut code) = kernels.bound_to(&numbers, &slots, settings)? else {
-                return Ok(None);
-            };
-            let last = (!values.is_empty()).then_some(&self.placement);
-            arena = code.place(&self.nest, &lengths, &mut slots, last)?;
+        let Some(binding) = self.binding(values, settings)? else {
+            return Ok(None);
+        };
+        let (mut journals, mut updates) = (Vec::new(), Vec::new());
+        if binding.native.is_some() {
             for candidate in &self.candidates {
                 journals.extend(candidate.journal_buffers().map(|b| {
                     let buffer = self.nest.buf(b);
-                    let shape = buffer.shape.iter().map(|n| n.at(&values).unwrap_or(0));
+                    let shape = buffer.shape.iter().map(|n| n.at(values).unwrap_or(0));
                     (buffer.ty, shape.collect::<Shape>())
                 }));
-                updates.extend(candidate.bound_to(&values));
+                updates.extend(candidate.bound_to(values));
             }
-            native = Some(code);
         }
         let outputs = self.outputs.iter().zip(outputs);
         let outputs = outputs.map(|((buffer, tensor, _), shape)| {
@@ -82,10 +77,7 @@ impl SymbolicPlan {
         });
         Ok(Some(Plan {
             nest: self.nest.clone(),
-            values,
-            lengths,
-            slots,
-            native,
+            binding,
             outputs: outputs.collect(),
             journals,
             updates,
@@ -93,9 +85,92 @@ impl SymbolicPlan {
             calls,
             wanted: self.wanted.clone(),
             forgotten: self.forgotten.clone(),
-            arena,
             heat: None,
         }))
+    }
+
+    /// The binding to these values, which the next one starts from; `None` if an extent then is none.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and those of memory.
+    fn binding(
+        &self,
+        values: &[usize],
+        settings: &Settings<'_>,
+    ) -> Result<Option<Arc<Binding>>, Error> {
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = last().clone();
+        let before = before.as_deref();
+        let values: Arc<[usize]> = values.into();
+        let lengths = self.lengths(&values, before);
+        let numbers = Numbers {
+            values: &values,
+            lengths: &lengths,
+        };
+        let (slots, native) = match &self.kernels {
+            None => (self.slots.as_slice().into(), None),
+            Some(kernels) => {
+                let steps = kernels.bound_to(&numbers, before, &self.slots, settings)?;
+                let Some(steps) = steps else {
+                    return Ok(None);
+                };
+                let (slots, native) = self.placed(steps, &numbers, before)?;
+                (slots, Some(native))
+            }
+        };
+        let binding = Arc::new(Binding {
+            values,
+            lengths,
+            slots,
+            native,
+        });
+        *last() = Some(binding.clone());
+        Ok(Some(binding))
+    }
+
+    /// Gives steps their memory: where it was `before`, if the sizes of it have not changed by much.
+    ///
+    /// # Errors
+    /// If it is more than an address space has.
+    fn placed(
+        &self,
+        steps: Vec<Arc<Step>>,
+        numbers: &Numbers<'_>,
+        before: Option<&Binding>,
+    ) -> Result<(Arc<[Slot]>, Native), Error> {
+        let after = (&*steps, numbers.lengths);
+        let same = before.and_then(|before| {
+            let native = before.native.as_ref()?;
+            let bindings = [(&*native.steps, &*before.lengths), after];
+            let is_same = is_same_placement(&self.nest, bindings);
+            is_same.then(|| (before.slots.clone(), native.placement.clone()))
+        });
+        let (slots, placement) = match same {
+            Some(same) => same,
+            None => {
+                let is_of_class = !numbers.values.is_empty();
+                let placement = Placement::of(&self.nest, &steps, numbers.lengths, is_of_class)?;
+                (placement.slots(&steps, &self.slots), Arc::new(placement))
+            }
+        };
+        Ok((slots, Native::new(steps, placement)))
+    }
+
+    /// The bytes of all buffers, of which those are counted whose symbols have other values than `before`.
+    fn lengths(&self, values: &[usize], before: Option<&Binding>) -> Arc<[Option<usize>]> {
+        let buffers = self.nest.buffers.iter();
+        let Some(before) = before else {
+            return buffers.map(|b| b.byte_len_at(values)).collect();
+        };
+        let changes = before.changes(values);
+        let buffers = buffers.zip(&self.symbols).zip(&*before.lengths);
+        let lengths = buffers.map(
+            |((buffer, symbols), before)| match symbols.meets(&changes) {
+                true => buffer.byte_len_at(values),
+                false => *before,
+            },
+        );
+        lengths.collect()
     }
 
     /// How many stages it has.

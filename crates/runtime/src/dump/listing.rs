@@ -3,7 +3,7 @@
 use super::plan_text::function;
 use super::scheduled;
 use super::segments::Piece;
-use crate::compile::kernels::Native;
+use crate::compile::arena::lifetimes;
 use crate::compile::passes::{Choices, Pass, optimize};
 use crate::compile::plan::Plan;
 use crate::compile::slot::{Slot, slots};
@@ -312,28 +312,27 @@ impl PlanListing {
     fn of(plan: &Plan, first: usize) -> PlanListing {
         let mut kernels: Vec<KernelListing> = Vec::new();
         let mut buffers = Vec::new();
-        if let Some(native) = &plan.native {
-            let mut functions: Vec<((usize, usize), usize)> = Vec::new();
-            for (step, number) in native.steps.iter().zip(first..) {
-                let function = function(step);
-                let same = functions.iter().find(|(f, _)| Some(*f) == function);
-                let same_code_as = same.map(|(_, number)| *number);
-                functions.extend(function.map(|f| (f, number)));
-                kernels.push(KernelListing {
-                    same_code_as,
-                    ..KernelListing::of(step, native, number)
+        let steps = plan.binding.steps();
+        let mut functions: Vec<((usize, usize), usize)> = Vec::new();
+        for (step, number) in steps.iter().zip(first..) {
+            let function = function(step);
+            let same = functions.iter().find(|(f, _)| Some(*f) == function);
+            let same_code_as = same.map(|(_, number)| *number);
+            functions.extend(function.map(|f| (f, number)));
+            kernels.push(KernelListing {
+                same_code_as,
+                ..KernelListing::of(step, number)
+            });
+        }
+        for (buffer, lifetime) in lifetimes(&plan.nest, steps, &plan.binding.lengths) {
+            if let Some(Slot::Arena(offset)) = plan.binding.slots.get(buffer.0 as usize) {
+                buffers.push(BufferListing {
+                    name: plan.nest.buf(buffer).name.to_string(),
+                    bytes: lifetime.bytes,
+                    offset: *offset,
+                    first: lifetime.first,
+                    last: lifetime.last,
                 });
-            }
-            for (buffer, lifetime) in native.lifetimes(&plan.nest, &plan.lengths) {
-                if let Some(Slot::Arena(offset)) = plan.slots.get(buffer.0 as usize) {
-                    buffers.push(BufferListing {
-                        name: plan.nest.buf(buffer).name.to_string(),
-                        bytes: lifetime.bytes,
-                        offset: *offset,
-                        first: lifetime.first,
-                        last: lifetime.last,
-                    });
-                }
             }
         }
         PlanListing {
@@ -341,7 +340,7 @@ impl PlanListing {
             is_once: false,
             kernels,
             passes: Vec::new(),
-            arena: plan.arena,
+            arena: plan.binding.arena(),
             buffers,
             folded: Vec::new(),
             called: Vec::new(),
@@ -350,9 +349,9 @@ impl PlanListing {
 }
 
 impl KernelListing {
-    fn of(step: &Step, native: &Native, number: usize) -> KernelListing {
+    fn of(step: &Step, number: usize) -> KernelListing {
         let nest = &*step.nest();
-        let code = match (&step.engine, native.text(step)) {
+        let code = match (&step.engine, step.text()) {
             (Engine::Code { function, .. }, Some(text)) => {
                 let (code, number) = function.code();
                 Some(CodeListing {

@@ -1,12 +1,12 @@
 //! Plans as text: nests, code, and the index of kernels.
 
 use super::{DumpOptions, Stage};
-use crate::compile::kernels::Native;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use crate::unit::Made;
 use std::fmt::Write;
+use std::sync::Arc;
 use vinelift_codegen::Vectors;
 use vinelift_nest::{Nest, Role};
 
@@ -89,16 +89,16 @@ impl<'a> Texts<'a> {
     }
 
     fn plan(&mut self, plan: &Plan, is_prologue: bool) -> String {
-        let style = Style::new(self.options, &plan.slots);
+        let style = Style::new(self.options, &plan.binding.slots);
         let first = self.kernels;
-        if let Some(native) = &plan.native {
+        if let Some(native) = &plan.binding.native {
             self.kernels += native.steps.len();
             if self.options.index && self.options.kernel.is_none() {
-                self.index += &index(native, first, self.comment());
+                self.index += &index(&native.steps, first, self.comment());
             }
         }
-        match &plan.native {
-            Some(native) if self.stage.is_code() => self.code(native, first, &style),
+        match &plan.binding.native {
+            Some(native) if self.stage.is_code() => self.code(&native.steps, first, &style),
             Some(native) if self.options.kernel.is_some() && self.stage == Stage::Scheduled => {
                 let steps = native.steps.iter().zip(first..);
                 let step = steps.filter(|(_, number)| self.options.kernel == Some(*number));
@@ -117,10 +117,10 @@ impl<'a> Texts<'a> {
         self.layers.is_empty() || self.layers.iter().any(|l| l == layer)
     }
 
-    fn code(&self, native: &Native, first: usize, style: &Style<'_>) -> String {
+    fn code(&self, steps: &[Arc<Step>], first: usize, style: &Style<'_>) -> String {
         let mut text = String::new();
         let mut shown: Vec<((usize, usize), usize)> = Vec::new();
-        for (step, number) in native.steps.iter().zip(first..) {
+        for (step, number) in steps.iter().zip(first..) {
             let is_other = self.options.kernel.is_some_and(|k| k != number);
             if is_other || !step.layers().any(|l| self.wants(l)) {
                 continue;
@@ -138,7 +138,7 @@ impl<'a> Texts<'a> {
                 Engine::Contraction(_) => writeln!(text, "; kernel {number} {name} = {how}"),
             };
             text += &style.stages(&step.kernel.stages.nest, &|_| true, ";   ");
-            let body = native.text(step).map_or("", |code| match self.stage {
+            let body = step.text().map_or("", |code| match self.stage {
                 Stage::Clif => &code.clif,
                 Stage::Vcode => &code.vcode,
                 _ => &code.asm,
@@ -168,10 +168,10 @@ pub(super) fn function(step: &Step) -> Option<(usize, usize)> {
 }
 
 /// A line for each kernel.
-fn index(native: &Native, first: usize, comment: char) -> String {
+fn index(steps: &[Arc<Step>], first: usize, comment: char) -> String {
     let mut text = String::new();
     let mut known: Vec<Option<(usize, usize)>> = Vec::new();
-    for (step, number) in native.steps.iter().zip(first..) {
+    for (step, number) in steps.iter().zip(first..) {
         let function = function(step);
         let same = known.iter().position(|f| f.is_some() && *f == function);
         let (bytes, time) = match (&step.engine, same) {

@@ -1,7 +1,7 @@
 //! Binding: from the tensors of a run to the address of every buffer of a plan.
 
 use crate::Error;
-use crate::compile::kernels::Native;
+use crate::compile::native::Native;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
 use crate::compile::variables::InPlaceUpdate;
@@ -46,7 +46,7 @@ impl Memory<'_> {
     /// # Errors
     /// An internal one, if the two differ.
     pub(super) fn check(&self, plan: &Plan, buffer: usize) -> Result<usize, Error> {
-        let (need, slot) = (plan.lengths[buffer], &plan.slots[buffer]);
+        let (need, slot) = (plan.binding.lengths[buffer], &plan.binding.slots[buffer]);
         let found = match slot {
             Slot::Parameter(k) => self.inputs.get(*k).map(|t| t.bytes().len()),
             Slot::Constant(tensor) => Some(tensor.bytes().len()),
@@ -128,7 +128,7 @@ impl Launch {
         let arena = memory.arena.make_mut()?.as_mut_ptr();
         launch.arena = Pointer(arena);
         let read = |tensor: &Tensor| tensor.bytes().as_ptr().cast_mut();
-        for (buffer, slot) in plan.slots.iter().enumerate() {
+        for (buffer, slot) in plan.binding.slots.iter().enumerate() {
             let bytes = memory.check(plan, buffer)?;
             let pointer = match slot {
                 Slot::Parameter(k) => read(&memory.inputs[*k]),
@@ -148,7 +148,7 @@ impl Launch {
             };
             launch.buffers.push((Pointer(pointer), bytes));
         }
-        for step in &native.steps {
+        for step in &*native.steps {
             let pointers = step.kernel.buffers().iter();
             let pointers = pointers.map(|b| launch.buffers[b.0 as usize].0);
             launch.arguments.extend(pointers);

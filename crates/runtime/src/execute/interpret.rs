@@ -9,13 +9,13 @@ use vinelift_nest::{BufferBytes, InterpretError, Role, interpret_until};
 use vinelift_tensor::TensorError;
 
 pub(super) fn run(plan: &Plan, memory: &mut Memory<'_>) -> Result<(), Error> {
-    (0..plan.slots.len()).try_for_each(|buffer| memory.check(plan, buffer).map(drop))?;
+    (0..plan.binding.slots.len()).try_for_each(|buffer| memory.check(plan, buffer).map(drop))?;
     let mut outputs: FxHashMap<usize, &mut [u8]> = FxHashMap::default();
     for (k, tensor) in memory.outputs.iter_mut().enumerate() {
         outputs.insert(k, tensor.make_mut()?);
     }
-    let mut bytes = Vec::with_capacity(plan.slots.len());
-    for (buffer, slot) in plan.nest.buffers.iter().zip(&plan.slots) {
+    let mut bytes = Vec::with_capacity(plan.binding.slots.len());
+    for (buffer, slot) in plan.nest.buffers.iter().zip(&*plan.binding.slots) {
         bytes.push(match slot {
             Slot::Parameter(k) => BufferBytes::Read(memory.inputs[*k].bytes()),
             Slot::Constant(tensor) => BufferBytes::Read(tensor.bytes()),

@@ -1,11 +1,12 @@
 //! The steps of a plan, run on the memory that it is bound to.
 
 use crate::Error;
+use crate::compile::arena::StepMemory;
 use crate::compile::chain::{Chain, MOST_BUFFERS};
 use crate::compile::contraction::{COMPUTING, PACKING, PackedContraction, Place};
-use crate::compile::kernels::Native;
+use crate::compile::native::Native;
 use crate::compile::plan::Plan;
-use crate::compile::step::{Engine, Step};
+use crate::compile::step::{Engine, Step, turns_end};
 use crate::execute::bind::{FoundFault, Launch, Memory};
 use crate::execute::pool::{Pool, Round, Tasks, WORTH_WAKING};
 use crate::stop;
@@ -35,7 +36,7 @@ pub(super) fn run(
     };
     let mut start = 0;
     while start < native.steps.len() {
-        let group = &native.steps[start..native.turns(start)];
+        let group = &native.steps[start..turns_end(&native.steps, start)];
         let mut spent = times.is_some().then(|| vec![Duration::ZERO; group.len()]);
         for turn in 0..group[0].turns.map_or(1, |turns| turns.count) {
             stop::check(memory.stop)?;
@@ -136,10 +137,13 @@ impl Launch {
     }
 
     fn at(&self, step: usize) -> &Step {
-        match &self.plan.native {
-            Some(native) => &native.steps[step],
-            None => unreachable!("plans without code are not launched"),
-        }
+        &self.plan.binding.steps()[step]
+    }
+
+    /// Where a step has its memory in the arena.
+    fn memory(&self, step: usize) -> StepMemory {
+        let native = self.plan.binding.native.as_ref();
+        native.map_or(StepMemory::default(), |native| native.placement.step(step))
     }
 
     /// A contraction, and the one that is chained to it.
@@ -158,6 +162,7 @@ impl Launch {
         let Some((
             Chained {
                 chain,
+                windows,
                 task,
                 worker,
             },
@@ -171,7 +176,7 @@ impl Launch {
                 before: None,
             };
         };
-        let offset = chain.scratch + worker * chain.worker_bytes + window.offset;
+        let offset = windows + worker * chain.worker_bytes + window.offset;
         Place {
             pointer: Pointer(self.arena.0.wrapping_add(offset)),
             bytes: window.bytes,
@@ -193,7 +198,7 @@ impl Launch {
             return;
         };
         let place = |buffer: usize| self.place(step.kernel.buffers()[buffer], chained);
-        let scratch = Pointer(self.arena.0.wrapping_add(step.scratch));
+        let scratch = Pointer(self.arena.0.wrapping_add(self.memory(number).scratch));
         // SAFETY: the buffers and the scratch memory are those that `part` argues for. The result overlaps no operand, as
         // a contraction loads nothing that it writes (`Contraction::of`), and the consumers that run with its tasks write
         // nothing that it uses (`Effects::may_overlap`). The second phase is started when the first has ended
@@ -208,8 +213,7 @@ impl Launch {
 
     /// Runs what is run with a task of the contraction `number`.
     fn consumers(&self, number: usize, task: usize, worker: usize, chained: Option<Chained<'_>>) {
-        let steps = self.plan.native.as_ref().map(|native| &native.steps);
-        let after = steps.and_then(|steps| steps.get(number + 1..));
+        let after = self.plan.binding.steps().get(number + 1..);
         for (next, step) in (number + 1..).zip(after.unwrap_or_default()) {
             let Some(consumer) = &step.consumer else {
                 return;
@@ -252,7 +256,7 @@ impl Launch {
             arguments = own;
         }
         let start = part.start;
-        let scratch = step.scratch + worker * function.scratch_bytes();
+        let scratch = self.memory(number).scratch + worker * function.scratch_bytes();
         let scratch = Pointer(self.arena.0.wrapping_add(scratch));
         let ((code, number_in_code), numbers) = (function.code(), function.numbers());
         let run = |piece| {
@@ -262,7 +266,7 @@ impl Launch {
             // refuses a stage that writes to an input. Outputs are distinct tensors of which `Memory` is the only
             // owner; one that has the memory of a kept tensor is written only by steps after all that read this
             // tensor (`keep_journals`), or only where nothing of it lies (`Nest::growth`). Temporaries of steps that run beside each other do not overlap in the arena
-            // (`Native::place`), which nothing else uses. Steps run one after the other, but for a consumer that runs
+            // (`Placement::of`), which nothing else uses. Steps run one after the other, but for a consumer that runs
             // with the tasks of a contraction: it writes nothing that the contraction uses, and reads only results of
             // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
@@ -302,6 +306,7 @@ impl Tasks for Launch {
                 let chain = step.chain.as_ref().filter(|_| round.phase == COMPUTING);
                 let chained = chain.map(|chain| Chained {
                     chain,
+                    windows: self.memory(round.step).windows,
                     task,
                     worker,
                 });
@@ -319,6 +324,8 @@ impl Tasks for Launch {
 #[derive(Clone, Copy)]
 struct Chained<'a> {
     chain: &'a Chain,
+    /// Where its windows begin in the arena.
+    windows: usize,
     task: usize,
     worker: usize,
 }

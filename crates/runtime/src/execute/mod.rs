@@ -27,7 +27,7 @@ pub(crate) fn execute(
     memory: &mut Memory<'_>,
     times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
-    match &plan.native {
+    match &plan.binding.native {
         Some(native) => launch::run(plan, native, memory, times),
         None => interpret::run(plan, memory),
     }
@@ -49,7 +49,7 @@ pub(crate) fn constants(
         inputs: &[],
         kept: &FxHashMap::default(),
         outputs: &mut outputs,
-        arena: &mut Tensor::zeros(ElementType::U8, &[prologue.plan.arena])?,
+        arena: &mut Tensor::zeros(ElementType::U8, &[prologue.plan.binding.arena()])?,
         launch: &mut None,
         pool,
         in_place: &[],

@@ -217,7 +217,7 @@ impl Run<'_> {
         values: &mut Values<'_>,
     ) -> Result<(), Error> {
         let scratch = &mut self.scratch[unit.number];
-        grow(&mut scratch.arena, plan.arena)?;
+        grow(&mut scratch.arena, plan.binding.arena())?;
         scratch.keep_journals(&plan.journals)?;
         let (mut outputs, taken) = outputs(plan, values, self.variables, scratch)?;
         let in_place: Vec<&InPlaceUpdate> = taken.iter().map(|taken| taken.update).collect();
@@ -248,12 +248,12 @@ impl Run<'_> {
         }
         if end.is_err() {
             for taken in taken {
-                taken.undo(self.variables, &mut outputs, &plan.slots)?;
+                taken.undo(self.variables, &mut outputs, &plan.binding.slots)?;
             }
         }
         scratch.journals = outputs.split_off(journals);
         end?;
-        if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.native) {
+        if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.binding.native) {
             let steps = native.steps.iter().zip(durations);
             times.extend(steps.map(|(step, time)| KernelTime::of_step(step, time)));
         }
@@ -276,7 +276,7 @@ fn outputs<'p>(
         let output = &plan.outputs[update.output];
         let order = update.growth.as_ref().map(|growth| growth.order);
         let is_in_order = match order {
-            Some(Order::By(indices)) => values.is_in_order(&plan.slots[indices.0 as usize]),
+            Some(Order::By(indices)) => values.is_in_order(&plan.binding.slots[indices.0 as usize]),
             _ => true,
         };
         update.take(variables, &mut values.kept, output, is_in_order)

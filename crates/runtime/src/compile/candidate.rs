@@ -1,0 +1,32 @@
+//! Kernels before they have numbers, and these.
+
+use crate::compile::contraction::PackedContraction;
+use crate::compile::functions::Function;
+use crate::compile::kernel::Kernel;
+use crate::compile::link::Link;
+use std::sync::{Arc, OnceLock};
+use vinelift_nest::Footprint;
+
+/// A kernel before its symbols have numbers.
+pub(super) struct Candidate {
+    pub(super) kernel: Arc<Kernel>,
+    /// Its code, unless it is a contraction at the example.
+    pub(super) function: Option<Function>,
+    /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
+    pub(super) reach: Option<Footprint>,
+    /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
+    pub(super) link: Option<Link>,
+    /// The number of buffers that the kernels before it are called with.
+    pub(super) arguments: usize,
+    /// The engine of a contraction, if that is the same for all numbers.
+    pub(super) contraction: OnceLock<Option<Arc<PackedContraction>>>,
+    /// The number of the first kernel which, if both are contractions without constant operands, has the same engine: it may
+    /// be this one.
+    pub(super) first_alike: usize,
+}
+
+/// Where symbols have numbers: these, and the bytes of each buffer of the nest.
+pub(super) struct Numbers<'a> {
+    pub(super) values: &'a Arc<[usize]>,
+    pub(super) lengths: &'a [Option<usize>],
+}

@@ -1,0 +1,143 @@
+//! Kernels that are run with each other's tasks, and the steps that are made of them.
+
+use crate::compile::candidate::{Candidate, Numbers};
+use crate::compile::consumer::Consumer;
+use crate::compile::link::Link;
+use crate::compile::parallelism::{pieces, tasks, workers};
+use crate::compile::step::{Engine, Step, Turns};
+use std::ops::Range;
+use std::sync::Arc;
+use vinelift_nest::BoundFootprint;
+use vinelift_tensor::SymbolSet;
+
+/// Kernels that follow each other and may be fused or chained. Their steps depend on nothing but the numbers of their symbols.
+pub(super) struct Coupled {
+    pub(super) kernels: Range<usize>,
+    symbols: SymbolSet,
+}
+
+impl Coupled {
+    /// All kernels of a nest, in order.
+    pub(super) fn of(all: &[Candidate]) -> Vec<Coupled> {
+        let mut coupled: Vec<Coupled> = Vec::new();
+        for (k, candidate) in all.iter().enumerate() {
+            let symbols = SymbolSet::of(candidate.kernel.stages.nest.symbolic_extents());
+            let is_joined = candidate.reach.is_some() || candidate.link.is_some();
+            match coupled.last_mut().filter(|_| is_joined) {
+                Some(before) => {
+                    before.kernels.end = k + 1;
+                    before.symbols.extend(&symbols);
+                }
+                None => coupled.push(Coupled {
+                    kernels: k..k + 1,
+                    symbols,
+                }),
+            }
+        }
+        coupled
+    }
+
+    /// Whether their steps may differ if these symbols have other values.
+    pub(super) fn depend_on(&self, changes: &SymbolSet) -> bool {
+        self.symbols.meets(changes)
+    }
+
+    /// The steps that call the engines of its kernels.
+    pub(super) fn steps<'c>(
+        kernels: impl Iterator<Item = (&'c Candidate, Engine)>,
+        numbers: &Numbers<'_>,
+        threads: usize,
+    ) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for (candidate, engine) in kernels {
+            let reach = candidate.reach.as_ref();
+            let reach = reach.and_then(|reach| reach.bound_to(numbers.values));
+            let before = steps.last().zip(reach);
+            let consumer =
+                before.and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
+            let mut step = step(candidate, engine, numbers, threads);
+            step.consumer = consumer;
+            if let Some(link) = &candidate.link {
+                link_to(&mut steps, link, &mut step);
+            }
+            steps.push(step);
+        }
+        steps
+    }
+}
+
+/// Chains a step to the last two of `steps`, if it can be. A contraction that is chained itself begins no chain: its tasks are
+/// those of another. Whether it is, only the numbers say.
+fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
+    let (Engine::Contraction(contraction), [.., first, code]) = (&step.engine, steps) else {
+        return;
+    };
+    if first.consumer.is_some() {
+        return;
+    }
+    let last = (&*step.kernel, &**contraction);
+    let linked = link.bound_to(&step.values, [first, code], last);
+    if let Some((contraction, consumer, chain)) = linked {
+        step.workers = contraction.workers;
+        step.engine = Engine::Contraction(Arc::new(contraction));
+        step.consumer = Some(consumer);
+        first.chain = Some(chain);
+    }
+}
+
+/// How code runs with the tasks of a contraction, if it does.
+fn consumer(before: &Engine, engine: &Engine, reach: BoundFootprint) -> Option<Consumer> {
+    match (before, engine) {
+        (Engine::Contraction(producer), Engine::Code { function, .. }) => {
+            Consumer::new(producer, reach, function.chunks())
+        }
+        _ => None,
+    }
+}
+
+/// The step that calls an engine.
+fn step(candidate: &Candidate, mut engine: Engine, numbers: &Numbers<'_>, threads: usize) -> Step {
+    let kernel = &candidate.kernel;
+    let turns = kernel.stages.nest.stages.first().and_then(|stage| {
+        let extent = stage.domain.first()?.extent;
+        let (group, count) = (stage.group?, extent.at(numbers.values)?);
+        Some(Turns { group, count })
+    });
+    let (cost, workers, tasks) = match &mut engine {
+        Engine::Contraction(contraction) => (contraction.cost, contraction.workers, 0),
+        Engine::Code {
+            function,
+            pieces: count,
+        } => {
+            let cost = kernel.cost(numbers.values);
+            let lengths = kernel
+                .buffers()
+                .iter()
+                .map(|b| numbers.lengths[b.0 as usize]);
+            let bytes = lengths.fold(0, |sum: usize, n| sum.saturating_add(n.unwrap_or(0)));
+            let stages = kernel.stages.nest.stages.len();
+            *count = pieces(stages, bytes, cost, function.scratch_bytes());
+            let workers = match turns {
+                Some(_) => 1,
+                None => workers(cost, threads),
+            };
+            let tasks = match turns {
+                Some(_) => 1,
+                None => tasks(function, cost, workers),
+            };
+            (cost, workers, tasks)
+        }
+    };
+    Step {
+        kernel: kernel.clone(),
+        values: numbers.values.clone(),
+        engine,
+        turns,
+        workers,
+        tasks,
+        cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
+        arguments: candidate.arguments,
+        consumer: None,
+        chain: None,
+    }
+}
