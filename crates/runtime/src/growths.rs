@@ -36,8 +36,8 @@ const MOST_OF_A_KIND: usize = 16;
 const MOST_ALONE: usize = 3;
 
 /// How many runs ahead a class is made if there is none for their shapes, and after how many runs that is looked at.
-const RUNS_AHEAD: usize = 32;
-const EVERY: usize = 8;
+const RUNS_AHEAD: usize = 20;
+const EVERY: usize = 4;
 
 /// The least room that is made, in points along the axis.
 const LEAST_ROOM: usize = 64;

@@ -20,6 +20,7 @@ mod machine;
 mod memory;
 mod program;
 mod rows;
+mod value;
 
 use crate::ir::{Fault, Nest};
 use crate::math::{legalize, legalize_with_halves};
@@ -29,6 +30,7 @@ use memory::Memory;
 use program::Program;
 use rows::RowEvaluation;
 use std::sync::atomic::AtomicBool;
+pub(crate) use value::value_where;
 
 /// The bytes behind a buffer of a nest.
 #[derive(Debug)]

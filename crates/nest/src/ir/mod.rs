@@ -12,7 +12,9 @@ mod nest;
 mod operators;
 mod parse;
 mod part_of;
+mod patterns;
 mod print;
+mod reciprocal;
 mod rewrite;
 mod scalar;
 mod seen;
@@ -30,7 +32,9 @@ pub use nest::{Buffer, Layer, Nest, Role, Site, row_major};
 pub use operators::{Binary, Unary};
 pub use parse::{ParseError, parse};
 pub use part_of::part_of;
+pub(crate) use patterns::{as_binary, as_select, float};
 pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
+pub(crate) use reciprocal::reciprocal;
 pub(crate) use rewrite::{
     rebound, replace_axes, rewrite, rewrite_stage, rewrite_those, substitute,
 };

@@ -17,6 +17,7 @@
 //! | … halos | `halo` | guarded copies of temporaries → these with their borders around them |
 //! | … array padding | `array_padding` | temporaries whose channels lie whole pages apart → with a row more in each |
 //! | … simplify | `simplify` | index arithmetic and conditions → their simplest form |
+//! | … clamp | `clamp` | values rounded to a grid between two ends → the same of a clamped number, without a division |
 //! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
 //! | … loop peeling | `peel` | a domain → its interior without guards, and its borders |
 //! | … trimming | `trim_folds` | a fold → the points at which its guard holds |
@@ -35,6 +36,7 @@
 
 mod array_padding;
 mod channels_last;
+mod clamp;
 mod coalesce;
 mod collapse;
 mod constant_indices;

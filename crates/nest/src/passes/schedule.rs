@@ -3,7 +3,7 @@
 //! 1. `in_place` removes copies of temporaries that die.
 //! 2. `halo` stores temporaries that windows reach beyond with their borders around them.
 //! 3. `array_padding` keeps the channels of temporaries from lying whole pages apart.
-//! 4. `guard_to_index` moves the guard of a load that may read zero into the load's index.
+//! 4. `clamp` takes the selects and the division out of values that are rounded to a grid; `guard_to_index` moves the guard of a load that may read zero into the load's index.
 //! 5. `peel` separates the interior of a domain, which needs no guards, from its borders; `trim_folds` removes the
 //!    points of folds at which a guard fails; `pad_windows` stores a padded copy of the operand of large windows, and
 //!    of all windows that are multiplied by weights.
@@ -16,6 +16,7 @@
 use crate::compiler_threads;
 use crate::ir::Nest;
 use crate::passes::array_padding::pad_arrays;
+use crate::passes::clamp::clamp_quantized;
 use crate::passes::coalesce::coalesce_outer_loops;
 use crate::passes::collapse::collapse_axes;
 use crate::passes::flatten::flatten_buffers;
@@ -35,6 +36,7 @@ pub fn schedule(nest: &mut Nest) {
     } = nest;
     compiler_threads::for_each(stages, |stage| {
         simplify_stage(stage);
+        clamp_quantized(stage);
         move_guards_to_indices(buffers, stage);
     });
     peel_borders(nest);

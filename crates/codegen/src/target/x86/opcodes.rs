@@ -212,6 +212,16 @@ pub(super) fn narrow(from: u8, to: u8) -> Option<Opcode> {
     Some(opcode(2, 2, false, code))
 }
 
+/// The first integers of `width` bytes, at most 8, of two registers in turn.
+pub(super) fn interleave(width: u8) -> Opcode {
+    let code = match width {
+        2 => 0x61,
+        4 => 0x62,
+        _ => 0x6c,
+    };
+    opcode(1, 1, false, code)
+}
+
 /// Conversions between numbers of 32 and 64 bits; `None` for what only AVX-512 has.
 pub(super) fn convert(from: ElementType, to: ElementType, target: Target) -> Option<Opcode> {
     let is_512 = target == Target::Avx512;

@@ -515,10 +515,33 @@ impl Selector<'_> {
             return Some(self.two(op, x, width, None));
         }
         if !self.is_512() {
-            return None;
+            return Some(self.narrowed(x, width));
         }
         let op = opcodes::narrow(x.width, width)?;
         Some(self.of_one(Form::Mr, op, x, width, None))
+    }
+
+    /// AVX2: the low bits of integers, in narrower lanes.
+    fn narrowed(&mut self, x: &RegisterGroup, width: u8) -> RegisterGroup {
+        // Each half of a register has them one after the other, again and again.
+        let kept = 16 / x.width * width;
+        let places = (0..kept).map(|byte| byte / width * x.width + byte % width);
+        let places = places
+            .rev()
+            .fold(0, |all, place| all << 8 | u64::from(place));
+        let places = self.constant(places, kept);
+        let bytes = self.bytes(x.width);
+        let shuffle = instruction(Form::Rvm, opcodes::SHUFFLE_BYTES, bytes);
+        let low = self.each(shuffle, Class::Vector, &[x, &places]);
+        let low = RegisterGroup::new(low, width);
+        if bytes == 16 {
+            return low;
+        }
+        let mut halve = instruction(Form::Mr, opcodes::HIGH_HALF, bytes);
+        halve.immediate = Some(1);
+        let high = RegisterGroup::new(self.each(halve, Class::Vector, &[&low]), width);
+        let join = instruction(Form::Rvm, opcodes::interleave(kept), 16);
+        RegisterGroup::new(self.each(join, Class::Vector, &[&low, &high]), width)
     }
 
     fn convert(

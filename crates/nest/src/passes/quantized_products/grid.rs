@@ -1,7 +1,7 @@
 //! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
 
 use crate::build::{integer, number, select};
-use crate::ir::{Binary, Kind, Scalar, Stage, Unary, part_of};
+use crate::ir::{Binary, Kind, Scalar, Stage, Unary, as_binary, as_select, float, part_of};
 use vinelift_tensor::ElementType;
 
 /// The values of a stage, all of which are `(code - zero) · scale` for a `code` in `0..=steps`, up to the
@@ -123,36 +123,4 @@ fn rounded_in(x: &Scalar) -> Option<&Scalar> {
         Kind::Binary(_, a, b) => rounded_in(a).or_else(|| rounded_in(b)),
         _ => None,
     }
-}
-
-fn as_select(x: &Scalar) -> Option<(&Scalar, &Scalar, &Scalar)> {
-    match x.kind() {
-        Kind::Select(condition, yes, no) => Some((condition, yes, no)),
-        _ => None,
-    }
-}
-
-fn as_binary(op: Binary, x: &Scalar) -> Option<(&Scalar, &Scalar)> {
-    match x.kind() {
-        Kind::Binary(found, a, b) if *found == op => Some((a, b)),
-        _ => None,
-    }
-}
-
-/// A finite constant, or what is worked out of such.
-fn float(x: &Scalar) -> Option<f64> {
-    let value = match x.kind() {
-        Kind::Const(bits) => f32::from_bits(bits.0 as u32),
-        Kind::Binary(op, a, b) => {
-            let (a, b) = (float(a)? as f32, float(b)? as f32);
-            match op {
-                Binary::Sub => a - b,
-                Binary::Min => a.min(b),
-                Binary::Max => a.max(b),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
-    value.is_finite().then_some(f64::from(value))
 }

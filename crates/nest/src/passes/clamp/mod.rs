@@ -1,0 +1,127 @@
+//! Clamps in place of selects, and products in place of quotients: `FakeQuantize` with constant ranges in fewer operations.
+//!
+//! > `x > high ? top : (x ≤ low ? bottom : f(round((x - low) / width · n)))`
+//!
+//! is `f(round((y - low) / width · n))` of `y = min(high, max(low, x))`, if that is `top` where `y` is `high`, and `bottom` where it is
+//! `low`: this is evaluated, and the select of an end where it is not so stays. And `(y - low) / width` is then a product and a
+//! sum ([`reciprocal`]), as it can neither overflow nor, where that would change what it is rounded to, underflow.
+
+use crate::build::{fma, number};
+use crate::interpret::value_where;
+use crate::ir::{
+    Binary, Kind, Scalar, Stage, Unary, as_binary, as_select, float, reciprocal, rewrite_stage,
+    visit_stage,
+};
+use vinelift_tensor::ElementType::F32;
+
+/// Has all such values of a stage take fewer operations.
+pub(crate) fn clamp_quantized(stage: &mut Stage) {
+    let mut rounds = false;
+    visit_stage(stage, &mut |x| {
+        rounds |= matches!(x.kind(), Kind::Unary(Unary::Round, _));
+    });
+    if rounds {
+        rewrite_stage(stage, &mut |x| clamped(&x).unwrap_or(x));
+    }
+}
+
+/// The same values, by a clamp; `None` if they are of another form.
+fn clamped(x: &Scalar) -> Option<Scalar> {
+    let (above, top, rest) = as_select(x)?;
+    let (at_most, bottom, between) = as_select(rest)?;
+    let (unknown, high) = as_binary(Binary::Gt, above)?;
+    let (same, low) = as_binary(Binary::Le, at_most)?;
+    let (high, low) = (float(high)?, float(low)?);
+    if unknown.ty() != F32 || same != unknown || low >= high {
+        return None;
+    }
+    let number = |x: f64| number(x, F32);
+    let clamped = number(high).min(number(low).max(unknown.clone()));
+    let mut steps = Steps {
+        unknown,
+        low,
+        high,
+        clamped,
+        found: None,
+    };
+    let all = steps.of(between)?;
+    let inner = all.clone();
+    let at = |x: f32| value_where(&inner, unknown, x.to_bits().into());
+    let is_end = |x: f64, end: &Scalar| {
+        let x = x as f32;
+        // Both zeros are at the end.
+        let mut equal = [x, -x].into_iter().filter(|same| *same == x);
+        end.as_const().is_some() && equal.all(|x| at(x) == end.as_const())
+    };
+    let all = match is_end(low, bottom) {
+        true => all,
+        false => Scalar::select(at_most.clone(), bottom.clone(), all),
+    };
+    Some(match is_end(high, top) {
+        true => all,
+        false => Scalar::select(above.clone(), top.clone(), all),
+    })
+}
+
+/// What is done with a number between the ends.
+struct Steps<'s> {
+    unknown: &'s Scalar,
+    low: f64,
+    high: f64,
+    clamped: Scalar,
+    /// What is rounded to an integer, and what stands in its place: it is in an expression more than once.
+    found: Option<(Scalar, Scalar)>,
+}
+
+/// The most that a quotient, which is at most 1, is multiplied by. One of less than 2⁻³⁰ is rounded to 0 then, whatever it is.
+const MOST_STEPS: f64 = (1 << 20) as f64;
+
+impl Steps<'_> {
+    /// `x` with the clamped number in place of the unknown one; `None` if it has anything but operations on the integer that
+    /// is rounded to.
+    fn of(&mut self, x: &Scalar) -> Option<Scalar> {
+        if let Some((old, new)) = &self.found
+            && old == x
+        {
+            return Some(new.clone());
+        }
+        match x.kind() {
+            Kind::Const(_) => Some(x.clone()),
+            Kind::Unary(Unary::Round, inner) => {
+                let new = Scalar::unary(Unary::Round, self.scaled(inner)?);
+                self.found = Some((x.clone(), new.clone()));
+                Some(new)
+            }
+            Kind::Binary(op, a, b) => Some(Scalar::binary(*op, self.of(a)?, self.of(b)?)),
+            Kind::Cast(a) => Some(self.of(a)?.cast(x.ty())),
+            _ => None,
+        }
+    }
+
+    /// `(x - low) / width · n`
+    fn scaled(&self, x: &Scalar) -> Option<Scalar> {
+        let (quotient, steps) = as_binary(Binary::Mul, x)?;
+        let (moved, width) = as_binary(Binary::Div, quotient)?;
+        let (unknown, low) = as_binary(Binary::Sub, moved)?;
+        let range = self.high as f32 - self.low as f32;
+        let fits = unknown == self.unknown
+            && float(low)? == self.low
+            && float(width)? == f64::from(range)
+            && (1.0..=MOST_STEPS).contains(&float(steps)?);
+        if !fits {
+            return None;
+        }
+        let moved = self.clamped.clone() - low.clone();
+        let quotient = match reciprocal(range) {
+            Some(factors) => {
+                let [high, low] = factors.map(|x| number(f64::from(x), F32));
+                fma(&moved, &high, &(&moved * &low))
+            }
+            None => moved / width.clone(),
+        };
+        Some(quotient * steps.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;
