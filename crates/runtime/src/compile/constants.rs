@@ -9,7 +9,7 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
-use vinelift_tensor::{ElementType, Shape};
+use vinelift_tensor::{ElementType, Shape, SymbolSet};
 
 /// The stages of a nest that depend on constants alone.
 pub(crate) struct Prologue {
@@ -125,7 +125,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
     let kernels = Kernels::of(&nest, false, &|_| false, &Aliases::default(), &settings)?;
     let plan = SymbolicPlan {
         extents: Vec::new(),
-        symbols: Vec::new(),
+        symbols: vec![SymbolSet::default(); nest.buffers.len()],
         kernels: Some(kernels),
         nest: Arc::new(nest),
         slots,
