@@ -2,6 +2,7 @@
 
 use super::Scalar;
 use super::build::{fma, number};
+use super::reciprocal::{is_quotient, parts};
 use vinelift_tensor::ElementType::F32;
 
 /// The largest `whole` that is looked at: all parts of it are computed once, to compare.
@@ -27,14 +28,10 @@ fn factors(whole: u32) -> Option<[f32; 2]> {
     if !(1..=MOST).contains(&whole) {
         return None;
     }
-    let exact = f64::from(whole).recip();
-    let high = exact as f32;
-    let low = (exact - f64::from(high)) as f32;
-    let is_quotient = |x: u32| {
-        let (x, whole) = (x as f32, whole as f32);
-        x.mul_add(high, x * low).to_bits() == (x / whole).to_bits()
-    };
-    (0..=whole).all(is_quotient).then_some([high, low])
+    let divisor = whole as f32;
+    let factors = parts(divisor);
+    let is_quotient = |x: u32| is_quotient(x as f32, divisor, factors);
+    (0..=whole).all(is_quotient).then_some(factors)
 }
 
 #[cfg(test)]

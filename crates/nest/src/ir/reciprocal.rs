@@ -16,13 +16,8 @@ pub(crate) fn reciprocal(divisor: f32) -> Option<[f32; 2]> {
     if !(LEAST..=1.0 / LEAST).contains(&divisor) {
         return None;
     }
-    let exact = f64::from(divisor).recip();
-    let high = exact as f32;
-    let low = (exact - f64::from(high)) as f32;
-    let is_quotient = |a: u64| {
-        let x = a as f32;
-        x.mul_add(high, x * low).to_bits() == (x / divisor).to_bits()
-    };
+    let factors = parts(divisor);
+    let is_quotient = |a: u64| is_quotient(a as f32, divisor, factors);
     let significand = u64::from(divisor.to_bits()) & 0x7f_ffff | 0x80_0000;
     let twos = significand.trailing_zeros();
     let odd = significand >> twos;
@@ -42,7 +37,19 @@ pub(crate) fn reciprocal(divisor: f32) -> Option<[f32; 2]> {
             are_quotients &= all.all(is_quotient);
         }
     }
-    are_quotients.then_some([high, low])
+    are_quotients.then_some(factors)
+}
+
+/// The reciprocal as it is rounded, and what it lacks.
+pub(super) fn parts(divisor: f32) -> [f32; 2] {
+    let exact = f64::from(divisor).recip();
+    let high = exact as f32;
+    [high, (exact - f64::from(high)) as f32]
+}
+
+/// Whether `fma(x, high, x · low)` has the bits of `x / divisor`.
+pub(super) fn is_quotient(x: f32, divisor: f32, [high, low]: [f32; 2]) -> bool {
+    x.mul_add(high, x * low).to_bits() == (x / divisor).to_bits()
 }
 
 /// The least significand.
@@ -56,10 +63,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn quotient(x: f32, [high, low]: [f32; 2]) -> f32 {
-        x.mul_add(high, x * low)
-    }
-
     #[test]
     fn all_significands_are_divided_exactly() {
         for divisor in [255.0f32, 48.676_596, 0.1, 3.0, 1.999_999_9, 1.000_000_1] {
@@ -67,8 +70,7 @@ mod tests {
                 continue;
             };
             for a in FIRST..2 * FIRST {
-                let x = a as f32;
-                assert_eq!(quotient(x, factors).to_bits(), (x / divisor).to_bits());
+                assert!(is_quotient(a as f32, divisor, factors), "{a} / {divisor}");
             }
         }
     }
@@ -82,12 +84,7 @@ mod tests {
         let bits: Vec<u32> = (one..one + (1 << 23)).step_by(step).collect();
         for bits in bits.into_iter().filter(|bits| refused(*bits)) {
             let divisor = f32::from_bits(bits);
-            let high = divisor.recip();
-            let low = (f64::from(divisor).recip() - f64::from(high)) as f32;
-            let differs = |a: u64| {
-                let x = a as f32;
-                quotient(x, [high, low]) != x / divisor
-            };
+            let differs = |a: u64| !is_quotient(a as f32, divisor, parts(divisor));
             assert!((FIRST..2 * FIRST).any(differs), "{divisor}");
         }
     }
@@ -115,7 +112,7 @@ mod tests {
         #[test]
         fn quotients_have_the_same_bits(divisor in 1e-9f32..1e9, x in -1e9f32..1e9) {
             if let Some(factors) = reciprocal(divisor) {
-                prop_assert_eq!(quotient(x, factors).to_bits(), (x / divisor).to_bits());
+                prop_assert!(is_quotient(x, divisor, factors));
             }
         }
     }
