@@ -272,7 +272,7 @@ fn check_fold(op: Binary, ty: ElementType) -> Result<(), InterpretError> {
 }
 
 /// Whether casts from and to `ty` are primitive.
-fn castable(ty: ElementType) -> bool {
+pub(super) fn castable(ty: ElementType) -> bool {
     use ElementType::*;
     ty.is_integer() || matches!(ty, Boolean | F32 | F64)
 }

@@ -1,16 +1,16 @@
 //! The value of a scalar of one unknown.
 
 use super::arith::{add_term, binary, cast, has_binary, has_unary, unary};
+use super::compile::castable;
 use crate::ir::{Binary, Kind, Scalar, as_binary};
-use vinelift_tensor::ElementType::{self, BF16, F16, String};
 
-/// The bits of `x`, where those of `unknown` are `bits`; `None` if it consists of more than operations on constants.
+/// The bits of `x`, where those of `unknown` are `bits`; `None` if it consists of more than operations on constants. A scalar that
+/// `x` uses more than once is evaluated each time.
 pub(crate) fn value_where(x: &Scalar, unknown: &Scalar, bits: u64) -> Option<u64> {
     if x == unknown {
         return Some(bits);
     }
     let of = |x: &Scalar| value_where(x, unknown, bits);
-    let computes = |ty: ElementType| !matches!(ty, F16 | BF16 | String);
     match x.kind() {
         Kind::Const(bits) => Some(bits.0),
         Kind::Unary(op, a) if has_unary(*op, a.ty()) => Some(unary(*op, a.ty(), of(a)?)),
@@ -27,7 +27,7 @@ pub(crate) fn value_where(x: &Scalar, unknown: &Scalar, bits: u64) -> Option<u64
             0 => of(no),
             _ => of(yes),
         },
-        Kind::Cast(a) if computes(a.ty()) && computes(x.ty()) => Some(cast(a.ty(), x.ty(), of(a)?)),
+        Kind::Cast(a) if castable(a.ty()) && castable(x.ty()) => Some(cast(a.ty(), x.ty(), of(a)?)),
         _ => None,
     }
 }

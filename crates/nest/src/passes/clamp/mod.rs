@@ -37,50 +37,59 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
     }
     let number = |x: f64| number(x, F32);
     let clamped = number(high).min(number(low).max(unknown.clone()));
-    let mut steps = Steps {
+    let mut rebuild = Rebuild {
         unknown,
         low,
         high,
         clamped,
-        found: None,
+        rounding: None,
+        visits: 0,
     };
-    let all = steps.of(between)?;
-    let inner = all.clone();
-    let at = |x: f32| value_where(&inner, unknown, x.to_bits().into());
-    let is_end = |x: f64, end: &Scalar| {
+    let mut value = rebuild.of(between)?;
+    let at = |x: f32| value_where(&value, unknown, x.to_bits().into());
+    let gives = |x: f64, end: &Scalar| {
         let x = x as f32;
         // Both zeros are at the end.
         let mut equal = [x, -x].into_iter().filter(|same| *same == x);
         end.as_const().is_some() && equal.all(|x| at(x) == end.as_const())
     };
-    let all = match is_end(low, bottom) {
-        true => all,
-        false => Scalar::select(at_most.clone(), bottom.clone(), all),
-    };
-    Some(match is_end(high, top) {
-        true => all,
-        false => Scalar::select(above.clone(), top.clone(), all),
-    })
+    let [gives_bottom, gives_top] = [gives(low, bottom), gives(high, top)];
+    if !gives_bottom {
+        value = Scalar::select(at_most.clone(), bottom.clone(), value);
+    }
+    if !gives_top {
+        value = Scalar::select(above.clone(), top.clone(), value);
+    }
+    Some(value)
 }
 
-/// What is done with a number between the ends.
-struct Steps<'s> {
+/// Rebuilds the expression for numbers between the ends, of the clamped number in place of the unknown one.
+struct Rebuild<'s> {
     unknown: &'s Scalar,
     low: f64,
     high: f64,
     clamped: Scalar,
-    /// What is rounded to an integer, and what stands in its place: it is in an expression more than once.
-    found: Option<(Scalar, Scalar)>,
+    /// The rounding to an integer as it was, and as it was rebuilt: the expression may use it more than once.
+    rounding: Option<(Scalar, Scalar)>,
+    /// How many scalars were rebuilt, those that are used again and again each time.
+    visits: usize,
 }
+
+/// The most scalars that are rebuilt: `FakeQuantize` has a dozen. Of a scalar that uses another twice, which uses a third twice,
+/// and so on, there would be no end.
+const MOST_VISITS: usize = 64;
 
 /// The most that a quotient, which is at most 1, is multiplied by. One of less than 2⁻³⁰ is rounded to 0 then, whatever it is.
 const MOST_STEPS: f64 = (1 << 20) as f64;
 
-impl Steps<'_> {
-    /// `x` with the clamped number in place of the unknown one; `None` if it has anything but operations on the integer that
-    /// is rounded to.
+impl Rebuild<'_> {
+    /// `x` of the clamped number; `None` if it has anything but operations on the integer that is rounded to.
     fn of(&mut self, x: &Scalar) -> Option<Scalar> {
-        if let Some((old, new)) = &self.found
+        self.visits += 1;
+        if self.visits > MOST_VISITS {
+            return None;
+        }
+        if let Some((old, new)) = &self.rounding
             && old == x
         {
             return Some(new.clone());
@@ -89,7 +98,7 @@ impl Steps<'_> {
             Kind::Const(_) => Some(x.clone()),
             Kind::Unary(Unary::Round, inner) => {
                 let new = Scalar::unary(Unary::Round, self.scaled(inner)?);
-                self.found = Some((x.clone(), new.clone()));
+                self.rounding = Some((x.clone(), new.clone()));
                 Some(new)
             }
             Kind::Binary(op, a, b) => Some(Scalar::binary(*op, self.of(a)?, self.of(b)?)),

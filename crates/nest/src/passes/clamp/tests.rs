@@ -167,6 +167,17 @@ fn ends_that_are_no_points_stay() {
     check(shifted, &numbers(shifted));
 }
 
+/// A value that doubles, sixty times over, what is rounded, stays as it is, and is not gone through 2⁶⁰ times.
+#[test]
+fn shared_values_are_not_gone_through_again_and_again() {
+    let doubled = nest(4, F32, |x| {
+        let inner = (0..60).fold(GRID.step(x), |sum, _| &sum + &sum);
+        let below = select(x.le(float(GRID.low)), float(0.0), inner);
+        select(x.gt(float(GRID.high)), float(1.0), below)
+    });
+    assert_eq!(clamped_nest(&doubled), doubled);
+}
+
 /// NaN stays what it is.
 #[test]
 fn no_number_is_none() {
