@@ -320,12 +320,18 @@ pub(super) fn are_results_small(core: &Core, case: &Case, inputs: &[Tensor]) -> 
     results.is_err() || results.is_ok_and(|results| results.iter().all(is_small))
 }
 
-/// Inputs of zeros in which one extent is another one wherever it occurs; `None` if there is no such extent.
-fn primer(case: &Case, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+/// The extents of inputs that may be others, each once.
+pub(super) fn extents(inputs: &[Tensor]) -> Vec<usize> {
     let mut extents: Vec<usize> = inputs.iter().flat_map(Tensor::shape).copied().collect();
     extents.sort_unstable();
     extents.dedup();
     extents.retain(|n| (2..2000).contains(n));
+    extents
+}
+
+/// Inputs of zeros in which one extent is another one wherever it occurs; `None` if there is no such extent.
+fn primer(case: &Case, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    let extents = extents(inputs);
     let from = *extents.get(case.seed as usize % extents.len().max(1))?;
     let to = [from + 1, 2 * from, from - 1][case.seed as usize / 7 % 3];
     let zeros = inputs.iter().map(|tensor| {

@@ -2,7 +2,7 @@
 //! same bits as a plan of its own for each.
 
 use super::case::{Case, Set};
-use super::run::{Failure, Kind, Outcome, any_shapes, are_results_small, guarded};
+use super::run::{Failure, Kind, Outcome, any_shapes, are_results_small, extents, guarded};
 use crate::different_bits;
 use std::num::NonZeroUsize;
 use vinelift::{Config, Core, Specialization, Tensor};
@@ -58,10 +58,7 @@ pub(super) fn compare(
 /// occurs.
 fn inputs(core: &Core, case: &Case) -> Vec<Vec<Tensor>> {
     let own = case.inputs(&case.results, Set::First);
-    let mut extents: Vec<usize> = own.iter().flat_map(Tensor::shape).copied().collect();
-    extents.sort_unstable();
-    extents.dedup();
-    extents.retain(|n| (2..2000).contains(n));
+    let extents = extents(&own);
     let mut all = Vec::new();
     for k in 0..2 {
         let choice = case.seed as usize / 3 + k;

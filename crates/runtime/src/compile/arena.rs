@@ -61,10 +61,7 @@ impl Placement {
         let buffers = lifetimes(nest, steps, lengths);
         let mut all: Vec<Lifetime> = buffers.iter().map(|(_, l)| *l).collect();
         for (number, &(first, last)) in times(steps).iter().enumerate() {
-            let Demand {
-                scratch, windows, ..
-            } = Demand::of(steps, number);
-            all.extend([scratch, windows].map(|bytes| Lifetime { bytes, first, last }));
+            all.extend(step_bytes(steps, number).map(|bytes| Lifetime { bytes, first, last }));
         }
         if is_of_class {
             all.iter_mut().for_each(|l| l.bytes = rounded(l.bytes));
@@ -122,7 +119,7 @@ pub(crate) fn is_same_placement(nest: &Nest, [before, after]: [SizedSteps<'_>; 2
     let is_same_step = |number: usize| {
         let [before, after] = [before.0, after.0];
         Arc::ptr_eq(&before[number], &after[number])
-            || Demand::of(before, number).rounded() == Demand::of(after, number).rounded()
+            || Demand::of(before, number) == Demand::of(after, number)
     };
     let size = |bytes: &Option<usize>| rounded(bytes.unwrap_or(usize::MAX));
     before.0.len() == after.0.len()
@@ -130,54 +127,48 @@ pub(crate) fn is_same_placement(nest: &Nest, [before, after]: [SizedSteps<'_>; 2
         && (0..before.0.len()).all(is_same_step)
 }
 
-/// All that a step asks of the arena, but for its temporaries.
+/// All that a step of a plan for a class asks of the arena, but for its temporaries.
 #[derive(PartialEq)]
-struct Demand<'s> {
-    /// Bytes of scratch memory for all threads that run it.
-    scratch: usize,
-    /// Bytes of the windows of its chain for all threads.
-    windows: usize,
+struct Demand {
+    /// [`step_bytes`], rounded.
+    bytes: [usize; 2],
     /// The temporaries that have windows.
     windowed: Vec<BufferId>,
     turns: Option<Turns>,
     /// Whether it runs with the tasks of the step before it.
     is_consumer: bool,
     /// The buffers that a run needs.
-    needed: Vec<&'s BufferId>,
+    needed: Vec<BufferId>,
 }
 
-impl<'s> Demand<'s> {
-    fn of(steps: &'s [Arc<Step>], number: usize) -> Demand<'s> {
+impl Demand {
+    fn of(steps: &[Arc<Step>], number: usize) -> Demand {
         let step = &steps[number];
-        let scratch = match &step.engine {
-            Engine::Contraction(contraction) => contraction.scratch_bytes(),
-            Engine::Code { function, .. } => {
-                let producer = step.consumer.as_ref().map(|_| &steps[number - 1]);
-                let workers = producer.map_or(1, |p| p.workers).max(step.workers);
-                function.scratch_bytes().saturating_mul(workers)
-            }
-        };
-        let chain = step.chain.as_ref();
-        let windows = chain.into_iter().flat_map(|chain| &chain.windows);
-        let used = step.kernel.used.iter();
+        let windows = step.chain.iter().flat_map(|chain| &chain.windows);
+        let used = step.kernel.used.iter().copied();
         Demand {
-            scratch,
-            windows: chain.map_or(0, |c| c.worker_bytes.saturating_mul(step.workers)),
+            bytes: step_bytes(steps, number).map(rounded),
             windowed: windows.map(|window| window.buffer).collect(),
             turns: step.turns,
             is_consumer: step.consumer.is_some(),
-            needed: used.filter(|buffer| step.needs(**buffer)).collect(),
+            needed: used.filter(|buffer| step.needs(*buffer)).collect(),
         }
     }
+}
 
-    /// With the sizes that its memory gets in plans for classes.
-    fn rounded(self) -> Demand<'s> {
-        Demand {
-            scratch: rounded(self.scratch),
-            windows: rounded(self.windows),
-            ..self
+/// The bytes of the scratch memory of a step, and those of the windows of its chain, for all threads that run it.
+fn step_bytes(steps: &[Arc<Step>], number: usize) -> [usize; 2] {
+    let step = &steps[number];
+    let scratch = match &step.engine {
+        Engine::Contraction(contraction) => contraction.scratch_bytes(),
+        Engine::Code { function, .. } => {
+            let producer = step.consumer.as_ref().map(|_| &steps[number - 1]);
+            let workers = producer.map_or(1, |p| p.workers).max(step.workers);
+            function.scratch_bytes().saturating_mul(workers)
         }
-    }
+    };
+    let windows = step.chain.as_ref().map_or(0, |c| c.worker_bytes);
+    [scratch, windows.saturating_mul(step.workers)]
 }
 
 /// The temporaries of the nest that have memory of their own, in order, and when they hold something; `lengths` are the

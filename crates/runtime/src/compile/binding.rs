@@ -1,5 +1,5 @@
-//! The part of a plan that depends on the numbers of its symbols. The next binding of the same symbolic plan takes from the last
-//! one what no number has changed: of a language model, most steps are the same from token to token.
+//! The part of a plan that depends on the numbers of its symbols. The next binding of the same symbolic plan keeps all sizes and
+//! steps of the last one that depend on no changed number: those are most steps of a language model, from token to token.
 
 use crate::compile::native::Native;
 use crate::compile::slot::Slot;
@@ -7,7 +7,7 @@ use crate::compile::step::Step;
 use std::sync::Arc;
 use vinelift_tensor::SymbolSet;
 
-/// What of a plan depends on the numbers of its symbols.
+/// The sizes, slots and steps of a plan, at the numbers that a run gives its symbols.
 pub(crate) struct Binding {
     /// The values of the symbols.
     pub(crate) values: Arc<[usize]>,

@@ -1,10 +1,10 @@
 //! Kernels that are run with each other's tasks, and the steps that are made of them.
 
-use crate::compile::candidate::{Candidate, Numbers};
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
 use crate::compile::parallelism::{pieces, tasks, workers};
 use crate::compile::step::{Engine, Step, Turns};
+use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use std::ops::Range;
 use std::sync::Arc;
 use vinelift_nest::BoundFootprint;
@@ -18,11 +18,11 @@ pub(super) struct Coupled {
 
 impl Coupled {
     /// All kernels of a nest, in order.
-    pub(super) fn of(all: &[Candidate]) -> Vec<Coupled> {
+    pub(super) fn of(all: &[SymbolicKernel]) -> Vec<Coupled> {
         let mut coupled: Vec<Coupled> = Vec::new();
-        for (k, candidate) in all.iter().enumerate() {
-            let symbols = SymbolSet::of(candidate.kernel.stages.nest.symbolic_extents());
-            let is_joined = candidate.reach.is_some() || candidate.link.is_some();
+        for (k, symbolic) in all.iter().enumerate() {
+            let symbols = SymbolSet::of(symbolic.kernel.stages.nest.symbolic_extents());
+            let is_joined = symbolic.reach.is_some() || symbolic.link.is_some();
             match coupled.last_mut().filter(|_| is_joined) {
                 Some(before) => {
                     before.kernels.end = k + 1;
@@ -44,20 +44,20 @@ impl Coupled {
 
     /// The steps that call the engines of its kernels.
     pub(super) fn steps<'c>(
-        kernels: impl Iterator<Item = (&'c Candidate, Engine)>,
+        kernels: impl Iterator<Item = (&'c SymbolicKernel, Engine)>,
         numbers: &Numbers<'_>,
         threads: usize,
     ) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
-        for (candidate, engine) in kernels {
-            let reach = candidate.reach.as_ref();
+        for (symbolic, engine) in kernels {
+            let reach = symbolic.reach.as_ref();
             let reach = reach.and_then(|reach| reach.bound_to(numbers.values));
             let before = steps.last().zip(reach);
             let consumer =
                 before.and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
-            let mut step = step(candidate, engine, numbers, threads);
+            let mut step = step(symbolic, engine, numbers, threads);
             step.consumer = consumer;
-            if let Some(link) = &candidate.link {
+            if let Some(link) = &symbolic.link {
                 link_to(&mut steps, link, &mut step);
             }
             steps.push(step);
@@ -96,8 +96,13 @@ fn consumer(before: &Engine, engine: &Engine, reach: BoundFootprint) -> Option<C
 }
 
 /// The step that calls an engine.
-fn step(candidate: &Candidate, mut engine: Engine, numbers: &Numbers<'_>, threads: usize) -> Step {
-    let kernel = &candidate.kernel;
+fn step(
+    symbolic: &SymbolicKernel,
+    mut engine: Engine,
+    numbers: &Numbers<'_>,
+    threads: usize,
+) -> Step {
+    let kernel = &symbolic.kernel;
     let turns = kernel.stages.nest.stages.first().and_then(|stage| {
         let extent = stage.domain.first()?.extent;
         let (group, count) = (stage.group?, extent.at(numbers.values)?);
@@ -136,7 +141,7 @@ fn step(candidate: &Candidate, mut engine: Engine, numbers: &Numbers<'_>, thread
         workers,
         tasks,
         cost: cost.saturating_mul(turns.map_or(1, |turns| turns.count as u64)),
-        arguments: candidate.arguments,
+        arguments: symbolic.arguments,
         consumer: None,
         chain: None,
     }

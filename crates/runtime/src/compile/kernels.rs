@@ -3,7 +3,6 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
-use crate::compile::candidate::{Candidate, Numbers};
 use crate::compile::consumer::reach;
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::coupled::Coupled;
@@ -12,6 +11,7 @@ use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
+use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use crate::stop;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use vinelift_nest::{
 
 /// The kernels of a nest, for all values of its symbols.
 pub(crate) struct Kernels {
-    all: Vec<Candidate>,
+    all: Vec<SymbolicKernel>,
     coupled: Vec<Coupled>,
     /// Whether contractions have kernels of their own.
     contracts: bool,
@@ -68,7 +68,7 @@ impl Kernels {
             users[buffer.0 as usize] += 1;
         }
         let mut forms = Forms::of(&canonical);
-        let mut all: Vec<Candidate> = Vec::with_capacity(kernels.len());
+        let mut all: Vec<SymbolicKernel> = Vec::with_capacity(kernels.len());
         let mut arguments = 0;
         for (kernel, is_contraction) in kernels {
             let before = arguments;
@@ -80,7 +80,7 @@ impl Kernels {
                     (None, link)
                 }
             };
-            all.push(Candidate {
+            all.push(SymbolicKernel {
                 kernel: Arc::new(kernel),
                 function: if is_contraction {
                     None
@@ -113,7 +113,7 @@ impl Kernels {
 
     /// The stages of each kernel.
     pub(crate) fn stages(&self) -> impl Iterator<Item = &SubNest> {
-        self.all.iter().map(|candidate| &candidate.kernel.stages)
+        self.all.iter().map(|symbolic| &symbolic.kernel.stages)
     }
 
     /// The steps of all kernels where symbols have `numbers`; `None` if an extent then is none. Those of kernels for which no
@@ -148,8 +148,8 @@ impl Kernels {
             match kept {
                 Some(kept) => steps.extend_from_slice(kept),
                 None => {
-                    let candidates = self.all[coupled.kernels.clone()].iter().zip(&mut engines);
-                    let made = Coupled::steps(candidates, numbers, settings.threads);
+                    let symbolic = self.all[coupled.kernels.clone()].iter().zip(&mut engines);
+                    let made = Coupled::steps(symbolic, numbers, settings.threads);
                     steps.extend(made.into_iter().map(Arc::new));
                 }
             }
@@ -223,8 +223,8 @@ impl Kernels {
         slots: &[Slot],
         settings: &Settings<'_>,
     ) -> Result<Option<Engine>, Error> {
-        let candidate = &self.all[k];
-        if let Some(function) = &candidate.function {
+        let symbolic = &self.all[k];
+        if let Some(function) = &symbolic.function {
             let function = function.bound_to(values);
             return Ok(function.map(|function| Engine::Code {
                 function,
@@ -232,15 +232,15 @@ impl Kernels {
             }));
         }
         let packed = || self.contraction(k, values, slots, settings);
-        let has_symbols = |c: &Candidate| c.kernel.stages.nest.is_symbolic();
-        let packed = match has_symbols(candidate) || self.consumers(k).any(has_symbols) {
+        let has_symbols = |c: &SymbolicKernel| c.kernel.stages.nest.is_symbolic();
+        let packed = match has_symbols(symbolic) || self.consumers(k).any(has_symbols) {
             true => packed(),
-            false => candidate.contraction.get_or_init(packed).clone(),
+            false => symbolic.contraction.get_or_init(packed).clone(),
         };
         if let Some(packed) = packed {
             return Ok(Some(Engine::Contraction(packed)));
         }
-        let nest = candidate.kernel.nest(values);
+        let nest = symbolic.kernel.nest(values);
         if nest.is_symbolic() {
             return Ok(None);
         }
@@ -295,13 +295,13 @@ impl Kernels {
     }
 
     /// The kernels that may be fused with the contraction `k`.
-    fn consumers(&self, k: usize) -> impl Iterator<Item = &Candidate> {
+    fn consumers(&self, k: usize) -> impl Iterator<Item = &SymbolicKernel> {
         self.all[consumers(&self.all, k)].iter()
     }
 }
 
 /// The kernels that may be fused with the contraction `k`.
-fn consumers(all: &[Candidate], k: usize) -> Range<usize> {
+fn consumers(all: &[SymbolicKernel], k: usize) -> Range<usize> {
     let has_code = all.get(k + 1).is_some_and(|next| next.reach.is_some());
     let is_chained = has_code && all.get(k + 2).is_some_and(|last| last.link.is_some());
     let count = match (has_code, is_chained) {
@@ -314,7 +314,7 @@ fn consumers(all: &[Candidate], k: usize) -> Range<usize> {
 
 /// Whether two contractions of the same form are followed by the same kernels, and chained in the same way to what is
 /// before them.
-fn are_alike(all: &[Candidate], forms: &Forms, [a, b]: [usize; 2]) -> bool {
+fn are_alike(all: &[SymbolicKernel], forms: &Forms, [a, b]: [usize; 2]) -> bool {
     let rows_of = |k: usize| {
         let link = all[k].link.as_ref()?;
         all[k].kernel.local(link.operand)
@@ -331,7 +331,7 @@ fn are_alike(all: &[Candidate], forms: &Forms, [a, b]: [usize; 2]) -> bool {
 
 /// How code uses the results of the last of these kernels, if that is a contraction with which it may be fused.
 fn follows(
-    all: &[Candidate],
+    all: &[SymbolicKernel],
     kernel: &Kernel,
     aliases: &Aliases,
     forms: &mut Forms,
@@ -347,7 +347,7 @@ fn follows(
 /// How a contraction may be chained to the last two of these kernels.
 fn link(
     nest: &Nest,
-    all: &[Candidate],
+    all: &[SymbolicKernel],
     kernel: &Kernel,
     aliases: &Aliases,
     users: &[u32],

@@ -14,7 +14,6 @@
 
 pub(crate) mod arena;
 pub(crate) mod binding;
-mod candidate;
 pub(crate) mod chain;
 mod constant_operand;
 pub(crate) mod constants;
@@ -35,6 +34,7 @@ pub(crate) mod passes;
 pub(crate) mod plan;
 pub(crate) mod slot;
 pub(crate) mod step;
+mod symbolic_kernel;
 pub(crate) mod symbolic_plan;
 pub(crate) mod variables;
 

@@ -17,7 +17,7 @@ use vinelift_tensor::ElementType;
 pub(crate) struct Plan {
     /// The nest that runs; its extents may have symbols.
     pub(crate) nest: Arc<Nest>,
-    /// What depends on the values of these.
+    /// Its sizes, slots and steps, at the values of these symbols.
     pub(crate) binding: Arc<Binding>,
     /// The tensors that it computes for others, with their types.
     pub(crate) outputs: Vec<Output>,

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use vinelift_nest::Footprint;
 
 /// A kernel before its symbols have numbers.
-pub(super) struct Candidate {
+pub(super) struct SymbolicKernel {
     pub(super) kernel: Arc<Kernel>,
     /// Its code, unless it is a contraction at the example.
     pub(super) function: Option<Function>,

@@ -3,12 +3,12 @@
 use crate::compile::Settings;
 use crate::compile::arena::{Placement, is_same_placement};
 use crate::compile::binding::Binding;
-use crate::compile::candidate::Numbers;
 use crate::compile::kernels::Kernels;
 use crate::compile::native::Native;
 use crate::compile::plan::{NodeCall, Plan};
 use crate::compile::slot::Slot;
 use crate::compile::step::Step;
+use crate::compile::symbolic_kernel::Numbers;
 use crate::compile::variables::Candidate;
 use crate::{Error, Tensor};
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ pub(crate) struct SymbolicPlan {
     pub(super) nest: Arc<Nest>,
     /// Its extents that have symbols.
     pub(super) extents: Vec<Extent>,
-    /// Those of each buffer's shape.
+    /// The symbols of each buffer's shape.
     pub(super) symbols: Vec<SymbolSet>,
     /// None if the nest is interpreted.
     pub(super) kernels: Option<Kernels>,

@@ -19,6 +19,7 @@ mod opcode;
 mod opcodes;
 mod row_table;
 mod select;
+mod select_convert;
 mod select_memory;
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,10 @@ use super::machine::{
 };
 use super::opcode::Opcode;
 use super::opcodes;
-use crate::vector_ir::ops::{Comparison, Op, is_float, is_whole_integer, lane_bytes};
+use crate::vector_ir::ops::{Comparison, Op, is_float, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{self, Boolean, F16, F32, U64};
+use vinelift_tensor::ElementType::{self, Boolean, U64};
 
 /// The machine program, if `target` has instructions for all of `program`.
 pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram> {
@@ -240,11 +240,17 @@ impl Selector<'_> {
     }
 
     /// `to = op(x)`, of lanes of another width if they get one.
-    fn two(&mut self, op: Opcode, x: &RegisterGroup, width: u8, imm: Option<u8>) -> RegisterGroup {
+    pub(super) fn two(
+        &mut self,
+        op: Opcode,
+        x: &RegisterGroup,
+        width: u8,
+        imm: Option<u8>,
+    ) -> RegisterGroup {
         self.of_one(Form::Rm, op, x, width, imm)
     }
 
-    fn of_one(
+    pub(super) fn of_one(
         &mut self,
         form: Form,
         op: Opcode,
@@ -498,67 +504,6 @@ impl Selector<'_> {
             return None;
         }
         Some(self.three(opcodes::bitwise(Op::And, width)?, mask, &value, None))
-    }
-
-    /// Integers in wider lanes, by their sign or not, or the low bits of them in narrower lanes.
-    pub(super) fn resized(
-        &mut self,
-        x: &RegisterGroup,
-        width: u8,
-        signed: bool,
-    ) -> Option<RegisterGroup> {
-        if x.width == width {
-            return Some(x.clone());
-        }
-        if x.width < width {
-            let op = opcodes::widen(x.width, width, signed)?;
-            return Some(self.two(op, x, width, None));
-        }
-        if !self.is_512() {
-            return Some(self.narrowed(x, width));
-        }
-        let op = opcodes::narrow(x.width, width)?;
-        Some(self.of_one(Form::Mr, op, x, width, None))
-    }
-
-    /// AVX2: the low bits of integers, in narrower lanes.
-    fn narrowed(&mut self, x: &RegisterGroup, width: u8) -> RegisterGroup {
-        // Each half of a register has them one after the other, again and again.
-        let kept = 16 / x.width * width;
-        let places = (0..kept).map(|byte| byte / width * x.width + byte % width);
-        let places = places
-            .rev()
-            .fold(0, |all, place| all << 8 | u64::from(place));
-        let places = self.constant(places, kept);
-        let bytes = self.bytes(x.width);
-        let shuffle = instruction(Form::Rvm, opcodes::SHUFFLE_BYTES, bytes);
-        let low = self.each(shuffle, Class::Vector, &[x, &places]);
-        let low = RegisterGroup::new(low, width);
-        if bytes == 16 {
-            return low;
-        }
-        let mut halve = instruction(Form::Mr, opcodes::HIGH_HALF, bytes);
-        halve.immediate = Some(1);
-        let high = RegisterGroup::new(self.each(halve, Class::Vector, &[&low]), width);
-        let join = instruction(Form::Rvm, opcodes::interleave(kept), 16);
-        RegisterGroup::new(self.each(join, Class::Vector, &[&low, &high]), width)
-    }
-
-    fn convert(
-        &mut self,
-        x: &RegisterGroup,
-        from: ElementType,
-        to: ElementType,
-    ) -> Option<RegisterGroup> {
-        let width = lane_bytes(to);
-        if is_whole_integer(from) && is_whole_integer(to) {
-            return self.resized(x, width, from.is_signed_integer());
-        }
-        if (from, to) == (F32, F16) {
-            return Some(self.of_one(Form::Mr, opcodes::TO_HALF, x, 2, Some(0)));
-        }
-        let op = opcodes::convert(from, to, self.target)?;
-        Some(self.two(op, x, width, None))
     }
 
     /// A new value in every part that starts as `start`.
