@@ -4,6 +4,7 @@
 //! columns) at that `k`. Lanes past the last point are zero. Of bytes, a line holds words of several
 //! `k`, as many as one step of the micro-kernel takes, with zeros past the last `k`.
 
+pub(crate) mod runs;
 pub(crate) mod words;
 
 use std::mem::MaybeUninit;

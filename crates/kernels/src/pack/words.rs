@@ -1,8 +1,8 @@
 //! Packs operands of bytes as words of consecutive `k`: of two bytes, each widened to 16 bits, or of four bytes. A step of the
 //! micro-kernel multiplies one word of each operand.
 
+use super::runs::{Runs, run, runs_of};
 use super::{Block, MOST_POINTS};
-use crate::points::MOST_LANES;
 use std::mem::MaybeUninit;
 
 /// How an instruction set packs words where their bytes lie well.
@@ -10,9 +10,16 @@ pub(crate) struct WordLayouts {
     /// Lines whose words are consecutive bytes from each point on, as the channels of a pixel may be: the first word at the
     /// address given, and as many lines as the last argument says, to where the block begins.
     pub(crate) across: unsafe fn(&Block<i32>, *const u8, usize),
-    /// A panel whose points are consecutive bytes, as the pixels of a plane are; the last argument says of how many points that
-    /// is so which may be read, from the first on.
-    pub(crate) along: Option<unsafe fn(&Block<i32>, usize)>,
+    /// Panels whose points are consecutive bytes, as the pixels of a plane are, or every second.
+    pub(crate) along: Option<Along>,
+}
+
+/// How an instruction set packs vectors of words whose points lie in one or two runs.
+pub(crate) struct Along {
+    /// The lanes of a vector.
+    pub(crate) lanes: usize,
+    /// Packs a panel, given all its vectors.
+    pub(crate) pack: unsafe fn(&Block<i32>, &[Runs]),
 }
 
 /// Packs words of `GROUP` bytes. `points` are those of the block and others that may be read.
@@ -25,13 +32,14 @@ pub(crate) unsafe fn words<const GROUP: usize>(
     points: &[u32],
     layouts: &WordLayouts,
 ) {
-    if let Some(along) = layouts.along
+    if let Some(along) = &layouts.along
         && block.points.len() == block.width
+        && block.width > 1
     {
-        let run = run(&points[..points.len().min(block.width + MOST_LANES)]);
-        if block.width <= run {
+        let mut runs = [const { MaybeUninit::<Runs>::uninit() }; MOST_POINTS];
+        if let Some(runs) = runs_of(points, block.width, along.lanes, &mut runs) {
             // SAFETY: the caller's.
-            return unsafe { along(block, run) };
+            return unsafe { (along.pack)(block, runs) };
         }
     }
     let mut ends = [const { MaybeUninit::<u16>::uninit() }; MOST_POINTS];
@@ -45,7 +53,7 @@ pub(crate) unsafe fn words<const GROUP: usize>(
             match <&[u32; GROUP]>::try_from(&offsets[..offsets.len().min(GROUP)]) {
                 Ok(offsets) if !ends.is_empty() => along::<GROUP>(block, ends, offsets, to),
                 _ => {
-                    let lines = run(offsets) / GROUP;
+                    let lines = run(offsets, 1) / GROUP;
                     if lines > 0 {
                         let from = block.from.wrapping_add(offsets[0] as usize);
                         (layouts.across)(&Block { to, ..*block }, from, lines);
@@ -59,12 +67,6 @@ pub(crate) unsafe fn words<const GROUP: usize>(
         }
         line += 1;
     }
-}
-
-/// How many of the offsets follow each other, from the first on.
-fn run(offsets: &[u32]) -> usize {
-    let follow = offsets.windows(2).take_while(|two| two[1] == two[0] + 1);
-    (follow.count() + 1).min(offsets.len())
 }
 
 /// Writes zeros in the lanes of lines that have no point.
@@ -244,13 +246,5 @@ mod tests {
         assert_eq!(word::<4, true>([1, 2, 3, 0xff]), 0xff03_0201_u32 as i32);
         assert_eq!(word::<2, true>([0xff, 3]), 0x0003_ffff);
         assert_eq!(word::<2, false>([0xff, 3]), 0x0003_00ff);
-    }
-
-    #[test]
-    fn runs_end_where_offsets_do_not_follow() {
-        assert_eq!(run(&[7, 8, 9, 10, 30, 31]), 4);
-        assert_eq!(run(&[7, 9, 10, 11]), 1);
-        assert_eq!(run(&[0, 1, 2]), 3);
-        assert_eq!(run(&[]), 0);
     }
 }

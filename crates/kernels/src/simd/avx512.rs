@@ -2,6 +2,7 @@
 //! column side and one for the row side's element: 31 of the 32 registers.
 
 pub(super) mod grouped;
+mod words;
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -10,7 +11,6 @@ use crate::coded::{self, Decode};
 use crate::codes::Codes;
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
 use crate::lanes::{Number, Simd, Vector};
-use crate::pack::words::{self, WordLayouts};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
 
@@ -377,17 +377,6 @@ unsafe fn across(block: &Block<f32>) {
     unsafe { lay_across::<f32>(block, block.from, block.k) }
 }
 
-/// [`words::words`] of four bytes; where these follow each other, 16 by 16.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
-unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
-    const LAYOUTS: WordLayouts = WordLayouts {
-        across: lay_across::<i32>,
-        along: None,
-    };
-    // SAFETY: the caller's.
-    unsafe { words::words::<4>(block, points, &LAYOUTS) }
-}
-
 /// The first `count` lines of a block of 32-bit elements that follow each other in the operand.
 ///
 /// # Safety
@@ -494,7 +483,7 @@ define_engine!(
 macro_rules! bytes {
     ($name:ident, $module:ident, $simd:ty) => {
         define_byte_engine!(
-            $name, $module, $simd, 4, pack_words,
+            $name, $module, $simd, 4, words::pack_words,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
             spread [1: 8 2: 8 3: 6 4: 6]
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]

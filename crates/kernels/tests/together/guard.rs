@@ -3,7 +3,7 @@
 //! A file is mapped one page further than it is long. What touches that page ends the process.
 
 use crate::grouped::problem::{Points, Problem, matrix, ordinary};
-use crate::problems::{channels_last, matrices};
+use crate::problems::{channels_last, convolution, matrices};
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
     Code, Contraction, Dim, Element, Form, GroupedProduct, Isa, Narrow, Operand,
@@ -101,6 +101,16 @@ fn run_narrow(contraction: &Contraction) {
             let mut scratch = Guarded::new(plan.shared_bytes() + plan.worker_bytes());
             let [left, right] = [left.bytes(), right.bytes()].map(Operand::Plain);
             kernel.run(&plan, left, right, out.bytes_mut(), scratch.bytes_mut());
+        }
+    }
+}
+
+/// Vectors of pixels that are of one line, of two or of more, and every pixel or every second.
+#[test]
+fn lines_of_pixels() {
+    for width in [1, 2, 5, 7, 8, 11, 14, 16, 17, 28] {
+        for step in 1..=2 {
+            run(&convolution((2, 9), (3, width), 2, step, 1));
         }
     }
 }

@@ -5,7 +5,8 @@ use std::arch::x86_64::*;
 use super::Halves;
 use crate::lanes::Simd;
 use crate::pack::Block;
-use crate::pack::words::{WordLayouts, across_of, clear, words};
+use crate::pack::runs::Runs;
+use crate::pack::words::{Along, WordLayouts, across_of, clear, words};
 
 /// The lines that are laid across at a time, and the most points.
 const SQUARE: usize = 4;
@@ -19,70 +20,128 @@ const SQUARE: usize = 4;
 pub(super) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across,
-        along: Some(along),
+        along: Some(Along {
+            lanes: Halves::LANES,
+            pack: along,
+        }),
     };
     // SAFETY: the caller's.
     unsafe { words::<2>(block, points, &LAYOUTS) }
 }
 
-/// [`WordLayouts::along`].
+/// [`Along::pack`].
 ///
 /// # Safety
 /// as that; the machine has the instructions.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn along(block: &Block<i32>, run: usize) {
-    for start in (0..block.width).step_by(Halves::LANES) {
+unsafe fn along(block: &Block<i32>, vectors: &[Runs]) {
+    for (number, runs) in vectors.iter().enumerate() {
+        let start = number * Halves::LANES;
         // SAFETY: the caller's.
         unsafe {
-            match (block.signed, run >= start + Halves::LANES) {
-                (true, true) => vectors::<true, true>(block, start),
-                (true, false) => vectors::<true, false>(block, start),
-                (false, true) => vectors::<false, true>(block, start),
-                (false, false) => vectors::<false, false>(block, start),
+            match block.signed {
+                true => vector_of::<true>(block, runs, start),
+                false => vector_of::<false>(block, runs, start),
             }
         }
     }
 }
 
-/// Packs a vector of words for each line, from lane `start` on. `IS_WHOLE`: as many bytes may be read as that has lanes.
+/// # Safety
+/// as [`along`].
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+unsafe fn vector_of<const SIGNED: bool>(block: &Block<i32>, runs: &Runs, start: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        match (runs.is_one(), usize::from(runs.lanes), runs.step) {
+            (true, Halves::LANES, 1) => vector::<SIGNED, true, 1>(block, runs, start),
+            (true, Halves::LANES, _) => vector::<SIGNED, true, 2>(block, runs, start),
+            (true, ..) => vector::<SIGNED, true, ANY>(block, runs, start),
+            (false, _, 1) => vector::<SIGNED, false, 1>(block, runs, start),
+            (false, ..) => vector::<SIGNED, false, 2>(block, runs, start),
+        }
+    }
+}
+
+/// In place of a step: one that is not known, of fewer lanes than a vector has.
+const ANY: usize = 0;
+
+/// Packs a vector of words for each line, from lane `start` on.
 ///
 /// # Safety
 /// as [`along`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn vectors<const SIGNED: bool, const IS_WHOLE: bool>(block: &Block<i32>, start: usize) {
-    let first = block.from.wrapping_add(block.points[start] as usize);
-    let lanes = (block.width - start).min(Halves::LANES);
-    let bytes = |offset: u32| {
-        let from = first.wrapping_add(offset as usize);
-        if IS_WHOLE {
-            // SAFETY: the caller's.
-            return unsafe { _mm_loadl_epi64(from.cast()) };
+unsafe fn vector<const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
+    block: &Block<i32>,
+    runs: &Runs,
+    start: usize,
+) {
+    let first = block.from.wrapping_add(runs.first as usize);
+    let second = block.from.wrapping_add(runs.second as usize);
+    let is_second = _mm_cvtsi64_si128(bytes_from(runs.split));
+    let row = |offset: u32| {
+        // SAFETY: the caller lets read all lanes of both runs.
+        unsafe {
+            let of = |run: *const u8| bytes::<STEP>(run.wrapping_add(offset as usize), runs);
+            match IS_ONE {
+                true => of(first),
+                false => _mm_blendv_epi8(of(first), of(second), is_second),
+            }
         }
-        let mut bytes = [0; Halves::LANES];
-        for (lane, byte) in bytes.iter_mut().enumerate().take(lanes) {
-            // SAFETY: the caller's.
-            *byte = unsafe { from.add(lane).read() };
-        }
-        _mm_cvtsi64_si128(i64::from_le_bytes(bytes))
     };
-    for line in 0..block.k {
-        let second = match block.offsets.get(2 * line + 1) {
-            Some(offset) => bytes(*offset),
+    let lanes = (block.width - start).min(Halves::LANES);
+    for (line, offsets) in block.offsets.chunks(2).enumerate().take(block.k) {
+        let second = match offsets.get(1) {
+            Some(offset) => row(*offset),
             None => _mm_setzero_si128(),
         };
-        let pairs = _mm_unpacklo_epi8(bytes(block.offsets[2 * line]), second);
+        let pairs = _mm_unpacklo_epi8(row(offsets[0]), second);
         let words = match SIGNED {
             true => _mm256_cvtepi8_epi16(pairs),
             false => _mm256_cvtepu8_epi16(pairs),
         };
-        let room = (block.k - line) * block.width - start;
         // SAFETY: the caller lets write the line, and those after it. Lanes too many are of the line after it, which is
         // written later, unless this is not the first vector.
         unsafe {
             let to = block.to.add(line * block.width + start);
-            match room >= Halves::LANES && (start == 0 || lanes == Halves::LANES) {
+            let has_room = start == 0 && (block.k - line) * block.width >= Halves::LANES;
+            match lanes == Halves::LANES || has_room {
                 true => Halves::store(to, words),
                 false => Halves::store_first(to, words, lanes),
+            }
+        }
+    }
+}
+
+/// A mask of the bytes of a vector's lanes from `split` on.
+fn bytes_from(split: u8) -> i64 {
+    (-1_i64).checked_shl(8 * u32::from(split)).unwrap_or(0)
+}
+
+/// The bytes of a run from `from` on, `STEP` apart: of all lanes, or, if it is [`ANY`], of those that there are, and zeros.
+///
+/// # Safety
+/// They may be read, and those between them.
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+#[inline]
+unsafe fn bytes<const STEP: usize>(from: *const u8, runs: &Runs) -> __m128i {
+    // SAFETY: the caller's. The second eight end with the last lane.
+    unsafe {
+        match STEP {
+            1 => _mm_loadl_epi64(from.cast()),
+            2 => {
+                let even = _mm_set_epi64x(0, 0x0604_0200);
+                let odd = _mm_set_epi64x(0, 0x0705_0301);
+                let low = _mm_shuffle_epi8(_mm_loadl_epi64(from.cast()), even);
+                let high = _mm_shuffle_epi8(_mm_loadl_epi64(from.wrapping_add(7).cast()), odd);
+                _mm_unpacklo_epi32(low, high)
+            }
+            _ => {
+                let mut bytes = [0; Halves::LANES];
+                for (lane, byte) in bytes.iter_mut().enumerate().take(runs.lanes.into()) {
+                    *byte = from.add(lane * usize::from(runs.step)).read();
+                }
+                _mm_cvtsi64_si128(i64::from_le_bytes(bytes))
             }
         }
     }

@@ -62,6 +62,18 @@ fn convolutions() {
     check_all(&convolution((4, 40), (20, 28), 3, 1, 1), 5);
 }
 
+/// Vectors of pixels end at any place of a line, are every second of it, or are of several lines.
+#[test]
+fn pixels_of_every_width_as_bytes() {
+    for width in 1..=35 {
+        for step in 1..=3 {
+            let contraction = convolution((3, 7), (3, width), 3, step, 1);
+            check::<U8I8>(&contraction, width as u64);
+            check::<I8U8>(&contraction, width as u64);
+        }
+    }
+}
+
 /// Words of bytes come from one pixel, and from two where there are too few channels.
 #[test]
 fn channels_that_follow_each_other() {
