@@ -67,7 +67,9 @@ pub(crate) fn runs_of<'a>(
 /// How many of the offsets follow each other, `step` apart, from the first on.
 #[inline(always)]
 pub(crate) fn run(offsets: &[u32], step: u32) -> usize {
-    let follow = offsets.windows(2).take_while(|two| two[1].wrapping_sub(two[0]) == step);
+    let follow = offsets
+        .windows(2)
+        .take_while(|two| two[1].wrapping_sub(two[0]) == step);
     (follow.count() + 1).min(offsets.len())
 }
 
