@@ -43,6 +43,8 @@ impl Runs {
         })
     }
 
+    /// Whether all lanes are in the first run.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn is_one(&self) -> bool {
         self.split == self.lanes
     }
