@@ -4,7 +4,7 @@ use crate::lanes::Vector;
 use crate::pack::each_run;
 
 /// The columns as vectors, and the vectors as panels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ColumnVectors {
     pub(crate) vectors: Box<[Vector]>,
     pub(crate) panels: Box<[ColumnPanel]>,

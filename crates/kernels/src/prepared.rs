@@ -47,7 +47,8 @@ pub struct PreparedContraction {
     /// How many packed panels a tile of all rows takes, if there are so few of them.
     pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
-    pub(crate) plain: ColumnVectors,
+    /// Those of columns that are read as they are, unless they never are.
+    pub(crate) plain: Option<ColumnVectors>,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
     pub(crate) scatter: Option<Box<[u32]>>,
     /// The offsets in `out` of all rows.
@@ -151,14 +152,12 @@ impl PreparedContraction {
             false => 1,
         };
         let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
-        let plain = match group {
-            1 if narrow.is_none() => {
-                ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
-                    width(height, vectors, &tiles)
-                })
-            }
-            _ => ColumnVectors::default(),
-        };
+        let is_plain = forms[usize::from(!groups.exchanged)] == Form::Plain;
+        let plain = (is_plain && group == 1 && narrow.is_none()).then(|| {
+            ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
+                width(height, vectors, &tiles)
+            })
+        });
         let (m, n) = match groups.exchanged {
             true => (columns.points(), rows.points()),
             false => (rows.points(), columns.points()),

@@ -6,6 +6,12 @@ use crate::geometry::{ColumnVectors, part_start, parts};
 use crate::packed::Form;
 use std::ops::Range;
 
+/// The most bytes of packed columns that stay in the second cache while other rows go on with them.
+const CACHED_COLUMNS: usize = 1 << 18;
+
+/// The least rows for which columns come from further away.
+const LEAST_ROWS: usize = 24;
+
 impl PreparedContraction {
     /// About `count` ranges that cover `0..`[`rows`](PreparedContraction::rows), for
     /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or whole tiles of one; each of at least `least` rows, if
@@ -78,16 +84,16 @@ impl PreparedContraction {
         } else {
             tasks.div_ceil(batch)
         };
+        // Tiles of few rows take several panels.
+        let unit = self.spread(source);
+        let units = panels.div_ceil(unit);
         let of_columns = source.is_own() && panels >= each;
         let row_parts = match of_columns {
             true => 1,
             false if panels >= each && self.row_panels < each => 1,
-            false => each.min(self.row_panels),
+            false => self.row_parts(each, units),
         };
         let column_parts = each.div_ceil(row_parts).min(panels);
-        // Tiles of few rows take several panels.
-        let unit = self.spread(source);
-        let units = panels.div_ceil(unit);
         let row_start = |part| {
             part_start(
                 rows,
@@ -106,6 +112,24 @@ impl PreparedContraction {
             }
         }
         divided
+    }
+
+    /// Into how many parts the rows are divided among `each` tasks, each of which takes its share of `units` of columns: every
+    /// part has all columns pass by, which pays for enough rows alone if they come from memory or the third cache.
+    fn row_parts(&self, each: usize, units: usize) -> usize {
+        let mut parts = each.min(self.row_panels);
+        let column_bytes = self.packed_columns() * self.element.bytes();
+        if column_bytes <= CACHED_COLUMNS {
+            return parts;
+        }
+        let takes_half = |parts: usize| each.div_ceil(parts / 2) <= units;
+        while parts.is_multiple_of(2)
+            && takes_half(parts)
+            && self.rows.points.len() < parts * LEAST_ROWS
+        {
+            parts /= 2;
+        }
+        parts
     }
 
     pub(super) fn share(

@@ -61,7 +61,7 @@ impl PreparedContraction {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
-            Form::Plain if self.narrow.is_none() && self.plain_pays() => ColumnSource::Plain,
+            Form::Plain if self.plain_pays() => ColumnSource::Plain,
             Form::Plain => ColumnSource::Own,
         }
     }
@@ -185,21 +185,18 @@ impl PreparedContraction {
 
     /// The panels of columns that come from `source`.
     pub(crate) fn columns_of(&self, source: ColumnSource) -> &ColumnVectors {
-        match source {
-            ColumnSource::Plain => &self.plain,
-            ColumnSource::Packed
-            | ColumnSource::Shared
-            | ColumnSource::Own
-            | ColumnSource::Coded => &self.packed,
+        match (source, &self.plain) {
+            (ColumnSource::Plain, Some(plain)) => plain,
+            _ => &self.packed,
         }
     }
 
     /// Whether it is cheaper to compute from the columns as they are than to pack them.
     fn plain_pays(&self) -> bool {
-        let (plain, packed) = (self.plain.vectors.len(), self.packed.vectors.len());
-        if self.scatter.is_some() || self.group > 1 {
+        let Some(plain) = self.plain.as_ref().filter(|_| self.scatter.is_none()) else {
             return false;
-        }
+        };
+        let (plain, packed) = (plain.vectors.len(), self.packed.vectors.len());
         // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
         // vector is packed in five if it comes from a few loads or lines are laid across.
         let more =

@@ -9,3 +9,4 @@ mod narrow;
 mod problems;
 mod row_sources;
 mod row_tasks;
+mod shares;
