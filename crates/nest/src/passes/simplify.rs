@@ -5,7 +5,7 @@
 
 use crate::analysis::{Linear, Ranges, divide, remainder};
 use crate::build::{boolean, index};
-use crate::ir::{Binary, Kind, Nest, Scalar, Stage, Unary, visit_those};
+use crate::ir::{Binary, Kind, Nest, Scalar, Seen, Stage, Unary};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -53,6 +53,10 @@ impl Simplify {
         let done = match x.kind() {
             Kind::Select(c, yes, no) => self.select(x, c, yes, no),
             Kind::Reduce { .. } => self.reduce(x),
+            // What guards say of an index is found again by its form, which must be the same wherever it is loaded.
+            Kind::Load { .. } if x.ty().is_integer() && self.memo.len() > 1 => {
+                self.unguarded(|pass| pass.scalar(x))
+            }
             _ => {
                 let inner = x.with_children(|child| self.scalar(child));
                 self.checked_node(inner)
@@ -238,12 +242,26 @@ impl Simplify {
     }
 }
 
-/// How many checked indices are in `x`.
+/// How many checked indices of `x`, and selects that have some, are evaluated whatever else is.
 fn checks(x: &Scalar) -> usize {
     let mut count = 0;
-    visit_those(x, Scalar::wraps, &mut |x| {
-        count += usize::from(matches!(x.kind(), Kind::Wrap(_)))
-    });
+    let mut seen = Seen::default();
+    let mut open = vec![x];
+    while let Some(x) = open.pop() {
+        if !x.wraps() || !seen.insert(x.address()) {
+            continue;
+        }
+        match x.kind() {
+            Kind::Select(condition, ..) => {
+                count += 1;
+                open.push(condition);
+            }
+            kind => {
+                count += usize::from(matches!(kind, Kind::Wrap(_)));
+                open.extend(x.children());
+            }
+        }
+    }
     count
 }
 
@@ -263,6 +281,25 @@ mod tests {
         simplify(&mut nest);
         let text = nest.display_stage(&nest.stages[0]).to_string();
         text.split(" = ").nth(1).unwrap().to_owned()
+    }
+
+    /// An element of the first row is at an index, of the others counted from the end: the guard around both names the index.
+    #[test]
+    fn an_index_in_a_row_that_is_known_is_still_guarded() {
+        let mut nest = Nest::new();
+        let data = nest.buffer("data", F32, &[4], Role::Input);
+        let indices = nest.buffer("indices", ElementType::I64, &[6], Role::Input);
+        let out = nest.buffer("out", F32, &[2, 3], Role::Output);
+        nest.define(vec![], out, |nest, at| {
+            let loaded = nest.load(indices, vec![&at[0] * 3 + &at[1]]);
+            let found = select(loaded.lt(index(0)), &loaded + 4, loaded.clone());
+            let place = select(at[0].eq(index(0)), found.clone(), index(3) - &found);
+            let element = nest.load(data, vec![place]);
+            select(inside(&found, 0, 4), element, number(0.0, F32))
+        });
+        assert_eq!(verify(&nest), Ok(()));
+        simplify(&mut nest);
+        assert_eq!(verify(&nest), Ok(()), "{nest}");
     }
 
     #[test]

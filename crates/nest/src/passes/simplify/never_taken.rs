@@ -137,6 +137,11 @@ fn selects_in_selects() {
 fn around_them_stands_what_may_fault() {
     check(|p| p.here.clone() * select(p.is_later(), p.before.clone(), index(1)) + 1);
     check(|p| &p.here - &p.here + select(p.is_later(), p.before.clone(), p.here.clone()));
+    // Nothing is learnt where two numbers differ, so that this side shares what stands before it.
+    check(|p| {
+        let is_odd = p.step.clone().rem(index(2)).ne(index(0));
+        &p.here - &p.here + select(is_odd, &p.here + 1, index(5))
+    });
     check(|p| {
         let chosen = select(p.is_later(), p.before.clone(), index(3)).max(index(0));
         select(p.here.gt(chosen), index(5), index(5))
