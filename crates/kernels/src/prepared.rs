@@ -47,7 +47,7 @@ pub struct PreparedContraction {
     /// How many packed panels a tile of all rows takes, if there are so few of them.
     pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
-    /// Those of columns that are read as they are, unless they never are.
+    /// The vectors that tiles read from columns where these lie; none if columns are always packed.
     pub(crate) plain: Option<ColumnVectors>,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
     pub(crate) scatter: Option<Box<[u32]>>,

@@ -17,7 +17,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Those of a vector's points, if they are so few.
+    /// The runs that the points of a vector are, if there are at most two, both of one step.
     fn of(points: &[u32], lanes: usize) -> Option<Runs> {
         Runs::with_step(points, lanes, 1).or_else(|| Runs::with_step(points, lanes, 2))
     }

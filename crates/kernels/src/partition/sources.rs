@@ -187,6 +187,9 @@ impl PreparedContraction {
     pub(crate) fn columns_of(&self, source: ColumnSource) -> &ColumnVectors {
         match (source, &self.plain) {
             (ColumnSource::Plain, Some(plain)) => plain,
+            (ColumnSource::Plain, None) => {
+                unreachable!("columns are only read where they lie if there are vectors for that")
+            }
             _ => &self.packed,
         }
     }

@@ -1,18 +1,13 @@
-//! What is divided among tasks, on both sides of each threshold: the sums are the same bits.
+//! Whether tasks divide rows or columns, on both sides of each threshold: the sums are the same bits.
 
-use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};
+use crate::problems::matrices;
+use vinelift_kernels::{Form, Isa, Operand, PreparedContraction};
 
 /// Whether each of eight tasks has all columns for its rows, where `rows` are multiplied with packed columns 512 wide, once the
 /// sums are those of one task.
 fn has_all_columns(rows: usize, k: usize) -> bool {
     const COLUMNS: usize = 512;
-    let contraction = Contraction {
-        element: Element::F32,
-        batch: vec![],
-        m: vec![Dim::new(rows, k, 0, COLUMNS)],
-        n: vec![Dim::new(COLUMNS, 0, 1, 1)],
-        k: vec![Dim::new(k, 1, COLUMNS, 0)],
-    };
+    let contraction = matrices(1, rows, COLUMNS, k, [false; 3]);
     let forms = [Form::Plain, Form::Packed];
     let kernel = PreparedContraction::with_forms(&contraction, Isa::Avx2, forms).unwrap();
     let mut random = fastrand::Rng::with_seed(1);

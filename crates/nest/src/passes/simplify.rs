@@ -53,7 +53,7 @@ impl Simplify {
         let done = match x.kind() {
             Kind::Select(c, yes, no) => self.select(x, c, yes, no),
             Kind::Reduce { .. } => self.reduce(x),
-            // What guards say of an index is found again by its form, which must be the same wherever it is loaded.
+            // A proof finds what a guard says of an index by the index's form: guards must not change its load.
             Kind::Load { .. } if x.ty().is_integer() && self.memo.len() > 1 => {
                 self.unguarded(|pass| pass.scalar(x))
             }

@@ -1,4 +1,4 @@
-//! What the variables of a request hold between its runs.
+//! The variables of a request, which keep their values from one run to the next.
 
 use super::InferRequest;
 use crate::Error;

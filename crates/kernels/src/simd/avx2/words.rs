@@ -6,7 +6,7 @@ use super::Halves;
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
-use crate::pack::words::{Along, WordLayouts, across_of, clear, words};
+use crate::pack::words::{Along, WordLayouts, across_of, clear, store_vector, words};
 
 /// The lines that are laid across at a time, and the most points.
 const SQUARE: usize = 4;
@@ -89,7 +89,6 @@ unsafe fn vector<const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
             }
         }
     };
-    let lanes = (block.width - start).min(Halves::LANES);
     for (line, offsets) in block.offsets.chunks(2).enumerate().take(block.k) {
         let second = match offsets.get(1) {
             Some(offset) => row(*offset),
@@ -100,16 +99,8 @@ unsafe fn vector<const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
             true => _mm256_cvtepi8_epi16(pairs),
             false => _mm256_cvtepu8_epi16(pairs),
         };
-        // SAFETY: the caller lets write the line, and those after it. Lanes too many are of the line after it, which is
-        // written later, unless this is not the first vector.
-        unsafe {
-            let to = block.to.add(line * block.width + start);
-            let has_room = start == 0 && (block.k - line) * block.width >= Halves::LANES;
-            match lanes == Halves::LANES || has_room {
-                true => Halves::store(to, words),
-                false => Halves::store_first(to, words, lanes),
-            }
-        }
+        // SAFETY: the caller lets write all lines, and they are packed in order.
+        unsafe { store_vector::<Halves>(block, line, start, words) }
     }
 }
 

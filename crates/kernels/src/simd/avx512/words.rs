@@ -6,9 +6,9 @@ use super::{Bytes, first, lay_across};
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
-use crate::pack::words::{Along, WordLayouts, words};
+use crate::pack::words::{Along, WordLayouts, store_vector, words};
 
-/// What stores words, whatever their signs.
+/// Vectors of words. They are stored alike, whether their bytes have signs or not.
 type Words = Bytes<true>;
 
 /// [`words`], whose lines of consecutive bytes are packed 16 by 16, and those of consecutive points by vectors.
@@ -62,7 +62,6 @@ unsafe fn vector<const IS_ONE: bool, const STEP: usize>(
     let second_run = block.from.wrapping_add(runs.second as usize);
     let count = usize::from(runs.lanes);
     let is_second = !first(runs.split.into());
-    let lanes = (block.width - start).min(Words::LANES);
     for (line, offsets) in block.offsets.chunks(4).enumerate().take(block.k) {
         let mut rows = [_mm_setzero_si128(); 4];
         for (row, &offset) in rows.iter_mut().zip(offsets) {
@@ -76,16 +75,8 @@ unsafe fn vector<const IS_ONE: bool, const STEP: usize>(
             }
         }
         let words = interleaved(rows);
-        // SAFETY: the caller lets write the line, and those after it. Lanes too many are of the line after it, which is
-        // written later, unless this is not the first vector.
-        unsafe {
-            let to = block.to.add(line * block.width + start);
-            let has_room = start == 0 && (block.k - line) * block.width >= Words::LANES;
-            match lanes == Words::LANES || has_room {
-                true => Words::store(to, words),
-                false => Words::store_first(to, words, lanes),
-            }
-        }
+        // SAFETY: the caller lets write all lines, and they are packed in order.
+        unsafe { store_vector::<Words>(block, line, start, words) }
     }
 }
 
