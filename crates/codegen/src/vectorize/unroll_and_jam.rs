@@ -101,13 +101,16 @@ fn behind<'n>(
     axes: &'n [Axis],
     body: &'n Scalar,
 ) -> Option<usize> {
-    let mut open = vec![body];
-    while let Some(x) = open.pop() {
-        let Kind::Load { buffer, at } = x.kind() else {
-            open.extend(x.children());
-            continue;
-        };
-        let linear = builder.analysis.linear(*buffer, at);
+    let mut loads = Vec::new();
+    visit(body, |x| match x.kind() {
+        Kind::Load { buffer, at } => {
+            loads.push((*buffer, at));
+            Visit::Past
+        }
+        _ => Visit::Children,
+    });
+    for (buffer, at) in loads {
+        let linear = builder.analysis.linear(buffer, at);
         let step = linear.of_axis(rows)?;
         let mut inner = 1;
         for axis in axes.iter().rev() {

@@ -240,3 +240,24 @@ fn weights_that_differ_along_the_lanes_are_loaded_once() {
         .filter(|line| line.contains("vmovdqu ymm") && line.ends_with(']'));
     assert_eq!(loads.count(), 9 + 18, "{asm}");
 }
+
+/// The code of a window whose elements use one another again and again is there as soon as that of others.
+#[test]
+fn elements_that_are_used_again_and_again() {
+    const TIMES: usize = 60;
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[3 * 8, 64], Role::Input);
+    let y = nest.buffer("y", F32, &[8, 64], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[2]);
+        // No row reads what another one does.
+        let place = &at[0] * 3 + Scalar::axis(axes[0].id) * 2;
+        let load = n.load(x, vec![place, at[1].clone()]);
+        let body = (0..TIMES).fold(load, |x, _| x.clone().min(x));
+        Scalar::reduce(Binary::Max, axes, lowest(F32), body)
+    });
+    let mut next = random(5);
+    let numbers: Vec<f32> = (0..24 * 64).map(|_| next() as f32 / 16.0).collect();
+    let inputs = [bytes(&numbers)];
+    assert!(run(&nest, &inputs).0[1] == reference(&nest, &inputs).0[1]);
+}
