@@ -114,6 +114,18 @@ pub(crate) fn part_start(whole: usize, count: usize, part: usize) -> usize {
     part * (whole / count) + part.min(whole % count)
 }
 
+/// `0..whole` in `count` shares of tasks, none empty if there are enough. The larger ones lie among the others, so that threads
+/// which each take neighbouring ones have as much to do.
+pub(crate) fn shares(whole: usize, count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..count)
+        .map(move |share| share_start(whole, count, share)..share_start(whole, count, share + 1))
+}
+
+/// Where share `share` of `count` starts: `⌊share · whole / count⌋`.
+pub(crate) fn share_start(whole: usize, count: usize, share: usize) -> usize {
+    share * (whole / count) + share * (whole % count) / count
+}
+
 /// The heights of an instruction set's tiles, and how fast the machine runs their vectors.
 pub(crate) struct Tiles {
     /// The largest height of tiles of `n` vectors is `tallest[n - 1]`.
@@ -251,6 +263,21 @@ mod tests {
     fn parts_are_equal_and_in_order() {
         assert_eq!(parts(10, 4).collect::<Vec<_>>(), [0..3, 3..6, 6..8, 8..10]);
         assert_eq!(parts(0, 0).count(), 0);
+    }
+
+    #[test]
+    fn any_half_of_the_shares_is_half_of_the_whole() {
+        assert_eq!(shares(10, 4).collect::<Vec<_>>(), [0..2, 2..5, 5..7, 7..10]);
+        assert_eq!(shares(0, 0).count(), 0);
+        for (whole, count) in (0..100).flat_map(|whole| [1, 2, 3, 8].map(|count| (whole, count))) {
+            let starts: Vec<usize> = shares(whole, count).map(|s| s.start).collect();
+            let ends: Vec<usize> = shares(whole, count).map(|s| s.end).collect();
+            assert_eq!((starts[0], ends[count - 1]), (0, whole));
+            assert_eq!(starts[1..], ends[..count - 1]);
+            if count % 2 == 0 {
+                assert_eq!(starts[count / 2], whole / 2);
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::coded::Coded;
 use crate::compute::Run;
-use crate::geometry::part_start;
+use crate::geometry::share_start;
 use crate::memory::elements;
 use crate::packed::{Form, Packed};
 use crate::partition::{ColumnSource, LINE, RowSource, TaskPartition, TaskShare};
@@ -153,7 +153,7 @@ impl PreparedContraction {
         let (from, _) = self.columns_operand::<T>(plan, buffers);
         let engine = self.engine::<T>();
         let panels = &self.packed.panels;
-        let start = |task| part_start(self.columns.copies * panels.len(), plan.packing, task);
+        let start = |task| share_start(self.columns.copies * panels.len(), plan.packing, task);
         // SAFETY: `shared` has room for all copies of the packed columns; an operand's elements are
         // there for every batch.
         unsafe {

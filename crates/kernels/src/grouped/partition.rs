@@ -1,7 +1,7 @@
 //! How a run is divided into tasks: by columns.
 
 use super::GroupedProduct;
-use crate::geometry::parts;
+use crate::geometry::shares;
 use crate::grouped_tile::{MOST_ROWS, PANEL};
 use crate::partition::with_slack;
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl GroupedProduct {
         let unit = self.tiles.panels_of(rows);
         let panels = if rows == 0 { 0 } else { self.shape.panels() };
         let units = panels.div_ceil(unit);
-        let shares = parts(units, tasks.clamp(1, units.max(1)))
+        let shares = shares(units, tasks.clamp(1, units.max(1)))
             .map(|part| part.start * unit..panels.min(part.end * unit))
             .filter(|panels| !panels.is_empty());
         let most = (ROW_BYTES / self.shape.k.max(1)).max(FEWEST_ROWS);

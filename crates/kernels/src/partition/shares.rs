@@ -2,7 +2,7 @@
 
 use super::{ColumnSource, RowSource, TaskShare};
 use crate::PreparedContraction;
-use crate::geometry::{ColumnVectors, part_start, parts};
+use crate::geometry::{ColumnVectors, part_start, share_start, shares};
 use crate::packed::Form;
 use std::ops::Range;
 
@@ -25,12 +25,12 @@ impl PreparedContraction {
         let most = self.row_panels / least.max(1).div_ceil(self.low);
         if count <= batch || most <= 1 {
             let most = batch / least.max(1).div_ceil(rows);
-            let parts = parts(batch, count.min(most).max(1));
-            return parts.map(|p| p.start * rows..p.end * rows).collect();
+            let batches = shares(batch, count.min(most).max(1));
+            return batches.map(|b| b.start * rows..b.end * rows).collect();
         }
         let each = count.div_ceil(batch).min(most);
         let start = |part| {
-            let panel = part_start(self.row_panels, each, part);
+            let panel = share_start(self.row_panels, each, part);
             part_start(rows, self.row_panels, panel)
         };
         let of_batch =
@@ -75,7 +75,7 @@ impl PreparedContraction {
         }
         let part = |batch, rows, panels| self.share(source, batch, rows, panels);
         if tasks <= batch && (batch % tasks == 0 || batch >= 4 * tasks) {
-            return parts(batch, tasks)
+            return shares(batch, tasks)
                 .map(|batch| part(batch, 0..rows, 0..panels))
                 .collect();
         }
@@ -98,14 +98,14 @@ impl PreparedContraction {
             part_start(
                 rows,
                 self.row_panels,
-                part_start(self.row_panels, row_parts, part),
+                share_start(self.row_panels, row_parts, part),
             )
         };
         let mut divided = Vec::new();
         for at in 0..batch {
             for number in 0..row_parts {
                 let rows = row_start(number)..row_start(number + 1);
-                for part_units in parts(units, column_parts.min(units)) {
+                for part_units in shares(units, column_parts.min(units)) {
                     let panels = part_units.start * unit..panels.min(part_units.end * unit);
                     divided.push(part(at..at + 1, rows.clone(), panels));
                 }
