@@ -1,7 +1,9 @@
 //! One plan serves all sizes of an input, and gives the same bits as a plan of its own for each of them.
 
-use vinelift::{CompiledModel, Config, Core, Error, Model, PartialShape, Specialization, Tensor};
-use vinelift_tests::{Random, repository, same, tensor};
+use vinelift::{
+    CompiledModel, Config, Core, ElementType, Error, Model, PartialShape, Specialization, Tensor,
+};
+use vinelift_tests::{Graph, Random, repository, same, tensor};
 
 /// A sample all dims of whose inputs are dynamic, how many plans it takes, and shapes of its inputs.
 struct Case {
@@ -230,4 +232,66 @@ fn one_plan_serves_all_sizes() {
     let core = Core::new().unwrap();
     let wrong: Vec<String> = CASES.iter().filter_map(|case| wrong(&core, case)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Layers of one form, `tanh(x · w)` of 48 columns, each with weights of its own: two of `f32`, and two of `i8` with a scale for
+/// each row.
+fn equal_layers(core: &Core) -> Model {
+    const N: usize = 48;
+    let mut graph = Graph::default();
+    let mut x = graph.parameter("x", ElementType::F32, &[5, N]);
+    let numpy = "auto_broadcast=\"numpy\"";
+    for layer in 0..4 {
+        let codes: Vec<i8> = (0..N * N)
+            .map(|i| (i * (89 + 2 * layer) % 256) as u8 as i8)
+            .collect();
+        let floats = |numbers: &mut dyn Iterator<Item = f32>| -> Vec<u8> {
+            numbers.flat_map(f32::to_le_bytes).collect()
+        };
+        let node = |graph: &mut Graph, ty, version, attributes, inputs: &[&_]| {
+            let added = graph.node(core, ty, version, attributes, inputs, 1);
+            added.unwrap().swap_remove(0)
+        };
+        let weights = match layer % 2 {
+            0 => {
+                let numbers = floats(&mut codes.iter().map(|code| f32::from(*code) / 256.0));
+                graph.constant(ElementType::F32, &[N, N], &numbers)
+            }
+            _ => {
+                let bytes: Vec<u8> = codes.iter().map(|code| *code as u8).collect();
+                let codes = graph.constant(ElementType::I8, &[N, N], &bytes);
+                let scale = |n| (layer * N + n) as f32 / 65536.0;
+                let scales = floats(&mut (0..N).map(scale));
+                let scales = graph.constant(ElementType::F32, &[N, 1], &scales);
+                let to_f32 = "destination_type=\"f32\"";
+                let wide = node(&mut graph, "Convert", "opset1", to_f32, &[&codes]);
+                node(&mut graph, "Multiply", "opset1", numpy, &[&wide, &scales])
+            }
+        };
+        let by_rows = "transpose_a=\"false\" transpose_b=\"true\"";
+        let product = node(&mut graph, "MatMul", "opset1", by_rows, &[&x, &weights]);
+        x = node(&mut graph, "Tanh", "opset1", "", &[&product]);
+    }
+    graph.model(core, &[x]).unwrap()
+}
+
+#[test]
+fn layers_of_one_form_keep_their_own_weights() {
+    let core = Core::new().unwrap();
+    let mut random = Random::new(23);
+    let model = equal_layers(&core);
+    let open = reshaped(&model, vec![PartialShape::any_of_rank(2)]).unwrap();
+    let generic = Config::default().specialization(Specialization::Generic);
+    let class = core.compile_model_with(&open, generic).unwrap();
+    for rows in [5, 9, 40, 130, 9, 41] {
+        let input = tensor(&model.inputs()[0], Some(&[rows, 48]), &mut random);
+        let alone = reshaped(&model, vec![PartialShape::from([rows, 48].as_slice())]).unwrap();
+        let alone = core.compile_model(&alone).unwrap();
+        let want = run(&alone, std::slice::from_ref(&input));
+        let found = run(&class, &[input]);
+        assert!(
+            agree(&found, &want),
+            "{rows} rows: {found:?}, want {want:?}"
+        );
+    }
 }

@@ -170,7 +170,7 @@ impl Kernels {
             self.engine(k, values, slots, settings)
         };
         if self.is_packed.get().is_some() {
-            return self.distinct_engines(kernels, slots, engine);
+            return self.distinct_engines(kernels, slots, settings, engine);
         }
         // Each by itself: packing one operand may take much longer than all the rest.
         let engines = compiler_threads::map_apart(kernels, || (), |(), k| engine(k));
@@ -179,33 +179,40 @@ impl Kernels {
         Ok(engines)
     }
 
-    /// The engines of these kernels, one after the other: that of contractions that are alike is made once.
+    /// The engines of these kernels, one after the other: contractions that are alike share all but their constants.
     fn distinct_engines(
         &self,
         kernels: Vec<usize>,
         slots: &[Slot],
+        settings: &Settings<'_>,
         engine: impl Fn(usize) -> Result<Option<Engine>, Error>,
     ) -> Result<Option<Vec<Engine>>, Error> {
         let has_constants = |k: usize| {
             let mut used = self.all[k].kernel.used.iter();
             used.any(|b| matches!(slots[b.0 as usize], Slot::Constant(_)))
         };
-        let mut firsts: FxHashMap<usize, Arc<PackedContraction>> = FxHashMap::default();
+        let mut firsts: FxHashMap<usize, (usize, Arc<PackedContraction>)> = FxHashMap::default();
         let mut engines: Vec<Engine> = Vec::with_capacity(kernels.len());
         for k in kernels {
             let first = self.all[k].first_alike;
-            let alike = firsts.get(&first).filter(|_| !has_constants(k));
+            let alike = firsts.get(&first).and_then(|(made, alike)| {
+                if !has_constants(k) && !has_constants(*made) {
+                    return Some(alike.clone());
+                }
+                let alike = alike.in_step(&self.all[k].kernel.stages, slots, settings)?;
+                Some(Arc::new(alike))
+            });
             let engine = match alike {
-                Some(alike) => Some(Engine::Contraction(alike.clone())),
+                Some(alike) => Some(Engine::Contraction(alike)),
                 None => engine(k)?,
             };
             let Some(engine) = engine else {
                 return Ok(None);
             };
-            if let Engine::Contraction(contraction) = &engine
-                && !has_constants(k)
-            {
-                firsts.entry(first).or_insert_with(|| contraction.clone());
+            if let Engine::Contraction(contraction) = &engine {
+                firsts
+                    .entry(first)
+                    .or_insert_with(|| (k, contraction.clone()));
             }
             engines.push(engine);
         }

@@ -20,8 +20,8 @@ pub(super) struct SymbolicKernel {
     pub(super) arguments: usize,
     /// The engine of a contraction, if that is the same for all numbers.
     pub(super) contraction: OnceLock<Option<Arc<PackedContraction>>>,
-    /// The number of the first kernel which, if both are contractions without constant operands, has the same engine: it may
-    /// be this one.
+    /// The number of the first kernel which, if both are contractions, has the same engine but for constant operands: it may be
+    /// this one.
     pub(super) first_alike: usize,
 }
 

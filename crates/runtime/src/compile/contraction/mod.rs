@@ -47,6 +47,22 @@ impl PackedContraction {
         StridedContraction::packed(contraction, step, slots, settings, neighbours)
     }
 
+    /// The same contraction in `step`, which has the same form but may have other constants; `None` if it has to be made anew.
+    pub(crate) fn in_step(
+        &self,
+        step: &SubNest,
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Option<PackedContraction> {
+        let Kind::Strided(contraction) = &self.kind else {
+            return None;
+        };
+        Some(PackedContraction {
+            kind: Kind::Strided(contraction.in_step(step, slots, settings)?),
+            ..*self
+        })
+    }
+
     /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
     /// other; `None` if they are not.
     pub(crate) fn by_rows(

@@ -19,9 +19,9 @@ use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct StridedContraction {
+    contraction: Arc<Contraction>,
     kernel: Arc<kernels::PreparedContraction>,
-    plan: kernels::TaskPartition,
-    out: Strided,
+    plan: Arc<kernels::TaskPartition>,
     left: Operand,
     right: Operand,
     element: Element,
@@ -63,21 +63,10 @@ impl StridedContraction {
             _ => Element::I8U8,
         };
         let problem = problem(contraction, element, rows_of);
-        let still = Stride {
-            extent: 1,
-            left: 0,
-            right: 0,
-            out: 0,
-        };
-        let turn = contraction.turn.unwrap_or(still);
+        let turn = contraction.turn.unwrap_or(STILL);
         let constants = Constants { step, slots };
-        let left = constants.factor(contraction, &contraction.left, turn.left, is_of_left)?;
-        let right = constants.factor(contraction, &contraction.right, turn.right, is_of_right)?;
-        let forms = [&left, &right].map(|side| match side {
-            None => Form::Plain,
-            Some((_, None)) => Form::Packed,
-            Some((_, Some(_))) => Form::Coded,
-        });
+        let [left, right] = constant_operands(&constants, contraction, turn)?;
+        let forms = [&left, &right].map(form);
         let isa = isa(settings.options.vectors);
         let narrow = [&contraction.left, &contraction.right].map(|side| constants.narrow(side));
         let suits_loops = narrow[0].is_some() && contraction.suits_loops(|axis| axis.left)
@@ -91,33 +80,7 @@ impl StridedContraction {
             Some(_) => Narrow::BYTES,
             None => element.operand_bytes(),
         });
-        let operands = &settings.shared.operands;
-        // Constants are packed, the others stay as they are.
-        type Bytes<'b> = Option<(&'b [u8], Option<CodingSource>)>;
-        let pack = |factor: &Factor, bytes: &Bytes<'_>, is_left: bool| {
-            let Some((bytes, source)) = bytes else {
-                return Some(None);
-            };
-            let layout = || match is_left {
-                true => kernel.left_layout(),
-                false => kernel.right_layout(),
-            };
-            let packed = || {
-                let is_own = if is_left { is_of_left } else { is_of_right };
-                let coding = |source| constants.coding(contraction, factor, source, is_own);
-                match (source, is_left) {
-                    (Some(source), true) => kernel.pack_left_coded(bytes, &coding(source)?),
-                    (Some(source), false) => kernel.pack_right_coded(bytes, &coding(source)?),
-                    (None, true) => kernel.pack_left(bytes),
-                    (None, false) => kernel.pack_right(bytes),
-                }
-            };
-            let constant = constants.address(factor);
-            let packed = operands.get(constant, (bytes, source.as_ref()), layout, packed)?;
-            Some(Some(packed))
-        };
-        let left = pack(&contraction.left, &left, true)?;
-        let right = pack(&contraction.right, &right, false)?;
+        let [left, right] = pack(&kernel, contraction, &constants, [left, right], settings)?;
         let (cost, workers) = sharing(kernel.flops(), consumers, settings.threads);
         let results = results(&problem).saturating_mul(element.bytes());
         let task_bytes = consumers.map(|_| results);
@@ -130,7 +93,7 @@ impl StridedContraction {
             return None;
         }
         let contraction = StridedContraction {
-            out: contraction.out,
+            contraction: Arc::new(contraction.clone()),
             left: Operand {
                 from: contraction.left.tensor,
                 packed: left,
@@ -144,12 +107,45 @@ impl StridedContraction {
             element,
             turn,
             kernel: Arc::new(kernel),
-            plan,
+            plan: Arc::new(plan),
         };
         Some(PackedContraction {
             kind: Kind::Strided(contraction),
             workers,
             cost,
+        })
+    }
+
+    /// The same contraction in `step`, which has the same form but may have other constants. `None` if other operands of it are
+    /// constants, or memory is short.
+    pub(super) fn in_step(
+        &self,
+        step: &SubNest,
+        slots: &[Slot],
+        settings: &Settings<'_>,
+    ) -> Option<StridedContraction> {
+        let constants = Constants { step, slots };
+        let found = constant_operands(&constants, &self.contraction, self.turn)?;
+        let own = [&self.left, &self.right].map(|operand| &operand.packed);
+        let own = own.map(|packed| packed.as_ref().map_or(Form::Plain, |p| p.form()));
+        if [&found[0], &found[1]].map(form) != own {
+            return None;
+        }
+        let packed = pack(&self.kernel, &self.contraction, &constants, found, settings)?;
+        let [left, right] = packed;
+        Some(StridedContraction {
+            contraction: self.contraction.clone(),
+            kernel: self.kernel.clone(),
+            plan: self.plan.clone(),
+            left: Operand {
+                packed: left,
+                ..self.left
+            },
+            right: Operand {
+                packed: right,
+                ..self.right
+            },
+            ..*self
         })
     }
 
@@ -183,8 +179,9 @@ impl StridedContraction {
             return None;
         }
         Some(StridedContraction {
+            contraction: self.contraction.clone(),
             kernel: self.kernel.clone(),
-            plan: self.kernel.plan_rows(Form::Plain, Form::Plain, &rows)?,
+            plan: Arc::new(self.kernel.plan_rows(Form::Plain, Form::Plain, &rows)?),
             left: self.left.clone(),
             right: self.right.clone(),
             ..*self
@@ -193,7 +190,7 @@ impl StridedContraction {
 
     /// The buffer of the step that it writes.
     pub(super) fn results(&self) -> BufferId {
-        self.out.buffer
+        self.contraction.out.buffer
     }
 
     /// Bytes of scratch memory: of what all workers share, and of each.
@@ -209,7 +206,11 @@ impl StridedContraction {
     /// The buffers of the step that a run needs: not operands that are packed.
     pub(super) fn needs(&self) -> [Option<BufferId>; 3] {
         let of = |operand: &Operand| operand.packed.is_none().then_some(operand.from.buffer);
-        [of(&self.left), of(&self.right), Some(self.out.buffer)]
+        [
+            of(&self.left),
+            of(&self.right),
+            Some(self.contraction.out.buffer),
+        ]
     }
 
     /// The kernel, for texts.
@@ -225,7 +226,9 @@ impl StridedContraction {
     /// As [`PackedContraction::regions`].
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
+        let moved = regions.map(|r| {
+            r.map(|r| r.start + self.contraction.out.base..r.end + self.contraction.out.base)
+        });
         (self.turn.extent == 1).then(|| moved.collect())?
     }
 
@@ -296,7 +299,8 @@ impl StridedContraction {
                 }
             }
         };
-        let (out, out_bytes, out_start) = place(&self.out, self.turn.out, self.element.bytes());
+        let (out, out_bytes, out_start) =
+            place(&self.contraction.out, self.turn.out, self.element.bytes());
         Buffers {
             left: operand(&self.left, self.turn.left),
             right: operand(&self.right, self.turn.right),
@@ -307,6 +311,76 @@ impl StridedContraction {
             stop,
         }
     }
+}
+
+/// How far operands and results move from turn to turn where there are no turns.
+const STILL: Stride = Stride {
+    extent: 1,
+    left: 0,
+    right: 0,
+    out: 0,
+};
+
+/// The bytes of an operand that is constant, and how they are coded, if they are.
+type Constant<'a> = Option<(&'a [u8], Option<CodingSource>)>;
+
+/// The operands, if they are constant; `None` if there is no kernel for one of them.
+fn constant_operands<'a>(
+    constants: &Constants<'a>,
+    contraction: &Contraction,
+    turn: Stride,
+) -> Option<[Constant<'a>; 2]> {
+    let (left, right) = (&contraction.left, &contraction.right);
+    Some([
+        constants.factor(contraction, left, turn.left, is_of_left)?,
+        constants.factor(contraction, right, turn.right, is_of_right)?,
+    ])
+}
+
+/// How the kernel reads an operand.
+fn form(operand: &Constant<'_>) -> Form {
+    match operand {
+        None => Form::Plain,
+        Some((_, None)) => Form::Packed,
+        Some((_, Some(_))) => Form::Coded,
+    }
+}
+
+/// The operands as the kernel reads them: constants are packed, the others stay as they are. `None` if memory is short.
+fn pack(
+    kernel: &kernels::PreparedContraction,
+    contraction: &Contraction,
+    constants: &Constants<'_>,
+    [left, right]: [Constant<'_>; 2],
+    settings: &Settings<'_>,
+) -> Option<[Option<Arc<Packed>>; 2]> {
+    let operand = |factor: &Factor, operand: Constant<'_>, is_left: bool| {
+        let Some((bytes, source)) = &operand else {
+            return Some(None);
+        };
+        let layout = || match is_left {
+            true => kernel.left_layout(),
+            false => kernel.right_layout(),
+        };
+        let packed = || {
+            let is_own = if is_left { is_of_left } else { is_of_right };
+            let coding = |source| constants.coding(contraction, factor, source, is_own);
+            match (source, is_left) {
+                (Some(source), true) => kernel.pack_left_coded(bytes, &coding(source)?),
+                (Some(source), false) => kernel.pack_right_coded(bytes, &coding(source)?),
+                (None, true) => kernel.pack_left(bytes),
+                (None, false) => kernel.pack_right(bytes),
+            }
+        };
+        let operands = &settings.shared.operands;
+        let address = constants.address(factor);
+        let packed = operands.get(address, (bytes, source.as_ref()), layout, packed)?;
+        Some(Some(packed))
+    };
+    Some([
+        operand(&contraction.left, left, true)?,
+        operand(&contraction.right, right, false)?,
+    ])
 }
 
 /// The contraction as the kernels know it: each axis by the operands that it moves in; of those that move in the buffer
