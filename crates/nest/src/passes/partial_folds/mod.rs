@@ -7,8 +7,8 @@
 //! as well; sums get more accurate.
 //!
 //! The last points, fewer than lanes, are taken in by the last lanes: lane `l` takes in `x[n - L + l]` unless that is
-//! among those before. 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`. 16 lanes are
-//! folded by halves: lane `l` with lane `l + 8`, then `l + 4`, `l + 2`, `l + 1`; so are 8, from the second step on.
+//! among those before. 64 lanes are folded to 16 first, `u[l] = (t[l] op t[l+32]) op (t[l+16] op t[l+48])`, and these
+//! by halves: lane `l` with lane `l + 8`, then `l + 4`, `l + 2`, `l + 1`. So are 8 lanes, from the second step on.
 //!
 //! Where `n`, the number of points, is a formula, a lane asks whether there is a point for it. All loads are of points
 //! that are there, so they come in vectors. The number of lanes is that of the example, and a condition of the plan.
@@ -40,9 +40,12 @@ fn lanes(points: Extent) -> Option<usize> {
 }
 
 /// The least points of a fold that is divided, and into how many.
-const LANES: [(usize, usize); 3] = [(384, MOST_LANES), (96, FEW_LANES), (24, 8)];
+const LANES: [(usize, usize); 2] = [(384, MOST_LANES), (24, FEW_LANES)];
 const MOST_LANES: usize = 64;
-const FEW_LANES: usize = 16;
+const FEW_LANES: usize = 8;
+
+/// Into how many parts [`MOST_LANES`] are folded first.
+const FOLDED_LANES: usize = 16;
 
 /// Divides every fold that is long enough. Once `stop` is true, those that are left stay as they are.
 pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
@@ -185,12 +188,12 @@ impl Fold {
             let k = Scalar::axis(turn.id) * lanes as i64 + at.lane.clone();
             fold.over(nest, Some(turn), k, start.clone(), at)
         });
-        let value = |nest: &mut Nest, at: At| match lanes > FEW_LANES {
+        let value = |nest: &mut Nest, at: At| match lanes > FOLDED_LANES {
             true => {
-                let four = (0..lanes / FEW_LANES).map(|k| {
-                    let first = k * FEW_LANES;
+                let four = (0..lanes / FOLDED_LANES).map(|k| {
+                    let first = k * FOLDED_LANES;
                     let at = at.with(&at.lane + first as i64);
-                    self.lane(nest, parts, at, first..first + FEW_LANES)
+                    self.lane(nest, parts, at, first..first + FOLDED_LANES)
                 });
                 halves(four.collect(), op)
             }
@@ -203,14 +206,14 @@ impl Fold {
                 self.lane(nest, parts, at, among)
             }
         };
-        let last = lanes.min(FEW_LANES);
+        let last = lanes.min(FOLDED_LANES);
         let outer = self.outer.iter().map(|a| Scalar::axis(a.id)).collect();
         let all = At {
             outer,
             lane: build::index(0),
         };
         // Where lanes ask for their point, they do so in vectors.
-        let is_stage = lanes > FEW_LANES || self.left().is_none();
+        let is_stage = lanes > FOLDED_LANES || self.left().is_none();
         let folded = is_stage.then(|| {
             self.part(nest, stage, "folded", last, |nest, _, at| {
                 value(nest, at.with(at.lane.clone()))
