@@ -7,7 +7,7 @@
 
 use crate::analysis::{byte, sums};
 use crate::ir::{AxisId, Binary, BufferId, Kind, Scalar, Stage, free_axes, visit, visit_stage};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Whether `copy` only loads, from quotients of its axes, and all that `readers` load of it are factors of sums of products
 /// whose other factor moves with the axes that are divided then, so that these can be divided in two.
@@ -49,20 +49,28 @@ fn divided_dims(copy: &Stage) -> Option<Vec<usize>> {
     }
     let divided = copy.domain.iter().zip(&divisors).filter(|(_, by)| **by > 1);
     let is_used_once = |id: AxisId| {
-        let uses = at.iter().map(|index| uses_of(index, id));
-        uses.sum::<usize>() == 1
+        let mut known = FxHashMap::default();
+        let uses = at.iter().map(|index| uses_of(index, id, &mut known));
+        uses.fold(0, usize::saturating_add) == 1
     };
     let mut divided = divided.map(|(axis, _)| axis.id).peekable();
     fits &= divided.peek().is_some() && divided.all(is_used_once);
     fits.then_some(divisors)
 }
 
-/// How often an axis stands in an index.
-fn uses_of(index: &Scalar, axis: AxisId) -> usize {
-    match index.is_axis(axis) {
-        true => 1,
-        false => index.children().map(|child| uses_of(child, axis)).sum(),
+/// How often an axis stands in the text of an index; saturates. `known` has that of its parts, which may use one another again and
+/// again.
+fn uses_of(index: &Scalar, axis: AxisId, known: &mut FxHashMap<usize, usize>) -> usize {
+    if index.is_axis(axis) {
+        return 1;
     }
+    if let Some(uses) = known.get(&index.address()) {
+        return *uses;
+    }
+    let parts = index.children().map(|child| uses_of(child, axis, known));
+    let uses = parts.fold(0, usize::saturating_add);
+    known.insert(index.address(), uses);
+    uses
 }
 
 /// Whether all that `reader` loads of the copy are factors, as [`are_shared`] says.
@@ -118,4 +126,29 @@ fn is_read_by_rows(
                 others.contains(&axis.id) && axis.extent.is_multiple_of(by)
             })
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Nest, Role};
+    use vinelift_tensor::ElementType::F32;
+
+    /// The index of a copy whose parts use one another again and again is no tree that anybody could walk.
+    #[test]
+    fn parts_that_are_used_again_and_again_are_met_once() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[1 << 20], Role::Input);
+        let y = nest.buffer("y", F32, &[8, 4], Role::Output);
+        nest.define(vec![], y, |nest, at| {
+            let twice = |part: Scalar, _| &part + &(&part + 1);
+            let sum = (0..60).fold(&at[0] + &at[1], twice);
+            nest.load(x, vec![sum + &at[0] / 2])
+        });
+        assert_eq!(divided_dims(&nest.stages[0]), None);
+        nest.define(vec![], y, |nest, at| {
+            nest.load(x, vec![&at[0] / 2 + &at[1]])
+        });
+        assert_eq!(divided_dims(&nest.stages[1]), Some(vec![2, 1]));
+    }
 }
