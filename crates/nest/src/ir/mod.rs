@@ -6,6 +6,7 @@ mod axis;
 mod bound;
 pub mod build;
 mod definition;
+mod equality;
 mod fault;
 mod ids;
 mod nest;

@@ -365,6 +365,11 @@ impl Scalar {
         kind.map_or_else(|| self.clone(), |kind| Scalar::new(kind, self.ty()))
     }
 
+    /// Whether the types and the hashes of the structure are the same: scalars that look different are not equal.
+    pub(super) fn looks_like(&self, other: &Scalar) -> bool {
+        (self.0.hash, self.0.ty) == (other.0.hash, other.0.ty)
+    }
+
     pub(crate) fn new(kind: Kind, ty: ElementType) -> Scalar {
         let mut hasher = FxHasher::default();
         kind.hash(&mut hasher);
@@ -499,17 +504,6 @@ fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
         }
     }
 }
-
-impl PartialEq for Scalar {
-    fn eq(&self, other: &Scalar) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-            || (self.0.hash == other.0.hash
-                && self.0.ty == other.0.ty
-                && self.0.kind == other.0.kind)
-    }
-}
-
-impl Eq for Scalar {}
 
 impl Hash for Scalar {
     fn hash<H: Hasher>(&self, state: &mut H) {
