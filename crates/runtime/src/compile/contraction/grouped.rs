@@ -73,7 +73,7 @@ impl GroupedContraction {
             out: contraction.out,
         };
         Some(PackedContraction {
-            kind: Kind::Grouped(contraction),
+            kind: Kind::Grouped(Box::new(contraction)),
             workers,
             cost,
         })

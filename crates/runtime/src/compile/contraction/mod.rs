@@ -28,7 +28,7 @@ enum Kind {
     /// Of any strided operands.
     Strided(StridedContraction),
     /// Of rows that are quantised by groups.
-    Grouped(GroupedContraction),
+    Grouped(Box<GroupedContraction>),
 }
 
 impl PackedContraction {

@@ -25,13 +25,10 @@ pub(crate) struct StridedContraction {
     left: Operand,
     right: Operand,
     element: Element,
-    /// How far the operands and the result move from turn to turn.
-    turn: Stride,
 }
 
 #[derive(Clone)]
 struct Operand {
-    from: Strided,
     /// Its elements, if they are constant.
     packed: Option<Arc<Packed>>,
     /// The bytes of an element where they are not.
@@ -63,9 +60,8 @@ impl StridedContraction {
             _ => Element::I8U8,
         };
         let problem = problem(contraction, element, rows_of);
-        let turn = contraction.turn.unwrap_or(STILL);
         let constants = Constants { step, slots };
-        let [left, right] = constant_operands(&constants, contraction, turn)?;
+        let [left, right] = constant_operands(&constants, contraction)?;
         let forms = [&left, &right].map(form);
         let isa = isa(settings.options.vectors);
         let narrow = [&contraction.left, &contraction.right].map(|side| constants.narrow(side));
@@ -95,17 +91,14 @@ impl StridedContraction {
         let contraction = StridedContraction {
             contraction: Arc::new(contraction.clone()),
             left: Operand {
-                from: contraction.left.tensor,
                 packed: left,
                 size: left_size,
             },
             right: Operand {
-                from: contraction.right.tensor,
                 packed: right,
                 size: right_size,
             },
             element,
-            turn,
             kernel: Arc::new(kernel),
             plan: Arc::new(plan),
         };
@@ -125,14 +118,13 @@ impl StridedContraction {
         settings: &Settings<'_>,
     ) -> Option<StridedContraction> {
         let constants = Constants { step, slots };
-        let found = constant_operands(&constants, &self.contraction, self.turn)?;
+        let found = constant_operands(&constants, &self.contraction)?;
         let own = [&self.left, &self.right].map(|operand| &operand.packed);
         let own = own.map(|packed| packed.as_ref().map_or(Form::Plain, |p| p.form()));
         if [&found[0], &found[1]].map(form) != own {
             return None;
         }
-        let packed = pack(&self.kernel, &self.contraction, &constants, found, settings)?;
-        let [left, right] = packed;
+        let [left, right] = pack(&self.kernel, &self.contraction, &constants, found, settings)?;
         Some(StridedContraction {
             contraction: self.contraction.clone(),
             kernel: self.kernel.clone(),
@@ -158,10 +150,10 @@ impl StridedContraction {
     ) -> Option<StridedContraction> {
         let length = self.kernel.dense_rows()?;
         let from = match self.kernel.rows_are_left() {
-            true => self.left.from,
-            false => self.right.from,
+            true => self.contraction.left.tensor,
+            false => self.contraction.right.tensor,
         };
-        let is_plain = self.operands().iter().all(Option::is_none) && self.turn.extent == 1;
+        let is_plain = self.operands().iter().all(Option::is_none) && self.turn().extent == 1;
         if from.buffer != buffer || !is_plain || length == 0 {
             return None;
         }
@@ -205,12 +197,22 @@ impl StridedContraction {
 
     /// The buffers of the step that a run needs: not operands that are packed.
     pub(super) fn needs(&self) -> [Option<BufferId>; 3] {
-        let of = |operand: &Operand| operand.packed.is_none().then_some(operand.from.buffer);
+        let Contraction {
+            left, right, out, ..
+        } = &*self.contraction;
+        let of = |operand: &Operand, factor: &Factor| {
+            operand.packed.is_none().then_some(factor.tensor.buffer)
+        };
         [
-            of(&self.left),
-            of(&self.right),
-            Some(self.contraction.out.buffer),
+            of(&self.left, left),
+            of(&self.right, right),
+            Some(out.buffer),
         ]
+    }
+
+    /// How far the operands and the result move from turn to turn.
+    fn turn(&self) -> Stride {
+        turn(&self.contraction)
     }
 
     /// The kernel, for texts.
@@ -220,16 +222,17 @@ impl StridedContraction {
 
     /// Its floating-point operations, in all turns.
     pub(super) fn flops(&self) -> u64 {
-        self.kernel.flops().saturating_mul(self.turn.extent as u64)
+        self.kernel
+            .flops()
+            .saturating_mul(self.turn().extent as u64)
     }
 
     /// As [`PackedContraction::regions`].
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let moved = regions.map(|r| {
-            r.map(|r| r.start + self.contraction.out.base..r.end + self.contraction.out.base)
-        });
-        (self.turn.extent == 1).then(|| moved.collect())?
+        let base = self.contraction.out.base;
+        let moved = regions.map(|r| r.map(|r| r.start + base..r.end + base));
+        (self.turn().extent == 1).then(|| moved.collect())?
     }
 
     /// The number of tasks of a phase.
@@ -287,10 +290,10 @@ impl StridedContraction {
             let pointer = place.pointer.0.wrapping_add(skipped);
             (pointer, place.bytes - skipped, start)
         };
-        let operand = |operand: &'a Operand, step: usize| match &operand.packed {
+        let operand = |operand: &'a Operand, factor: &Factor, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
-                let (pointer, length, start) = place(&operand.from, step, operand.size);
+                let (pointer, length, start) = place(&factor.tensor, step, operand.size);
                 // SAFETY: `place` stays inside what is there of the buffer, which the caller has vouched for.
                 let bytes = unsafe { from_raw_parts(pointer, length) };
                 match start {
@@ -299,11 +302,14 @@ impl StridedContraction {
                 }
             }
         };
-        let (out, out_bytes, out_start) =
-            place(&self.contraction.out, self.turn.out, self.element.bytes());
+        let Contraction {
+            left, right, out, ..
+        } = &*self.contraction;
+        let moves = self.turn();
+        let (out, out_bytes, out_start) = place(out, moves.out, self.element.bytes());
         Buffers {
-            left: operand(&self.left, self.turn.left),
-            right: operand(&self.right, self.turn.right),
+            left: operand(&self.left, left, moves.left),
+            right: operand(&self.right, right, moves.right),
             out,
             out_bytes,
             out_start: out_start.unwrap_or(0),
@@ -313,13 +319,16 @@ impl StridedContraction {
     }
 }
 
-/// How far operands and results move from turn to turn where there are no turns.
-const STILL: Stride = Stride {
-    extent: 1,
-    left: 0,
-    right: 0,
-    out: 0,
-};
+/// How far the operands and the result of a contraction move from turn to turn.
+fn turn(contraction: &Contraction) -> Stride {
+    let still = Stride {
+        extent: 1,
+        left: 0,
+        right: 0,
+        out: 0,
+    };
+    contraction.turn.unwrap_or(still)
+}
 
 /// The bytes of an operand that is constant, and how they are coded, if they are.
 type Constant<'a> = Option<(&'a [u8], Option<CodingSource>)>;
@@ -328,9 +337,8 @@ type Constant<'a> = Option<(&'a [u8], Option<CodingSource>)>;
 fn constant_operands<'a>(
     constants: &Constants<'a>,
     contraction: &Contraction,
-    turn: Stride,
 ) -> Option<[Constant<'a>; 2]> {
-    let (left, right) = (&contraction.left, &contraction.right);
+    let (left, right, turn) = (&contraction.left, &contraction.right, turn(contraction));
     Some([
         constants.factor(contraction, left, turn.left, is_of_left)?,
         constants.factor(contraction, right, turn.right, is_of_right)?,
