@@ -70,8 +70,9 @@ fn counts_that_data_decides_are_symbols() {
         assert_eq!(*request.output(0).unwrap().as_slice::<f32>().unwrap(), want);
     }
     let found = compiled.statistics();
-    // One for each segment and the end, and one for the first shape of the input.
-    assert!(found.plans <= segments + 2, "{found:?}");
+    // One for each segment and the end. Shapes that took long, as the first one did, have another.
+    let of_classes = found.plans - found.specialized;
+    assert!(of_classes <= segments + 1, "{found:?}");
 }
 
 /// `table[start..stop]` of the numbers from 0 on.
