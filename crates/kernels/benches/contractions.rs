@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use vinelift_kernels::{
-    Code, Coding, Contraction, Dim, Element, Form, Grouped, GroupedDim, GroupedProduct, Isa,
-    Operand, PreparedContraction, peak,
+    Code, Coding, Contraction, Dim, Element, Form, Grouped, GroupedDim, GroupedProduct,
+    GroupedRows, Isa, Operand, PreparedContraction, peak,
 };
 
 /// `[batch, m, k] · [batch, k, n]`.
@@ -354,63 +355,81 @@ fn rows_from_memory(criterion: &mut Criterion) {
     }
 }
 
-/// The same of rows that were quantised by groups, which are multiplied with codes as they are. Beside it `memory/… of u4` and
-/// `… of u8` are rows of `f32`.
+/// The same by groups of a row: of rows of `f32`, and of rows that were quantised. Beside it `memory/… of u4` and `… of u8` have
+/// scales in every element.
 fn grouped_rows_from_memory(criterion: &mut Criterion) {
-    let (columns, k) = (4864, 896);
-    for (name, code, bits, coding_group) in [("u4", Code::U4, 4, 128), ("u8", Code::U8, 8, k)] {
-        for (rows, row_group) in ROWS.into_iter().flat_map(|rows| [(rows, 128), (rows, 32)]) {
-            let name = format!("memory/{rows} in groups of {row_group} of {name}");
-            let mut group = criterion.benchmark_group(name);
-            group
-                .warm_up_time(Duration::from_millis(50))
-                .measurement_time(Duration::from_millis(500));
-            let problem = Grouped {
-                m: vec![GroupedDim {
-                    extent: rows,
-                    rows: k,
-                    scales: k / row_group,
-                    out: columns,
-                }],
-                n: columns,
-                block: columns,
-                block_out: 0,
-                k,
-                group: row_group,
-                code,
-                column_step: k,
-                k_step: 1,
-                coding_group,
-            };
-            for isa in [Isa::Avx512, Isa::Avx2] {
-                let Ok(product) = GroupedProduct::new(&problem, isa) else {
-                    continue;
-                };
-                let points = columns * k / coding_group;
-                let coding = Coding {
-                    code,
-                    group: coding_group,
-                    zero: Some((0..points).map(|point| (point % 16) as f32).collect()),
-                    scale: Some(vec![1.0; points]),
-                };
-                let bytes = columns * k * bits / 8;
-                let weights = vec![0u8; bytes];
-                let pack = || product.pack(&weights, &coding).unwrap();
-                let all: Vec<_> = (0..MEMORY_BYTES / bytes).map(|_| pack()).collect();
-                let plan = product.plan(1);
-                let mut worker = vec![0u8; plan.worker_bytes()];
-                let (left, scales) = (vec![0u8; rows * k], vec![0u8; rows * k / row_group * 4]);
-                let mut out = vec![0u8; rows * columns * 4];
-                group.throughput(Throughput::Bytes((all.len() * bytes) as u64));
-                group.bench_function(product.name(), |bencher| {
-                    bencher.iter(|| {
-                        for packed in &all {
-                            product.run(&plan, [&left, &scales], packed, &mut out, &mut worker);
-                        }
-                    });
-                });
+    for (code, bits) in [(Code::U4, 4), (Code::U8, 8)] {
+        for rows in ROWS {
+            for (row_type, group) in [
+                (GroupedRows::Floats, 128),
+                (GroupedRows::Floats, 32),
+                (GroupedRows::Bytes, 128),
+                (GroupedRows::Bytes, 32),
+            ] {
+                let name = format!("memory/{rows} {row_type:?} in groups of {group} of {code:?}");
+                let mut measured = criterion.benchmark_group(name);
+                measured
+                    .warm_up_time(Duration::from_millis(50))
+                    .measurement_time(Duration::from_millis(500));
+                grouped_from_memory(&mut measured, (code, bits), rows, (row_type, group));
             }
         }
+    }
+}
+
+fn grouped_from_memory(
+    measured: &mut BenchmarkGroup<WallTime>,
+    (code, bits): (Code, usize),
+    rows: usize,
+    (row_type, group): (GroupedRows, usize),
+) {
+    let (columns, k) = (4864, 896);
+    let coding_group = if bits == 4 { group.max(128) } else { k };
+    let problem = Grouped {
+        rows: row_type,
+        m: vec![GroupedDim {
+            extent: rows,
+            rows: k,
+            points: k / group,
+            out: columns,
+        }],
+        n: columns,
+        block: columns,
+        block_out: 0,
+        k,
+        group,
+        code,
+        column_step: k,
+        k_step: 1,
+        coding_group,
+    };
+    for isa in [Isa::Avx512, Isa::Avx2] {
+        let Ok(product) = GroupedProduct::new(&problem, isa) else {
+            continue;
+        };
+        let points = columns * k / coding_group;
+        let coding = Coding {
+            code,
+            group: coding_group,
+            zero: Some((0..points).map(|point| (point % 16) as f32).collect()),
+            scale: Some(vec![1.0; points]),
+        };
+        let bytes = columns * k * bits / 8;
+        let weights = vec![0u8; bytes];
+        let pack = || product.pack(&weights, &coding).unwrap();
+        let all: Vec<_> = (0..MEMORY_BYTES / bytes).map(|_| pack()).collect();
+        let plan = product.plan(1);
+        let mut worker = vec![0u8; plan.worker_bytes()];
+        let (left, points) = (vec![0u8; rows * k * 4], vec![0u8; rows * k / group * 4]);
+        let mut out = vec![0u8; rows * columns * 4];
+        measured.throughput(Throughput::Bytes((all.len() * bytes) as u64));
+        measured.bench_function(product.name(), |bencher| {
+            bencher.iter(|| {
+                for packed in &all {
+                    product.run(&plan, [&left, &points], packed, &mut out, &mut worker);
+                }
+            });
+        });
     }
 }
 

@@ -55,9 +55,10 @@
 //! way, and for more rows tasks do, a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
 //! ([`Narrow`]): tasks make elements of them as they pack them.
 //!
-//! Rows that were quantised to `i8` by groups of `k`, as [`Grouped`] says, are multiplied with codes of 4 or 8 bits as they are:
-//! the sum of a group is of integers, and only then multiplied by scales ([`GroupedProduct`]). Panels of codes, with zero
-//! points and scales between them, are read from end to end, and rows where they lie.
+//! Codes of 4 or 8 bits whose products are summed by groups of `k` before scales count, as [`Grouped`] says, are multiplied
+//! as they are ([`GroupedProduct`]): with rows of `f32`, or with rows that were quantised to `i8` by groups, whose sums are of
+//! integers. Panels of codes, with zero points and scales between them, are read from end to end, and rows where they lie. Of
+//! more than two rows of `f32`, tasks make elements of codes, some groups at a time.
 //!
 //! # Measured
 //! One thread of an AMD Zen 5 server with AVX-512 (22 November 2026; `cargo bench -p vinelift-kernels`
@@ -151,6 +152,7 @@ mod tile;
 pub use coded::{Code, Coding};
 pub use contraction::{Contraction, Dim, Element, Refused};
 pub use grouped::{Grouped, GroupedBuffers, GroupedDim, GroupedPartition, GroupedProduct};
+pub use grouped_tile::GroupedRows;
 pub use isa::Isa;
 pub use layout::Layout;
 pub use narrow::Narrow;

@@ -286,7 +286,7 @@ fn pack_lines<const SIZE: usize>(
 
 /// Lays 8 bytes of codes of `SIZE` bytes from each of as many places across: to lines that are `width` codes apart.
 #[inline(always)]
-fn lay_square<const SIZE: usize>(from: [&[u8]; 8], to: &mut [u8], width: usize) {
+pub(crate) fn lay_square<const SIZE: usize>(from: [&[u8]; 8], to: &mut [u8], width: usize) {
     let side = size_of::<u64>() / SIZE;
     let mut lines = from.map(|from| {
         from.first_chunk()

@@ -43,8 +43,8 @@ mod passes;
 
 pub use analysis::{
     Aliases, BoundChunks, BoundFootprint, Coding, Contraction, Effects, Factor, Footprint,
-    Interval, ParallelChunks, Points, Ranges, Scan, Stride, Strided, ValueRange, VerifyError, Work,
-    kernel_ranges, value_ranges, verify,
+    GroupRows, Groups, Interval, ParallelChunks, Points, Ranges, Scan, Stride, Strided, ValueRange,
+    VerifyError, Work, kernel_ranges, value_ranges, verify,
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{
@@ -54,7 +54,7 @@ pub use ir::{
 };
 pub use math::{legalize, legalize_with_halves};
 pub use passes::{
-    Journal, Kept, Order, Reason, channels_last, constant_indices, contract, dead_points,
-    dynamic_quantization, fuse, keep_journals, partial_folds, quantized_products, schedule,
-    simplify,
+    Journal, Kept, LEAST_HOISTED, Order, Reason, channels_last, constant_indices, contract,
+    dead_points, dynamic_quantization, fuse, hoist_scales, keep_journals, partial_folds,
+    quantized_products, schedule, simplify,
 };

@@ -3,9 +3,11 @@
 
 use half::{bf16, f16};
 use proptest::prelude::*;
-use vinelift::{Core, ElementType, Level, Tensor};
+use vinelift::{
+    Config, Core, ElementType, Level, Model, PartialShape, Specialization, Tensor, Vectors,
+};
 use vinelift_tensor::float8;
-use vinelift_tests::{Graph, Value, different_bits, outputs, step};
+use vinelift_tests::{Graph, Value, different_bits, outputs, outputs_with, step};
 
 /// `x · (Convert(codes) [- Convert(zero)] · scale)`, whose scales are shared by `length` of each row's `groups · length` codes.
 #[derive(Clone, Debug)]
@@ -108,7 +110,7 @@ fn codes(random: &mut fastrand::Rng, ty: ElementType, count: usize) -> (Vec<u8>,
 }
 
 /// The model, and the elements that its weights have: those of each column together.
-pub(crate) fn build(case: &Case, core: &Core) -> (vinelift::Model, Vec<f32>) {
+pub(crate) fn build(case: &Case, core: &Core) -> (Model, Vec<f32>) {
     let Case {
         code,
         via,
@@ -204,6 +206,45 @@ pub(crate) fn build(case: &Case, core: &Core) -> (vinelift::Model, Vec<f32>) {
     (graph.model(core, &results).unwrap(), elements)
 }
 
+/// The ways to run a model, by name, and whether its shapes are open then.
+fn ways(config: &Config) -> Vec<(&'static str, Config, bool)> {
+    let levels = Level::ALL.map(|level| (level.name(), config.clone().level(level), false));
+    let generic = config.clone().specialization(Specialization::Generic);
+    let always = config.clone().specialization(Specialization::Always);
+    let others = [
+        ("128 bits", config.clone().vectors(Vectors::Bits128), false),
+        ("256 bits", config.clone().vectors(Vectors::Bits256), false),
+        ("3 threads", config.clone().threads(3), false),
+        ("generic", generic, true),
+        ("always", always, true),
+    ];
+    levels.into_iter().chain(others).collect()
+}
+
+/// The first result of a model of inputs of rank 2 and 1 in all ways, if it has the same bits in all.
+pub(crate) fn same_in_all_ways(
+    core: &Core,
+    model: &Model,
+    config: &Config,
+    inputs: &[Tensor],
+) -> Result<Tensor, String> {
+    let any = model.reshape(&[(0, PartialShape::any_of_rank(2))]).unwrap();
+    let mut first: Option<Tensor> = None;
+    for (name, config, is_open) in ways(config) {
+        let model = if is_open { &any } else { model };
+        let found = outputs_with(core, model, config, inputs).unwrap().remove(0);
+        match &first {
+            None => first = Some(found),
+            Some(first) => {
+                if let Some(difference) = different_bits(first, &found) {
+                    return Err(format!("{name}: {difference}"));
+                }
+            }
+        }
+    }
+    first.ok_or_else(|| "no way to run it".to_owned())
+}
+
 fn check(case: &Case) {
     let core = Core::new().unwrap();
     let (model, elements) = build(case, &core);
@@ -262,6 +303,21 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// As many as have their scales hoisted, mostly.
+    #[test]
+    fn many_weights_decompressed_in_f32(case in case(), columns in 0usize..40, eights in 1usize..20) {
+        check(&Case {
+            rows: case.rows.min(7),
+            columns: case.columns.max(16) + 8 * columns,
+            length: 8 * eights,
+            ..case
+        });
+    }
+}
+
 /// The forms that kernels take as they are, on both sides of the least length of a group.
 #[test]
 fn groups_of_many_lengths() {
@@ -288,4 +344,61 @@ fn groups_of_many_lengths() {
         }
     }
     cases.iter().step_by(step(3)).for_each(check);
+}
+
+/// From so many columns of 512 elements on scales are hoisted out of the sums: the same bits in every way on both sides, and near
+/// to the sum in real numbers, although all elements of the row have the same sign.
+#[test]
+fn scales_of_many_weights() {
+    use ElementType::{F16, F32, I4, I8, U4, U8};
+    let mut cases = Vec::new();
+    for (code, has_zero) in [(U4, true), (U8, true), (I4, false), (I8, true)] {
+        for (number, rows) in [1, 2, 3, 9, 65].into_iter().enumerate() {
+            for columns in [128, 129] {
+                let (groups, length) = [(4, 128), (16, 32), (1, 512), (32, 16)][number % 4];
+                cases.push(Case {
+                    code,
+                    via: if columns == 128 { F32 } else { F16 },
+                    rows,
+                    columns,
+                    groups,
+                    length,
+                    has_zero,
+                    is_transposed: number % 2 == 0,
+                    is_shared: rows == 2,
+                    seed: 1,
+                });
+            }
+        }
+    }
+    for case in cases.iter().step_by(step(3)) {
+        check_positive(case);
+    }
+}
+
+fn check_positive(case: &Case) {
+    let core = Core::new().unwrap();
+    let (model, elements) = build(case, &core);
+    let k = case.groups * case.length;
+    let value = |i: usize| ((i * 7919) % 2003) as f32 / 1001.5 + 0.1;
+    let x: Vec<f32> = (0..case.rows * k).map(value).collect();
+    let inputs = [
+        Tensor::from_slice(&[case.rows, k], &x).unwrap(),
+        Tensor::from_slice(&[3], &[0i64, 1, 2]).unwrap(),
+    ];
+    let y = same_in_all_ways(&core, &model, &Config::new(), &inputs);
+    let y = y.unwrap_or_else(|difference| panic!("{difference}, {case:?}"));
+    let y = y.to_f64_vec().unwrap();
+    for (row, x) in x.chunks(k).enumerate() {
+        for (column, w) in elements.chunks(k).enumerate() {
+            let products = x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w));
+            let (sum, size) = products.fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()));
+            let found = y[row * case.columns + column];
+            let is_near = (found - sum).abs() <= size * 2e-6;
+            assert!(
+                is_near,
+                "{found} for {sum} at row {row}, column {column}: {case:?}"
+            );
+        }
+    }
 }

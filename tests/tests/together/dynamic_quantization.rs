@@ -1,33 +1,10 @@
 //! Rows that are quantised where they meet weights of few bits: the same bits in every way that a model runs, and no further
 //! from the sum in real numbers than [`Config::dynamic_quantization_group_size`] says.
 
-use super::compressed_weights::{Case, build};
+use super::compressed_weights::{Case, build, same_in_all_ways};
 use proptest::prelude::*;
-use vinelift::{
-    Config, Core, ElementType, Level, Model, PartialShape, Specialization, Tensor, Vectors,
-};
-use vinelift_tests::{different_bits, outputs, outputs_with, step};
-
-/// The ways to run a model whose factors are quantised in groups of this size, by name, and whether its shapes are open then.
-fn ways(group: usize) -> Vec<(&'static str, Config, bool)> {
-    let config = Config::new().dynamic_quantization_group_size(group);
-    let levels = Level::ALL.map(|level| (level.name(), config.clone().level(level), false));
-    let others = [
-        ("128 bits", config.clone().vectors(Vectors::Bits128), false),
-        ("3 threads", config.clone().threads(3), false),
-        (
-            "generic",
-            config.clone().specialization(Specialization::Generic),
-            true,
-        ),
-        (
-            "always",
-            config.specialization(Specialization::Always),
-            true,
-        ),
-    ];
-    levels.into_iter().chain(others).collect()
-}
+use vinelift::{Config, Core, ElementType, Level, Model, Tensor};
+use vinelift_tests::{different_bits, outputs, step};
 
 /// Values of very different size from group to group.
 fn rows(case: &Case) -> Vec<f32> {
@@ -49,18 +26,9 @@ fn inputs(case: &Case, x: &[f32]) -> [Tensor; 2] {
 
 /// Compares all ways for groups of `group`, and returns the results.
 fn run(case: &Case, core: &Core, model: &Model, group: usize, x: &[f32]) -> Tensor {
-    let inputs = inputs(case, x);
-    let any = model.reshape(&[(0, PartialShape::any_of_rank(2))]).unwrap();
-    let mut first: Option<Tensor> = None;
-    for (name, config, is_open) in ways(group) {
-        let model = if is_open { &any } else { model };
-        let mut found = outputs_with(core, model, config, &inputs).unwrap();
-        let found = found.remove(0);
-        let first = first.get_or_insert_with(|| found.clone());
-        let difference = different_bits(first, &found);
-        assert_eq!(difference, None, "{name}, group {group}: {case:?}");
-    }
-    first.unwrap()
+    let config = Config::new().dynamic_quantization_group_size(group);
+    let found = same_in_all_ways(core, model, &config, &inputs(case, x));
+    found.unwrap_or_else(|difference| panic!("{difference}, group {group}: {case:?}"))
 }
 
 /// The elements of a group of a row, if rows are quantised.

@@ -6,12 +6,17 @@
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
+use vinelift_nest::LEAST_HOISTED;
 use vinelift_ops::{Stop, TensorType};
 use vinelift_tensor::{Tensor, element_count};
 
 /// The most points of all loops together that are interpreted, and the most elements of all inputs and
 /// outputs together of a function that is evaluated. More than that is left to native code.
 const MOST_WORK: usize = 1 << 16;
+
+// What becomes of products with constants of few bits does not depend on what is left of the budget: where it depends on their
+// form, their numbers are too many to be made of codes here.
+const _: () = assert!(MOST_WORK < LEAST_HOISTED);
 
 /// Work that is done whatever has been spent.
 pub(super) const SMALL_WORK: usize = 1 << 10;

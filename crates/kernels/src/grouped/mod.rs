@@ -1,15 +1,18 @@
-//! Products of rows that were quantised by groups with constant columns of integer codes: sums of a group are of integers.
+//! Products of rows with constant columns of integer codes, whose sums are scaled group by group.
 //!
 //! The codes of 16 columns lie together as a *panel*, in *lines* of 64 bytes: 8 `k` of codes of 4 bits, 4 of those of 8 bits.
 //! Zero points and scales lie before the lines that they are for, so that a panel is read from end to end. A tile takes
-//! a few rows, where they are, by one panel or several.
+//! a few rows, where they are, by one panel or several. Of more than two rows of floats, elements are made of the codes of a group
+//! for all of them.
 
+mod floats;
+mod operands;
 mod pack;
 mod partition;
 mod run;
 
 use crate::axes::{Axes, Axis};
-use crate::grouped_tile::{PANEL, Shape, Tiles, depth};
+use crate::grouped_tile::{GroupedRows, PANEL, Shape, Tiles, depth};
 use crate::layout::Layout;
 use crate::prepared::next_number;
 use crate::{Code, Isa, Refused, simd};
@@ -18,16 +21,30 @@ use vinelift_tensor::is_injective;
 pub use partition::GroupedPartition;
 pub use run::GroupedBuffers;
 
-/// `out[m, n] = Σ_g row_scale[m, g] · (s[m, g, n] as f32 · scale[n, g])`, where
-/// `s[m, g, n] = Σ_{k in g} rows[m, k] · (code[n, k] - zero[n, g])`
+/// Sums of products with codes, over groups `g` of [`group`](Grouped::group) `k`, in order.
 ///
-/// over groups `g` of [`group`](Grouped::group) `k`, in order. Rows are `i8` from -127 to 127, row scales `f32`. The sum of a
-/// group is exact; it is rounded to `f32`, multiplied by the scale, and added by one fused multiply-add:
-/// `acc = fma(row_scale, s as f32 · scale, acc)`, from `acc = 0` on. A NaN's payload is not specified.
+/// Of rows of [bytes](GroupedRows::Bytes), which were quantised by groups:
 ///
-/// Zero points and scales are those of a [`Coding`](crate::Coding), for groups of as many `k` or more.
+/// > `out[m, n] = Σ_g row_scale[m, g] · (s[m, g, n] as f32 · scale[n, g])`, where
+/// > `s[m, g, n] = Σ_{k in g} rows[m, k] · (code[n, k] - zero[n, g])`
+///
+/// The sum of a group is exact; it is rounded to `f32`, multiplied by the scale, and added by one fused multiply-add:
+/// `acc = fma(row_scale, s as f32 · scale, acc)`, from `acc = 0` on.
+///
+/// Of rows of [floats](GroupedRows::Floats):
+///
+/// > `out[m, n] = Σ_g scale[n, g] · (s[m, g, n] - zero[n, g] · row_sum[m, g])`, where
+/// > `s[m, g, n] = Σ_{k in g} rows[m, k] · code[n, k]`
+///
+/// `s` takes each `k` by a fused multiply-add, from 0 on; the product and the difference are rounded, and nothing is subtracted
+/// where there are no zero points; `acc = fma(scale, s - zero · row_sum, acc)`, from `acc = 0` on.
+///
+/// A NaN's payload is not specified. Zero points and scales are those of a [`Coding`](crate::Coding), for groups of as many `k`
+/// or more; a scale that is not there is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grouped {
+    /// The type of the rows.
+    pub rows: GroupedRows,
     /// Dims of the rows, outermost first.
     pub m: Vec<GroupedDim>,
     /// How many columns there are.
@@ -36,9 +53,9 @@ pub struct Grouped {
     pub block: usize,
     /// How far it is in `out` from such a block of columns to the next.
     pub block_out: usize,
-    /// How many `k` there are. Those of a row lie side by side, and so do the scales of its groups.
+    /// How many `k` there are. Those of a row lie side by side, and so do the scales or sums of its groups.
     pub k: usize,
-    /// How many consecutive `k` of a row share a scale: a multiple of 8 that divides `coding_group`.
+    /// How many consecutive `k` a group has: a multiple of 8 that divides `coding_group`.
     pub group: usize,
     /// The type of the codes: integers.
     pub code: Code,
@@ -58,8 +75,8 @@ pub struct GroupedDim {
     pub extent: usize,
     /// The stride in the rows.
     pub rows: usize,
-    /// The stride among the row scales.
-    pub scales: usize,
+    /// The stride among the scales or the sums of the rows' groups.
+    pub points: usize,
     /// The stride in `out`.
     pub out: usize,
 }
@@ -76,17 +93,24 @@ pub struct GroupedProduct {
     k_step: usize,
     /// How many codes the operand must have.
     codes_needed: usize,
-    /// How many `k` share a row scale.
+    /// How many `k` a group has.
     group: usize,
     /// [`Grouped::block`] and [`Grouped::block_out`].
     block: usize,
     block_out: usize,
-    /// Strides in the rows, among the row scales, and in `out`.
+    /// Strides in the rows, among the scales or sums of their groups, and in `out`.
     rows: Axes<3>,
-    /// How many elements of the rows, of the row scales and of `out` there must be.
+    /// How many elements of the rows, of the scales or sums of their groups and of `out` there must be.
     needed: [usize; 3],
-    tiles: &'static Tiles,
+    tiles: RowTiles,
     name: String,
+}
+
+/// The tiles for the type of the rows.
+#[derive(Debug)]
+enum RowTiles {
+    Bytes(&'static Tiles),
+    Floats(floats::Tiling),
 }
 
 /// No sum of a group has terms that are larger: a row's 127 by a difference of a code of 8 bits and a zero point.
@@ -129,17 +153,25 @@ impl GroupedProduct {
         if block != n && !are_panels {
             return Err(Refused::Columns { n, block });
         }
-        if group > i32::MAX as usize / LARGEST_TERM {
+        let are_bytes = problem.rows == GroupedRows::Bytes;
+        if are_bytes && group > i32::MAX as usize / LARGEST_TERM {
             return Err(Refused::TooLarge);
         }
         let shape = Shape {
+            rows: problem.rows,
             n,
             k,
             depth,
             group: coding_group,
         };
         let rows = rows(problem)?;
-        let tiles = simd::grouped_tiles(isa, depth);
+        let needed = needed(problem, &rows).ok_or(Refused::TooLarge)?;
+        let tiles = match problem.rows {
+            GroupedRows::Bytes => RowTiles::Bytes(simd::grouped_tiles(isa, depth)),
+            GroupedRows::Floats => {
+                RowTiles::Floats(floats::Tiling::new(isa, group, &rows, needed[2] > 0))
+            }
+        };
         Ok(GroupedProduct {
             number: next_number(),
             code,
@@ -149,14 +181,14 @@ impl GroupedProduct {
             group,
             block,
             block_out,
-            needed: needed(problem, &rows).ok_or(Refused::TooLarge)?,
+            needed,
             rows,
-            tiles,
             name: format!(
                 "{} groups of {group}, codes of {} bits",
-                tiles.name,
+                tiles.name(),
                 32 / depth
             ),
+            tiles,
             // Whatever is said of zero points and scales, it can be packed.
             shape: shape
                 .is_addressable()
@@ -182,9 +214,32 @@ impl GroupedProduct {
         &self.name
     }
 
-    /// How many row scales a row has.
+    /// How many panels lie side by side in `out`.
+    fn panels_of_block(&self) -> usize {
+        self.block.div_ceil(PANEL).max(1)
+    }
+
+    /// How many groups a row has.
     fn groups(&self) -> usize {
         self.shape.k.checked_div(self.group).unwrap_or(0)
+    }
+}
+
+impl RowTiles {
+    /// The name of the instruction set, and of the rows if they are not bytes.
+    fn name(&self) -> String {
+        match self {
+            RowTiles::Bytes(tiles) => tiles.name.to_owned(),
+            RowTiles::Floats(tiling) => format!("{} f32", tiling.tiles.name),
+        }
+    }
+
+    /// How many panels are taken at once where there are as many rows: those of the tile of the most of these.
+    fn panels_of(&self, code: Code, rows: usize) -> usize {
+        match self {
+            RowTiles::Bytes(tiles) => tiles.panels_of(rows),
+            RowTiles::Floats(tiling) => tiling.panels_of(code, rows),
+        }
     }
 }
 
@@ -200,7 +255,7 @@ fn rows(problem: &Grouped) -> Result<Axes<3>, Refused> {
     let dims = || problem.m.iter();
     let rows = Axes::new(dims().map(|dim| Axis {
         extent: dim.extent,
-        strides: [dim.rows, dim.scales, dim.out],
+        strides: [dim.rows, dim.points, dim.out],
     }))?;
     let columns = [(1, problem.block), (problem.block_out, problem.blocks())];
     let all = dims().map(|dim| (dim.out, dim.extent)).chain(columns);
@@ -220,7 +275,7 @@ fn codes_needed(problem: &Grouped) -> Option<usize> {
     columns.checked_add(ks)?.checked_add(1)
 }
 
-/// How many elements of the rows, of the row scales and of `out` there must be, if their bytes can be counted.
+/// How many elements of the rows, of the scales or sums of their groups and of `out` there must be, if their bytes can be counted.
 fn needed(problem: &Grouped, rows: &Axes<3>) -> Option<[usize; 3]> {
     if rows.points() == 0 || problem.n == 0 {
         return Some([0; 3]);

@@ -1,6 +1,6 @@
 //! How a run is divided into tasks: by columns.
 
-use super::GroupedProduct;
+use super::{GroupedProduct, RowTiles};
 use crate::geometry::shares;
 use crate::grouped_tile::{MOST_ROWS, PANEL};
 use crate::partition::with_slack;
@@ -25,21 +25,27 @@ pub struct GroupedPartition {
 /// The bytes of rows that a task takes at a time: they stay in the second cache while panels go by.
 const ROW_BYTES: usize = 128 << 10;
 
-/// The fewest rows that a task takes at a time: panels come from memory for each of these.
+/// The fewest rows of bytes that a task takes at a time: panels come from memory for each of these. Of floats these are more, as
+/// elements are made for them.
 const FEWEST_ROWS: usize = 32;
+const FEWEST_FLOAT_ROWS: usize = 128;
 
 impl GroupedProduct {
     /// Plans runs of at most `tasks` tasks.
     pub fn plan(&self, tasks: usize) -> GroupedPartition {
         let rows = self.rows.points();
         // Tiles of few rows take several panels.
-        let unit = self.tiles.panels_of(rows);
+        let unit = self.tiles.panels_of(self.code, rows);
         let panels = if rows == 0 { 0 } else { self.shape.panels() };
         let units = panels.div_ceil(unit);
         let shares = shares(units, tasks.clamp(1, units.max(1)))
             .map(|part| part.start * unit..panels.min(part.end * unit))
             .filter(|panels| !panels.is_empty());
-        let most = (ROW_BYTES / self.shape.k.max(1)).max(FEWEST_ROWS);
+        let (fewest, row_bytes) = match &self.tiles {
+            RowTiles::Bytes(_) => (FEWEST_ROWS, self.shape.k),
+            RowTiles::Floats(_) => (FEWEST_FLOAT_ROWS, self.shape.k * size_of::<f32>()),
+        };
+        let most = (ROW_BYTES / row_bytes.max(1)).max(fewest);
         let row_block = match panels {
             0 => 0,
             _ => most.next_multiple_of(MOST_ROWS).min(rows),
@@ -50,7 +56,10 @@ impl GroupedProduct {
             row_block: row_block.max(1),
             columns: self.shape.n,
             is_one_row: rows == 1 && self.block == self.shape.n,
-            worker_bytes: row_block * self.groups() * size_of::<i32>(),
+            worker_bytes: match &self.tiles {
+                RowTiles::Bytes(_) => row_block * self.groups() * size_of::<i32>(),
+                RowTiles::Floats(tiling) => tiling.worker(row_block.max(1)).bytes(),
+            },
         }
     }
 }

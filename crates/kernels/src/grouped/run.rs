@@ -1,7 +1,8 @@
 //! Runs.
 
-use super::{GroupedPartition, GroupedProduct};
-use crate::grouped_tile::{MOST_ROWS, PANEL, Steps, Tile, TileRow, Zero};
+use super::operands::{Operands, place};
+use super::{GroupedPartition, GroupedProduct, RowTiles, floats};
+use crate::grouped_tile::{MOST_ROWS, PANEL, Points, Steps, Tile, TileRow, Tiles, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::run::aligned;
@@ -11,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The memory of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupedBuffers<'a> {
-    /// The rows: `i8`, where the strides say.
+    /// The rows: `i8` or `f32`, where the strides say. They need no alignment.
     pub rows: &'a [u8],
-    /// The row scales: `f32`, where the strides say. They need no alignment.
-    pub scales: &'a [u8],
+    /// The scales or the sums of their groups: `f32`, where the strides say. They need no alignment. Sums need not be there
+    /// where there are no zero points.
+    pub points: &'a [u8],
     /// The codes, as a product of the same [layout](GroupedProduct::layout) packed them.
     pub packed: &'a Packed,
     /// Where the result goes. It needs no alignment.
@@ -45,32 +47,62 @@ impl GroupedProduct {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let share = plan.shares[task].clone();
         let codes = buffers.packed.grouped_codes(&self.shape);
-        let [rows, scales, out] = self.needed;
+        let [rows, points, out] = self.needed;
         let out_bytes = out * size_of::<f32>();
         assert!(
             buffers.out_bytes >= out_bytes,
             "`out` has {} bytes of {out_bytes}",
             buffers.out_bytes
         );
-        let run = Run {
-            product: self,
-            steps: Steps::new(codes, self.group),
-            factor: match codes.zero {
-                Zero::Same(zero) => -(zero + i32::from(self.tiles.shift)),
-                Zero::Each => -1,
-            },
-            rows: elements(buffers.rows, rows, 1).cast(),
-            scales: elements(buffers.scales, scales, size_of::<f32>()).cast(),
+        let steps = Steps::new(codes, self.group);
+        let (row_bytes, points) = match codes.points {
+            Points::OfBytes { .. } => (size_of::<i8>(), points),
+            Points::OfFloats { has_zeros, .. } => {
+                (size_of::<f32>(), if has_zeros { points } else { 0 })
+            }
+        };
+        let operands = Operands {
+            steps,
+            rows: elements(buffers.rows, rows, row_bytes),
+            points: elements(buffers.points, points, size_of::<f32>()).cast(),
             packed: buffers.packed.as_ptr(),
             out: buffers.out.cast(),
-            sums: aligned(worker).cast(),
             stop: buffers.stop,
         };
         let all = self.rows.points();
-        for start in (0..all).step_by(plan.row_block) {
-            let block = start..all.min(start + plan.row_block);
-            // SAFETY: the operands were checked to have all elements, and `out` too; the caller promises the rest.
-            unsafe { run.block(block, share.clone()) }
+        let blocks = (0..all).step_by(plan.row_block);
+        let blocks = blocks.map(|start| start..all.min(start + plan.row_block));
+        match (&self.tiles, codes.points) {
+            (RowTiles::Bytes(tiles), Points::OfBytes { zero, .. }) => {
+                let run = Run {
+                    product: self,
+                    tiles,
+                    factor: match zero {
+                        Zero::Same(zero) => -(zero + i32::from(tiles.shift)),
+                        Zero::Each => -1,
+                    },
+                    operands,
+                    sums: aligned(worker).cast(),
+                };
+                for block in blocks {
+                    // SAFETY: the operands were checked to have all elements, and `out` too; the caller promises the rest.
+                    unsafe { run.block(block, share.clone()) }
+                }
+            }
+            (RowTiles::Floats(tiling), Points::OfFloats { .. }) => {
+                let run = floats::Run {
+                    product: self,
+                    tiling,
+                    operands,
+                    worker: aligned(worker).cast(),
+                    row_block: plan.row_block,
+                };
+                for block in blocks {
+                    // SAFETY: as above.
+                    unsafe { run.block(block, share.clone()) }
+                }
+            }
+            _ => unreachable!("codes of this shape are packed for these rows"),
         }
     }
 
@@ -81,7 +113,7 @@ impl GroupedProduct {
     pub fn run(
         &self,
         plan: &GroupedPartition,
-        [rows, scales]: [&[u8]; 2],
+        [rows, points]: [&[u8]; 2],
         packed: &Packed,
         out: &mut [u8],
         worker: &mut [u8],
@@ -92,7 +124,7 @@ impl GroupedProduct {
         );
         let buffers = GroupedBuffers {
             rows,
-            scales,
+            points,
             packed,
             out: out.as_mut_ptr(),
             out_bytes: out.len(),
@@ -105,20 +137,16 @@ impl GroupedProduct {
     }
 }
 
-/// The operands of a task, which all of its tiles share.
+/// A task of rows of bytes.
 struct Run<'a> {
     product: &'a GroupedProduct,
-    steps: Steps,
+    tiles: &'static Tiles,
     /// Each sum of a group of a row is multiplied by this before tiles use it: by minus the zero point if that is the same for
     /// all, else by -1.
     factor: i32,
-    rows: *const i8,
-    scales: *const f32,
-    packed: *const u8,
-    out: *mut f32,
+    operands: Operands<'a>,
     /// For the sums of the groups of a block of rows.
     sums: *mut i32,
-    stop: &'a AtomicBool,
 }
 
 impl Run<'_> {
@@ -129,11 +157,11 @@ impl Run<'_> {
     unsafe fn block(&self, block: Range<usize>, panels: Range<usize>) {
         // SAFETY: the caller's.
         unsafe { self.sum_rows(block.clone()) }
-        let tiles = self.product.tiles;
+        let tiles = self.tiles;
         let at_once = tiles.panels_of(block.len());
-        let panels_of_block = self.product.block.div_ceil(PANEL).max(1);
+        let panels_of_block = self.product.panels_of_block();
         let mut panel = panels.start;
-        while panel < panels.end && !self.stop.load(Ordering::Relaxed) {
+        while panel < panels.end && !self.operands.stop.load(Ordering::Relaxed) {
             let before = panel % panels_of_block;
             let is_wide = panel + at_once <= panels.end && before + at_once <= panels_of_block;
             let count = if is_wide { at_once } else { 1 };
@@ -168,12 +196,12 @@ impl Run<'_> {
         }
         for (number, row) in block.enumerate() {
             let [offset, ..] = product.rows.at(row);
-            let from = self.rows.wrapping_add(offset);
+            let from = self.operands.rows.cast::<i8>().wrapping_add(offset);
             let to = self.sums.wrapping_add(number * groups);
             // SAFETY: the caller's: all rows of a block have room for as many sums, of any content before.
             unsafe {
                 let to = std::slice::from_raw_parts_mut(to, groups);
-                (product.tiles.group_sums)(from, product.group, self.factor, to);
+                (self.tiles.group_sums)(from, product.group, self.factor, to);
             }
         }
     }
@@ -181,25 +209,31 @@ impl Run<'_> {
     /// The tile of these rows of the block that starts with `first`, and of these panels.
     fn tile(&self, first: usize, rows: Range<usize>, panel: usize, count: usize) -> Tile {
         let (groups, n) = (self.product.groups(), self.product.shape.n);
-        let column = panel * PANEL;
-        let block = column / self.product.block;
-        let place = block * self.product.block_out + column % self.product.block;
+        let Operands {
+            steps,
+            rows: elements,
+            points,
+            packed,
+            out: to,
+            ..
+        } = self.operands;
+        let place = place(self.product, panel);
         let row = |number: usize| {
             // Tiles of fewer rows do not look at the others.
             let row = (rows.start + number).min(rows.end - 1);
             let [row_offset, scale, out] = self.product.rows.at(row);
             TileRow {
-                elements: self.rows.wrapping_add(row_offset),
-                scales: self.scales.wrapping_add(scale),
+                elements: elements.cast::<i8>().wrapping_add(row_offset),
+                scales: points.wrapping_add(scale),
                 sums: self.sums.wrapping_add((row - first) * groups),
-                out: self.out.wrapping_add(out + place),
+                out: to.wrapping_add(out + place),
             }
         };
         Tile {
-            steps: self.steps,
-            panel: self.packed.wrapping_add(panel * self.steps.panel_bytes),
+            steps,
+            panel: packed.wrapping_add(panel * steps.panel_bytes),
             rows: std::array::from_fn(row),
-            columns: (n - column).min(count * PANEL),
+            columns: (n - panel * PANEL).min(count * PANEL),
         }
     }
 }

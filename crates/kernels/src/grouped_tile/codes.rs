@@ -8,6 +8,15 @@ pub(crate) const PANEL: usize = 16;
 /// The bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// The rows of a [`Grouped`](crate::Grouped) product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupedRows {
+    /// `i8` from -127 to 127, with a scale for each group.
+    Bytes,
+    /// `f32`, with the sum of each group, which is only read where there are zero points.
+    Floats,
+}
+
 /// How many `k` of each column a line has: 4 bytes. Of codes that are integers.
 pub(crate) fn depth(code: Code) -> Option<usize> {
     match code {
@@ -20,6 +29,8 @@ pub(crate) fn depth(code: Code) -> Option<usize> {
 /// How many codes are packed, of which size, and how many `k` share zero points and scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
+    /// What is multiplied with them, which decides in which order they are packed.
+    pub(crate) rows: GroupedRows,
     pub(crate) n: usize,
     pub(crate) k: usize,
     /// How many `k` a line has.
@@ -36,16 +47,29 @@ pub(crate) enum Zero {
     Each,
 }
 
+/// Which zero points and scales each group of a panel has, and of which type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Points {
+    /// For rows of bytes: zero points as `i16`, unless they are all the same, and scales as `f32`, if there are any.
+    OfBytes { zero: Zero, has_scales: bool },
+    /// For rows of floats: zero points, if there are any, and scales, both as `f16` or as `f32`.
+    OfFloats { has_zeros: bool, are_half: bool },
+}
+
 /// The layout of packed codes. Panels follow each other, and in a panel its groups, each of which has
-/// * the zero points of its columns, as `i16`, unless they are all the same,
-/// * their scales, as `f32`, if there are any,
-/// * the lines of codes: in each, 4 bytes for each column. Codes of 4 bits are from 0 to 15, byte `j` having that of number
-///   `j` in its low half and that of number `4 + j` in its high half. Codes of 8 bits are `i8`.
+/// * the zero points of its columns,
+/// * their scales,
+/// * the lines of codes: in each, 4 bytes for each column, in the order that the rows are multiplied in.
+///
+/// For rows of bytes the 4 bytes of a column lie together. Codes of 4 bits are from 0 to 15, byte `j` having that of number
+/// `j` in its low half and that of number `4 + j` in its high half. Codes of 8 bits are `i8`.
+///
+/// For rows of floats the first bytes of all columns come first, then the second ones, and so on. Of codes of 4 bits, byte
+/// `j` has that of number `2·j` in its low half and that of number `2·j + 1` in its high half. Codes are as they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupedCodes {
     pub(crate) shape: Shape,
-    pub(crate) zero: Zero,
-    pub(crate) has_scales: bool,
+    pub(crate) points: Points,
 }
 
 impl Shape {
@@ -65,10 +89,14 @@ impl Shape {
 
     /// Whether packed codes have a number of bytes, with all zero points and scales.
     pub(crate) fn is_addressable(self) -> bool {
+        // None take more bytes.
+        let points = Points::OfFloats {
+            has_zeros: true,
+            are_half: false,
+        };
         let codes = GroupedCodes {
             shape: self,
-            zero: Zero::Each,
-            has_scales: true,
+            points,
         };
         let group = (self.lines().checked_mul(LINE_BYTES))
             .and_then(|lines| lines.checked_add(codes.points_bytes()));
@@ -82,20 +110,25 @@ impl Shape {
 impl GroupedCodes {
     /// The bytes of the zero points that a group of a panel has.
     pub(crate) fn zero_bytes(&self) -> usize {
-        match self.zero {
-            Zero::Same(_) => 0,
-            Zero::Each => PANEL * size_of::<i16>(),
+        match self.points {
+            Points::OfBytes {
+                zero: Zero::Each, ..
+            } => PANEL * size_of::<i16>(),
+            Points::OfFloats {
+                has_zeros: true,
+                are_half,
+            } => PANEL * float_bytes(are_half),
+            Points::OfBytes { .. } | Points::OfFloats { .. } => 0,
         }
     }
 
     /// The bytes of zero points and scales that a group of a panel has: those before its lines.
     pub(crate) fn points_bytes(&self) -> usize {
-        let scales = if self.has_scales {
-            PANEL * size_of::<f32>()
-        } else {
-            0
+        let scale_bytes = match self.points {
+            Points::OfBytes { has_scales, .. } => usize::from(has_scales) * size_of::<f32>(),
+            Points::OfFloats { are_half, .. } => float_bytes(are_half),
         };
-        self.zero_bytes() + scales
+        self.zero_bytes() + PANEL * scale_bytes
     }
 
     /// The bytes of a group of a panel.
@@ -111,5 +144,12 @@ impl GroupedCodes {
     /// The bytes of all panels.
     pub(crate) fn bytes(&self) -> usize {
         self.panel_bytes() * self.shape.panels()
+    }
+}
+
+fn float_bytes(are_half: bool) -> usize {
+    match are_half {
+        true => size_of::<u16>(),
+        false => size_of::<f32>(),
     }
 }

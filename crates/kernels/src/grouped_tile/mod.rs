@@ -1,9 +1,12 @@
-//! Tiles of products of rows that are quantised by groups: a few rows by one panel of columns or several.
+//! Tiles of products of rows with codes by groups: a few rows by one panel of columns or several. Those of rows of bytes are here,
+//! those of rows of floats in `floats`.
 
 mod codes;
+pub(crate) mod floats;
 mod rows;
 
-pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Shape, Zero, depth};
+pub use codes::GroupedRows;
+pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Points, Shape, Zero, depth};
 pub(crate) use rows::group_sums;
 
 /// The most rows of a tile.
@@ -32,8 +35,11 @@ pub(crate) struct Steps {
     /// [`GroupedCodes`] has each of these.
     pub(crate) zero_bytes: usize,
     pub(crate) points_bytes: usize,
+    pub(crate) group_bytes: usize,
     pub(crate) panel_bytes: usize,
+    /// Whether groups have scales, and whether points of rows of floats are `f16`.
     pub(crate) has_scales: bool,
+    pub(crate) are_half: bool,
 }
 
 impl Steps {
@@ -46,8 +52,10 @@ impl Steps {
             groups: shape.groups(),
             zero_bytes: codes.zero_bytes(),
             points_bytes: codes.points_bytes(),
+            group_bytes: codes.group_bytes(),
             panel_bytes: codes.panel_bytes(),
-            has_scales: codes.has_scales,
+            has_scales: codes.points_bytes() > codes.zero_bytes(),
+            are_half: matches!(codes.points, Points::OfFloats { are_half: true, .. }),
         }
     }
 

@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 
 use crate::coded::{self, Decode};
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
+use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
@@ -419,4 +420,10 @@ define_byte_engine!(
     2 [1 2 3 4 5 6]
     3 [1 2]
     4 [1 2]
+);
+
+define_float_tiles!(
+    FLOATS, float_tiles, "avx2", V32,
+    target_feature(enable = "avx2,f16c,fma,bmi1,bmi2"),
+    2, wide [8 4], made 2 [1 2 3 4 5 6]
 );

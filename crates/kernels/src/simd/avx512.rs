@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use crate::coded::{self, Decode};
 use crate::codes::Codes;
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
+use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
 use crate::tile::{self, Tile};
@@ -496,3 +497,9 @@ macro_rules! bytes {
 
 bytes!(I8U8, i8u8_tiles, Bytes<true>);
 bytes!(U8I8, u8i8_tiles, Bytes<false>);
+
+define_float_tiles!(
+    FLOATS, float_tiles, "avx512", V32,
+    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c,fma,bmi1,bmi2"),
+    1, wide [4 4], made 1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8]
+);

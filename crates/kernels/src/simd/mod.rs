@@ -9,6 +9,7 @@ mod grouped;
 mod portable;
 
 use crate::engine::Engine;
+use crate::grouped_tile::floats::FloatTiles;
 use crate::grouped_tile::{self, Tiles};
 use crate::isa::Isa;
 use crate::lanes::Number;
@@ -34,6 +35,17 @@ pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
         (Isa::Avx512 | Isa::Avx2, _) => &avx2::grouped::BYTES,
         (_, 8) => &grouped_tile::PORTABLE_HALVES,
         _ => &grouped_tile::PORTABLE_BYTES,
+    }
+}
+
+/// The tiles of rows of floats of [`GroupedProduct`](crate::GroupedProduct) for an instruction set that this machine has.
+pub(crate) fn float_tiles(isa: Isa) -> &'static FloatTiles {
+    match isa.instructions() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => &avx512::FLOATS,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => &avx2::FLOATS,
+        _ => &portable::FLOATS,
     }
 }
 

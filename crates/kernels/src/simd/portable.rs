@@ -7,6 +7,7 @@ use crate::codes::Codes;
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 use crate::engine::define_coded_tiles;
 use crate::engine::{self, Engine, define_byte_engine, define_engine};
+use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Number, Simd, Vector};
 use crate::narrow;
 use crate::pack::words::{self, WordLayouts};
@@ -237,4 +238,10 @@ define_byte_engine!(
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     spread [1: 2]
     1 [1 2]
+);
+
+define_float_tiles!(
+    FLOATS, float_tiles, "portable", V32,
+    cfg_attr(not(target_arch = "x86_64"), inline(never)),
+    2, wide [2 2], made 2 [1 2]
 );

@@ -6,8 +6,8 @@ use crate::grouped::problem::{Points, Problem, matrix, ordinary};
 use crate::problems::{channels_last, convolution, matrices};
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
-    Code, Contraction, Dim, Element, Form, GroupedProduct, Isa, Narrow, Operand,
-    PreparedContraction,
+    Code, Contraction, Dim, Element, Form, Grouped, GroupedProduct, GroupedRows, Isa, Narrow,
+    Operand, PreparedContraction,
 };
 
 /// Memory of which the last byte is the last of a page, with a page after it that is not there.
@@ -186,7 +186,7 @@ fn convolutions() {
     }
 }
 
-/// Rows that were quantised by groups, their scales, and codes before they are packed.
+/// Rows that are multiplied by groups, the scales or sums of these, and codes before they are packed.
 #[test]
 fn grouped_products() {
     for code in [Code::I8, Code::U8, Code::I4, Code::U4] {
@@ -197,35 +197,47 @@ fn grouped_products() {
             (3, 16, 72, 24),
             (9, 5, 128, 64),
         ] {
-            let problem = matrix(rows, n, k, (group, k), code);
-            let problem = Problem::new(&problem, Points::All, ordinary, 1);
-            let guarded = |bytes: &[u8]| {
-                let mut guarded = Guarded::new(bytes.len());
-                guarded.bytes_mut().copy_from_slice(bytes);
-                guarded
-            };
-            let codes = guarded(&problem.codes);
-            let rows = guarded(bytemuck::cast_slice(&problem.rows));
-            let scales = guarded(bytemuck::cast_slice(&problem.scales));
-            let mut out = Guarded::new(problem.out * 4);
-            for isa in Isa::ALL {
-                let Ok(product) = GroupedProduct::new(&problem.grouped, isa) else {
-                    continue;
-                };
-                let packed = product.pack(codes.bytes(), &problem.coding).unwrap();
-                for tasks in [1, 3] {
-                    let plan = product.plan(tasks);
-                    let mut worker = Guarded::new(plan.worker_bytes());
-                    let operands = [rows.bytes(), scales.bytes()];
-                    product.run(
-                        &plan,
-                        operands,
-                        &packed,
-                        out.bytes_mut(),
-                        worker.bytes_mut(),
-                    );
-                }
+            let bytes = matrix(rows, n, k, (group, k), code);
+            for row_type in [GroupedRows::Bytes, GroupedRows::Floats] {
+                grouped_product(&Grouped {
+                    rows: row_type,
+                    ..bytes.clone()
+                });
             }
+        }
+    }
+}
+
+fn grouped_product(grouped: &Grouped) {
+    let problem = Problem::new(grouped, Points::All, ordinary, 1);
+    let guarded = |bytes: &[u8]| {
+        let mut guarded = Guarded::new(bytes.len());
+        guarded.bytes_mut().copy_from_slice(bytes);
+        guarded
+    };
+    let codes = guarded(&problem.codes);
+    let rows = guarded(match grouped.rows {
+        GroupedRows::Bytes => bytemuck::cast_slice(&problem.rows),
+        GroupedRows::Floats => bytemuck::cast_slice(&problem.floats),
+    });
+    let points = guarded(bytemuck::cast_slice(&problem.points));
+    let mut out = Guarded::new(problem.out * 4);
+    for isa in Isa::ALL {
+        let Ok(product) = GroupedProduct::new(&problem.grouped, isa) else {
+            continue;
+        };
+        let packed = product.pack(codes.bytes(), &problem.coding).unwrap();
+        for tasks in [1, 3] {
+            let plan = product.plan(tasks);
+            let mut worker = Guarded::new(plan.worker_bytes());
+            let operands = [rows.bytes(), points.bytes()];
+            product.run(
+                &plan,
+                operands,
+                &packed,
+                out.bytes_mut(),
+                worker.bytes_mut(),
+            );
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use contraction::{
     CodedLoad, byte, factor, is_coded, is_grouped, is_integer_code, is_sum_of_terms, narrow_step,
     offset, strided_load, sum_of_products, sums, sums_that,
 };
-pub use contraction::{Coding, Contraction, Factor, Points, Stride, Strided};
+pub use contraction::{Coding, Contraction, Factor, GroupRows, Groups, Points, Stride, Strided};
 pub use cost::Work;
 pub(crate) use delinearized::{delinearized, joined_digits};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset};

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
+//! | [`hoist_scales()`] | `hoist_scales` | sums of products with constants of few bits → sums of groups, less zero points and scaled afterwards |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
 //! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
@@ -32,12 +33,14 @@
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;
 //! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`; `constants`, the buffers
 //! whose contents do not depend on a run, by `channels_last` and `dead_points`; `definitions`, the stages that buffers can be
-//! replaced by, by `dynamic_quantization` and `quantized_products`.
+//! replaced by, by `coded_products` and `quantized_products`; `coded_products`, the sums of products with constants of few bits, by
+//! `dynamic_quantization` and `hoist_scales`.
 
 mod array_padding;
 mod channels_last;
 mod clamp;
 mod coalesce;
+mod coded_products;
 mod collapse;
 mod constant_indices;
 mod constants;
@@ -50,6 +53,7 @@ mod flatten;
 mod fuse;
 mod guard_to_index;
 mod halo;
+mod hoist_scales;
 mod in_place;
 mod journal;
 mod operand;
@@ -69,6 +73,7 @@ pub use contract::contract;
 pub use dead_points::dead_points;
 pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
+pub use hoist_scales::{LEAST_HOISTED, hoist_scales};
 pub use journal::{Journal, keep_journals};
 pub use partial_folds::partial_folds;
 pub use quantized_products::quantized_products;

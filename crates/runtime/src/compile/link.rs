@@ -44,7 +44,7 @@ impl Link {
             return None;
         };
         let contraction = Contraction::of(&last.nest, stage)?;
-        if contraction.row_scales.is_some() {
+        if contraction.groups.is_some() {
             return None;
         }
         let effects = |kernel| Effects::of_kernel(kernel, aliases);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
 use vinelift_nest::{
     BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points,
-    dynamic_quantization, fuse, partial_folds, quantized_products, schedule, verify,
+    dynamic_quantization, fuse, hoist_scales, partial_folds, quantized_products, schedule, verify,
 };
 
 /// The choices, besides the nest, on which the passes depend.
@@ -68,7 +68,7 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
-    // At every level: sums of values on grids, dynamic quantisation, and partial folds define how sums are rounded.
+    // At every level: these passes define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
     record("quantized products", start, Vec::new(), &nest)?;
@@ -77,6 +77,9 @@ pub(crate) fn optimize(
         dynamic_quantization(&mut nest, group.get(), &constant);
         record("dynamic quantization", start, Vec::new(), &nest)?;
     }
+    let start = Instant::now();
+    hoist_scales(&mut nest, &constant);
+    record("hoist scales", start, Vec::new(), &nest)?;
     let start = Instant::now();
     partial_folds(&mut nest, flag);
     record("partial folds", start, Vec::new(), &nest)?;

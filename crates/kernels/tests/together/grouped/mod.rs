@@ -5,7 +5,7 @@ mod refused;
 
 use problem::{CODES, Points, Problem, Values, extremes, matrix, ordinary};
 use proptest::prelude::*;
-use vinelift_kernels::{Code, Grouped, GroupedDim, GroupedProduct, Isa};
+use vinelift_kernels::{Code, Grouped, GroupedDim, GroupedProduct, GroupedRows, Isa};
 
 const ISAS: [Isa; 4] = Isa::ALL;
 
@@ -47,6 +47,7 @@ fn groups_of_rows_and_of_codes() {
             for sign in [1, -1] {
                 let mut problem = Problem::new(&problem, Points::Extreme, extremes, 4);
                 problem.rows.fill(127 * sign);
+                problem.floats.fill(1e9 * f32::from(sign));
                 problem.check();
             }
         }
@@ -63,13 +64,13 @@ fn codes_across_and_gaps() {
                         GroupedDim {
                             extent: 3,
                             rows: 500,
-                            scales: 31,
+                            points: 31,
                             out: 90,
                         },
                         GroupedDim {
                             extent: 2,
                             rows: 77,
-                            scales: 13,
+                            points: 13,
                             out: 23,
                         },
                     ],
@@ -108,11 +109,11 @@ fn extreme_rows_codes_and_zero_points() {
 }
 
 #[test]
-fn row_scales_that_are_no_numbers() {
+fn row_scales_and_sums_that_are_no_numbers() {
     for code in CODES {
         let problem = matrix(5, 30, 96, (8, 32), code);
         let mut problem = Problem::new(&problem, Points::All, ordinary, 1);
-        for (number, scale) in problem.scales.iter_mut().enumerate() {
+        for (number, scale) in problem.points.iter_mut().enumerate() {
             match number % 7 {
                 1 => *scale = f32::NAN,
                 3 => *scale = f32::INFINITY,
@@ -143,8 +144,17 @@ fn nothing_to_sum_and_nothing_to_write() {
 /// Weights packed for one number of rows, one group of `k` and one instruction set serve others.
 #[test]
 fn packed_codes_depend_neither_on_the_rows_nor_on_the_machine() {
+    for row_type in [GroupedRows::Bytes, GroupedRows::Floats] {
+        codes_are_packed_for_all(row_type);
+    }
+}
+
+fn codes_are_packed_for_all(row_type: GroupedRows) {
     let of = |rows, group, isa| {
-        let problem = matrix(rows, 100, 256, (group, 128), Code::U4);
+        let problem = Grouped {
+            rows: row_type,
+            ..matrix(rows, 100, 256, (group, 128), Code::U4)
+        };
         let problem = Problem::new(&problem, Points::All, ordinary, 1);
         let product = GroupedProduct::new(&problem.grouped, isa).unwrap();
         (problem, product)
@@ -166,6 +176,37 @@ fn packed_codes_depend_neither_on_the_rows_nor_on_the_machine() {
     };
     let across = GroupedProduct::new(&across, Isa::Portable).unwrap();
     assert_ne!(across.layout(), product.layout());
+    let others = Grouped {
+        rows: match row_type {
+            GroupedRows::Bytes => GroupedRows::Floats,
+            GroupedRows::Floats => GroupedRows::Bytes,
+        },
+        ..first.grouped.clone()
+    };
+    let others = GroupedProduct::new(&others, Isa::Portable).unwrap();
+    assert_ne!(others.layout(), product.layout());
+}
+
+/// Zero points and scales that an `f16` holds take half of the memory that others take.
+#[test]
+fn points_in_few_bits() {
+    let problem = Grouped {
+        rows: GroupedRows::Floats,
+        ..matrix(2, 40, 256, (32, 128), Code::U4)
+    };
+    let mut problem = Problem::new(&problem, Points::All, ordinary, 1);
+    let product = GroupedProduct::new(&problem.grouped, Isa::best()).unwrap();
+    let bytes = |problem: &Problem| {
+        let packed = product.pack(&problem.codes, &problem.coding).unwrap();
+        packed.bytes()
+    };
+    let (wide, groups) = (bytes(&problem), 3 * 2);
+    let scales = problem.coding.scale.iter_mut().flatten();
+    scales
+        .zip(1u8..)
+        .for_each(|(scale, number)| *scale = f32::from(number) / 64.0);
+    problem.check();
+    assert_eq!(wide - bytes(&problem), groups * 16 * 2 * 2);
 }
 
 #[test]
@@ -199,7 +240,7 @@ proptest! {
         groups in 1usize..4,
         codings in 0usize..4,
         code in 0usize..4,
-        points in 0usize..6,
+        kind in 0usize..6,
         across: bool,
         blocks in 1usize..5,
         sixteens in 1usize..4,
@@ -223,8 +264,8 @@ proptest! {
         };
         // Rows of any dims lie behind each other in `out`, and anyhow elsewhere.
         let mut step = block;
-        for &(extent, [rows, scales, out]) in dims.iter().rev() {
-            grouped.m.insert(0, GroupedDim { extent, rows: rows * (k + 3), scales, out: step + out });
+        for &(extent, [rows, points, out]) in dims.iter().rev() {
+            grouped.m.insert(0, GroupedDim { extent, rows: rows * (k + 3), points, out: step + out });
             step = (step + out) * extent.max(1);
         }
         grouped.block_out = step + gaps[2];
@@ -233,6 +274,6 @@ proptest! {
             false => [k + gaps[1], 1],
         };
         let values: Values = if seed % 3 == 0 { extremes } else { ordinary };
-        Problem::new(&grouped, Points::EVERY[points], values, seed).check();
+        Problem::new(&grouped, Points::EVERY[kind], values, seed).check();
     }
 }

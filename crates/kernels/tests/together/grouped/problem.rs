@@ -1,6 +1,6 @@
 //! Products to test with, their operands, and the formula.
 
-use vinelift_kernels::{Code, Coding, Grouped, GroupedDim, GroupedProduct, Packed};
+use vinelift_kernels::{Code, Coding, Grouped, GroupedDim, GroupedProduct, GroupedRows, Packed};
 
 /// The codes there are kernels for.
 pub(super) const CODES: [Code; 4] = [Code::I8, Code::U8, Code::I4, Code::U4];
@@ -64,10 +64,11 @@ pub(crate) fn matrix(
     code: Code,
 ) -> Grouped {
     Grouped {
+        rows: GroupedRows::Bytes,
         m: vec![GroupedDim {
             extent: rows,
             rows: k,
-            scales: k.checked_div(group).unwrap_or(0),
+            points: k.checked_div(group).unwrap_or(0),
             out: n,
         }],
         n,
@@ -88,7 +89,10 @@ pub(crate) struct Problem {
     pub(crate) coding: Coding,
     pub(crate) codes: Vec<u8>,
     pub(crate) rows: Vec<i8>,
-    pub(crate) scales: Vec<f32>,
+    /// The rows of a product with rows of floats.
+    pub(crate) floats: Vec<f32>,
+    /// The scales or the sums of the rows' groups: any numbers will do.
+    pub(crate) points: Vec<f32>,
     /// How many elements `out` has.
     pub(crate) out: usize,
 }
@@ -110,7 +114,7 @@ impl Problem {
             }
         };
         let rows = last(|dim| dim.rows, k);
-        let scales = last(|dim| dim.scales, k.checked_div(group).unwrap_or(0));
+        let row_points = last(|dim| dim.points, k.checked_div(group).unwrap_or(0));
         let blocks = n.checked_div(grouped.block).unwrap_or(1);
         let columns = (blocks - 1) * grouped.block_out + grouped.block;
         let out = last(|dim| dim.out, columns);
@@ -139,6 +143,7 @@ impl Problem {
             Points::None | Points::Zeros => None,
             _ => Some(list(|random| random.f32() - 0.25)),
         };
+        let rows: Vec<i8> = (0..rows).map(|_| values(&mut random).0).collect();
         Problem {
             coding: Coding {
                 code: grouped.code,
@@ -147,15 +152,24 @@ impl Problem {
                 scale,
             },
             codes: (0..bytes).map(|_| values(&mut random).1).collect(),
-            rows: (0..rows).map(|_| values(&mut random).0).collect(),
-            scales: (0..scales).map(|_| random.f32() * 3.0 - 1.0).collect(),
+            floats: rows.iter().map(|x| f32::from(*x) * 0.37).collect(),
+            rows,
+            points: (0..row_points).map(|_| random.f32() * 3.0 - 1.0).collect(),
             out,
             grouped: grouped.clone(),
         }
     }
 
+    /// Compares all kernels with the formula, for rows of both types.
+    pub(super) fn check(&mut self) {
+        for rows in [GroupedRows::Bytes, GroupedRows::Floats] {
+            self.grouped.rows = rows;
+            self.check_rows();
+        }
+    }
+
     /// Compares all kernels with the formula.
-    pub(super) fn check(&self) {
+    fn check_rows(&self) {
         let expected = self.expected();
         for isa in super::ISAS.into_iter().filter(|isa| isa.available()) {
             let product = GroupedProduct::new(&self.grouped, isa).unwrap();
@@ -181,10 +195,19 @@ impl Problem {
         let mut worker = vec![0xa5u8; AROUND + plan.worker_bytes() + AROUND];
         let of_out = AROUND..AROUND + expected.len();
         let of_worker = AROUND..AROUND + plan.worker_bytes();
-        let operands = [
-            bytemuck::cast_slice(&self.rows),
-            bytemuck::cast_slice(&self.scales),
-        ];
+        let points = bytemuck::cast_slice(&self.points);
+        let operands = match self.grouped.rows {
+            GroupedRows::Bytes => [bytemuck::cast_slice(&self.rows), points],
+            // The sums of rows are not looked at where there are no zero points.
+            GroupedRows::Floats => [
+                bytemuck::cast_slice(&self.floats),
+                if self.coding.zero.is_some() {
+                    points
+                } else {
+                    &[]
+                },
+            ],
+        };
         product.run(
             &plan,
             operands,
@@ -224,17 +247,33 @@ impl Problem {
             let place = k / self.grouped.coding_group * n + n_at;
             of.as_ref().map_or(without, |of| of[place])
         };
-        for [row, row_scales, to] in self.places() {
+        for [row, row_points, to] in self.places() {
             for n_at in 0..n {
                 let mut sum = 0f32;
                 for g in 0..k.checked_div(group).unwrap_or(0) {
                     let zero = factor(&self.coding.zero, n_at, g * group, 0.0);
-                    let terms = (g * group..(g + 1) * group).map(|k| {
-                        i64::from(self.rows[row + k]) * (self.code(n_at, k) - zero as i64)
-                    });
-                    let exact = i32::try_from(terms.sum::<i64>()).unwrap();
-                    let scaled = exact as f32 * factor(&self.coding.scale, n_at, g * group, 1.0);
-                    sum = self.scales[row_scales + g].mul_add(scaled, sum);
+                    let scale = factor(&self.coding.scale, n_at, g * group, 1.0);
+                    let point = || self.points[row_points + g];
+                    let codes = (g * group..(g + 1) * group).map(|k| (row + k, self.code(n_at, k)));
+                    sum = match self.grouped.rows {
+                        GroupedRows::Bytes => {
+                            let terms = codes
+                                .map(|(at, code)| i64::from(self.rows[at]) * (code - zero as i64));
+                            let exact = i32::try_from(terms.sum::<i64>()).unwrap();
+                            point().mul_add(exact as f32 * scale, sum)
+                        }
+                        GroupedRows::Floats => {
+                            let add = |sum: f32, (at, code): (usize, i64)| {
+                                self.floats[at].mul_add(code as f32, sum)
+                            };
+                            let of_group = codes.fold(0.0, add);
+                            let value = match self.coding.zero {
+                                Some(_) => of_group - zero * point(),
+                                None => of_group,
+                            };
+                            scale.mul_add(value, sum)
+                        }
+                    };
                 }
                 let (block, column) = (n_at / block, n_at % block);
                 out[to + block * block_out + column] = sum;
@@ -243,11 +282,11 @@ impl Problem {
         out
     }
 
-    /// Where each row starts, its scales, and its result.
+    /// Where each row starts, the points of its groups, and its result.
     fn places(&self) -> Vec<[usize; 3]> {
         let mut places = vec![[0; 3]];
         for dim in &self.grouped.m {
-            let steps = [dim.rows, dim.scales, dim.out];
+            let steps = [dim.rows, dim.points, dim.out];
             let next = |place: &[usize; 3], step: usize| {
                 [0, 1, 2].map(|operand| place[operand] + step * steps[operand])
             };

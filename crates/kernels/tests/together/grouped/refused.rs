@@ -2,7 +2,9 @@
 
 use super::problem::{Points, Problem, matrix, ordinary};
 use std::sync::atomic::AtomicBool;
-use vinelift_kernels::{Code, Coding, Grouped, GroupedBuffers, GroupedProduct, Isa, Refused};
+use vinelift_kernels::{
+    Code, Coding, Grouped, GroupedBuffers, GroupedProduct, GroupedRows, Isa, Refused,
+};
 
 #[test]
 fn what_is_no_grouped_product_is_refused() {
@@ -51,6 +53,15 @@ fn what_is_no_grouped_product_is_refused() {
         (p.n, p.block) = (usize::MAX / 8, usize::MAX / 8);
     };
     assert_eq!(refused(one_row), Refused::TooLarge);
+    let many_floats = |p: &mut Grouped| (p.rows, p.m[0].extent) = (GroupedRows::Floats, usize::MAX);
+    assert_eq!(refused(many_floats), Refused::TooLarge);
+    let mut of_none = Grouped {
+        rows: GroupedRows::Floats,
+        ..matrix(1 << 50, 0, 256, (32, 128), Code::U4)
+    };
+    (of_none.m[0].rows, of_none.m[0].points) = (0, 0);
+    let of_none = GroupedProduct::new(&of_none, Isa::Portable).unwrap();
+    assert_eq!(of_none.plan(2).tasks(), 0);
     if !Isa::Avx512.available() {
         let refused = GroupedProduct::new(&good, Isa::Avx512).unwrap_err();
         assert_eq!(refused, Refused::NoInstructions { isa: Isa::Avx512 });
@@ -103,7 +114,7 @@ fn run_changed(change: fn(&mut GroupedBuffers)) {
     let (mut out, mut worker) = (vec![0u8; 240], vec![0u8; plan.worker_bytes()]);
     let mut buffers = GroupedBuffers {
         rows: bytemuck::cast_slice(&problem.rows),
-        scales: bytemuck::cast_slice(&problem.scales),
+        points: bytemuck::cast_slice(&problem.points),
         packed: &packed,
         out: out.as_mut_ptr(),
         out_bytes: out.len(),
@@ -123,7 +134,7 @@ fn rows_that_are_too_few_are_not_read() {
 #[test]
 #[should_panic(expected = "an operand has 20 bytes of 24")]
 fn row_scales_that_are_too_few_are_not_read() {
-    run_changed(|buffers| buffers.scales = &buffers.scales[..20]);
+    run_changed(|buffers| buffers.points = &buffers.points[..20]);
 }
 
 #[test]

@@ -1,28 +1,70 @@
-//! Sums of products of rows that are quantised by groups.
+//! Sums of products with codes in groups, each of which is scaled after it is summed.
 //!
-//! > `Σ_g s[g] · (f32(Σ_i i32(row[g, i]) · (i32(code[g, i]) - zero)) · scale)`
+//! > `Σ_g s[g] · (f32(Σ_i i32(row[g, i]) · (i32(code[g, i]) - zero)) · scale)`, of rows that are quantised,
+//! > `Σ_g scale · (Σ_i row[g, i] · f32(code[g, i]) - zero · sum[g])`, of others.
 //!
-//! So [`dynamic_quantization`](crate::dynamic_quantization) writes them.
+//! So [`dynamic_quantization`](crate::dynamic_quantization) and [`hoist_scales`](crate::hoist_scales) write them.
 
 use super::{Coding, Factor, Form, Points, byte, coded, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar};
 use vinelift_tensor::ElementType::{self, F32, I4, I8, I32, U4, U8};
 
+/// The groups of a contraction with codes whose sums are scaled group by group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// How many of the axes summed over are those of the groups: the first ones.
+    pub axes: usize,
+    /// What the rows are, which are the first factor.
+    pub rows: GroupRows,
+}
+
+/// The rows of a contraction in [groups](Groups).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupRows {
+    /// `i8`, with a scale for each group: the sums of a group are integers.
+    Quantized {
+        /// The scales.
+        scales: Points,
+    },
+    /// `f32`.
+    Floats {
+        /// The sum of each group; `None` where there are no zero points, which are multiplied by it.
+        sums: Option<Points>,
+    },
+}
+
 /// The parts of such a sum.
 pub(super) struct GroupedSum<'a> {
     /// The axes of the groups, and those of the elements of one.
     pub(super) axes: Vec<Axis>,
+    groups: usize,
     row: &'a Scalar,
-    row_scale: &'a Scalar,
+    rows: Rows<'a>,
     codes: &'a Scalar,
     zero: Option<&'a Scalar>,
     scale: Option<&'a Scalar>,
 }
 
+/// As [`GroupRows`].
+enum Rows<'a> {
+    Quantized { scale: &'a Scalar },
+    Floats { sum: Option<&'a Scalar> },
+}
+
 impl<'a> GroupedSum<'a> {
     /// The parts of `x`, if it is one.
     pub(super) fn of(x: &'a Scalar) -> Option<GroupedSum<'a>> {
-        let (groups, row_scale, scaled) = sum_of_terms(x).filter(|_| x.ty() == F32)?;
+        let (groups, scale, value) = sum_of_terms(x).filter(|_| x.ty() == F32)?;
+        GroupedSum::of_quantized(groups, scale, value)
+            .or_else(|| GroupedSum::of_floats(groups, scale, value))
+    }
+
+    /// The parts of the sum of `row_scale · scaled` over `groups`.
+    fn of_quantized(
+        groups: &[Axis],
+        row_scale: &'a Scalar,
+        scaled: &'a Scalar,
+    ) -> Option<GroupedSum<'a>> {
         let (exact, scale) = match scaled.kind() {
             Kind::Binary(Binary::Mul, a, b) if exact(a).is_some() => (exact(a)?, Some(b)),
             Kind::Binary(Binary::Mul, a, b) => (exact(b)?, Some(a)),
@@ -35,20 +77,47 @@ impl<'a> GroupedSum<'a> {
         };
         Some(GroupedSum {
             axes: [groups, inner].concat(),
+            groups: groups.len(),
             row: byte(row).filter(|row| row.ty() == I8)?,
-            row_scale,
-            codes: integer(codes)?,
+            rows: Rows::Quantized { scale: row_scale },
+            codes: integer(codes, I32)?,
             zero,
             scale,
         })
     }
 
-    /// The factors and how they step, and the scales of the first one's groups, over all these axes of the contraction.
+    /// The parts of the sum of `scale · value` over `groups`.
+    fn of_floats(groups: &[Axis], scale: &'a Scalar, value: &'a Scalar) -> Option<GroupedSum<'a>> {
+        let (sum, zero) = match value.kind() {
+            Kind::Binary(Binary::Sub, sum, taken) => match taken.kind() {
+                Kind::Binary(Binary::Mul, row_sum, zero) if zero.as_const().is_some() => {
+                    (sum, Some((zero, row_sum)))
+                }
+                Kind::Binary(Binary::Mul, zero, row_sum) => (sum, Some((zero, row_sum))),
+                _ => return None,
+            },
+            _ => (value, None),
+        };
+        let (inner, row, codes) = sum_of_terms(sum)?;
+        Some(GroupedSum {
+            axes: [groups, inner].concat(),
+            groups: groups.len(),
+            row: Some(row).filter(|row| row.ty() == F32)?,
+            rows: Rows::Floats {
+                sum: zero.map(|(_, row_sum)| row_sum),
+            },
+            codes: integer(codes, F32)?,
+            zero: zero.map(|(zero, _)| zero),
+            scale: Some(scale),
+        })
+    }
+
+    /// The factors and how they step, and the groups, over all these axes of the contraction.
     pub(super) fn factors(
         &self,
         nest: &Nest,
         axes: &[AxisId],
-    ) -> Option<([(Factor, Form); 2], Points)> {
+    ) -> Option<([(Factor, Form); 2], Groups)> {
         let (row, row_form) = strided_load(nest, self.row)?;
         let (codes, code_form) = strided_load(nest, self.codes)?;
         let points = |x: Option<&Scalar>| match x {
@@ -67,8 +136,16 @@ impl<'a> GroupedSum<'a> {
             tensor: codes,
             coding: Some(coding),
         };
-        let factors = [(row, row_form), (codes, code_form)];
-        Some((factors, coded::points(nest, self.row_scale, axes)?))
+        let groups = Groups {
+            axes: self.groups,
+            rows: match self.rows {
+                Rows::Quantized { scale } => GroupRows::Quantized {
+                    scales: coded::points(nest, scale, axes)?,
+                },
+                Rows::Floats { sum } => GroupRows::Floats { sums: points(sum)? },
+            },
+        };
+        Some(([(row, row_form), (codes, code_form)], groups))
     }
 }
 
@@ -94,10 +171,10 @@ pub(crate) fn is_integer_code(ty: ElementType) -> bool {
     matches!(ty, I4 | U4 | I8 | U8)
 }
 
-/// The number of 4 or 8 bits that `x` is as an `i32`.
-fn integer(x: &Scalar) -> Option<&Scalar> {
+/// The number of 4 or 8 bits that `x` is as a number of another type.
+fn integer(x: &Scalar, ty: ElementType) -> Option<&Scalar> {
     match x.kind() {
-        Kind::Cast(code) if x.ty() == I32 && is_integer_code(code.ty()) => Some(code),
+        Kind::Cast(code) if x.ty() == ty && is_integer_code(code.ty()) => Some(code),
         _ => None,
     }
 }

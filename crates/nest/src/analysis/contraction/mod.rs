@@ -8,6 +8,7 @@ pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
 pub use coded::{Coding, Points};
 use grouped::GroupedSum;
 pub(crate) use grouped::is_integer_code;
+pub use grouped::{GroupRows, Groups};
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -29,9 +30,8 @@ pub struct Contraction {
     pub left: Factor,
     /// The second factor.
     pub right: Factor,
-    /// The scales of the first factor, which is `i8` then, if its rows are quantised in groups: the sums over a group are
-    /// integers.
-    pub row_scales: Option<Points>,
+    /// The groups of the axes summed over, if sums are scaled group by group: the second factor is coded then.
+    pub groups: Option<Groups>,
     /// The axes of the domain, outermost first, and then those summed over, in order.
     pub axes: Vec<Stride>,
     /// How many of the axes are the domain's.
@@ -99,10 +99,10 @@ impl Contraction {
         let sum_axes = grouped.as_ref().map_or(axes, |grouped| &grouped.axes);
         let all: Vec<Axis> = domain.iter().chain(sum_axes).copied().collect();
         let ids: Vec<AxisId> = all.iter().map(|a| a.id).collect();
-        let ([(left, left_form), (right, right_form)], row_scales) = match &grouped {
+        let ([(left, left_form), (right, right_form)], groups) = match &grouped {
             Some(grouped) => {
-                let (factors, scales) = grouped.factors(nest, &ids)?;
-                (factors, Some(scales))
+                let (factors, groups) = grouped.factors(nest, &ids)?;
+                (factors, Some(groups))
             }
             None => (
                 [factor(nest, left, &all)?, factor(nest, right, &all)?],
@@ -128,7 +128,7 @@ impl Contraction {
             },
             left,
             right,
-            row_scales,
+            groups,
             axes: all.iter().map(stride).collect(),
             outer: domain.len(),
             turn: turn.map(stride),
@@ -341,7 +341,7 @@ pub(crate) fn sums(stage: &Stage) -> Vec<Scalar> {
     sums_that(stage, |x| sum_of_products(x).is_some())
 }
 
-/// Whether `x` is a sum of products of rows that are quantised by groups.
+/// Whether `x` is a sum of products in groups that are scaled after they are summed.
 pub(crate) fn is_grouped(x: &Scalar) -> bool {
     GroupedSum::of(x).is_some()
 }

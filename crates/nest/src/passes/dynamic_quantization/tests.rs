@@ -2,61 +2,9 @@ use super::*;
 use crate::analysis::{Contraction, verify};
 use crate::build::index;
 use crate::ir::rewrite_stage;
+use crate::passes::coded_products::examples::{K, N, ROWS, constants, decompressed, twice};
 use crate::{BufferBytes, Mode, contract, fuse, interpret, schedule};
-use std::ops::RangeInclusive;
 use vinelift_tensor::ElementType::{self, F16, U4, U8};
-
-const ROWS: usize = 3;
-const K: usize = 256;
-const N: usize = 64;
-
-/// `y[m, n] = Σ_k x[m, k] · w[n, k]`, where `w` is `(f32(codes) - f32(zero)) · scale`, reshaped from groups of `shared`.
-fn decompressed(code: ElementType, shared: usize) -> Nest {
-    let mut nest = Nest::new();
-    let groups = K / shared;
-    let x = nest.buffer("x", F32, &[ROWS, K], Role::Input);
-    let codes = nest.buffer("codes", code, &[N, groups, shared], Role::Input);
-    let zeros = nest.buffer("zeros", code, &[N, groups, 1], Role::Input);
-    let scales = nest.buffer("scales", F32, &[N, groups, 1], Role::Input);
-    let y = nest.buffer("y", F32, &[ROWS, N], Role::Output);
-    let shape = [N, groups, shared];
-    let made = ["c", "d", "p"].map(|name| nest.buffer(name, F32, &shape, Role::Temporary));
-    let w = nest.buffer("w", F32, &[N, K], Role::Temporary);
-    let of_group = |at: &[Scalar]| vec![at[0].clone(), at[1].clone(), index(0)];
-    nest.define(vec![], made[0], |n, at| {
-        n.load(codes, at.to_vec()).cast(F32)
-    });
-    nest.define(vec![], made[1], |n, at| {
-        n.load(made[0], at.to_vec()) - n.load(zeros, of_group(at)).cast(F32)
-    });
-    nest.define(vec![], made[2], |n, at| {
-        n.load(made[1], at.to_vec()) * n.load(scales, of_group(at))
-    });
-    nest.define(vec![], w, |n, at| {
-        let flat = &at[0] * K as i64 + &at[1];
-        let group = &flat / shared as i64;
-        let place = vec![
-            &flat / K as i64,
-            group.rem(index(groups as i64)),
-            flat.rem(index(shared as i64)),
-        ];
-        n.load(made[2], place)
-    });
-    nest.define(vec![], y, |n, at| {
-        let axes = n.axes(&[K]);
-        let k = Scalar::axis(axes[0].id);
-        let left = n.load(x, vec![at[0].clone(), k.clone()]);
-        let right = n.load(w, vec![at[1].clone(), k]);
-        let term = Scalar::binary(Binary::Term, left, right);
-        Scalar::reduce(Binary::Add, axes, zero(F32), term)
-    });
-    nest
-}
-
-/// The buffers of these numbers are constant.
-fn constants(numbers: RangeInclusive<u32>) -> impl Fn(BufferId) -> Option<&'static [u8]> {
-    move |b| numbers.contains(&b.0).then_some(&[][..])
-}
 
 fn quantized(code: ElementType, shared: usize, group: usize) -> Nest {
     let mut nest = decompressed(code, shared);
@@ -150,7 +98,7 @@ fn a_kernel_gets_the_codes() {
         let found = found.next().unwrap();
         let types = [&found.left, &found.right].map(|f| nest.buf(f.tensor.buffer).ty);
         assert_eq!(types, [I8, U4]);
-        assert!(found.row_scales.is_some());
+        assert!(found.groups.is_some());
         assert_eq!(found.group(found.right.coding.as_ref().unwrap()), shared);
     }
 }
@@ -178,7 +126,7 @@ fn a_kernel_gets_the_codes_of_a_part_of_a_stage() {
     schedule(&mut nest);
     verify(&nest).unwrap();
     let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
-    assert!(found.next().unwrap().row_scales.is_some());
+    assert!(found.next().unwrap().groups.is_some());
 }
 
 /// Zero points may be floats, if all of them are integers.
@@ -212,8 +160,8 @@ fn zero_points_that_are_floats() {
         fuse(&mut nest);
         contract(&mut nest, &|b| constant(b).is_some());
         let mut found = nest.stages.iter().filter_map(|s| Contraction::of(&nest, s));
-        let row_scales = found.next().and_then(|found| found.row_scales);
-        assert_eq!(row_scales.is_some(), is_quantized, "{value}");
+        let groups = found.next().and_then(|found| found.groups);
+        assert_eq!(groups.is_some(), is_quantized, "{value}");
     }
 }
 
@@ -268,28 +216,10 @@ fn rows_of_the_highest_rank() {
 /// Rows that several products take are quantised once, and anew once they were written.
 #[test]
 fn rows_are_quantized_once() {
-    let mut nest = decompressed(U4, 128);
-    let again = nest.stages[4].clone();
-    let mut product = again.clone();
-    product.target = nest.buffer("z", F32, &[ROWS, N], Role::Output);
-    rebind(&mut nest, &mut product);
-    nest.stages.push(product);
+    let mut nest = twice(N, U4, 128);
     dynamic_quantization(&mut nest, 32, &constants(1..=3));
     verify(&nest).unwrap();
     assert_eq!(nest.stages.len(), 4 + 2 + 2);
     let modes = nest.stages.iter().all(|stage| stage.mode == Mode::Set);
     assert!(modes);
-}
-
-/// Gives a copy of a stage axes of its own.
-fn rebind(nest: &mut Nest, stage: &mut Stage) {
-    let definition = crate::ir::Definition {
-        target: stage.target,
-        axes: &stage.domain.clone(),
-        value: &stage.value.clone(),
-    };
-    let domain: Vec<Axis> = stage.domain.iter().map(|a| nest.axis(a.extent)).collect();
-    let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
-    stage.value = definition.instantiate(nest, &at);
-    (stage.domain, stage.at) = (domain, at);
 }

@@ -1,4 +1,4 @@
-//! Contractions of rows that are quantised by groups with constants of few bits.
+//! Contractions of rows with constants of few bits whose sums are scaled group by group.
 
 use super::{Kind, MOST_SCRATCH, PackedContraction, Place, isa, sharing, tasks_of};
 use crate::compile::Settings;
@@ -10,41 +10,47 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels::{
-    Grouped, GroupedBuffers, GroupedDim, GroupedPartition, GroupedProduct, Packed,
+    Grouped, GroupedBuffers, GroupedDim, GroupedPartition, GroupedProduct, GroupedRows, Packed,
 };
-use vinelift_nest::{BufferId, Contraction, Points, Stride, Strided, SubNest};
+use vinelift_nest::{BufferId, Contraction, GroupRows, Groups, Points, Stride, Strided, SubNest};
 
 /// Such a contraction, with its kernel.
 pub(super) struct GroupedContraction {
     kernel: GroupedProduct,
     plan: GroupedPartition,
+    /// The rows, and the size of an element.
     rows: Strided,
-    scales: Strided,
+    row_size: usize,
+    /// The scales or the sums of their groups.
+    points: Option<Strided>,
     columns: Arc<Packed>,
     out: Strided,
 }
 
 impl GroupedContraction {
-    /// Of the only stage of `step`, whose rows have these scales. `slots` says where each of its buffers is found. `None` if
+    /// Of the only stage of `step`, whose sums have these groups. `slots` says where each of its buffers is found. `None` if
     /// there is no kernel for it.
     pub(super) fn packed(
         contraction: &Contraction,
-        scales: &Points,
+        groups: &Groups,
         step: &SubNest,
         slots: &[Slot],
         settings: &Settings<'_>,
     ) -> Option<PackedContraction> {
-        let Points::Tensor {
-            from: scales,
-            steps,
-        } = scales
-        else {
-            return None;
+        let (rows, points) = match &groups.rows {
+            GroupRows::Quantized { scales } => (GroupedRows::Bytes, Some(scales)),
+            GroupRows::Floats { sums } => (GroupedRows::Floats, sums.as_ref()),
         };
+        let points = match points {
+            Some(Points::Tensor { from, steps }) => Some((*from, steps.as_slice())),
+            Some(Points::Value(_)) => return None,
+            None => None,
+        };
+        let steps = points.map(|(_, steps)| steps);
         let constants = Constants { step, slots };
         let columns = constants.factor(contraction, &contraction.right, 0, is_of_right)??;
         let (bytes, source) = (columns.0, columns.1?);
-        let problem = problem(contraction, steps, &source)?;
+        let problem = problem(contraction, groups.axes, steps, rows, &source)?;
         let kernel = GroupedProduct::new(&problem, isa(settings.options.vectors)).ok()?;
         let constant = constants.address(&contraction.right);
         let operands = &settings.shared.operands;
@@ -68,7 +74,11 @@ impl GroupedContraction {
             kernel,
             plan,
             rows: contraction.left.tensor,
-            scales: *scales,
+            row_size: match rows {
+                GroupedRows::Bytes => size_of::<i8>(),
+                GroupedRows::Floats => size_of::<f32>(),
+            },
+            points: points.map(|(from, _)| from),
             columns,
             out: contraction.out,
         };
@@ -92,8 +102,8 @@ impl GroupedContraction {
         &self.columns
     }
 
-    pub(super) fn needs(&self) -> [BufferId; 3] {
-        [self.rows, self.scales, self.out].map(|tensor| tensor.buffer)
+    pub(super) fn needs(&self) -> [Option<BufferId>; 3] {
+        [Some(self.rows), self.points, Some(self.out)].map(|tensor| Some(tensor?.buffer))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -130,8 +140,8 @@ impl GroupedContraction {
             let skipped = (tensor.base * size).min(place.bytes);
             (place.pointer.0.wrapping_add(skipped), place.bytes - skipped)
         };
-        let (rows, row_bytes) = place(&self.rows, size_of::<i8>());
-        let (scales, scale_bytes) = place(&self.scales, size_of::<f32>());
+        let (rows, row_bytes) = place(&self.rows, self.row_size);
+        let points = self.points.map(|points| place(&points, size_of::<f32>()));
         let (out, out_bytes) = place(&self.out, size_of::<f32>());
         let own = scratch.0.wrapping_add(worker * self.plan.worker_bytes());
         // SAFETY: `place` stays inside what is there of each buffer, which the caller has vouched for; it is no part of a chain,
@@ -139,7 +149,10 @@ impl GroupedContraction {
         unsafe {
             let buffers = GroupedBuffers {
                 rows: from_raw_parts(rows, row_bytes),
-                scales: from_raw_parts(scales, scale_bytes),
+                points: match points {
+                    Some((points, bytes)) => from_raw_parts(points, bytes),
+                    None => &[],
+                },
                 packed: &self.columns,
                 out,
                 out_bytes,
@@ -150,23 +163,25 @@ impl GroupedContraction {
     }
 }
 
-/// The contraction as the kernel knows it, where the row scales step like this with each axis; `None` if it has other strides than
-/// the kernel is for.
+/// The contraction as the kernel knows it, where the first `groups` axes summed over are those of the groups, and the scales or sums
+/// of these step like this with each axis if there are any; `None` if it has other strides than the kernel is for.
 fn problem(
     contraction: &Contraction,
-    scale_steps: &[usize],
+    groups: usize,
+    point_steps: Option<&[usize]>,
+    rows: GroupedRows,
     source: &CodingSource,
 ) -> Option<Grouped> {
     let (outer, inner) = contraction.axes.split_at(contraction.outer);
     let mut m = Vec::new();
     let mut columns: Vec<&Stride> = Vec::new();
-    for (axis, scales) in outer.iter().zip(scale_steps) {
+    for (at, axis) in outer.iter().enumerate() {
         match axis {
             axis if axis.extent == 1 => {}
             axis if is_of_left(axis) => m.push(GroupedDim {
                 extent: axis.extent,
                 rows: axis.left,
-                scales: *scales,
+                points: point_steps.map_or(0, |steps| steps[at]),
                 out: axis.out,
             }),
             axis if is_of_right(axis) => columns.push(axis),
@@ -175,9 +190,7 @@ fn problem(
     }
     let column_step = columns.last()?.right;
     let (block, block_out) = blocks(&columns)?;
-    let scale_steps = &scale_steps[contraction.outer..];
-    let grouped = scale_steps.iter().rposition(|step| *step > 0)? + 1;
-    let (groups, elements) = inner.split_at(grouped);
+    let (groups, elements) = inner.split_at(groups);
     let is_row = is_dense(inner.iter().map(|axis| (axis.extent, axis.left)), 1);
     let k_step = inner.last()?.right;
     let are_codes = is_dense(inner.iter().map(|axis| (axis.extent, axis.right)), k_step)
@@ -185,10 +198,15 @@ fn problem(
             columns.iter().map(|axis| (axis.extent, axis.right)),
             column_step,
         );
-    let extents = groups.iter().map(|axis| axis.extent);
-    let are_groups = is_dense(extents.zip(scale_steps.iter().copied()), 1);
+    let are_groups = point_steps.is_none_or(|steps| {
+        let extents = groups.iter().map(|axis| axis.extent);
+        let (of_groups, of_elements) = steps[contraction.outer..].split_at(groups.len());
+        is_dense(extents.zip(of_groups.iter().copied()), 1)
+            && of_elements.iter().all(|step| *step == 0)
+    });
     let is_still = contraction.turn.is_none();
     (is_row && are_codes && are_groups && is_still).then(|| Grouped {
+        rows,
         m,
         n: columns.iter().map(|axis| axis.extent).product(),
         block,

@@ -27,7 +27,7 @@ pub(crate) struct PackedContraction {
 enum Kind {
     /// Of any strided operands.
     Strided(StridedContraction),
-    /// Of rows that are quantised by groups.
+    /// Of rows with codes whose sums are scaled group by group.
     Grouped(Box<GroupedContraction>),
 }
 
@@ -41,8 +41,8 @@ impl PackedContraction {
         settings: &Settings<'_>,
         neighbours: Neighbours,
     ) -> Option<PackedContraction> {
-        if let Some(scales) = &contraction.row_scales {
-            return GroupedContraction::packed(contraction, scales, step, slots, settings);
+        if let Some(groups) = &contraction.groups {
+            return GroupedContraction::packed(contraction, groups, step, slots, settings);
         }
         StridedContraction::packed(contraction, step, slots, settings, neighbours)
     }
@@ -111,7 +111,7 @@ impl PackedContraction {
     pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
         let buffers = match &self.kind {
             Kind::Strided(contraction) => contraction.needs(),
-            Kind::Grouped(contraction) => contraction.needs().map(Some),
+            Kind::Grouped(contraction) => contraction.needs(),
         };
         buffers.into_iter().flatten().map(|b| b.0 as usize)
     }

@@ -1,0 +1,23 @@
+//! The operands of a task.
+
+use super::GroupedProduct;
+use crate::grouped_tile::{PANEL, Steps};
+use std::sync::atomic::AtomicBool;
+
+/// The operands of a task, which all of its tiles share.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'a> {
+    pub(super) steps: Steps,
+    pub(super) rows: *const u8,
+    /// The scales or the sums of the groups of the rows.
+    pub(super) points: *const f32,
+    pub(super) packed: *const u8,
+    pub(super) out: *mut f32,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// Where in a row of `out` the columns of a panel begin.
+pub(super) fn place(product: &GroupedProduct, panel: usize) -> usize {
+    let column = panel * PANEL;
+    column / product.block * product.block_out + column % product.block
+}

@@ -1,0 +1,462 @@
+//! Tiles of rows of floats: one row or two by codes as they are packed, or more by elements that are made of codes before.
+
+#![allow(
+    clippy::needless_range_loop,
+    reason = "tiles are matrices, and read as such"
+)]
+
+use super::{LINE_BYTES, PANEL, Steps};
+use crate::Code;
+use crate::coded::Load;
+use crate::codes::Codes;
+use std::ops::Range;
+
+/// The most rows of a tile that takes codes: of more, elements are made once for all.
+pub(crate) const MOST_CODED_ROWS: usize = 2;
+
+/// How far ahead of a line the lines of a panel are fetched, in bytes: as far as memory is slow.
+const AHEAD: usize = 16 * LINE_BYTES;
+
+/// How many times a line has a byte for each column.
+const PARTS: usize = LINE_BYTES / PANEL;
+
+/// The operands of a tile.
+pub(crate) struct FloatTile {
+    pub(crate) steps: Steps,
+    /// The first panel. The next ones follow.
+    pub(crate) panel: *const u8,
+    /// The rows: a tile of `H` rows takes the first `H`.
+    pub(crate) rows: [FloatRow; MOST_CODED_ROWS],
+    /// How many columns are written: no more than those of all panels.
+    pub(crate) columns: usize,
+}
+
+/// A row of a tile. No pointer need be aligned.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatRow {
+    /// The elements.
+    pub(crate) elements: *const f32,
+    /// The sum of each group, if there are zero points.
+    pub(crate) sums: *const f32,
+    /// Where the totals go: of a tile of elements, whole vectors.
+    pub(crate) out: *mut f32,
+}
+
+/// Lines of a group of which elements are made.
+pub(crate) struct CodeLines {
+    /// The lines of the first panel, and how much further those of the next one are.
+    pub(crate) codes: *const u8,
+    pub(crate) panel_bytes: usize,
+    pub(crate) panels: usize,
+    /// How many lines each panel has.
+    pub(crate) lines: usize,
+    /// For each `k` a line of the elements of all panels.
+    pub(crate) to: *mut f32,
+}
+
+/// The operands of a tile of elements.
+pub(crate) struct ElementTile {
+    pub(crate) steps: Steps,
+    /// The groups: the number of the first one, and how many there are.
+    pub(crate) first: usize,
+    pub(crate) groups: usize,
+    /// The first panel.
+    pub(crate) panel: *const u8,
+    /// For each `k` of these groups a line of the elements of all panels.
+    pub(crate) elements: *const f32,
+    /// The rows, where they begin.
+    pub(crate) rows: [FloatRow; MOST_TILE_ROWS],
+}
+
+/// The most rows of a tile of elements.
+pub(crate) const MOST_TILE_ROWS: usize = 8;
+
+/// Computes a tile.
+///
+/// # Safety
+/// The machine has the instructions. All that [`FloatTile`] says may be read, and `columns` elements of `out` written.
+pub(crate) type FloatTileFn = unsafe fn(&FloatTile);
+
+/// The tiles of an instruction set.
+pub(crate) struct FloatTiles {
+    pub(crate) name: &'static str,
+    /// Those that depend on the type of the codes, which are integers.
+    pub(crate) of: fn(Code) -> CodeTiles,
+    /// The tiles of elements: for each number of panels of which elements are made at once, for each number of rows.
+    pub(crate) elements: &'static [&'static [ElementTileFn]],
+}
+
+/// Computes a tile of elements.
+///
+/// # Safety
+/// The machine has the instructions. All that [`ElementTile`] says may be read, and the totals read and written.
+pub(crate) type ElementTileFn = unsafe fn(&ElementTile);
+
+/// The tiles for codes of one type.
+pub(crate) struct CodeTiles {
+    /// For each number of rows, how many panels a tile takes at once, and that tile.
+    pub(crate) wide: [(usize, FloatTileFn); MOST_CODED_ROWS],
+    /// For each number of rows, the tile of one panel.
+    pub(crate) narrow: [FloatTileFn; MOST_CODED_ROWS],
+    /// [`make_elements`].
+    pub(crate) make: unsafe fn(&CodeLines),
+}
+
+impl std::fmt::Debug for FloatTiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The tile of `H` rows and `N` vectors of columns.
+///
+/// # Safety
+/// as [`FloatTileFn`].
+#[inline(always)]
+pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(tile: &FloatTile) {
+    let steps = tile.steps;
+    let vectors = PANEL / S::LANES;
+    // SAFETY: by the contract of `FloatTileFn` all that is read and written here may be.
+    unsafe {
+        let mut totals = [[S::zero(); N]; H];
+        let mut rows = [tile.rows[0].elements; H];
+        for i in 0..H {
+            rows[i] = tile.rows[i].elements;
+        }
+        let (mut codes, mut number) = (tile.panel, 0);
+        let end = tile.panel.wrapping_add(steps.panel_bytes);
+        let others = (N / vectors - 1) * steps.panel_bytes;
+        for _ in 0..steps.groups {
+            let points = codes;
+            codes = codes.wrapping_add(steps.points_bytes);
+            for _ in 0..steps.row_groups {
+                let mut sums = [[S::zero(); N]; H];
+                for _ in 0..steps.lines {
+                    // After the last lines come those of the panels that follow.
+                    let ahead = match end.addr() - codes.addr() > AHEAD {
+                        true => AHEAD,
+                        false => AHEAD + others,
+                    };
+                    add_line::<S, L, H, N>(codes, steps.panel_bytes, ahead, rows, &mut sums);
+                    codes = codes.wrapping_add(LINE_BYTES);
+                    for i in 0..H {
+                        rows[i] = rows[i].wrapping_add(PARTS * L::DEPTH);
+                    }
+                }
+                for j in 0..N {
+                    let panel = points.wrapping_add(j / vectors * steps.panel_bytes);
+                    let points = VectorPoints::load::<S>(&steps, panel, j % vectors);
+                    for i in 0..H {
+                        let row_sum = tile.rows[i].sums.wrapping_add(number);
+                        totals[i][j] = points.add::<S>(&steps, sums[i][j], row_sum, totals[i][j]);
+                    }
+                }
+                number += 1;
+            }
+        }
+        for i in 0..H {
+            for j in 0..N {
+                let count = tile.columns.saturating_sub(j * S::LANES).min(S::LANES);
+                let to = tile.rows[i].out.wrapping_add(j * S::LANES);
+                match count == S::LANES {
+                    true => S::store(to, totals[i][j]),
+                    false => S::store_first(to, totals[i][j], count),
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of a line of each panel.
+///
+/// # Safety
+/// as [`tile`]; the lines may be read, and as many elements of rows as they have `k`.
+#[inline(always)]
+unsafe fn add_line<S: Codes, L: Load<S>, const H: usize, const N: usize>(
+    codes: *const u8,
+    panel_bytes: usize,
+    ahead: usize,
+    rows: [*const f32; H],
+    sums: &mut [[S::V; N]; H],
+) {
+    let vectors = PANEL / S::LANES;
+    // SAFETY: the caller's.
+    unsafe {
+        for part in 0..PARTS {
+            let mut elements = [[S::zero(); 2]; H];
+            for i in 0..H {
+                for d in 0..L::DEPTH {
+                    elements[i][d] = S::splat(rows[i].wrapping_add(part * L::DEPTH + d));
+                }
+            }
+            for j in 0..N {
+                let line = codes.wrapping_add(j / vectors * panel_bytes);
+                if part == 0 && j % vectors == 0 {
+                    S::fetch_codes(line.wrapping_add(ahead));
+                }
+                let loaded = L::load(line.wrapping_add(part * PANEL + j % vectors * S::LANES));
+                for d in 0..L::DEPTH {
+                    for i in 0..H {
+                        sums[i][j] = S::fma(elements[i][d], loaded[d], sums[i][j]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The zero points and scales of a vector of columns. Zero points are zero if there are none.
+#[derive(Clone, Copy)]
+struct VectorPoints<V> {
+    zero: V,
+    scale: V,
+}
+
+impl<V: Copy> VectorPoints<V> {
+    /// Those of a vector of a panel, whose own start at `panel`.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and the panel these points.
+    #[inline(always)]
+    unsafe fn load<S: Codes<V = V>>(steps: &Steps, panel: *const u8, vector: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            let scales = panel.wrapping_add(steps.zero_bytes);
+            VectorPoints {
+                zero: match steps.has_zeros() {
+                    true => point::<S>(steps, panel, vector),
+                    false => S::zero(),
+                },
+                scale: point::<S>(steps, scales, vector),
+            }
+        }
+    }
+
+    /// `scale · (sum - zero · row_sum) + total`.
+    ///
+    /// # Safety
+    /// The machine has the instructions; `row_sum` may be read if there are zero points.
+    #[inline(always)]
+    unsafe fn add<S: Codes<V = V>>(
+        &self,
+        steps: &Steps,
+        sum: V,
+        row_sum: *const f32,
+        total: V,
+    ) -> V {
+        // SAFETY: the caller's.
+        unsafe {
+            let value = match steps.has_zeros() {
+                true => S::sub(sum, S::mul(self.zero, S::splat(row_sum))),
+                false => sum,
+            };
+            S::fma(self.scale, value, total)
+        }
+    }
+}
+
+/// A vector of zero points or scales of a panel, which start at `from`.
+///
+/// # Safety
+/// as [`VectorPoints::load`].
+#[inline(always)]
+unsafe fn point<S: Codes>(steps: &Steps, from: *const u8, vector: usize) -> S::V {
+    let place = vector * S::LANES;
+    // SAFETY: the caller's.
+    unsafe {
+        match steps.are_half {
+            true => S::f16(from.wrapping_add(place * size_of::<u16>())),
+            false => S::load(from.cast::<f32>().wrapping_add(place)),
+        }
+    }
+}
+
+/// Makes the elements of some lines: the numbers of the codes. As many bytes after them are fetched, which come next.
+///
+/// # Safety
+/// The machine has the instructions; the lines may be read, and all elements written.
+#[inline(always)]
+pub(crate) unsafe fn make_elements<S: Codes, L: Load<S>>(lines: &CodeLines) {
+    let width = lines.panels * PANEL;
+    // SAFETY: the caller's.
+    unsafe {
+        for panel in 0..lines.panels {
+            let codes = lines.codes.wrapping_add(panel * lines.panel_bytes);
+            let mut to = lines.to.wrapping_add(panel * PANEL);
+            let next = codes.wrapping_add(lines.lines * LINE_BYTES);
+            for part in 0..lines.lines * PARTS {
+                if part % PARTS == 0 {
+                    S::fetch_codes(next.wrapping_add(part * PANEL));
+                }
+                for first in (0..PANEL).step_by(S::LANES) {
+                    let loaded = L::load(codes.wrapping_add(part * PANEL + first));
+                    for d in 0..L::DEPTH {
+                        S::store(to.wrapping_add(d * width + first), loaded[d]);
+                    }
+                }
+                to = to.wrapping_add(L::DEPTH * width);
+            }
+        }
+    }
+}
+
+/// The tile of `H` rows by elements of `N` vectors of columns.
+///
+/// # Safety
+/// as [`ElementTileFn`].
+#[inline(always)]
+pub(crate) unsafe fn element_tile<S: Codes, const H: usize, const N: usize>(tile: &ElementTile) {
+    let steps = tile.steps;
+    let vectors = PANEL / S::LANES;
+    // SAFETY: by the contract of `ElementTileFn` all that is read and written here may be.
+    unsafe {
+        let mut rows = [tile.rows[0].elements; H];
+        for i in 0..H {
+            let first = tile.first * steps.row_group;
+            rows[i] = tile.rows[i].elements.wrapping_add(first);
+        }
+        let mut elements = tile.elements;
+        for number in tile.first..tile.first + tile.groups {
+            let mut sums = [[S::zero(); N]; H];
+            for k in 0..steps.row_group {
+                let mut columns = [S::zero(); N];
+                for j in 0..N {
+                    columns[j] = S::load(elements.wrapping_add(j * S::LANES));
+                }
+                // Two loops: the compiler leaves longer ones as they are.
+                add_rows::<S, H, N>(&mut sums, 0..H / 2, &columns, &rows, k);
+                add_rows::<S, H, N>(&mut sums, H / 2..H, &columns, &rows, k);
+                elements = elements.wrapping_add(N * S::LANES);
+            }
+            for i in 0..H {
+                rows[i] = rows[i].wrapping_add(steps.row_group);
+            }
+            let points = number / steps.row_groups * steps.group_bytes;
+            let none = VectorPoints {
+                zero: S::zero(),
+                scale: S::zero(),
+            };
+            let mut of_vectors = [none; N];
+            for j in 0..N {
+                let panel = points + j / vectors * steps.panel_bytes;
+                let panel = tile.panel.wrapping_add(panel);
+                of_vectors[j] = VectorPoints::load::<S>(&steps, panel, j % vectors);
+            }
+            // From here on sums are in memory: what follows is too long for the compiler to write it out for each.
+            let mut stored = [[S::zero(); N]; H];
+            for i in 0..H {
+                for j in 0..N {
+                    stored[i][j] = sums[i][j];
+                }
+            }
+            for i in 0..H {
+                let row_sum = tile.rows[i].sums.wrapping_add(number);
+                for j in 0..N {
+                    let total = tile.rows[i].out.wrapping_add(j * S::LANES);
+                    let before = match number {
+                        0 => S::zero(),
+                        _ => S::load(total),
+                    };
+                    let after = of_vectors[j].add::<S>(&steps, stored[i][j], row_sum, before);
+                    S::store(total, after);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of some rows' elements of number `k` and the columns.
+///
+/// # Safety
+/// as [`element_tile`].
+#[inline(always)]
+unsafe fn add_rows<S: Codes, const H: usize, const N: usize>(
+    sums: &mut [[S::V; N]; H],
+    which: Range<usize>,
+    columns: &[S::V; N],
+    rows: &[*const f32; H],
+    k: usize,
+) {
+    for i in which {
+        // SAFETY: the caller's.
+        unsafe {
+            let row = S::splat(rows[i].wrapping_add(k));
+            for j in 0..N {
+                sums[i][j] = S::fma(row, columns[j], sums[i][j]);
+            }
+        }
+    }
+}
+
+/// Defines the [`FloatTiles`] of an instruction set: its attribute, the vectors of a panel, for one row and for two the vectors
+/// of a tile of several panels, and for each number of panels of which elements are made at once the vectors, and the rows that
+/// registers are enough for.
+macro_rules! define_float_tiles {
+    ($name:ident, $module:ident, $label:literal, $simd:ty, $feature:meta, $vectors:literal, wide [$one:literal $two:literal], made $($n:literal [$($h:literal)+])+) => {
+        mod $module {
+            use super::*;
+            use crate::Code;
+            use crate::coded::{self, Load};
+            use crate::grouped_tile::PANEL;
+            use crate::grouped_tile::floats::{self, CodeLines, CodeTiles, ElementTile, ElementTileFn, FloatTile};
+            use crate::lanes::Simd;
+
+            /// # Safety
+            /// as [`floats::FloatTileFn`].
+            #[$feature]
+            unsafe fn tile<L: Load<$simd>, const H: usize, const N: usize>(tile: &FloatTile) {
+                // SAFETY: the caller's.
+                unsafe { floats::tile::<$simd, L, H, N>(tile) }
+            }
+
+            /// # Safety
+            /// as [`floats::make_elements`].
+            #[$feature]
+            unsafe fn make_elements<L: Load<$simd>>(lines: &CodeLines) {
+                // SAFETY: the caller's.
+                unsafe { floats::make_elements::<$simd, L>(lines) }
+            }
+
+            /// # Safety
+            /// as [`floats::ElementTileFn`].
+            #[$feature]
+            unsafe fn element_tile<const H: usize, const N: usize>(tile: &ElementTile) {
+                // SAFETY: the caller's.
+                unsafe { floats::element_tile::<$simd, H, N>(tile) }
+            }
+
+            pub(super) static ELEMENTS: &[&[ElementTileFn]] = &[$(&[$(element_tile::<$h, $n>),+]),+];
+
+            const fn tiles<L: Load<$simd>>() -> CodeTiles {
+                CodeTiles {
+                    wide: [
+                        ($one / $vectors, tile::<L, 1, $one>),
+                        ($two / $vectors, tile::<L, 2, $two>),
+                    ],
+                    narrow: [tile::<L, 1, $vectors>, tile::<L, 2, $vectors>],
+                    make: make_elements::<L>,
+                }
+            }
+
+            pub(super) fn of(code: Code) -> CodeTiles {
+                match code {
+                    Code::I4 => tiles::<coded::I4>(),
+                    Code::U4 => tiles::<coded::U4>(),
+                    Code::I8 => tiles::<coded::I8>(),
+                    Code::U8 => tiles::<coded::U8>(),
+                    _ => unreachable!("codes of groups are integers"),
+                }
+            }
+
+            const _: () = assert!($vectors * <$simd as Simd>::LANES == PANEL);
+        }
+
+        pub(super) static $name: crate::grouped_tile::floats::FloatTiles =
+            crate::grouped_tile::floats::FloatTiles {
+                name: $label,
+                of: $module::of,
+                elements: $module::ELEMENTS,
+            };
+    };
+}
+pub(crate) use define_float_tiles;
