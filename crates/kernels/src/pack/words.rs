@@ -2,8 +2,7 @@
 //! micro-kernel multiplies one word of each operand.
 
 use super::runs::{Runs, run, runs_of};
-use super::{Block, MOST_POINTS, store_line};
-use crate::lanes::Simd;
+use super::{Block, MOST_POINTS};
 use std::mem::MaybeUninit;
 
 /// How an instruction set packs words where their bytes lie well.
@@ -67,30 +66,6 @@ pub(crate) unsafe fn words<const GROUP: usize>(
             clear(block, to, 1);
         }
         line += 1;
-    }
-}
-
-/// Stores a vector of words of a line, from lane `start` on. Lanes that the line has no room for are those of the line after
-/// it, if the vector is the first of its line.
-///
-/// # Safety
-/// The machine has the instructions; all lines may be written, and those after this one are packed after it.
-#[inline(always)]
-pub(crate) unsafe fn store_vector<S: Simd<T = i32>>(
-    block: &Block<i32>,
-    line: usize,
-    start: usize,
-    words: S::V,
-) {
-    let lanes = (block.width - start).min(S::LANES);
-    let room = match start == 0 || lanes == S::LANES {
-        true => (block.k - line) * block.width - start,
-        false => 0,
-    };
-    // SAFETY: the caller's.
-    unsafe {
-        let to = block.to.add(line * block.width + start);
-        store_line::<S>(to, words, lanes, room);
     }
 }
 

@@ -7,6 +7,8 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod grouped;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod words;
 
 use crate::engine::Engine;
 use crate::grouped_tile::floats::FloatTiles;

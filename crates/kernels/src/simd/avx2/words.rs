@@ -6,7 +6,8 @@ use super::Halves;
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
-use crate::pack::words::{Along, WordLayouts, across_of, clear, store_vector, words};
+use crate::pack::words::{Along, WordLayouts, across_of, clear, words};
+use crate::simd::words::store_vector;
 
 /// The lines that are laid across at a time, and the most points.
 const SQUARE: usize = 4;

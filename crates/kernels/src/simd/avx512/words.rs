@@ -6,7 +6,8 @@ use super::{Bytes, first, lay_across};
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
-use crate::pack::words::{Along, WordLayouts, store_vector, words};
+use crate::pack::words::{Along, WordLayouts, words};
+use crate::simd::words::store_vector;
 
 /// Vectors of words. They are stored alike, whether their bytes have signs or not.
 type Words = Bytes<true>;
