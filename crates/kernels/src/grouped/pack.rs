@@ -73,6 +73,9 @@ impl GroupedProduct {
 
     /// As [`pack_lines`](GroupedProduct::pack_lines), for rows of floats: the bytes of all columns lie across.
     fn pack_bytes(&self, codes: &[u8], columns: Range<usize>, k: usize, lines: &mut [u8]) {
+        if self.column_step == 1 {
+            return self.pack_rows(codes, columns, k, lines);
+        }
         let columns: Vec<usize> = columns.collect();
         let is_half = self.code.depth() == 2;
         for (number, columns) in columns.chunks(SQUARE).enumerate() {
@@ -102,6 +105,20 @@ impl GroupedProduct {
                     }
                 }
                 k += self.shape.depth;
+            }
+        }
+    }
+
+    /// As [`pack_bytes`](GroupedProduct::pack_bytes), of columns that lie side by side among the codes.
+    fn pack_rows(&self, codes: &[u8], columns: Range<usize>, k: usize, lines: &mut [u8]) {
+        let depth = self.code.depth();
+        for (part, to) in lines.chunks_exact_mut(PANEL).enumerate() {
+            let to = &mut to[..columns.len()];
+            let [first, second] =
+                [0, 1].map(|at| self.element(columns.start, k + part * depth + at));
+            match depth {
+                1 => to.copy_from_slice(&codes[first..first + columns.len()]),
+                _ => put_halves(to, codes, [first, second]),
             }
         }
     }
@@ -255,6 +272,22 @@ impl Values {
 fn put<T: Copy, const SIZE: usize>(to: &mut [u8], numbers: &[T], bytes: fn(T) -> [u8; SIZE]) {
     for (to, number) in to.chunks_exact_mut(SIZE).zip(numbers) {
         to.copy_from_slice(&bytes(*number));
+    }
+}
+
+/// Puts a byte for each column, whose low half is a code of the first row and whose high half is one of the second: these are
+/// from the given elements on.
+fn put_halves(to: &mut [u8], codes: &[u8], [first, second]: [usize; 2]) {
+    let half = |element: usize| codes[element / 2] >> (element % 2 * 4) & 15;
+    let are_bytes = first.is_multiple_of(2) && second.is_multiple_of(2);
+    let pairs = if are_bytes { to.len() / 2 } else { 0 };
+    let [low, high] = [first, second].map(|at| &codes[at / 2..][..pairs]);
+    for ((to, low), high) in to.chunks_exact_mut(2).zip(low).zip(high) {
+        to[0] = low & 15 | high << 4;
+        to[1] = low >> 4 | high & 0xf0;
+    }
+    for (column, to) in to.iter_mut().enumerate().skip(2 * pairs) {
+        *to = half(first + column) | half(second + column) << 4;
     }
 }
 
