@@ -96,31 +96,32 @@
 //! | 400×4096 · weights 4096×384 | 108 | 108 | 103 |
 //!
 //! Rows of 896 by weights 896×4864 that come from memory, with zero points and scales for each column, of 4 bits for every 128
-//! `k`: one thread of an AMD Zen 1 server with AVX2 (25 November 2026), other programs beside it, the shortest of many runs,
-//! GFLOP/s. The peak of `f32` is 40 there.
+//! `k`, by groups: one thread of an AMD Zen 1 server with AVX2 (25 November 2026), other programs beside it, the shortest of
+//! many runs, GFLOP/s. The peak of `f32` is 40 there.
 //!
-//! | rows | weights | in groups of 128 | in groups of 32 | rows of `f32` |
+//! | rows of `i8` | weights | in groups of 128 | in groups of 32 |
+//! |---|---|---|---|
+//! | 1 | of 4 bits | 45 (11.3 GB/s) | 40 |
+//! | 2 | | 53 | 46 |
+//! | 4 | | 55 | 45 |
+//! | 32 | | 56 | 45 |
+//! | 1 | of 8 bits | 30 (14.8 GB/s) | 29 |
+//! | 2 | | 35 | 31 |
+//! | 4 | | 35 | 31 |
+//! | 32 | | 36 | 31 |
+//!
+//! The same with one thread of an AMD Zen 4 server with AVX-512 VNNI, and with rows of `f32` (26 November 2026). Four rows of `i8`
+//! take hardly longer than one, which waits for memory. The peak of `f32` is 118 there, that of bytes 473. In brackets: with
+//! AVX2.
+//!
+//! | rows | weights | `i8`, in groups of 128 | `i8`, in groups of 32 | `f32`, in groups of 128 |
 //! |---|---|---|---|---|
-//! | 1 | of 4 bits | 45 (11.3 GB/s) | 40 | 10 |
-//! | 2 | | 53 | 46 | 16 |
-//! | 4 | | 55 | 45 | 16 |
-//! | 32 | | 56 | 45 | 32 |
-//! | 1 | of 8 bits | 30 (14.8 GB/s) | 29 | 9 |
-//! | 2 | | 35 | 31 | 15 |
-//! | 4 | | 35 | 31 | 17 |
-//! | 32 | | 36 | 31 | 32 |
-//!
-//! The same with one thread of an AMD Zen 4 server with AVX-512 VNNI, where four rows take hardly longer than one, which waits for
-//! memory. The peak of `f32` is 118 there, that of bytes 473. In brackets: with AVX2.
-//!
-//! | rows | weights | in groups of 128 | in groups of 32 | rows of `f32` |
-//! |---|---|---|---|---|
-//! | 1 | of 4 bits | 54 (59) | 56 (57) | 39 |
-//! | 4 | | 209 (176) | 219 (149) | 53 |
-//! | 32 | | 329 (176) | 268 (146) | 95 |
-//! | 1 | of 8 bits | 34 (33) | 31 (33) | 34 |
-//! | 4 | | 117 (100) | 120 (97) | 45 |
-//! | 32 | | 248 (108) | 248 (100) | 85 |
+//! | 1 | of 4 bits | 54 (59) | 56 (57) | 50 (48) |
+//! | 4 | | 209 (176) | 219 (149) | 59 (58) |
+//! | 32 | | 329 (176) | 268 (146) | 97 (90) |
+//! | 1 | of 8 bits | 34 (33) | 31 (33) | 40 (38) |
+//! | 4 | | 117 (100) | 120 (97) | 45 (42) |
+//! | 32 | | 248 (108) | 248 (100) | 86 (79) |
 
 mod axes;
 mod coded;

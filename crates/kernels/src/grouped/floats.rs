@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// The bytes of elements that are made at a time, of a group or more: the first cache takes them while rows are there.
-const MADE_BYTES: usize = 24 << 10;
+const MADE_BYTES: usize = 16 << 10;
 
 /// How rows of floats are taken.
 #[derive(Debug)]
