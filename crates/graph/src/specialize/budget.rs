@@ -14,8 +14,8 @@ use vinelift_tensor::{Tensor, element_count};
 /// outputs together of a function that is evaluated. More than that is left to native code.
 const MOST_WORK: usize = 1 << 16;
 
-// What becomes of products with constants of few bits does not depend on what is left of the budget: where it depends on their
-// form, their numbers are too many to be made of codes here.
+// Folding makes `f32` of compressed weights while the budget lasts. Scales are only hoisted out of products with weights that it
+// never folds, so that results do not depend on the budget.
 const _: () = assert!(MOST_WORK < LEAST_HOISTED);
 
 /// Work that is done whatever has been spent.

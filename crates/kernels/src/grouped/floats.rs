@@ -281,7 +281,7 @@ impl Run<'_> {
         }
     }
 
-    /// Where the totals of a row of the block are, for so many panels.
+    /// The totals of row number `row` of the block, one for each column of `panels` panels.
     fn totals(&self, row: usize, panels: usize) -> *mut f32 {
         let memory = self.tiling.worker(self.row_block);
         self.worker

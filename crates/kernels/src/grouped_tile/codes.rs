@@ -29,7 +29,7 @@ pub(crate) fn depth(code: Code) -> Option<usize> {
 /// How many codes are packed, of which size, and how many `k` share zero points and scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
-    /// What is multiplied with them, which decides in which order they are packed.
+    /// The type of the rows that they are multiplied with: packed codes have another order for each.
     pub(crate) rows: GroupedRows,
     pub(crate) n: usize,
     pub(crate) k: usize,

@@ -80,7 +80,7 @@ pub(crate) type FloatTileFn = unsafe fn(&FloatTile);
 /// The tiles of an instruction set.
 pub(crate) struct FloatTiles {
     pub(crate) name: &'static str,
-    /// Those that depend on the type of the codes, which are integers.
+    /// The tiles for codes of a type, which is one of integers.
     pub(crate) of: fn(Code) -> CodeTiles,
     /// The tiles of elements: for each number of panels of which elements are made at once, for each number of rows.
     pub(crate) elements: &'static [&'static [ElementTileFn]],
@@ -213,7 +213,7 @@ struct VectorPoints<V> {
 }
 
 impl<V: Copy> VectorPoints<V> {
-    /// Those of a vector of a panel, whose own start at `panel`.
+    /// Loads those of vector number `vector` of a panel, whose zero points start at `panel`.
     ///
     /// # Safety
     /// The machine has the instructions, and the panel these points.

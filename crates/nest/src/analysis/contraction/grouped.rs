@@ -14,7 +14,7 @@ use vinelift_tensor::ElementType::{self, F32, I4, I8, I32, U4, U8};
 pub struct Groups {
     /// How many of the axes summed over are those of the groups: the first ones.
     pub axes: usize,
-    /// What the rows are, which are the first factor.
+    /// The type of the first factor, whose rows are multiplied with the codes.
     pub rows: GroupRows,
 }
 

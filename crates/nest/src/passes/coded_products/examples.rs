@@ -1,7 +1,9 @@
 //! Nests of a product with constants of few bits.
 
+use crate::analysis::verify;
 use crate::build::{index, zero};
 use crate::ir::{Axis, Binary, BufferId, Definition, Nest, Role, Scalar, Stage};
+use crate::{BufferBytes, contract, fuse, interpret, schedule};
 use std::ops::RangeInclusive;
 use vinelift_tensor::ElementType::{self, F32};
 
@@ -62,6 +64,35 @@ pub(in crate::passes) fn constants(
     numbers: RangeInclusive<u32>,
 ) -> impl Fn(BufferId) -> Option<&'static [u8]> {
     move |b| numbers.contains(&b.0).then_some(&[][..])
+}
+
+/// The bytes of numbers.
+pub(in crate::passes) fn bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Asserts that a nest of such a product gives `want` for these `x`, codes, zero points and scales, as it is and after it is
+/// scheduled.
+pub(in crate::passes) fn check_sums(plain: Nest, inputs: [&[u8]; 4], want: &[f32]) {
+    let mut scheduled = plain.clone();
+    fuse(&mut scheduled);
+    contract(&mut scheduled, &|b| (1..=3).contains(&b.0));
+    schedule(&mut scheduled);
+    verify(&scheduled).unwrap();
+    for nest in [plain, scheduled] {
+        let mut y = vec![0; size_of_val(want)];
+        let mut buffers: Vec<BufferBytes<'_>> = nest
+            .buffers
+            .iter()
+            .map(|_| BufferBytes::Temporary)
+            .collect();
+        for (buffer, bytes) in buffers.iter_mut().zip(inputs) {
+            *buffer = BufferBytes::Read(bytes);
+        }
+        buffers[4] = BufferBytes::Write(&mut y);
+        interpret(&nest, &mut buffers).unwrap();
+        assert_eq!(y, bytes(want));
+    }
 }
 
 /// Two such products with the same row.

@@ -65,11 +65,12 @@ pub(super) struct Groups {
     pub(super) codes: Scalar,
 }
 
-/// What was made of rows, by the buffer they lie in and the length of a group.
+/// What a pass computes of the rows of a buffer in groups of a length, as their sums or scales, by buffer and length.
 pub(super) type MadeOfRows<R> = FxHashMap<(BufferId, usize), R>;
 
-/// Replaces each sum of products of a row with constants of few bits, of at least so many elements, by what `replacement` makes of
-/// it, which may remember what it made of rows: that is forgotten where a stage writes them.
+/// Calls `replacement` for each sum of products of a row with constants of few bits, at least `least_elements` of them, and puts
+/// the scalar that it returns in place of the sum. What it enters in the map serves later products with the same row, until a
+/// stage writes the buffer that the row lies in.
 pub(super) fn replace_coded_products<'a, R>(
     nest: &mut Nest,
     least_elements: usize,

@@ -2,8 +2,10 @@ use super::*;
 use crate::analysis::{Contraction, verify};
 use crate::build::index;
 use crate::ir::rewrite_stage;
-use crate::passes::coded_products::examples::{K, N, ROWS, constants, decompressed, twice};
-use crate::{BufferBytes, Mode, contract, fuse, interpret, schedule};
+use crate::passes::coded_products::examples::{
+    K, N, ROWS, bytes, check_sums, constants, decompressed, twice,
+};
+use crate::{Mode, contract, fuse, schedule};
 use vinelift_tensor::ElementType::{self, F16, U4, U8};
 
 fn quantized(code: ElementType, shared: usize, group: usize) -> Nest {
@@ -61,29 +63,9 @@ fn sums_are_those_of_the_formula() {
             }
         }
     }
-    let bytes = |x: &[f32]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let (x, scales) = (bytes(&x), bytes(&scales));
-    let plain = quantized(U8, SHARED, GROUP);
-    let mut scheduled = plain.clone();
-    fuse(&mut scheduled);
-    contract(&mut scheduled, &|b| (1..=3).contains(&b.0));
-    schedule(&mut scheduled);
-    verify(&scheduled).unwrap();
-    for nest in [plain, scheduled] {
-        let mut y = vec![0; ROWS * N * 4];
-        let mut buffers: Vec<BufferBytes<'_>> = nest
-            .buffers
-            .iter()
-            .map(|_| BufferBytes::Temporary)
-            .collect();
-        let inputs = [&x, &codes, &zeros, &scales];
-        for (buffer, bytes) in buffers.iter_mut().zip(inputs) {
-            *buffer = BufferBytes::Read(bytes);
-        }
-        buffers[4] = BufferBytes::Write(&mut y);
-        interpret(&nest, &mut buffers).unwrap();
-        assert_eq!(y, bytes(&want));
-    }
+    let inputs = [&x, &codes, &zeros, &scales].map(Vec::as_slice);
+    check_sums(quantized(U8, SHARED, GROUP), inputs, &want);
 }
 
 #[test]

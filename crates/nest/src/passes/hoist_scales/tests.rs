@@ -1,8 +1,10 @@
 use super::*;
 use crate::analysis::{Contraction, GroupRows, verify};
 use crate::ir::{Kind, rewrite_stage};
-use crate::passes::coded_products::examples::{K, ROWS, constants, decompressed_to, twice};
-use crate::{BufferBytes, contract, fuse, interpret, partial_folds, schedule};
+use crate::passes::coded_products::examples::{
+    K, ROWS, bytes, check_sums, constants, decompressed_to, twice,
+};
+use crate::{contract, fuse, partial_folds, schedule};
 use std::sync::atomic::AtomicBool;
 use vinelift_tensor::ElementType::{self, I4, I8, NF4, U4, U8};
 
@@ -81,30 +83,11 @@ fn sums_are_those_of_the_formula() {
             }
         }
     }
-    let bytes = |x: &[f32]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let (x, scales) = (bytes(&x), bytes(&scales));
-    let mut plain = made(U8, SHARED);
-    partial_folds(&mut plain, &AtomicBool::new(false));
-    let mut scheduled = plain.clone();
-    fuse(&mut scheduled);
-    contract(&mut scheduled, &|b| (1..=3).contains(&b.0));
-    schedule(&mut scheduled);
-    verify(&scheduled).unwrap();
-    for nest in [plain, scheduled] {
-        let mut y = vec![0; ROWS * N * 4];
-        let mut buffers: Vec<BufferBytes<'_>> = nest
-            .buffers
-            .iter()
-            .map(|_| BufferBytes::Temporary)
-            .collect();
-        let inputs = [&x, &codes, &zeros, &scales];
-        for (buffer, bytes) in buffers.iter_mut().zip(inputs) {
-            *buffer = BufferBytes::Read(bytes);
-        }
-        buffers[4] = BufferBytes::Write(&mut y);
-        interpret(&nest, &mut buffers).unwrap();
-        assert_eq!(y, bytes(&want));
-    }
+    let inputs = [&x, &codes, &zeros, &scales].map(Vec::as_slice);
+    let mut nest = made(U8, SHARED);
+    partial_folds(&mut nest, &AtomicBool::new(false));
+    check_sums(nest, inputs, &want);
 }
 
 #[test]
