@@ -126,7 +126,10 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                     }
                     if H >= LEAST_FETCHING {
                         for j in 0..N {
-                            S::fetch(next.wrapping_add(j * S::LANES));
+                            let at = j * S::LANES;
+                            if (at * size_of::<S::T>()).is_multiple_of(LINE) {
+                                S::fetch(next.wrapping_add(at));
+                            }
                         }
                         next = next.wrapping_add(tile.next.step);
                     }

@@ -101,6 +101,7 @@ pub struct Kept {
 pub fn fuse(nest: &mut Nest) -> Vec<Kept> {
     let mut fuse = Fuse::new(nest);
     let mut kept = Vec::new();
+    fuse.remove_unread();
     for position in 0..fuse.stages.len() {
         if let Err(reason) = fuse.definition(position) {
             let target = fuse.stages[position].as_ref().map(|s| s.target);
@@ -163,6 +164,22 @@ impl<'a> Fuse<'a> {
             readers,
             writers,
             last_turns,
+        }
+    }
+
+    /// Drops definitions that nothing reads, as other passes leave them: what they read may then be read once alone.
+    fn remove_unread(&mut self) {
+        for position in (0..self.stages.len()).rev() {
+            let is_needed = |stage: &Stage| {
+                let is_read = self
+                    .readers
+                    .get(&stage.target)
+                    .is_some_and(|r| !r.is_empty());
+                is_read || !self.is_definition(stage) || Cost::of(&stage.value).may_fail
+            };
+            if !self.stages[position].as_ref().is_none_or(is_needed) {
+                self.remove(position);
+            }
         }
     }
 

@@ -45,6 +45,33 @@ fn chains_layout_and_epilogues_become_one_stage() {
     verify(&nest).unwrap();
 }
 
+/// A sum is put into what reads it once, whatever else read it before another pass took that reader's place.
+#[test]
+fn readers_that_nothing_reads_do_not_count() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2, 3], Role::Input);
+    let sum = temporary(&mut nest, "sum", &[2]);
+    let unread = ["a", "b"].map(|name| temporary(&mut nest, name, &[2]));
+    let out = nest.buffer("out", F32, &[2], Role::Output);
+    nest.define(vec![], sum, |n, at| {
+        let axes = n.axes(&[3]);
+        let body = n.load(x, vec![at[0].clone(), Scalar::axis(axes[0].id)]);
+        Scalar::reduce(Binary::Add, axes, number(0.0, F32), body)
+    });
+    let twice = |from| {
+        move |n: &mut Nest, at: &[Scalar]| n.load(from, at.to_vec()) + n.load(from, at.to_vec())
+    };
+    nest.define(vec![], unread[0], twice(sum));
+    nest.define(vec![], unread[1], twice(unread[0]));
+    nest.define(vec![], out, |n, at| n.load(sum, at.to_vec()));
+    assert_eq!(fuse(&mut nest), []);
+    assert_eq!(
+        nest.stage_texts(),
+        ["for i<2: out[i] = add[j<3; 0.0](x[i, j])"]
+    );
+    verify(&nest).unwrap();
+}
+
 /// With axes by position instead of by identity, `k` would be captured here.
 #[test]
 fn a_fold_inlined_twice_has_axes_of_its_own() {

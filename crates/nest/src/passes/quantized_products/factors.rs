@@ -93,17 +93,8 @@ impl Pass<'_> {
         let mut value = left.scale.times(right.scale).scaled(total.cast(F32));
         for (factor, side) in [(left.poison, "left"), (right.poison, "right")] {
             if let Some(poison) = factor {
-                // The others are summed over already.
-                let mut axes = axes.to_vec();
-                axes.retain(|axis| varies(&poison, &[*axis]));
                 value = value
-                    + match axes.is_empty() {
-                        true => poison,
-                        false => {
-                            let name = format!("{name}.{side}.nan");
-                            self.fold(nest, stage, &name, &axes, poison)
-                        }
-                    };
+                    + self.nans_along(nest, stage, &format!("{name}.{side}.nan"), axes, poison);
             }
         }
         value
@@ -211,14 +202,7 @@ impl Pass<'_> {
         let code = self.grid_codes(nest, &stage, &grid, ty);
         let extents: Vec<Extent> = stage.domain.iter().map(|axis| axis.extent).collect();
         let dims = summed_dims(axes, at, &extents);
-        let poison = match dims.0.is_empty() {
-            true => Definition {
-                value: &grid.poison(),
-                ..Definition::of(&stage)
-            }
-            .instantiate(nest, at),
-            false => self.nan_sum(nest, (&stage, &grid), &dims, at),
-        };
+        let poison = self.nan_sum(nest, (&stage, &grid), &dims, at);
         Some(grid.bytes(nest.load(code, at.to_vec()), poison))
     }
 
@@ -292,40 +276,9 @@ impl Pass<'_> {
         self.codes.insert(key, made);
         made
     }
-
-    /// The sum, over the first of these dims, of what is NaN where a value before it was rounded is and 0 elsewhere, at `at`
-    /// along the others. All that read the grid share the buffer of it, and windows overlap in fewer elements.
-    fn nan_sum(
-        &mut self,
-        nest: &mut Nest,
-        (stage, grid): (&Stage, &Grid),
-        (summed, kept): &(Vec<usize>, Vec<usize>),
-        at: &[Scalar],
-    ) -> Scalar {
-        let key = (stage.target, summed.clone());
-        let sums = match self.nans.get(&key) {
-            Some(target) => *target,
-            None => {
-                let of = |dims: &[usize]| dims.iter().map(|d| stage.domain[*d]).collect();
-                let name = format!("{}.nan", nest.buf(stage.target).name);
-                let sum = Scalar::reduce(Binary::Add, of(summed), zero(F32), grid.poison());
-                let axes: Vec<Axis> = of(kept);
-                let made = self.store(nest, &name, stage, &axes, &sum);
-                self.nans.insert(key, made);
-                made
-            }
-        };
-        nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect())
-    }
 }
 
 impl Grid {
-    /// NaN where the value before it was rounded is, and 0 elsewhere.
-    fn poison(&self) -> Scalar {
-        let is_nan = self.x.ne(self.x.clone());
-        select(is_nan, number(f64::NAN, F32), zero(F32))
-    }
-
     fn bytes(&self, code: Scalar, poison: Scalar) -> Bytes {
         Bytes {
             zero: self.zero - Grid::less(code.ty()),

@@ -88,6 +88,13 @@ impl Grid {
         if ty == ElementType::I8 { 128 } else { 0 }
     }
 
+    /// No value is larger.
+    pub(super) fn largest(&self) -> f64 {
+        let steps = self.code.steps as f64;
+        let ends = [0.0, steps].map(|code| ((code - self.zero as f64) * self.scale).abs());
+        ends[0].max(ends[1])
+    }
+
     /// Whether codes of both stand for the same values.
     pub(super) fn is_same(&self, other: &Grid) -> bool {
         (self.zero, self.scale.to_bits()) == (other.zero, other.scale.to_bits())

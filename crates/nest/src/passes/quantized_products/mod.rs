@@ -15,6 +15,7 @@ mod concatenation;
 mod factors;
 mod grid;
 mod integers;
+mod nans;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use crate::ir::{
 use crate::passes::definitions::Definitions;
 use concatenation::{Concatenation, concatenations};
 use grid::Grid;
+use nans::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, I8, I32, U8};
 use vinelift_tensor::Extent;
@@ -54,6 +56,8 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
         constant: &|buffer| constant(buffer),
         codes: FxHashMap::default(),
         nans: FxHashMap::default(),
+        nan_buffers: FxHashSet::default(),
+        known: FxHashMap::default(),
         made: Vec::new(),
     };
     for mut stage in std::mem::take(&mut nest.stages) {
@@ -64,6 +68,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
                 }
             }
         }
+        pass.note(nest, &stage);
         nest.stages.append(&mut pass.made);
         nest.stages.push(stage);
     }
@@ -92,6 +97,10 @@ struct Pass<'a> {
     codes: FxHashMap<(BufferId, ElementType), BufferId>,
     /// The buffers that hold NaN where a value before it was rounded is, summed over some dims, which are in order.
     nans: FxHashMap<(BufferId, Vec<usize>), BufferId>,
+    /// All buffers that hold NaN or 0.
+    nan_buffers: FxHashSet<BufferId>,
+    /// What is known of the values of the stages before, by their axes.
+    known: FxHashMap<BufferId, Known>,
     /// The stages to be put before the one that is looked at.
     made: Vec<Stage>,
     /// The bytes of a buffer that is constant.
@@ -107,20 +116,22 @@ impl Pass<'_> {
 
     /// The result of `make`. Undoes everything that `make` added if there is no result, or if the accesses of a stage
     /// that it added are proven only by a guard around the sum.
-    fn attempt(
+    fn attempt<R>(
         &mut self,
         nest: &mut Nest,
-        make: impl FnOnce(&mut Self, &mut Nest) -> Option<Scalar>,
-    ) -> Option<Scalar> {
+        make: impl FnOnce(&mut Self, &mut Nest) -> Option<R>,
+    ) -> Option<R> {
         let (buffers, next_axis, stages) = (nest.buffers.len(), nest.next_axis, self.made.len());
-        let (codes, nans) = (self.codes.clone(), self.nans.clone());
         let made = make(self, nest);
         let made = made.filter(|_| self.made[stages..].iter().all(|s| is_proven(nest, s)));
         if made.is_none() {
             nest.truncate_buffers(buffers);
             nest.next_axis = next_axis;
             self.made.truncate(stages);
-            (self.codes, self.nans) = (codes, nans);
+            let is_left = |buffer: &BufferId| (buffer.0 as usize) < buffers;
+            self.codes.retain(|_, made| is_left(made));
+            self.nans.retain(|_, made| is_left(made));
+            self.nan_buffers.retain(is_left);
         }
         made
     }

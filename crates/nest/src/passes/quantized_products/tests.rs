@@ -2,7 +2,7 @@ use super::*;
 use crate::analysis::verify;
 use crate::build::*;
 use crate::ir::part_of;
-use crate::{BufferBytes, Contraction, contract, fuse, interpret, schedule};
+use crate::{BufferBytes, Contraction, Unary, contract, fuse, interpret, schedule};
 use vinelift_tensor::ElementType::F32;
 
 /// `FakeQuantize` of `x` to 256 values from `low` to `high`, as its lowering writes it.
@@ -224,5 +224,157 @@ fn sums_of_bytes_are_those_of_their_values() {
         } else {
             assert!((f64::from(y) - sum).abs() <= 3e-7 * all, "{at}: {y} {sum}");
         }
+    }
+}
+
+/// Makes a stage's value at an element from the buffer before.
+type Step = dyn Fn(&mut Nest, BufferId, &[Scalar]) -> Scalar;
+
+/// `y = f(Σ_k q(x[i, k]) · f32(w[k, j]) · 0.01)` and `z[i, j] = Σ_k q(y[i, k]) · f32(v[k, j])`, where `f` makes one stage after the
+/// other of the load of an element.
+fn chain(stages: &[&Step]) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[16, 64], Role::Input);
+    let [w, v] =
+        [("w", 64), ("v", 32)].map(|(name, k)| nest.buffer(name, I8, &[k, 32], Role::Input));
+    let mut last = x;
+    for (codes, k, name) in [(w, 64, "y"), (v, 32, "z")] {
+        let role = if name == "z" {
+            Role::Output
+        } else {
+            Role::Temporary
+        };
+        let q = nest.buffer(&format!("q{name}"), F32, &[16, k], Role::Temporary);
+        let f = nest.buffer(&format!("f{name}"), F32, &[k, 32], Role::Temporary);
+        let sum = nest.buffer(name, F32, &[16, 32], role);
+        nest.define(vec![], q, |n, at| {
+            quantized(n.load(last, at.to_vec()), -0.5, 2.05)
+        });
+        nest.define(vec![], f, |n, at| {
+            n.load(codes, at.to_vec()).cast(F32) * number(0.01, F32)
+        });
+        nest.define(vec![], sum, |n, at| {
+            let axes = n.axes(&[k]);
+            let k = Scalar::axis(axes[0].id);
+            let left = n.load(q, vec![at[0].clone(), k.clone()]);
+            let right = n.load(f, vec![k, at[1].clone()]);
+            Scalar::reduce(
+                Binary::Add,
+                axes,
+                zero(F32),
+                Scalar::binary(Binary::Term, left, right),
+            )
+        });
+        last = sum;
+        for stage in stages.iter().filter(|_| name == "y") {
+            let next = nest.buffer("g", F32, &[16, 32], Role::Temporary);
+            nest.define(vec![], next, |n, at| stage(n, last, at));
+            last = next;
+        }
+    }
+    nest
+}
+
+/// What is NaN after operations on a product of bytes is what is known of it, and what is not known is looked at.
+#[test]
+fn nan_goes_through_operations() {
+    fn c(x: f64) -> Scalar {
+        number(x, F32)
+    }
+    let relu: &Step = &|n, b, at| c(0.0).max(n.load(b, at.to_vec()) + c(0.25));
+    let swish: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        &x * (c(6.0).min(c(0.0).max(&x + c(3.0))) / c(6.0))
+    };
+    let leaky: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        select(x.lt(c(0.0)), &x * c(0.125), x.clone())
+    };
+    let clamp: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        select(
+            x.gt(c(1.5)),
+            c(1.5),
+            select(x.le(c(-0.25)), c(-0.25), x.clone()),
+        )
+    };
+    // The row before and this one, with zeros before the first.
+    let rows: &Step = &|n, b, at| {
+        let axes = n.axes(&[2]);
+        let row = &at[0] + Scalar::axis(axes[0].id) - 1;
+        let element = n.load(b, vec![row.clone(), at[1].clone()]);
+        let padded = select(inside(&row, 0, 16), element, zero(F32));
+        let term = Scalar::binary(Binary::Term, padded, c(0.5));
+        Scalar::reduce(Binary::Add, axes, zero(F32), term)
+    };
+    let quantize: &Step = &|n, b, at| quantized(n.load(b, at.to_vec()), -1.0, 3.0);
+    // NaN becomes a number.
+    let largest: &Step = &|n, b, at| n.load(b, at.to_vec()).max(c(0.0));
+    // Numbers become NaN.
+    let root: &Step = &|n, b, at| Scalar::unary(Unary::Sqrt, n.load(b, at.to_vec()));
+    let product: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        (&x * c(f32::MAX.into())) * &x
+    };
+    // Other columns' NaN.
+    let turned: &Step = &|n, b, at| n.load(b, vec![at[0].clone(), index(31) - &at[1]]);
+    let some_columns: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        select(inside(&at[1], 0, 5), x, zero(F32))
+    };
+    let cases: [(&[&Step], bool); 13] = [
+        (&[], true),
+        (&[relu], true),
+        (&[swish, relu], true),
+        (&[leaky], true),
+        (&[clamp], true),
+        (&[relu, quantize, swish], true),
+        (&[rows, swish], true),
+        (&[quantize, rows, relu, rows], true),
+        (&[largest], true),
+        (&[turned], true),
+        (&[some_columns], false),
+        (&[root], false),
+        (&[product], false),
+    ];
+    for (case, (stages, is_known)) in cases.into_iter().enumerate() {
+        let before = chain(stages);
+        let mut after = before.clone();
+        quantized_products(&mut after, &|_| None);
+        verify(&after).unwrap();
+        let texts = after.stage_texts();
+        let looks = |text: &&String| text.contains(".nan[") && text.contains("!=");
+        let want = if is_known { 1 } else { 2 };
+        assert_eq!(
+            texts.iter().filter(looks).count(),
+            want,
+            "{case}: {texts:#?}"
+        );
+        let mut x: Vec<f32> = (0..16 * 64)
+            .map(|i| (i * 37 % 101) as f32 / 50.0 - 0.5)
+            .collect();
+        (x[70], x[64 * 9 + 1], x[64 * 15 + 63]) = (f32::NAN, f32::INFINITY, f32::NAN);
+        let w: Vec<u8> = (0..64 * 32).map(|i| (i * 29 % 251) as u8).collect();
+        let v = w[..32 * 32].to_vec();
+        let x: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let run = |nest: &Nest| {
+            let z = nest.buffers.iter().position(|b| b.name == "z").unwrap();
+            let mut out = vec![0; 16 * 32 * 4];
+            let mut buffers: Vec<BufferBytes<'_>> = nest
+                .buffers
+                .iter()
+                .map(|_| BufferBytes::Temporary)
+                .collect();
+            for (buffer, bytes) in buffers.iter_mut().zip([&x, &w, &v]) {
+                *buffer = BufferBytes::Read(bytes);
+            }
+            buffers[z] = BufferBytes::Write(&mut out);
+            interpret(nest, &mut buffers).unwrap();
+            let numbers = out.as_chunks::<4>().0.iter();
+            numbers
+                .map(|z| f32::from_le_bytes(*z).is_nan())
+                .collect::<Vec<bool>>()
+        };
+        assert_eq!(run(&before), run(&after), "{case}");
     }
 }
