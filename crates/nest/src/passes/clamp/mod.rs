@@ -36,7 +36,13 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
         return None;
     }
     let number = |x: f64| number(x, F32);
-    let clamped = number(high).min(number(low).max(unknown.clone()));
+    let mut clamped = unknown.clone();
+    if bound(unknown, Binary::Max).is_none_or(|least| least < low) {
+        clamped = number(low).max(clamped);
+    }
+    if bound(unknown, Binary::Min).is_none_or(|most| most > high) {
+        clamped = number(high).min(clamped);
+    }
     let mut rebuild = Rebuild {
         unknown,
         low,
@@ -61,6 +67,20 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
         value = Scalar::select(above.clone(), top.clone(), value);
     }
     Some(value)
+}
+
+/// The number that `x` is at least (`Max`) or at most (`Min`) if it is not NaN, where an activation before makes it so.
+fn bound(x: &Scalar, end: Binary) -> Option<f64> {
+    let Kind::Binary(op @ (Binary::Max | Binary::Min), limit, inner) = x.kind() else {
+        return None;
+    };
+    let (limit, inner) = (float(limit)?, bound(inner, end));
+    match (*op == end, end) {
+        (true, Binary::Max) => Some(inner.map_or(limit, |inner| inner.max(limit))),
+        (true, _) => Some(inner.map_or(limit, |inner| inner.min(limit))),
+        (false, Binary::Max) => inner.map(|inner| inner.min(limit)),
+        (false, _) => inner.map(|inner| inner.max(limit)),
+    }
 }
 
 /// Rebuilds the expression for numbers between the ends, of the clamped number in place of the unknown one.
@@ -120,7 +140,11 @@ impl Rebuild<'_> {
         if !fits {
             return None;
         }
-        let moved = self.clamped.clone() - low.clone();
+        let moved = match low.as_const() {
+            // It is multiplied next, so that the bits of a NaN do not matter.
+            Some(0) => self.clamped.clone(),
+            _ => self.clamped.clone() - low.clone(),
+        };
         let quotient = match reciprocal(range) {
             Some(factors) => {
                 let [high, low] = factors.map(|x| number(f64::from(x), F32));

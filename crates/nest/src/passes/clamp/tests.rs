@@ -109,10 +109,16 @@ fn numbers(grid: Grid) -> Vec<f32> {
 
 #[track_caller]
 fn check(grid: Grid, x: &[f32]) {
+    check_after(Scalar::clone, grid, x);
+}
+
+/// As [`check`], of `activation(x)`.
+#[track_caller]
+fn check_after(activation: impl Fn(&Scalar) -> Scalar, grid: Grid, x: &[f32]) {
     let nests = [F32, U8, I8].map(|ty| {
         nest(x.len(), ty, |x| match ty {
-            F32 => grid.value(x),
-            _ => grid.code(x, ty),
+            F32 => grid.value(&activation(x)),
+            _ => grid.code(&activation(x), ty),
         })
     });
     for nest in nests {
@@ -197,6 +203,49 @@ fn ranges_that_begin_or_end_at_zero() {
             steps: 255,
         };
         check(grid, &numbers(grid));
+    }
+}
+
+/// What an activation before has clamped is not clamped again, and zero is not taken off.
+#[test]
+fn bounds_of_an_activation_are_bounds() {
+    let least = |x: &Scalar| float(0.0).max(x.clone());
+    let relu6 = |x: &Scalar| float(6.0).min(least(x));
+    let turned = |x: &Scalar| float(0.0).max(float(6.0).min(x.clone()));
+    // NaN becomes a number: such a bound is none of these.
+    let last = |x: &Scalar| x.clone().max(float(0.0));
+    let other = |x: &Scalar| relu6(x).max(least(&-x.clone()));
+    let of_high = |high: f32| Grid {
+        low: 0.0,
+        high,
+        bottom: 0.0,
+        top: high,
+        steps: 255,
+    };
+    type Activation<'a> = &'a dyn Fn(&Scalar) -> Scalar;
+    let cases: [(Activation<'_>, f32, [usize; 3]); 9] = [
+        (&least, 2.55, [1, 1, 0]),
+        (&relu6, 6.0, [1, 1, 0]),
+        (&relu6, 6.5, [1, 1, 0]),
+        (&relu6, 5.9, [2, 1, 0]),
+        (&turned, 6.0, [1, 1, 0]),
+        (&turned, 5.9, [2, 1, 0]),
+        (&last, 2.55, [1, 2, 0]),
+        (&other, 6.0, [2, 4, 0]),
+        (&|x| float(-1.0).max(x.clone()), 2.55, [1, 2, 0]),
+    ];
+    for (activation, high, want) in cases {
+        let grid = of_high(high);
+        let code = |x: &Scalar| grid.code(&activation(x), U8).clone();
+        let text = clamped_nest(&nest(4, U8, code)).stage_texts().remove(0);
+        // The clamped number stands there twice: for the product, and for the sum.
+        let (mins, maxes) = (text.matches("min(").count(), text.matches("max(").count());
+        let subtractions = text.matches(" - 0.0").count();
+        let twice = want.map(|count| 2 * count);
+        assert_eq!([mins, maxes, subtractions], twice, "{text}");
+        let mut x = numbers(grid);
+        x.extend(numbers(of_high(6.0)));
+        check_after(activation, grid, &x);
     }
 }
 

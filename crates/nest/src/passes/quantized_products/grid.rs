@@ -100,6 +100,24 @@ impl Grid {
         (self.zero, self.scale.to_bits()) == (other.zero, other.scale.to_bits())
     }
 
+    /// The value, `(code - zero) · scale`.
+    pub(super) fn value(&self) -> Scalar {
+        let Code {
+            inner,
+            low,
+            high,
+            steps,
+        } = &self.code;
+        let float = |x: f64| number(x, ElementType::F32);
+        let above = select(self.x.le(float(*low)), float(0.0), inner.clone());
+        let code = select(self.x.gt(float(*high)), float(*steps as f64), above);
+        let distance = match self.zero {
+            0 => code,
+            zero => code - float(zero as f64),
+        };
+        distance * float(self.scale)
+    }
+
     /// The code as a `u8`, or [`less`](Self::less) that as an `i8`. Anything where `x` is NaN.
     pub(super) fn code(&self, ty: ElementType) -> Scalar {
         let less = Grid::less(ty);

@@ -8,6 +8,9 @@
 //! sum of `f32` is, and it does not depend on any order. It is this form that defines the result, for
 //! the interpreter as well. Where a value is NaN, so is every sum that it is part of.
 //!
+//! So are values on a grid, wherever they are used: `(code - zero) · scale`, with two roundings, where the operator's formula has five,
+//! and one more value at the upper end.
+//!
 //! A sum of integers from the start, of numbers of 8 bits less zero points, keeps its value bit by bit
 //! (`integers`).
 
@@ -45,10 +48,10 @@ const MOST_DEPTH: usize = 6;
 /// Puts sums of bytes in place of every sum of products that allows it. `constant` gives the bytes of a buffer
 /// that is constant.
 pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
-    if !nest.stages.iter().any(|stage| !products(stage).is_empty()) {
+    let grids = grids(nest);
+    if grids.is_empty() && nest.stages.iter().all(|stage| products(stage).is_empty()) {
         return;
     }
-    let grids = grids(nest);
     let mut pass = Pass {
         definitions: Definitions::of(nest),
         concatenations: concatenations(nest, &grids),
@@ -69,6 +72,9 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
             }
         }
         pass.note(nest, &stage);
+        if let Some(grid) = pass.grids.get(&stage.target) {
+            stage.value = grid.value();
+        }
         nest.stages.append(&mut pass.made);
         nest.stages.push(stage);
     }

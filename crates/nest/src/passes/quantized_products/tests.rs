@@ -165,9 +165,46 @@ fn concatenations_on_one_grid_are_bytes() {
     assert!(has("+ (q0.nan[j] + q1.nan[j])"));
 
     let mut nest = concatenated([2.55, 5.1]);
-    let before = nest.stage_texts();
     quantized_products(&mut nest, &|_| None);
-    assert_eq!(nest.stage_texts(), before);
+    let texts = nest.stage_texts();
+    assert!(!texts.iter().any(|text| text.contains("u8")), "{texts:#?}");
+}
+
+/// Without any product, too, and as near to the values in real numbers as `f32` allows: the zero point is exactly zero.
+#[test]
+fn values_on_a_grid_are_distances_from_its_zero() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[511], Role::Input);
+    let q = nest.buffer("q", F32, &[511], Role::Temporary);
+    let y = nest.buffer("y", F32, &[511], Role::Output);
+    nest.define(vec![], q, |n, at| {
+        quantized(n.load(x, at.to_vec()), -1.28, 1.27)
+    });
+    nest.define(vec![], y, |n, at| n.load(q, at.to_vec()));
+    quantized_products(&mut nest, &|_| None);
+    assert_eq!(
+        nest.stage_texts()[0],
+        "for i<511: q[i] = ((select((x[i] > 1.27), 255.0, select((x[i] <= -1.28), 0.0, \
+         round((((x[i] - -1.28) / (1.27 - -1.28)) * 255.0)))) - 128.0) * 0.01)"
+    );
+    // Never in the middle between two.
+    let x: Vec<f32> = (0..511).map(|i| (i - 255) as f32 * 0.01 + 0.002).collect();
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut y = vec![0; 4 * 511];
+    let mut buffers = [
+        BufferBytes::Read(&bytes),
+        BufferBytes::Temporary,
+        BufferBytes::Write(&mut y),
+    ];
+    interpret(&nest, &mut buffers).unwrap();
+    for (i, y) in y.as_chunks::<4>().0.iter().enumerate() {
+        let want = f64::from((i as i32 - 255).clamp(-128, 127)) * 0.01;
+        let y = f64::from(f32::from_le_bytes(*y));
+        assert!(
+            (y - want).abs() <= want.abs() / f64::from(1 << 23),
+            "{i}: {y} {want}"
+        );
+    }
 }
 
 /// A range whose zero point is no integer, or which is turned round, stays as it is.
