@@ -29,56 +29,28 @@ struct Code {
 const ROUNDING: f64 = 1.0 / (1 << 22) as f64;
 
 impl Grid {
-    /// The grid that a stage's value is on, if it is: with constants `low < high` and `n`
-    ///
-    /// > `x > high ? top : (x <= low ? bottom : round((x - low) / (high - low) · n) / n · (top - bottom) + bottom)`
+    /// The grid that a stage's value is on, if it is, by [`Formula`] with constants.
     pub(super) fn of(stage: &Stage) -> Option<Grid> {
-        if stage.value.ty() != ElementType::F32 || !matches!(stage.value.kind(), Kind::Select(..)) {
-            return None;
-        }
-        let (above, top, below) = as_select(&stage.value)?;
-        let (at_most, bottom, between) = as_select(below)?;
-        let (x, high) = as_binary(Binary::Gt, above)?;
-        let (same, low) = as_binary(Binary::Le, at_most)?;
-        let (top, bottom, high, low) = (float(top)?, float(bottom)?, float(high)?, float(low)?);
-        let (scaled, offset) = as_binary(Binary::Add, between)?;
-        let (part, range) = as_binary(Binary::Mul, scaled)?;
-        let inner = rounded_in(part)?;
-        let Kind::Unary(Unary::Round, rounded) = inner.kind() else {
-            return None;
-        };
-        let (relative, steps) = as_binary(Binary::Mul, rounded)?;
-        let (moved, width) = as_binary(Binary::Div, relative)?;
-        let (again, start) = as_binary(Binary::Sub, moved)?;
-        let (range, steps) = (float(range)?, float(steps)?);
-        let is_grid = same == x
-            && again == x
-            && float(offset)? == bottom
-            && float(start)? == low
-            && (1.0..=255.0).contains(&steps)
-            && steps.fract() == 0.0
-            && *part == part_of(inner, steps as u32)
-            && float(width)? == f64::from(high as f32 - low as f32);
-        let fits = is_grid
-            && low < high
-            && range == f64::from(top as f32 - bottom as f32)
-            && top != bottom;
-        if !fits {
-            return None;
-        }
-        let scale = (top - bottom) / steps;
-        let zero = -bottom / scale;
-        let is_integer =
-            (zero - zero.round()).abs() * scale.abs() <= ROUNDING * top.abs().max(bottom.abs());
-        (is_integer && zero.abs() <= 512.0).then(|| Grid {
-            x: x.clone(),
+        let formula = Formula::of(&stage.value)?;
+        let ends = [formula.low, formula.high, formula.bottom, formula.top];
+        let [low, high, bottom, top] = ends.map(float);
+        let (low, high, bottom, top) = (low?, high?, bottom?, top?);
+        let is_difference =
+            |x: &Scalar, a: f64, b: f64| float(x) == Some(f64::from(a as f32 - b as f32));
+        let fits = low < high
+            && top != bottom
+            && is_difference(formula.width, high, low)
+            && is_difference(formula.range, top, bottom);
+        let (zero, scale) = points(bottom, top, formula.steps).filter(|_| fits)?;
+        Some(Grid {
+            x: formula.x.clone(),
             code: Code {
-                inner: inner.clone(),
+                inner: formula.inner.clone(),
                 low,
                 high,
-                steps: steps as i64,
+                steps: formula.steps as i64,
             },
-            zero: zero.round() as i64,
+            zero,
             scale,
         })
     }
@@ -139,6 +111,74 @@ impl Grid {
         );
         select(self.x.gt(float(*high)), integer(steps - less, ty), above)
     }
+}
+
+/// The parts of `FakeQuantize`, with `n` steps from 1 to 255:
+///
+/// > `x > high ? top : (x <= low ? bottom : round((x - low) / width · n) / n · range + bottom)`
+pub(super) struct Formula<'s> {
+    pub(super) x: &'s Scalar,
+    pub(super) low: &'s Scalar,
+    pub(super) high: &'s Scalar,
+    pub(super) bottom: &'s Scalar,
+    pub(super) top: &'s Scalar,
+    pub(super) width: &'s Scalar,
+    pub(super) range: &'s Scalar,
+    pub(super) steps: f64,
+    /// `round(..)`
+    inner: &'s Scalar,
+}
+
+impl<'s> Formula<'s> {
+    /// The parts of `value`, of type `f32`, if it is this.
+    pub(super) fn of(value: &'s Scalar) -> Option<Formula<'s>> {
+        if value.ty() != ElementType::F32 || !matches!(value.kind(), Kind::Select(..)) {
+            return None;
+        }
+        let (above, top, below) = as_select(value)?;
+        let (at_most, bottom, between) = as_select(below)?;
+        let (x, high) = as_binary(Binary::Gt, above)?;
+        let (same, low) = as_binary(Binary::Le, at_most)?;
+        let (scaled, offset) = as_binary(Binary::Add, between)?;
+        let (part, range) = as_binary(Binary::Mul, scaled)?;
+        let inner = rounded_in(part)?;
+        let Kind::Unary(Unary::Round, rounded) = inner.kind() else {
+            return None;
+        };
+        let (relative, steps) = as_binary(Binary::Mul, rounded)?;
+        let (moved, width) = as_binary(Binary::Div, relative)?;
+        let (again, start) = as_binary(Binary::Sub, moved)?;
+        let steps = float(steps)?;
+        let is_end =
+            |x: &Scalar, end: &Scalar| x == end || (float(x).is_some() && float(x) == float(end));
+        let fits = same == x
+            && again == x
+            && is_end(offset, bottom)
+            && is_end(start, low)
+            && (1.0..=255.0).contains(&steps)
+            && steps.fract() == 0.0
+            && *part == part_of(inner, steps as u32);
+        fits.then_some(Formula {
+            x,
+            low,
+            high,
+            bottom,
+            top,
+            width,
+            range,
+            steps,
+            inner,
+        })
+    }
+}
+
+/// The zero point and the scale of `steps + 1` values from `bottom` to `top`, if the zero point is an integer.
+pub(super) fn points(bottom: f64, top: f64, steps: f64) -> Option<(i64, f64)> {
+    let scale = (top - bottom) / steps;
+    let zero = -bottom / scale;
+    let is_integer =
+        (zero - zero.round()).abs() * scale.abs() <= ROUNDING * top.abs().max(bottom.abs());
+    (is_integer && zero.abs() <= 512.0).then_some((zero.round() as i64, scale))
 }
 
 /// The first value that `x` rounds to an integer.

@@ -14,6 +14,7 @@
 //! A sum of integers from the start, of numbers of 8 bits less zero points, keeps its value bit by bit
 //! (`integers`).
 
+mod channels;
 mod concatenation;
 mod factors;
 mod grid;
@@ -29,8 +30,9 @@ use crate::ir::{
     substitute,
 };
 use crate::passes::definitions::Definitions;
+use channels::by_channel;
 use concatenation::{Concatenation, concatenations};
-use grid::Grid;
+use grid::{Formula, Grid};
 use nans::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, I8, I32, U8};
@@ -48,10 +50,11 @@ const MOST_DEPTH: usize = 6;
 /// Puts sums of bytes in place of every sum of products that allows it. `constant` gives the bytes of a buffer
 /// that is constant.
 pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
-    let grids = grids(nest);
-    if grids.is_empty() && nest.stages.iter().all(|stage| products(stage).is_empty()) {
+    let is_left = |stage: &Stage| Formula::of(&stage.value).is_none() && products(stage).is_empty();
+    if nest.stages.iter().all(is_left) {
         return;
     }
+    let grids = grids(nest);
     let mut pass = Pass {
         definitions: Definitions::of(nest),
         concatenations: concatenations(nest, &grids),
@@ -74,6 +77,8 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
         pass.note(nest, &stage);
         if let Some(grid) = pass.grids.get(&stage.target) {
             stage.value = grid.value();
+        } else if let Some(value) = by_channel(nest, &stage, constant) {
+            stage.value = value;
         }
         nest.stages.append(&mut pass.made);
         nest.stages.push(stage);
