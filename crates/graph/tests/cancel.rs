@@ -40,7 +40,6 @@ fn nothing_is_inferred_or_lowered_after_the_flag_is_set() {
         known: &Known::default(),
         inferred: None,
         policy: IndexPolicy::Spec,
-        keeps_codes: false,
         is_body: false,
         stop,
     };

@@ -183,7 +183,6 @@ impl Unit {
             known,
             inferred: self.inferred.as_deref(),
             policy: config.index_policy,
-            keeps_codes: config.dynamic_quantization_group_size.is_some(),
             is_body: self.is_body,
             stop: Stop::when(stop),
         }

@@ -1,19 +1,20 @@
 //! Constant folding.
 
 use super::budget::SMALL_WORK;
-use super::walk::{FAKE_QUANTIZE, Mark, Mode, Walk};
+use super::walk::{FAKE_QUANTIZE, Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 use std::time::Instant;
-use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret};
+use vinelift_nest::{BufferBytes, BufferId, LEAST_CODED, Role, Scalar, interpret};
 use vinelift_ops::OpDef;
-use vinelift_tensor::{ElementType, Tensor, element_count};
+use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
+use vinelift_tensor::{Tensor, element_count};
 
 impl Walk<'_> {
-    /// Whether constant values are to stay codes in the plan, so that their products with quantised values are exact sums of
-    /// integers. It does not depend on what the budget has left.
+    /// Whether constant values are to stay codes in the plan, as what becomes of their products depends on it: exact sums of
+    /// integers with quantised values, or scales that are hoisted. It does not depend on what the budget has left.
     pub(super) fn keeps_codes(
         &self,
         node: NodeIndex,
@@ -21,28 +22,27 @@ impl Walk<'_> {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) -> bool {
-        let keeps_all = matches!(self.mode, Mode::Run { keeps_codes, .. } if keeps_codes);
-        let is_code = |t: &TensorId| match self.element(*t) {
-            Some(ElementType::I8 | ElementType::U8) => true,
-            Some(ElementType::I4 | ElementType::U4) => keeps_all,
-            _ => false,
-        };
         let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
-        let is_large = |tensor: &TensorId| {
+        let has_least = |tensor: &TensorId, least: usize| {
             let shape = self.types.get(*tensor).and_then(|ty| ty.shape.to_static());
             let count = shape.and_then(|shape| element_count(&shape));
-            count.is_none_or(|count| count > SMALL_WORK)
+            count.is_none_or(|count| count >= least)
         };
-        let quantizes = match def.name {
-            "Convert" => {
-                let decompresses = || keeps_all && self.decompression(node, def).is_some();
-                inputs.iter().all(is_code) || decompresses()
-            }
-            name => name == FAKE_QUANTIZE,
+        let all_of = |types: &[ElementType]| {
+            let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
+            inputs.iter().all(is_one)
         };
-        (self.is_quantized || keeps_all)
-            && quantizes
-            && outputs.iter().all(|t| is_float(t) && is_large(t))
+        let is_conversion = def.name == "Convert";
+        let (quantized, coded) = (
+            def.name == FAKE_QUANTIZE || (is_conversion && all_of(&[I8, U8])),
+            is_conversion && (all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some()),
+        );
+        let least = match (self.is_quantized && quantized, coded) {
+            (true, _) => SMALL_WORK + 1,
+            (_, true) => LEAST_CODED,
+            _ => return false,
+        };
+        outputs.iter().all(|t| is_float(t) && has_least(t, least))
     }
 
     /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.

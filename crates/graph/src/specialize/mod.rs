@@ -199,8 +199,6 @@ pub struct Given<'a> {
     pub inferred: Option<&'a Types>,
     /// The rule for indices that are out of range.
     pub policy: IndexPolicy,
-    /// Whether constants of few bits are to stay codes, as what becomes of their products depends on it.
-    pub keeps_codes: bool,
     /// Whether the model is a body, whose parameters take the shapes that they are given.
     pub is_body: bool,
     /// When to give up, with [`Error::Cancelled`].
@@ -223,12 +221,11 @@ pub fn specialize(
     let mode = Mode::Run {
         is_body: given.is_body,
         policy: given.policy,
-        keeps_codes: given.keeps_codes,
     };
     let budget = Budget::new(given.stop);
     let mut walk = Walk::new(model, &inputs, given.known, mode, &budget, strings);
-    // Folded constants depend on no parameter, but on the rule for indices that are out of range and on what stays codes.
-    let is_same = !given.is_body && given.policy == IndexPolicy::Spec && !given.keeps_codes;
+    // Folded constants depend on no parameter, but on the rule for indices that are out of range.
+    let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
     let computed = given.known.computed.values().map(|ty| &ty.shape);
     walk.is_symbolic = inputs

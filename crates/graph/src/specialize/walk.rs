@@ -24,11 +24,7 @@ pub(super) enum Mode {
     /// The types of a body whose parameters get what they are given.
     Body,
     /// A run, whose variables hold what is known of them.
-    Run {
-        is_body: bool,
-        policy: IndexPolicy,
-        keeps_codes: bool,
-    },
+    Run { is_body: bool, policy: IndexPolicy },
 }
 
 /// One walk over the nodes of a model.

@@ -68,12 +68,13 @@ mod simplify;
 mod trim_folds;
 
 pub use channels_last::channels_last;
+pub use coded_products::LEAST_CODED;
 pub use constant_indices::constant_indices;
 pub use contract::contract;
 pub use dead_points::dead_points;
 pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
-pub use hoist_scales::{LEAST_HOISTED, hoist_scales};
+pub use hoist_scales::hoist_scales;
 pub use journal::{Journal, keep_journals};
 pub use partial_folds::partial_folds;
 pub use quantized_products::quantized_products;

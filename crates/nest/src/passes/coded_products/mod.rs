@@ -19,6 +19,10 @@ use vinelift_tensor::ElementType::F32;
 /// How many definitions lie between a sum and the constant that it takes, at most.
 const MOST_DEPTH: usize = 10;
 
+/// Constants of fewer elements than this may be known as `f32`, and are not worth it. More of them are to reach a nest as they
+/// are stored, whatever a compiler computes before.
+pub const LEAST_CODED: usize = 1 << 14;
+
 /// Constants of fewer columns than this are not worth it.
 const LEAST_COLUMNS: usize = 16;
 
@@ -68,12 +72,12 @@ pub(super) struct Groups {
 /// What a pass computes of the rows of a buffer in groups of a length, as their sums or scales, by buffer and length.
 pub(super) type MadeOfRows<R> = FxHashMap<(BufferId, usize), R>;
 
-/// Calls `replacement` for each sum of products of a row with constants of few bits, at least `least_elements` of them, and puts
-/// the scalar that it returns in place of the sum. What it enters in the map serves later products with the same row, until a
+/// Calls `replacement` for each sum of products of a row with constants of few bits, at least `least` of them, and puts the
+/// scalar that it returns in place of the sum. What it enters in the map serves later products with the same row, until a
 /// stage writes the buffer that the row lies in.
 pub(super) fn replace_coded_products<'a, R>(
     nest: &mut Nest,
-    least_elements: usize,
+    least: usize,
     constant: ConstantBytes<'_, 'a>,
     mut replacement: impl FnMut(&mut Nest, &CodedProduct, &mut MadeOfRows<R>) -> Option<Scalar>,
 ) {
@@ -91,7 +95,7 @@ pub(super) fn replace_coded_products<'a, R>(
             for sum in sums(&stage) {
                 let next_axis = nest.next_axis;
                 let product = coded_product(nest, &definitions, constant, &stage, &sum);
-                let product = product.filter(|product| product.weights.count >= least_elements);
+                let product = product.filter(|product| product.weights.count >= least);
                 let new = product.and_then(|product| replacement(nest, &product, &mut rows));
                 match new {
                     Some(new) => substitute(&mut stage, &sum, &new),

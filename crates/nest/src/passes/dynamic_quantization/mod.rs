@@ -16,7 +16,8 @@
 mod tests;
 
 use super::coded_products::{
-    CodedProduct, ConstantBytes, MadeOfRows, STEP, loaded_buffer, replace_coded_products,
+    CodedProduct, ConstantBytes, LEAST_CODED, MadeOfRows, STEP, loaded_buffer,
+    replace_coded_products,
 };
 use crate::analysis::is_integer_code;
 use crate::build::{integer, number, select, zero};
@@ -24,9 +25,6 @@ use crate::ir::{Binary, BufferId, Kind, LayerId, MAX_RANK, Nest, Role, Scalar};
 use vinelift_tensor::ElementType::{self, BF16, F16, F32, I8, I32};
 use vinelift_tensor::Extent;
 use vinelift_tensor::half::{bf16, f16};
-
-/// Constants of fewer elements than this are not worth it.
-const LEAST_ELEMENTS: usize = 1 << 14;
 
 /// Longer groups could overflow the sum of an `i32`, as far as products of -127 to 127 with differences of two bytes go.
 const LONGEST: usize = (i32::MAX / (127 * 512)) as usize;
@@ -38,7 +36,7 @@ pub fn dynamic_quantization<'a>(
     group: usize,
     constant: &dyn Fn(BufferId) -> Option<&'a [u8]>,
 ) {
-    replace_coded_products(nest, LEAST_ELEMENTS, constant, |nest, product, rows| {
+    replace_coded_products(nest, LEAST_CODED, constant, |nest, product, rows| {
         replacement(nest, product, group, constant, rows)
     });
 }

@@ -16,7 +16,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::coded_products::{CodedProduct, MadeOfRows, STEP, replace_coded_products};
+use super::coded_products::{CodedProduct, LEAST_CODED, MadeOfRows, STEP, replace_coded_products};
 use crate::build::zero;
 use crate::ir::{Binary, BufferId, LayerId, Nest, Role, Scalar};
 use vinelift_tensor::ElementType::F32;
@@ -26,9 +26,12 @@ use vinelift_tensor::Extent;
 /// point would keep.
 const LONGEST: usize = 128;
 
-/// Scales and zero points stay in sums with constants of fewer elements than this. Whether such constants reach a nest as codes
-/// may depend on how much else a compiler computes before.
-pub const LEAST_HOISTED: usize = (1 << 16) + 1;
+/// Scales and zero points stay in sums with constants of fewer elements than this: caches hold them in any form, and the products
+/// of many rows with elements that are made once take a sixth less.
+const LEAST: usize = (1 << 16) + 1;
+
+// Which of both it is must not depend on whether constants are known as `f32`.
+const _: () = assert!(LEAST_CODED <= LEAST);
 
 /// Scales and zero points of shorter groups cost as much as they save.
 const SHORTEST: usize = 16;
@@ -36,7 +39,7 @@ const SHORTEST: usize = 16;
 /// Hoists scales and zero points wherever a sum of products takes a constant of few bits. `constant` gives the bytes of a
 /// buffer whose contents are known before the nest runs.
 pub fn hoist_scales<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
-    replace_coded_products(nest, LEAST_HOISTED, constant, hoisted);
+    replace_coded_products(nest, LEAST, constant, hoisted);
 }
 
 /// The scalar that replaces `product`.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use vinelift_tensor::ElementType::{self, I4, I8, NF4, U4, U8};
 
 /// The fewest whose scales are hoisted.
-const N: usize = LEAST_HOISTED.div_ceil(K);
+const N: usize = LEAST.div_ceil(K);
 
 fn decompressed(code: ElementType, shared: usize) -> Nest {
     decompressed_to(N, code, shared)
