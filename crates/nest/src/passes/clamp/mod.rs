@@ -74,7 +74,8 @@ fn bound(x: &Scalar, end: Binary) -> Option<f64> {
     let Kind::Binary(op @ (Binary::Max | Binary::Min), limit, inner) = x.kind() else {
         return None;
     };
-    let (limit, inner) = (float(limit)?, bound(inner, end));
+    let limit = float(limit).filter(|limit| !limit.is_nan())?;
+    let inner = bound(inner, end);
     match (*op == end, end) {
         (true, Binary::Max) => Some(inner.map_or(limit, |inner| inner.max(limit))),
         (true, _) => Some(inner.map_or(limit, |inner| inner.min(limit))),

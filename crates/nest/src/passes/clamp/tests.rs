@@ -215,6 +215,7 @@ fn bounds_of_an_activation_are_bounds() {
     // NaN becomes a number: such a bound is none of these.
     let last = |x: &Scalar| x.clone().max(float(0.0));
     let other = |x: &Scalar| relu6(x).max(least(&-x.clone()));
+    let none = |x: &Scalar| float(f32::NAN).max(x.clone());
     let of_high = |high: f32| Grid {
         low: 0.0,
         high,
@@ -223,7 +224,7 @@ fn bounds_of_an_activation_are_bounds() {
         steps: 255,
     };
     type Activation<'a> = &'a dyn Fn(&Scalar) -> Scalar;
-    let cases: [(Activation<'_>, f32, [usize; 3]); 9] = [
+    let cases: [(Activation<'_>, f32, [usize; 3]); 10] = [
         (&least, 2.55, [1, 1, 0]),
         (&relu6, 6.0, [1, 1, 0]),
         (&relu6, 6.5, [1, 1, 0]),
@@ -232,6 +233,7 @@ fn bounds_of_an_activation_are_bounds() {
         (&turned, 5.9, [2, 1, 0]),
         (&last, 2.55, [1, 2, 0]),
         (&other, 6.0, [2, 4, 0]),
+        (&none, 2.55, [1, 2, 0]),
         (&|x| float(-1.0).max(x.clone()), 2.55, [1, 2, 0]),
     ];
     for (activation, high, want) in cases {

@@ -30,7 +30,7 @@ const LONGEST: usize = 128;
 /// of many rows with elements that are made once take a sixth less.
 const LEAST: usize = (1 << 16) + 1;
 
-// Which of both it is must not depend on whether constants are known as `f32`.
+// Fewer may be folded to `f32` before or not, which must not change what is hoisted.
 const _: () = assert!(LEAST_CODED <= LEAST);
 
 /// Scales and zero points of shorter groups cost as much as they save.

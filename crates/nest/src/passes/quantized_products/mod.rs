@@ -75,7 +75,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
             }
         }
         pass.note(nest, &stage);
-        if let Some(grid) = pass.grids.get(&stage.target) {
+        if let Some(grid) = Grid::of(&stage) {
             stage.value = grid.value();
         } else if let Some(value) = by_channel(nest, &stage, constant) {
             stage.value = value;
@@ -106,7 +106,8 @@ struct Pass<'a> {
     concatenations: FxHashMap<BufferId, Concatenation>,
     /// The buffers of codes that there are already.
     codes: FxHashMap<(BufferId, ElementType), BufferId>,
-    /// The buffers that hold NaN where a value before it was rounded is, summed over some dims, which are in order.
+    /// The buffers that hold NaN where an element of another is, summed over some dims, which are in order: for each buffer of values
+    /// on a grid, or that are known.
     nans: FxHashMap<(BufferId, Vec<usize>), BufferId>,
     /// All buffers that hold NaN or 0.
     nan_buffers: FxHashSet<BufferId>,

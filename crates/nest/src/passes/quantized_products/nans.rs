@@ -298,10 +298,10 @@ impl Pass<'_> {
             }
             _ => self.values(x)?,
         };
-        let smallest = values
-            .iter()
-            .fold(f32::INFINITY, |least, x| least.min(x.abs()));
-        (smallest > 0.0).then_some(smallest.into())
+        let sizes = || values.iter().map(|x| x.abs());
+        // NaN is not.
+        let are_positive = sizes().all(|size| size > 0.0);
+        are_positive.then(|| sizes().fold(f32::INFINITY, f32::min).into())
     }
 
     /// The values that a constant, or a load from one, may have, and the indices of the load.
