@@ -32,15 +32,15 @@ impl Walk<'_> {
             let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
             inputs.iter().all(is_one)
         };
-        let is_conversion = def.name == "Convert";
-        let (quantized, coded) = (
-            def.name == FAKE_QUANTIZE || (is_conversion && all_of(&[I8, U8])),
-            is_conversion && (all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some()),
-        );
-        let least = match (self.is_quantized && quantized, coded) {
-            (true, _) => SMALL_WORK + 1,
-            (_, true) => LEAST_CODED,
-            _ => return false,
+        let converts = def.name == "Convert";
+        let quantizes = def.name == FAKE_QUANTIZE || (converts && all_of(&[I8, U8]));
+        let decompresses = || all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some();
+        let least = if self.is_quantized && quantizes {
+            SMALL_WORK + 1
+        } else if converts && decompresses() {
+            LEAST_CODED
+        } else {
+            return false;
         };
         outputs.iter().all(|t| is_float(t) && has_least(t, least))
     }
