@@ -21,6 +21,9 @@ const LEAST_RESULTS: usize = 16;
 /// contractions get several times slower, with more of them a seventh faster.
 const LOSS: i64 = 4;
 
+/// So many products of bytes gain as much as one of floats.
+const OF_BYTES: i64 = 16;
+
 /// The products of a contraction that gain as much time as it takes to transpose an element.
 const TRANSPOSED: i64 = 160;
 
@@ -153,7 +156,7 @@ impl<'a> Pictures<'a> {
         let products = i64::try_from(products).unwrap_or(i64::MAX) / (2 * LOSS);
         let width = results.iter().map(|a| a.extent.example());
         let enough = width.fold(1usize, usize::saturating_mul) >= LEAST_RESULTS;
-        // Bytes are packed into words, from whatever layout.
+        // Bytes are packed into words of several channels, which takes less where these lie beside each other.
         let is_byte = nest.buf(picture.0.tensor.buffer).ty.bits() == 8;
         for (buffer, found, least) in [
             (picture.0.tensor.buffer, channels, LEAST_CHANNELS),
@@ -162,7 +165,8 @@ impl<'a> Pictures<'a> {
             let Some((dim, extent)) = found else { continue };
             self.assign(buffer, dim);
             let gain = match enough && extent >= least {
-                _ if is_byte => continue,
+                true if is_byte => products / OF_BYTES,
+                false if is_byte => continue,
                 true => products,
                 false => -LOSS * products,
             };

@@ -61,29 +61,38 @@ fn few_channels_keep_planes() {
     assert!(pointwise(8, 2048)[0].starts_with("for i<12, j<20, k<8: t[i, j, k]"));
 }
 
+/// Words of bytes are packed from whatever layout: that of the result and of a large operand is another, and few results lose nothing.
 #[test]
-fn bytes_keep_planes() {
-    let sums = |[picture, weights, sum]: [&str; 3], zero: &str| {
-        let stages = passed(&format!(
-            "input x: {picture}[16, 12, 20]\ninput w: {weights}[32, 16]\ntemporary t: {picture}[16, 12, 20]\n\
-             temporary y: {sum}[32, 12, 20]\noutput z: {sum}[32]\n\
+fn bytes_gain_a_sixteenth() {
+    let sums = |[picture, weights, sum]: [&str; 3], zero: &str, results: usize| {
+        passed(&format!(
+            "input x: {picture}[16, 12, 20]\ninput w: {weights}[{results}, 16]\ntemporary t: {picture}[16, 12, 20]\n\
+             temporary y: {sum}[{results}, 12, 20]\noutput z: {sum}[{results}]\n\
              for i<16, j<12, k<20: t[i, j, k] = x[i, j, k]\n\
-             for i<32, j<12, k<20: y[i, j, k] = add[l<16; {zero}](term({sum}(t[l, j, k]), {sum}(w[i, l])))\n\
-             for i<32: z[i] = max(y[i, 0, 0], y[i, 1, 1])\n"
-        ));
-        stages[1].clone()
+             for i<{results}, j<12, k<20: \
+             y[i, j, k] = add[l<16; {zero}](term({sum}(t[l, j, k]), {sum}(w[i, l])))\n\
+             for i<{results}: z[i] = max(y[i, 0, 0], y[i, 1, 1])\n"
+        ))
     };
-    // Words of bytes are packed from whatever layout, so that nothing is gained.
-    let bytes = sums(["u8", "i8", "i32"], "0i32");
-    assert!(
-        bytes.starts_with("for i<32, j<12, k<20: y[i, j, k]"),
-        "{bytes}"
+    let (bytes, halves) = (
+        (["u8", "i8", "i32"], "0i32"),
+        (["f16", "f16", "f32"], "0.0"),
     );
-    let halves = sums(["f16", "f16", "f32"], "0.0");
-    assert!(
-        halves.starts_with("for i<12, j<20, k<32: y[i, j, k]"),
-        "{halves}"
-    );
+    for ((types, zero), results, moved) in [
+        (bytes, 15, [false, false]),
+        (bytes, 16, [false, true]),
+        (bytes, 20_480, [false, true]),
+        (bytes, 20_481, [true, true]),
+        (halves, 15, [false, false]),
+        (halves, 32, [false, true]),
+    ] {
+        let stages = sums(types, zero, results);
+        let is_moved = [
+            stages[0].starts_with("for i<12, j<20, k<16: t["),
+            stages[1].contains(": y[i, j, k]") && stages[1].starts_with("for i<12"),
+        ];
+        assert_eq!(is_moved, moved, "{types:?} {results}");
+    }
 }
 
 /// A window over `y`, the result of a contraction, that keeps channels apart, and another contraction.
