@@ -22,6 +22,20 @@ fn made(code: ElementType, shared: usize) -> Nest {
     nest
 }
 
+/// What a product means does not depend on whether its weights are a result of the nest.
+#[test]
+fn weights_that_are_results_are_hoisted_too() {
+    let mut nest = decompressed(U4, 128);
+    let temporary = nest
+        .buffers
+        .iter_mut()
+        .filter(|b| b.role == Role::Temporary);
+    temporary.for_each(|b| b.role = Role::Output);
+    hoist_scales(&mut nest, &constants(1..=3));
+    verify(&nest).unwrap();
+    assert_eq!(nest.stage_texts(), made(U4, 128).stage_texts());
+}
+
 /// Leaves the differences with zero points out.
 fn without_zero_points(nest: &mut Nest) {
     for stage in &mut nest.stages {
