@@ -137,13 +137,15 @@ impl Stage {
             && extents.eq(nest.buf(self.target).shape.iter().copied())
     }
 
+    /// Whether it sets every element of its target, and takes no turns.
+    pub(crate) fn sets_all(&self, nest: &Nest) -> bool {
+        self.mode == Mode::Set && self.group.is_none() && self.is_identity(nest)
+    }
+
     /// Whether it sets every element of a temporary, and takes no turns. If nothing else writes that, loads
     /// of it may be replaced by its value.
     pub(crate) fn is_definition(&self, nest: &Nest) -> bool {
-        self.mode == Mode::Set
-            && self.group.is_none()
-            && nest.buf(self.target).role == Role::Temporary
-            && self.is_identity(nest)
+        nest.buf(self.target).role == Role::Temporary && self.sets_all(nest)
     }
 }
 

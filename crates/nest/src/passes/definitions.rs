@@ -1,6 +1,6 @@
-//! The scalars that loads from temporaries can be replaced by.
+//! The scalars that loads from temporaries and results can be replaced by.
 
-use crate::ir::{Binary, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Stage};
+use crate::ir::{Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage};
 use rustc_hash::FxHashMap;
 
 /// The stages that are all that writes their buffers, which nothing writes again that they read. Those that may fault
@@ -14,14 +14,13 @@ impl Definitions {
             *writers.entry(stage.target).or_default() += 1;
         }
         let once = |b: &BufferId| match nest.buf(*b).role {
-            // What a sum means must not depend on whether what it sums is a result.
+            // A pass rewrites a product in the same way whether or not the model returns an operand as a result.
             Role::Temporary | Role::Output => writers.get(b) == Some(&1),
             _ => !writers.contains_key(b),
         };
         let is_definition = |stage: &&Stage| {
             let is_constant = once(&stage.target) && stage.loads().iter().all(once);
-            let sets = stage.mode == Mode::Set && stage.group.is_none() && stage.is_identity(nest);
-            sets && is_constant && !stage.may_fault()
+            stage.sets_all(nest) && is_constant && !stage.may_fault()
         };
         let stages = nest.stages.iter().filter(is_definition);
         Definitions(stages.map(|stage| (stage.target, stage.clone())).collect())

@@ -206,7 +206,7 @@ fn ranges_that_begin_or_end_at_zero() {
     }
 }
 
-/// What an activation before has clamped is not clamped again, and zero is not taken off.
+/// After an activation that clamps, such as ReLU, the pass adds no second clamp to the same end. It subtracts no lower end of zero.
 #[test]
 fn bounds_of_an_activation_are_bounds() {
     let least = |x: &Scalar| float(0.0).max(x.clone());

@@ -69,7 +69,7 @@ pub(super) struct Groups {
     pub(super) codes: Scalar,
 }
 
-/// What a pass computes of the rows of a buffer in groups of a length, as their sums or scales, by buffer and length.
+/// The sums or scales that a pass has computed for the groups of a buffer's rows, by the buffer and the length of a group.
 pub(super) type MadeOfRows<R> = FxHashMap<(BufferId, usize), R>;
 
 /// Calls `replacement` for each sum of products of a row with constants of few bits, at least `least` of them, and puts the

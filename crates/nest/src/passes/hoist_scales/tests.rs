@@ -22,7 +22,7 @@ fn made(code: ElementType, shared: usize) -> Nest {
     nest
 }
 
-/// What a product means does not depend on whether its weights are a result of the nest.
+/// The pass hoists scales whether or not the nest returns the decompressed weights as an output.
 #[test]
 fn weights_that_are_results_are_hoisted_too() {
     let mut nest = decompressed(U4, 128);

@@ -74,15 +74,12 @@ impl Grid {
 
     /// The value, `(code - zero) · scale`.
     pub(super) fn value(&self) -> Scalar {
-        let Code {
-            inner,
-            low,
-            high,
-            steps,
-        } = &self.code;
         let float = |x: f64| number(x, ElementType::F32);
-        let above = select(self.x.le(float(*low)), float(0.0), inner.clone());
-        let code = select(self.x.gt(float(*high)), float(*steps as f64), above);
+        let code = self.by_range(
+            float(0.0),
+            self.code.inner.clone(),
+            float(self.code.steps as f64),
+        );
         let distance = match self.zero {
             0 => code,
             zero => code - float(zero as f64),
@@ -93,23 +90,23 @@ impl Grid {
     /// The code as a `u8`, or [`less`](Self::less) that as an `i8`. Anything where `x` is NaN.
     pub(super) fn code(&self, ty: ElementType) -> Scalar {
         let less = Grid::less(ty);
-        let Code {
-            inner,
-            low,
-            high,
-            steps,
-        } = &self.code;
-        let float = |x: f64| number(x, ElementType::F32);
+        let inner = self.code.inner.clone();
         let between = match less {
-            0 => inner.clone(),
-            _ => inner.clone() - float(less as f64),
+            0 => inner,
+            _ => inner - number(less as f64, ElementType::F32),
         };
-        let above = select(
-            self.x.le(float(*low)),
+        self.by_range(
             integer(-less, ty),
             between.cast(ElementType::I32).cast(ty),
-        );
-        select(self.x.gt(float(*high)), integer(steps - less, ty), above)
+            integer(self.code.steps - less, ty),
+        )
+    }
+
+    /// `x > high ? above : (x <= low ? below : between)`
+    fn by_range(&self, below: Scalar, between: Scalar, above: Scalar) -> Scalar {
+        let float = |x: f64| number(x, ElementType::F32);
+        let rest = select(self.x.le(float(self.code.low)), below, between);
+        select(self.x.gt(float(self.code.high)), above, rest)
     }
 }
 

@@ -111,7 +111,7 @@ struct Pass<'a> {
     nans: FxHashMap<(BufferId, Vec<usize>), BufferId>,
     /// All buffers that hold NaN or 0.
     nan_buffers: FxHashSet<BufferId>,
-    /// What is known of the values of the stages before, by their axes.
+    /// For the target of each stage before: the bound of its values and where they are NaN, by the axes of the stage.
     known: FxHashMap<BufferId, Known>,
     /// The stages to be put before the one that is looked at.
     made: Vec<Stage>,

@@ -2,8 +2,9 @@
 //!
 //! A byte cannot be NaN, so products of bytes carry beside them where values before they were rounded were: in buffers that hold NaN
 //! or 0 ([`Pass::nan_sum`]). Such a product is NaN where what it carries is, and nowhere else, as sums of bytes are finite. What
-//! operations make of it from there on follows from their operands: `max(0, s·t + bias)` is NaN where `s` is. So what carries NaN to
-//! the next product is made of what carried it to this one, which is smaller than the values by as many as channels are summed.
+//! operations make of it from there on follows from their operands: `max(0, s·t + bias)` is NaN where `s` is. So the pass makes the
+//! NaN buffer of the next product of that of this one, and does not look at the values. The buffer has one element for all the
+//! channels that the product sums over.
 
 use super::grid::Grid;
 use super::{Pass, varies};
@@ -26,7 +27,7 @@ const MOST_STEPS: usize = 24;
 /// The most numbers of a constant that are looked at.
 const MOST_NUMBERS: usize = 1 << 16;
 
-/// What is known of a value.
+/// The bound of a value, and where it is NaN.
 #[derive(Clone)]
 pub(super) struct Known {
     /// The value is no larger than this, which may be infinite, where it is not NaN.
@@ -168,7 +169,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What is known of `x`, with `visits` left.
+    /// The bound of `x` and where it is NaN, unless finding out takes more than `visits` scalars.
     fn known(&self, nest: &mut Nest, x: &Scalar, visits: &mut usize) -> Option<Known> {
         *visits = visits.checked_sub(1)?;
         if x.ty() != F32 {
@@ -252,7 +253,7 @@ impl Pass<'_> {
 }
 
 impl Pass<'_> {
-    /// What is known of `x`, which loads `buffer[at]`.
+    /// The bound of `x`, a load of `buffer[at]`, and where it is NaN.
     fn known_load(
         &self,
         nest: &mut Nest,
@@ -334,8 +335,8 @@ impl Pass<'_> {
         both.is_some_and(|both| both.sources == known.sources)
     }
 
-    /// What is NaN where an element of `stage`, the values of a grid, is and 0 elsewhere, if that is known and the same for all
-    /// elements along the dims `summed`: by the axes of the stage.
+    /// A scalar by the axes of `stage` that is NaN where an element of it is, and 0 elsewhere; `None` if the sources of NaN are not
+    /// known, or differ along the dims `summed`.
     fn known_nans(&mut self, nest: &mut Nest, stage: &Stage, summed: &[usize]) -> Option<Scalar> {
         let known = self.known.get(&stage.target)?.clone();
         let is_summed = |x: &Scalar| {

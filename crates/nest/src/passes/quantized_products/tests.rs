@@ -312,7 +312,7 @@ fn chain(stages: &[&Step]) -> Nest {
     nest
 }
 
-/// What is NaN after operations on a product of bytes is what is known of it, and what is not known is looked at.
+/// The pass derives where the operands of the second product are NaN from the first one, or looks at their values where it cannot.
 #[test]
 fn nan_goes_through_operations() {
     fn c(x: f64) -> Scalar {
