@@ -9,7 +9,8 @@
 //!
 //! > `x[i, j, c]` of `x: [18, 18, 256]` becomes `x[i, j, c]` of `x: [18, 18, 272]`
 //!
-//! So do the pixels of windows over pictures with their channels last, where the channels fill a quarter of a page or several.
+//! So do the pixels of windows over pictures with their channels last, where the channels fill a quarter of a page or several:
+//! windows of 3×3 in six columns, which go through 512 channels one after the other, take lines of 24 pixels, which had 16 places.
 
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, visit,
@@ -69,14 +70,17 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
     }
 }
 
-/// The temporaries that a sum of products goes through in windows, where the last dim of all that it multiplies is the same
-/// axis, of the channels.
+/// The temporaries that a sum of products goes through in windows, and whose last dim are channels: of the sum, or an axis of the
+/// stage that is the last one of all that it multiplies.
 fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
     let mut operands = Vec::new();
     visit_folds(stage, &mut |x| {
         let Kind::Reduce { axes, body, .. } = x.kind() else {
             return;
         };
+        if body.as_term().is_none() {
+            return;
+        }
         let is_tap = |id: &AxisId| axes.iter().any(|a| a.id == *id && a.extent > 1);
         let mut factors: Vec<(BufferId, Vec<Scalar>)> = Vec::new();
         visit(body, &mut |x| {
@@ -84,20 +88,20 @@ fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
                 factors.push((*buffer, at.clone()));
             }
         });
-        let channels = |at: &[Scalar]| {
+        let last = |at: &[Scalar], axes: &[Axis]| {
             let is_last = |axis: &&Axis| at.last().is_some_and(|last| last.is_axis(axis.id));
-            stage.domain.iter().find(is_last).map(|axis| axis.id)
+            axes.iter().find(is_last).map(|axis| axis.id)
         };
-        let first = factors.first().and_then(|(_, at)| channels(at));
-        let are_same = factors.iter().all(|(_, at)| channels(at) == first);
-        if first.is_none() || !are_same || body.as_term().is_none() {
-            return;
-        }
+        let first = factors.first().and_then(|(_, at)| last(at, &stage.domain));
+        let are_same =
+            first.is_some() && (factors.iter()).all(|(_, at)| last(at, &stage.domain) == first);
         let is_window = |index: &Scalar| {
             let axes = free_axes(index);
             axes.iter().any(is_tap) && !axes.iter().all(is_tap)
         };
-        let windows = factors.iter().filter(|(_, at)| at.iter().any(is_window));
+        let windows = factors
+            .iter()
+            .filter(|(_, at)| at.iter().any(is_window) && (are_same || last(at, axes).is_some()));
         operands.extend(windows.map(|(buffer, _)| *buffer));
     });
     operands.retain(|b| nest.buf(*b).role == Role::Temporary && *b != stage.target);
@@ -221,6 +225,31 @@ mod tests {
         let stages = windows(256);
         assert!(stages[0].contains("t[((i * 272) + j)]"), "{stages:#?}");
         let stages = windows(248);
+        assert!(stages[0].contains("t[i]"), "{stages:#?}");
+    }
+
+    /// `t`, of 6 by 6 pixels with this many channels, and sums over windows of 3 by 3, channel after channel.
+    fn convolution(channels: usize) -> Vec<String> {
+        let text = format!(
+            "input x: f32[6, 6, {channels}]\ninput w: f32[8, {channels}, 3, 3]\ntemporary t: f32[6, 6, {channels}]\n\
+             output y: f32[4, 4, 8]\n\
+             for i<6, j<6, k<{channels}: t[i, j, k] = (x[i, j, k] + x[i, j, k])\n\
+             for i<4, j<4, k<8: y[i, j, k] = add[l<{channels}, m<3, n<3; 0.0](term(t[(i + m), (j + n), l], w[k, l, m, n]))\n"
+        );
+        let mut nest = parse(&text).unwrap();
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn pixels_whose_channels_a_sum_goes_through_get_a_line_more() {
+        for (channels, padded) in [(256, 272), (512, 528)] {
+            let stages = convolution(channels);
+            let place = format!("t[((i * {padded}) + j)]");
+            assert!(stages[0].contains(&place), "{stages:#?}");
+        }
+        let stages = convolution(500);
         assert!(stages[0].contains("t[i]"), "{stages:#?}");
     }
 

@@ -202,13 +202,14 @@ impl Contraction {
             (&mut extents).fold(1usize, usize::saturating_mul)
         };
         let products = product(&mut self.axes.iter().map(|a| a.extent));
-        let outer = &self.axes[..self.outer];
+        let (outer, inner) = self.axes.split_at(self.outer);
+        let sums = inner.iter().any(|a| a.extent > 1);
         let only = |own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
             let axes = outer.iter().filter(|a| own(a) > 0 && other(a) == 0);
             product(&mut axes.map(|a| a.extent))
         };
         let (m, n) = (only(|a| a.left, |a| a.right), only(|a| a.right, |a| a.left));
-        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH;
+        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH && sums;
         enough && !(m.min(n) == 1 && self.slides())
     }
 
@@ -223,11 +224,10 @@ impl Contraction {
         let slides = |along: fn(&Stride) -> usize| {
             let steps = |a: &&Stride| a.extent > 1 && along(a) > 0;
             let mut taps = inner.iter().filter(steps);
+            // The window moves by one of its points or two, or is dilated.
             let is_along = |tap: &Stride| {
-                let mut places = outer.iter().filter(steps);
-                places.any(|place| {
-                    (along(place) / along(tap)).clamp(1, 2) * along(tap) == along(place)
-                })
+                let mut places = outer.iter().filter(steps).map(along);
+                places.any(|place| place == 2 * along(tap) || along(tap).is_multiple_of(place))
             };
             (1..=2).contains(&along(row)) && taps.all(is_along)
         };

@@ -241,6 +241,29 @@ fn what_is_no_kernel_stays_a_loop() {
     assert!(stays(&[4, 4], 16, |at| &at[0] * 64 + &at[1]));
     assert!(stays(&[64, 64], 64, |at| &at[0] * 32 + &at[1]));
     assert!(stays(&[64, 64], 64, |at| at[1].clone()));
+    // One product is no sum.
+    assert!(stays(&[64, 64], 1, |at| &at[0] * 64 + &at[1]));
+}
+
+/// Windows over channels of their own stay folds, whether they move by one point or two, or are dilated.
+#[test]
+fn windows_of_channels_stay_loops() {
+    for (stride, dilation) in [(1, 1), (2, 1), (1, 2), (1, 3)] {
+        let mut nest = Nest::new();
+        let long = stride as usize * 63 + dilation as usize * 2 + 1;
+        let x = nest.buffer("x", F32, &[16, long], Role::Input);
+        let w = nest.buffer("w", F32, &[16, 3], Role::Input);
+        let y = nest.buffer("y", F32, &[16, 64], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[3], |n, k| {
+                let place = &at[1] * stride + &k[0] * dilation;
+                let x = n.load(x, vec![at[0].clone(), place]);
+                term(x, n.load(w, vec![at[0].clone(), k[0].clone()]))
+            })
+        });
+        let found = Contraction::of(&nest, &nest.stages[0]);
+        assert_eq!(found, None, "stride {stride}, dilation {dilation}");
+    }
 }
 
 #[test]
