@@ -16,7 +16,7 @@ mod sites;
 mod tests;
 
 use crate::compiler_threads;
-use crate::ir::{BufferId, Definition, Nest, Stage, loaded};
+use crate::ir::{BufferId, Definition, Nest, Role, Stage, loaded};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -167,15 +167,14 @@ impl<'a> Fuse<'a> {
         }
     }
 
-    /// Drops definitions that nothing reads, as other passes leave them: what they read may then be read once alone.
+    /// Drops stages that set temporaries which nothing reads, as other passes leave them, and as what only a shape was asked of:
+    /// what they read may then be read once alone.
     fn remove_unread(&mut self) {
         for position in (0..self.stages.len()).rev() {
             let is_needed = |stage: &Stage| {
-                let is_read = self
-                    .readers
-                    .get(&stage.target)
-                    .is_some_and(|r| !r.is_empty());
-                is_read || !self.is_definition(stage) || Cost::of(&stage.value).may_fail
+                let readers = self.readers.get(&stage.target);
+                let is_read = readers.is_some_and(|readers| !readers.is_empty());
+                is_read || self.nest.buf(stage.target).role != Role::Temporary || stage.may_fault()
             };
             if !self.stages[position].as_ref().is_none_or(is_needed) {
                 self.remove(position);
@@ -309,7 +308,9 @@ impl<'a> Fuse<'a> {
 
     fn remove(&mut self, position: usize) {
         if let Some(stage) = self.stages[position].take() {
-            self.writers.remove(&stage.target);
+            if let Some(list) = self.writers.get_mut(&stage.target) {
+                list.retain(|&w| w != position);
+            }
             for buffer in loaded(&stage) {
                 if let Some(list) = self.readers.get_mut(&buffer) {
                     list.retain(|&r| r != position);

@@ -72,6 +72,27 @@ fn readers_that_nothing_reads_do_not_count() {
     verify(&nest).unwrap();
 }
 
+/// So is a temporary that stages set part by part, unless one of them may fault.
+#[test]
+fn parts_that_nothing_reads_go() {
+    let text = "input x: f32[4]\ninput i: i64[2]\ntemporary t: f32[4]\ntemporary u: f32[8]\ntemporary v: f32[8]\noutput y: f32[4]\n\
+                for i<4: t[i] = exp(x[i])\n\
+                for i<4: u[i] = t[i]\n\
+                for i<4: u[(i + 4)] = t[i]\n\
+                for i<2: v[i] = x[wrap(i[i], 4)]\n\
+                for i<4: y[i] = (x[i] + 1.0)\n";
+    let mut nest = crate::ir::parse(text).unwrap();
+    fuse(&mut nest);
+    assert_eq!(
+        nest.stage_texts(),
+        [
+            "for i<2: v[i] = x[wrap(i[i], 4)]",
+            "for i<4: y[i] = (x[i] + 1.0)"
+        ]
+    );
+    verify(&nest).unwrap();
+}
+
 /// With axes by position instead of by identity, `k` would be captured here.
 #[test]
 fn a_fold_inlined_twice_has_axes_of_its_own() {
