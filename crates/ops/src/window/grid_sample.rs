@@ -17,8 +17,8 @@ use crate::layout::index_map::{extent, extent_float, last, last_float, within_ex
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
 use vinelift_nest::build::{clamp, index, number, select, zero};
+use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -101,19 +101,11 @@ impl Op for GridSample {
             return;
         }
         let extents = [shape[2], shape[3]];
-        let grid = cx.element("grid").compute();
+        let wide = arithmetic(ty, cx.element("grid").compute());
+        // The axis of the rows comes second in the grid.
+        let [rows, columns] = [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], wide));
         cx.define(out, |cx, at| {
-            // The axis of the rows comes second in the grid.
-            let coordinate = |cx: &Lower<'_>, k: usize| {
-                let from = [
-                    at[0].clone(),
-                    at[2].clone(),
-                    at[3].clone(),
-                    index(1 - k as i64),
-                ];
-                self.coordinate(widened(cx.load("grid", &from)), extents[k])
-            };
-            let (y, x) = (coordinate(cx, 0), coordinate(cx, 1));
+            let point = [at[0].clone(), at[2].clone(), at[3].clone()];
             let element = |cx: &Lower<'_>, i: &Scalar, j: &Scalar| {
                 let (i, j) = (self.place(i, extents[0]), self.place(j, extents[1]));
                 let from = [at[0].clone(), at[1].clone(), i.clone(), j.clone()];
@@ -126,15 +118,15 @@ impl Op for GridSample {
                     _ => value,
                 }
             };
-            if self.mode == Mode::Nearest {
-                return element(cx, &position(&y.round()), &position(&x.round()));
-            }
-            let wide = arithmetic(ty, grid);
-            let (top, left) = (y.floor(), x.floor());
-            let rows = self.weights((&y - &top).cast(wide));
-            let columns = self.weights((&x - &left).cast(wide));
+            let position = |buffer| within_far(&cx.load_from(buffer, &point));
+            let (top, left) = (position(rows.position), position(columns.position));
+            let (Some(below), Some(right)) = (rows.fraction, columns.fraction) else {
+                return element(cx, &top, &left);
+            };
+            let rows = self.weights(cx.load_from(below, &point));
+            let columns = self.weights(cx.load_from(right, &point));
             let before = (rows.len() as i64 - 1) / 2;
-            let (top, left) = (position(&top) - before, position(&left) - before);
+            let (top, left) = (top - before, left - before);
             let row = |cx: &Lower<'_>, r: i64| {
                 weighted(&columns, |k| {
                     let value = element(cx, &(&top + r), &(&left + k));
@@ -147,7 +139,42 @@ impl Op for GridSample {
     }
 }
 
+/// Where the points of the grid lie along one axis of the data, as temporaries `[n, i, j]`: all channels share them.
+struct Sampled {
+    /// The nearest element, or the one before the point.
+    position: BufferId,
+    /// How far behind that element the point is, unless the nearest element is what is sampled.
+    fraction: Option<BufferId>,
+}
+
 impl GridSample {
+    /// Where the points lie along an axis of extent `n`, which is `axis` in the grid.
+    fn sampled(&self, cx: &mut Lower<'_>, axis: i64, n: Extent, wide: ElementType) -> Sampled {
+        let points = &cx.extents("grid")[..3];
+        let position = cx.temporary("position", ElementType::I64, points);
+        let coordinate = |cx: &Lower<'_>, at: &[Scalar]| {
+            let from = [at[0].clone(), at[1].clone(), at[2].clone(), index(axis)];
+            self.coordinate(widened(cx.load("grid", &from)), n)
+        };
+        if self.mode == Mode::Nearest {
+            cx.define(position, |cx, at| position_of(&coordinate(cx, at).round()));
+            return Sampled {
+                position,
+                fraction: None,
+            };
+        }
+        let fraction = cx.temporary("fraction", wide, points);
+        cx.define(position, |cx, at| position_of(&coordinate(cx, at).floor()));
+        cx.define(fraction, |cx, at| {
+            let x = coordinate(cx, at);
+            (&x - &x.floor()).cast(wide)
+        });
+        Sampled {
+            position,
+            fraction: Some(fraction),
+        }
+    }
+
     /// The coordinate in a dim of extent `n` for `x` in `-1..1`, in the order of the reference.
     fn coordinate(&self, x: Scalar, n: Extent) -> Scalar {
         let ty = x.ty();
@@ -210,9 +237,14 @@ const A: f64 = -0.75;
 const FAR: f64 = (1u64 << 60) as f64;
 
 /// A coordinate without fraction as an integer, some integer if it is NaN.
-fn position(x: &Scalar) -> Scalar {
+fn position_of(x: &Scalar) -> Scalar {
     let any = clamp(x.clone(), -FAR, FAR).cast(ElementType::I64);
-    any.max(index(-(FAR as i64))).min(index(FAR as i64))
+    within_far(&any)
+}
+
+/// A position as it is: what is computed with it does not overflow.
+fn within_far(position: &Scalar) -> Scalar {
+    position.max(index(-(FAR as i64))).min(index(FAR as i64))
 }
 
 /// `Σ weights[k] · value(k)`

@@ -64,8 +64,15 @@ impl Resize {
         if pillow {
             axes.reverse();
         } else {
-            // The axis that shrinks most comes first, so that what is in between is small.
-            axes.sort_by(|a, b| a.compare(b));
+            // The axis that shrinks most comes first, so that what is in between is small. Of axes that grow alike the
+            // innermost does, whose elements are picked one by one: fewer are picked for fewer rows.
+            axes.sort_by(|a, b| {
+                let by_dim = || match a.shrinks() {
+                    true => a.dim.cmp(&b.dim),
+                    false => b.dim.cmp(&a.dim),
+                };
+                a.compare(b).then_with(by_dim)
+            });
         }
         let Some((last, others)) = axes.split_last() else {
             cx.define(out, |cx, at| self.read(cx, at.to_vec()));
