@@ -46,6 +46,7 @@
 //! # Passes
 //! * **dead point**: a point of a definition whose element nothing reads, as every second one before a convolution of 1×1 with
 //!   strides ([`dead_points`](crate::dead_points())).
+//! * **dead tap**: a point of a window that sees padding alone, wherever the window is ([`dead_taps`](crate::dead_taps())).
 //! * **fuse**: put a stage's value in place of the loads of its target ([`fuse`](crate::fuse())).
 //! * **partial folds**: `op_k x[k] = op_l t[l]`, `t[l] = op_j x[j·L + l]`: `L` folds side by side, of which the last take
 //!   in the last points, fewer than `L` ([`partial_folds`](crate::partial_folds())).

@@ -10,6 +10,7 @@
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
 //! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
+//! | [`dead_taps()`] | `dead_taps` | windows over a guarded operand → the points of them that see more than padding |
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
 //! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
@@ -46,6 +47,7 @@ mod constant_indices;
 mod constants;
 mod contract;
 mod dead_points;
+mod dead_taps;
 mod definitions;
 mod dynamic_quantization;
 mod fill;
@@ -72,6 +74,7 @@ pub use coded_products::LEAST_CODED;
 pub use constant_indices::constant_indices;
 pub use contract::contract;
 pub use dead_points::dead_points;
+pub use dead_taps::dead_taps;
 pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
 pub use hoist_scales::hoist_scales;

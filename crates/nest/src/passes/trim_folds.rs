@@ -60,24 +60,42 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     if is_empty || axes.iter().zip(&bounds).all(whole) {
         return None;
     }
+    let ends_early =
+        (axes.iter().zip(&bounds)).any(|(axis, (_, high))| *high < axis.extent.example() as i64);
+    let fold = over_fewer_points(nest, fold, &bounds)?;
+    Some(match ends_early && *op != Binary::Add {
+        true => Scalar::binary(*op, fold, no.clone()),
+        false => fold,
+    })
+}
+
+/// The fold over the points that lie within `bounds`, from where to where for each of its axes.
+pub(super) fn over_fewer_points(
+    nest: &mut Nest,
+    fold: &Scalar,
+    bounds: &[(i64, i64)],
+) -> Option<Scalar> {
+    let Kind::Reduce {
+        op,
+        axes,
+        init,
+        body,
+    } = fold.kind()
+    else {
+        return None;
+    };
     let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
     let mut fewer = Vec::with_capacity(axes.len());
-    let mut ends_early = false;
     for (axis, (low, high)) in axes.iter().zip(bounds) {
-        let new = nest.axis((high - low) as usize);
-        by_axis.insert(axis.id, Scalar::axis(new.id) + low);
+        let new = nest.axis(usize::try_from(high - low).ok()?);
+        by_axis.insert(axis.id, Scalar::axis(new.id) + *low);
         fewer.push(new);
-        ends_early |= high < axis.extent.example() as i64;
     }
     let body = rewrite(body, &mut |x| match x.kind() {
         Kind::Axis(id) => by_axis.get(id).cloned().unwrap_or(x),
         _ => x,
     });
-    let fold = Scalar::reduce(*op, fewer, init.clone(), body);
-    Some(match ends_early && *op != Binary::Add {
-        true => Scalar::binary(*op, fold, no.clone()),
-        false => fold,
-    })
+    Some(Scalar::reduce(*op, fewer, init.clone(), body))
 }
 
 /// For each axis, from where to where `condition` may hold; `None` if an axis has symbols.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
 use vinelift_nest::{
-    BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points,
+    BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, dead_taps,
     dynamic_quantization, fuse, hoist_scales, partial_folds, quantized_products, schedule, verify,
 };
 
@@ -93,6 +93,9 @@ pub(crate) fn optimize(
         record("fused", start, kept, &nest)?;
     }
     if level == Level::Scheduled {
+        let start = Instant::now();
+        dead_taps(&mut nest, &constant);
+        record("dead taps", start, Vec::new(), &nest)?;
         let start = Instant::now();
         contract(&mut nest, &|buffer| constant(buffer).is_some());
         record("contracted", start, Vec::new(), &nest)?;
