@@ -108,7 +108,17 @@ impl Groups {
             false => (packed[0], left.points(), right.points()),
             true => (packed[1], right.points(), left.points()),
         };
-        exchanged ^= packed_rows && few_columns(rows, columns, &k, lanes);
+        let lie_apart = |dims: &[Dim], operand: fn(&Dim) -> usize| {
+            let apart = dims.last().is_some_and(|dim| operand(dim) > 1);
+            apart && k.iter().any(|dim| operand(dim) == 1 && dim.extent >= lanes)
+        };
+        let is_apart = match exchanged {
+            false => lie_apart(&n, |dim| dim.right),
+            true => lie_apart(&m, |dim| dim.left),
+        };
+        exchanged ^= packed_rows
+            && (few_columns(rows, columns, &k, lanes)
+                || is_apart && !element.is_byte() && packing_costs_more(rows, columns, &k, lanes));
         let steps = |dim: &Dim| match exchanged {
             true => [dim.right, dim.left],
             false => [dim.left, dim.right],
@@ -249,6 +259,23 @@ fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
     k >= LONG
         && fewer.saturating_mul(PACKING) >= columns
         && fewer.saturating_mul(k) >= rows.saturating_mul(columns)
+}
+
+/// Whether columns that lie apart, whose `k` lie beside each other, are better read as rows where they are than packed, although
+/// vectors along the rows are emptier, and results lie apart.
+fn packing_costs_more(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
+    /// The cost of packing one `k` of a vector of columns, in multiply-adds of a vector: each element of a window anew.
+    const PACKING: usize = 20;
+    /// Lanes with which tiles of one vector take more rows than there are registers for addresses.
+    const TALL_TILES: usize = 8;
+    let is_window = k.iter().filter(|dim| dim.extent > 1).count() > 1;
+    let as_columns = columns.div_ceil(lanes).saturating_mul(rows + PACKING);
+    let as_rows = columns.saturating_mul(rows.div_ceil(lanes));
+    let points = k.iter().fold(1usize, |k, dim| k.saturating_mul(dim.extent));
+    let saved = as_columns.saturating_sub(as_rows);
+    is_window
+        && (lanes > TALL_TILES || rows > lanes)
+        && saved.saturating_mul(points) >= rows.saturating_mul(columns)
 }
 
 /// The batch dims with two more strides each: those of the number of the packed operand.

@@ -31,14 +31,19 @@ fn rows_with(isa: Isa, contraction: &Contraction) -> Option<String> {
     ];
     let bytes = bytemuck::cast_slice_mut(&mut result);
     kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
-    let [m, n, k] = [contraction.m[0], contraction.n[0], contraction.k[0]];
+    let [m, n] = [contraction.m[0], contraction.n[0]];
+    let steps = contraction.k.iter().fold(vec![[0, 0]], |steps, dim| {
+        let along = |[l, r]: [usize; 2]| {
+            (0..dim.extent).map(move |step| [l + step * dim.left, r + step * dim.right])
+        };
+        steps.into_iter().flat_map(along).collect()
+    });
     for row in 0..m.extent {
         for column in 0..n.extent {
-            let term = |sum: f32, step: usize| {
-                let l = left[row * m.left + step * k.left];
-                l.mul_add(right[column * n.right + step * k.right], sum)
+            let term = |sum: f32, [l, r]: &[usize; 2]| {
+                left[row * m.left + l].mul_add(right[column * n.right + r], sum)
             };
-            let expected = (0..k.extent).fold(0.0, term);
+            let expected = steps.iter().fold(0.0, term);
             let found = result[row * m.out + column * n.out];
             assert_eq!(found.to_bits(), expected.to_bits(), "{}", plan.name());
         }
@@ -132,4 +137,32 @@ fn rows_that_crowd_the_second_cache_are_packed_for_several_panels() {
     check(&of(72, 48), "6x16, left strided");
     check(&of(78, 48), "6x16, left packed in tasks");
     check(&of(78, 16), "6x16, left strided");
+}
+
+/// Windows of `taps` over a line of 60 pixels, whose `channels` lie beside each other, with results in a line for each of `results`.
+fn windows(results: usize, channels: usize, taps: usize) -> Contraction {
+    let pixels = 60;
+    Contraction {
+        element: Element::F32,
+        batch: vec![],
+        m: vec![Dim::new(pixels, channels, 0, 1)],
+        n: vec![Dim::new(results, 0, channels * taps, pixels)],
+        k: vec![
+            Dim::new(channels, 1, taps, 0),
+            Dim::new(taps, channels, 1, 0),
+        ],
+    }
+}
+
+#[test]
+fn pixels_whose_channels_lie_beside_each_other_are_rows() {
+    check(&windows(9, 16, 3), "left strided, right packed, scattered");
+    check(&windows(40, 16, 3), "left strided, right packed, scattered");
+    // One vector of results, and no windows.
+    check(&windows(8, 16, 3), "right packed, left packed in tasks");
+    check(&windows(13, 8, 1), "right packed, left packed in tasks");
+    check(&windows(40, 16, 1), "right packed, left packed in tasks");
+    for (isa, lanes) in [(Isa::Avx512, 16), (Isa::Avx512Halves, 16)] {
+        check_with(isa, &windows(lanes + 1, 16, 3), "scattered");
+    }
 }
