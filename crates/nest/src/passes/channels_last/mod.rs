@@ -12,7 +12,7 @@ mod pictures;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::Contraction;
+use crate::analysis::{Contraction, sums};
 use crate::ir::{
     AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, rewrite_those, visit_accesses,
 };
@@ -20,18 +20,15 @@ use crate::passes::constants::constants;
 use pictures::{Pictures, steps_along};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Puts the channels of temporaries last where that pays. `is_constant` tells of which buffers the contents are known before
-/// the nest runs. A nest with symbols stays as it is: its borders are not peeled, and guards inside of rows cost more than
-/// packing.
+/// Puts the channels of temporaries last where that pays, and those of weights where channels are last. `is_constant` tells of
+/// which buffers the contents are known before the nest runs. Temporaries of a nest with symbols stay as they are: its borders
+/// are not peeled, and guards inside of rows cost more than packing.
 pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
-    if nest.is_symbolic() {
-        return;
-    }
     let constants = constants(nest, is_constant);
-    let channels = Pictures::of(nest, &constants).that_pay();
-    if channels.is_empty() {
-        return;
-    }
+    let channels = match nest.is_symbolic() {
+        true => FxHashMap::default(),
+        false => Pictures::of(nest, &constants).that_pay(),
+    };
     move_channels(nest, &channels);
     transpose_constants(nest, &channels, &constants);
 }
@@ -39,6 +36,9 @@ pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
 /// Moves the dim of the channels of each of these buffers to the end, and the loop along it to the inside of the stages
 /// that write them.
 fn move_channels(nest: &mut Nest, channels: &FxHashMap<BufferId, usize>) {
+    if channels.is_empty() {
+        return;
+    }
     for (buffer, &dim) in channels {
         nest.buffers[buffer.0 as usize].shape[dim..].rotate_left(1);
     }
@@ -76,7 +76,7 @@ fn move_loop_inside(stage: &mut Stage) {
 }
 
 /// Stores constants whose elements vectors of channels need with the channels last: weights of windows that keep channels
-/// apart. Contraction kernels pack theirs anyway.
+/// apart, of these pictures or of those that the model has with channels last. Contraction kernels pack theirs anyway.
 fn transpose_constants(
     nest: &mut Nest,
     channels: &FxHashMap<BufferId, usize>,
@@ -85,9 +85,10 @@ fn transpose_constants(
     let mut stored: FxHashMap<(BufferId, usize), BufferId> = FxHashMap::default();
     for mut stage in std::mem::take(&mut nest.stages) {
         let lanes = stage.domain.last().map(|a| a.id);
-        let is_of_picture = channels.contains_key(&stage.target);
+        let is_of_picture = channels.contains_key(&stage.target) || !sums(&stage).is_empty();
         if let Some(lanes) = lanes
             && is_of_picture
+            && stage.at.last().is_some_and(|last| last.is_axis(lanes))
             && Contraction::of(nest, &stage).is_none()
         {
             for (buffer, dim) in strided_constants(nest, &stage, lanes, constants) {
@@ -115,7 +116,8 @@ fn strided_constants(
     let mut found = Vec::new();
     visit_accesses(stage, &mut |buffer, at| {
         let dim = at.iter().position(|index| index.is_axis(lanes));
-        if let Some(dim) = dim.filter(|_| constants.contains(&buffer)) {
+        let is_constant = constants.contains(&buffer) && !nest.buf(buffer).ty.is_packed();
+        if let Some(dim) = dim.filter(|_| is_constant) {
             let inner = &nest.buf(buffer).shape[dim + 1..];
             if inner.iter().any(|n| *n > 1) && !found.contains(&(buffer, dim)) {
                 found.push((buffer, dim));

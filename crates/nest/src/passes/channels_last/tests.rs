@@ -120,6 +120,18 @@ fn weights_of_windows_are_stored_with_channels_last() {
 }
 
 #[test]
+fn weights_of_windows_over_pictures_with_channels_last_are_stored_so() {
+    let stages = passed(
+        "input x: f32[12, 20, 24]\ninput w: f32[24, 3, 3]\noutput y: f32[10, 18, 24]\n\
+         for i<10, j<18, k<24: y[i, j, k] = add[l<3, m<3; 0.0](term(x[(i + l), (j + m), k], w[k, l, m]))\n",
+    );
+    assert_eq!(
+        stages[0],
+        "for i<3, j<3, k<24: w.channels_last[i, j, k] = w[k, i, j]"
+    );
+}
+
+#[test]
 fn channels_that_are_no_axis_keep_planes() {
     let planes = "for i<24, j<12, k<20: y[i, j, k]";
     // Every second channel, or channels that are found by a quotient.
