@@ -57,6 +57,7 @@
 //! * **peel**: run the interior of a domain, where all guards hold, apart from its borders.
 //! * **trim**: remove the points of a fold at which its guard fails.
 //! * **pad**: store an operand with its borders filled in, so that windows need no guards.
+//! * **strip-mine**: make two loops of one, of which the inner one has a fixed number of points.
 //! * **channels last**: order the dims of a picture so that its channels are the innermost
 //!   ([`channels_last`](crate::channels_last())).
 //! * **halo**: the border around a picture, stored with it, that windows read beyond its edges.

@@ -28,6 +28,7 @@
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
 //! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
 //! | … coalesce | `coalesce` | the two outermost loops of a stage → one loop, as in the other stages of its kernel |
+//! | … strip-mining | `strip_mine` | the only loop around the lanes of a window → two loops, of which the inner one is short |
 //! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers that grow → buffers of some capacity; before all others |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
@@ -67,6 +68,7 @@ mod rearrangeable;
 mod room;
 mod schedule;
 mod simplify;
+mod strip_mine;
 mod trim_folds;
 
 pub use channels_last::channels_last;

@@ -12,6 +12,7 @@
 //!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
 //!    points have data-dependent indices of their own.
 //! 8. `coalesce` merges the two outermost loops of stages whose kernel can be cut into more chunks then.
+//! 9. `strip_mine` divides the only loop around the lanes of windows, so that rows can be done side by side.
 
 use crate::compiler_threads;
 use crate::ir::Nest;
@@ -25,6 +26,7 @@ use crate::passes::halo::store_halos;
 use crate::passes::in_place::reuse_in_place;
 use crate::passes::peel::peel_borders;
 use crate::passes::simplify::simplify_stage;
+use crate::passes::strip_mine::strip_mine_windows;
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
 pub fn schedule(nest: &mut Nest) {
@@ -43,6 +45,7 @@ pub fn schedule(nest: &mut Nest) {
     flatten_buffers(nest);
     compiler_threads::for_each(&mut nest.stages, collapse_axes);
     coalesce_outer_loops(nest);
+    strip_mine_windows(nest);
 }
 
 #[cfg(test)]
