@@ -9,6 +9,8 @@ use vinelift_tensor::is_injective;
 pub(crate) struct Groups {
     /// Whether the left operand is the column side.
     pub(crate) exchanged: bool,
+    /// Whether as many `k` of a row as a vector has lanes lie beside each other.
+    pub(crate) rows_together: bool,
     /// Strides in the rows, the columns, `out`, and the numbers of the packed rows and columns.
     pub(crate) batch: Axes<5>,
     /// Strides in the row side and `out`.
@@ -108,17 +110,18 @@ impl Groups {
             false => (packed[0], left.points(), right.points()),
             true => (packed[1], right.points(), left.points()),
         };
-        let lie_apart = |dims: &[Dim], operand: fn(&Dim) -> usize| {
-            let apart = dims.last().is_some_and(|dim| operand(dim) > 1);
-            apart && k.iter().any(|dim| operand(dim) == 1 && dim.extent >= lanes)
-        };
-        let is_apart = match exchanged {
-            false => lie_apart(&n, |dim| dim.right),
-            true => lie_apart(&m, |dim| dim.left),
-        };
+        let operand = |dim: &Dim, is_left: bool| if is_left { dim.left } else { dim.right };
+        // Whether the `k` of a point of an operand lie beside each other.
+        let lie_together =
+            |is_left: bool| (k.iter()).any(|dim| operand(dim, is_left) == 1 && dim.extent >= lanes);
+        let last_column = if exchanged { m.last() } else { n.last() };
+        let are_apart = lie_together(exchanged)
+            && last_column.is_some_and(|dim| operand(dim, exchanged) > 1)
+            && !element.is_byte();
         exchanged ^= packed_rows
             && (few_columns(rows, columns, &k, lanes)
-                || is_apart && !element.is_byte() && packing_costs_more(rows, columns, &k, lanes));
+                || are_apart && packing_costs_more(rows, columns, &k, lanes));
+        let rows_together = lie_together(!exchanged);
         let steps = |dim: &Dim| match exchanged {
             true => [dim.right, dim.left],
             false => [dim.left, dim.right],
@@ -134,6 +137,7 @@ impl Groups {
         }
         Ok(Groups {
             exchanged,
+            rows_together,
             operand_bytes: contraction.element.operand_bytes(),
             batch: batch_axes(&batch, exchanged)?,
             rows,
@@ -266,16 +270,12 @@ fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
 fn packing_costs_more(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
     /// The cost of packing one `k` of a vector of columns, in multiply-adds of a vector: each element of a window anew.
     const PACKING: usize = 20;
-    /// Lanes with which tiles of one vector take more rows than there are registers for addresses.
-    const TALL_TILES: usize = 8;
     let is_window = k.iter().filter(|dim| dim.extent > 1).count() > 1;
     let as_columns = columns.div_ceil(lanes).saturating_mul(rows + PACKING);
     let as_rows = columns.saturating_mul(rows.div_ceil(lanes));
     let points = k.iter().fold(1usize, |k, dim| k.saturating_mul(dim.extent));
     let saved = as_columns.saturating_sub(as_rows);
-    is_window
-        && (lanes > TALL_TILES || rows > lanes)
-        && saved.saturating_mul(points) >= rows.saturating_mul(columns)
+    is_window && saved.saturating_mul(points) >= rows.saturating_mul(columns)
 }
 
 /// The batch dims with two more strides each: those of the number of the packed operand.

@@ -7,6 +7,7 @@ use crate::axes::Axes;
 use crate::engine::Engine;
 use crate::geometry::{ColumnVectors, PanelShape, Tiles, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
+use crate::partition::STRIDED_ROWS;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
 use crate::{Contraction, Element, Form, Isa, Narrow, Refused};
@@ -318,7 +319,7 @@ impl Tiling {
     }
 
     fn of(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
-        let registers = Registers::new(isa, contraction.element);
+        let mut registers = Registers::new(isa, contraction.element);
         let lanes = registers.lanes;
         // Tiles that decode have vectors along the operand they decode anyway.
         let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
@@ -326,7 +327,14 @@ impl Tiling {
             groups.rows.points(),
             groups.columns.points().div_ceil(lanes),
         );
-        let shape = match forms[usize::from(!groups.exchanged)] {
+        let [row_form, column_form] = match groups.exchanged {
+            true => [forms[1], forms[0]],
+            false => forms,
+        };
+        if row_form == Form::Plain && column_form != Form::Plain && groups.rows_together {
+            registers.limit_to_addresses();
+        }
+        let shape = match column_form {
             Form::Plain => shape(rows, vectors, &registers.tiles),
             Form::Packed | Form::Coded => shared_shape(rows, vectors, &registers.tiles),
         };
@@ -358,6 +366,15 @@ impl Registers {
             Element::F32 => Registers::of::<f32>(isa),
             Element::F64 => Registers::of::<f64>(isa),
             Element::U8I8 | Element::I8U8 => Registers::of::<i32>(isa),
+        }
+    }
+
+    /// Leaves out the tiles of one vector that have more rows than there are registers for addresses: others read rows where they
+    /// are. Tiles of 16 lanes have the time to load addresses.
+    fn limit_to_addresses(&mut self) {
+        if self.lanes < 16 && self.group == 1 {
+            let tallest = &mut self.tiles.tallest[0];
+            *tallest = STRIDED_ROWS.min(*tallest);
         }
     }
 

@@ -21,7 +21,7 @@ const STAY_BYTES: usize = 128 << 10;
 const ROW_BYTES: usize = 256 << 10;
 
 /// The most rows of a tile that has a register for the address of each.
-const STRIDED_ROWS: usize = 8;
+pub(crate) const STRIDED_ROWS: usize = 6;
 
 /// The first cache: its sets hold eight lines each, of which rows take at most seven and columns one.
 const FIRST_CACHE: Sets = Sets {

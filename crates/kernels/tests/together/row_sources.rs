@@ -72,9 +72,16 @@ fn rows_along_k_are_read_where_they_are() {
 }
 
 #[test]
-fn high_tiles_have_no_room_for_addresses() {
-    check(&product(8, 8, 40, [40, 1]), "8x8, left strided");
-    check(&product(9, 8, 40, [40, 1]), "9x8, left packed in tasks");
+fn tiles_of_one_vector_are_as_high_as_there_are_registers_for_addresses() {
+    check(&product(6, 8, 40, [40, 1]), "6x8, left strided");
+    check(&product(12, 8, 40, [40, 1]), "6x8, left strided");
+    // Fewer `k` than a vector has lanes lie beside each other.
+    check(&product(12, 8, 7, [7, 1]), "12x8, left packed in tasks");
+    check_with(
+        Isa::Avx512,
+        &product(12, 16, 40, [40, 1]),
+        "12x16, left strided",
+    );
 }
 
 #[test]
@@ -158,8 +165,9 @@ fn windows(results: usize, channels: usize, taps: usize) -> Contraction {
 fn pixels_whose_channels_lie_beside_each_other_are_rows() {
     check(&windows(9, 16, 3), "left strided, right packed, scattered");
     check(&windows(40, 16, 3), "left strided, right packed, scattered");
-    // One vector of results, and no windows.
-    check(&windows(8, 16, 3), "right packed, left packed in tasks");
+    check(&windows(2, 16, 3), "left strided, right packed, scattered");
+    // Windows whose `k` lie apart, and points.
+    check(&windows(9, 7, 3), "right packed, left direct");
     check(&windows(13, 8, 1), "right packed, left packed in tasks");
     check(&windows(40, 16, 1), "right packed, left packed in tasks");
     for (isa, lanes) in [(Isa::Avx512, 16), (Isa::Avx512Halves, 16)] {
