@@ -70,8 +70,8 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
     }
 }
 
-/// The temporaries that a sum of products goes through in windows, and whose last dim are channels: of the sum, or an axis of the
-/// stage that is the last one of all that it multiplies.
+/// The temporaries that a sum of products goes through by windows or their taps, and whose last dim are channels: those it sums
+/// over, or an axis of the stage that is the last one of all that it multiplies.
 fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
     let mut operands = Vec::new();
     visit_folds(stage, &mut |x| {
@@ -99,9 +99,17 @@ fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
             let axes = free_axes(index);
             axes.iter().any(is_tap) && !axes.iter().all(is_tap)
         };
+        // Taps of a window, or of a copy that has them apart.
+        let goes_through_taps = |at: &[Scalar]| {
+            let outer = at.split_last().map_or(at, |(_, outer)| outer);
+            last(at, axes).is_some()
+                && outer
+                    .iter()
+                    .any(|index| free_axes(index).iter().any(is_tap))
+        };
         let windows = factors
             .iter()
-            .filter(|(_, at)| at.iter().any(is_window) && (are_same || last(at, axes).is_some()));
+            .filter(|(_, at)| goes_through_taps(at) || are_same && at.iter().any(is_window));
         operands.extend(windows.map(|(buffer, _)| *buffer));
     });
     operands.retain(|b| nest.buf(*b).role == Role::Temporary && *b != stage.target);
@@ -251,6 +259,22 @@ mod tests {
         }
         let stages = convolution(500);
         assert!(stages[0].contains("t[i]"), "{stages:#?}");
+    }
+
+    /// Taps that lie apart, as a transposed convolution stores them for each of its phases.
+    #[test]
+    fn pixels_of_taps_get_a_line_more() {
+        let text = "input x: f32[2, 4, 256]\ninput w: f32[8, 256, 2]\ntemporary t: f32[2, 4, 256]\noutput y: f32[4, 8]\n\
+                    for i<2, j<4, k<256: t[i, j, k] = (x[i, j, k] + x[i, j, k])\n\
+                    for i<4, j<8: y[i, j] = add[k<256, l<2; 0.0](term(t[l, i, k], w[j, k, l]))\n";
+        let mut nest = parse(text).unwrap();
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let stages = nest.stage_texts();
+        assert!(
+            stages[1].contains("t[(((l * 1088) + (i * 272)) + k)]"),
+            "{stages:#?}"
+        );
     }
 
     #[test]
