@@ -63,6 +63,9 @@ pub(crate) fn divide(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> 
     if range.high < c {
         return Some(quotient);
     }
+    if let Some(line) = through_two_points(&rest, c, ranges) {
+        return Some(quotient.plus(&line, 1));
+    }
     let rest = match common_factor(&rest, c, ranges) {
         // (g·m + r) / (g·d) = m / d
         Some((g, m, _)) => {
@@ -72,6 +75,24 @@ pub(crate) fn divide(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> 
         None => Linear::atom(&(rest / c)),
     };
     Some(quotient.plus(&rest, 1))
+}
+
+/// `x / c` as a line, if `x` is not negative and depends on one part of two values alone: `(a + 1) / 2 = a` for `a < 2`.
+fn through_two_points(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> {
+    let form = Linear::of(x);
+    let [(atom, factor)] = &form.terms[..] else {
+        return None;
+    };
+    let range = ranges.of(atom);
+    if range.low.checked_add(1) != Some(range.high) {
+        return None;
+    }
+    let at = |a: i64| Some(factor.checked_mul(a)?.checked_add(form.constant)? / c);
+    let (first, second) = (at(range.low)?, at(range.high)?);
+    let step = second.checked_sub(first)?;
+    let mut line = Linear::default().plus(&Linear::atom(atom), step);
+    line.constant = first.checked_sub(step.checked_mul(range.low)?)?;
+    Some(line)
 }
 
 /// `x % c` in a simpler form, if it has one; `c > 0`.

@@ -311,6 +311,10 @@ mod tests {
             "(((i * 2) + ((j + 2) / 5)) + 1)"
         );
         assert_eq!(simple(&[24], |a| (&a[0] / 4) / 3), "(i / 12)");
+        // Of two values, the quotient is a line.
+        assert_eq!(simple(&[2], |a| (&a[0] + 1) / 2), "i");
+        assert_eq!(simple(&[2], |a| (&a[0] * 9 + 4) / 5), "(i * 2)");
+        assert_eq!(simple(&[3], |a| (&a[0] + 1) / 2), "((i + 1) / 2)");
         // Not where the dividend may be negative.
         assert_eq!(
             simple(&[3, 5], |a| (&a[0] * 5 - &a[1]) / 5),
