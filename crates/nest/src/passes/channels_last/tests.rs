@@ -131,6 +131,17 @@ fn weights_of_windows_over_pictures_with_channels_last_are_stored_so() {
     );
 }
 
+/// What is stored would stand between the two.
+#[test]
+fn stages_that_take_turns_stay_together() {
+    let text = "input x: f32[5, 4]\ninput w: f32[8, 4]\ntemporary h: f32[8]\noutput y: f32[5, 8]\n\
+                turn 0 for i<5, j<8: h[j] = add[k<4; 0.0](term(x[i, k], w[j, k]))\n\
+                turn 0 for i<5, j<8: y[i, j] = (h[j] + 1.0)\n\
+                turn 0 for i<5, j<8: h[j] = add[k<4; 0.0](term(x[i, k], w[j, k]))\n";
+    let before = parse(text).unwrap().stage_texts();
+    assert_eq!(passed(text), before);
+}
+
 #[test]
 fn channels_that_are_no_axis_keep_planes() {
     let planes = "for i<24, j<12, k<20: y[i, j, k]";
