@@ -84,6 +84,9 @@ const LEAST_ROW: usize = 3;
 /// … and the window at most this many.
 const MOST_WINDOW: usize = 49;
 
+/// The same where the row is one of channels: a kernel would pack windows that only one result is made of.
+const MOST_OF_CHANNELS: usize = 1024;
+
 impl Contraction {
     /// The contraction that `stage` is, if it is one that is worth a kernel.
     pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
@@ -231,7 +234,12 @@ impl Contraction {
             };
             (1..=2).contains(&along(row)) && taps.all(is_along)
         };
-        let long = row.out == 1 && row.extent >= LEAST_ROW && window <= MOST_WINDOW;
+        let are_lanes_channels = row.left > 0 && row.right > 0;
+        let most = match are_lanes_channels {
+            true => MOST_OF_CHANNELS,
+            false => MOST_WINDOW,
+        };
+        let long = row.out == 1 && row.extent >= LEAST_ROW && window <= most;
         long && window > 1 && (slides(|a| a.left) || slides(|a| a.right))
     }
 }

@@ -266,6 +266,34 @@ fn windows_of_channels_stay_loops() {
     }
 }
 
+/// Large windows are contractions where each row is of one channel, and loops where it is of all channels.
+#[test]
+fn large_windows_of_channels_are_loops_if_channels_are_lanes() {
+    let is_contraction = |window: usize, channels_last: bool| {
+        let mut nest = Nest::new();
+        let shape = |points: usize| match channels_last {
+            true => [points, 16],
+            false => [16, points],
+        };
+        let x = nest.buffer("x", F32, &shape(64 + window), Role::Input);
+        let w = nest.buffer("w", F32, &shape(window), Role::Input);
+        let y = nest.buffer("y", F32, &shape(64), Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[window], |n, k| {
+                let of = |point: Scalar| match channels_last {
+                    true => vec![point, at[1].clone()],
+                    false => vec![at[0].clone(), point],
+                };
+                let place = &at[usize::from(!channels_last)] + &k[0];
+                term(n.load(x, of(place)), n.load(w, of(k[0].clone())))
+            })
+        });
+        Contraction::of(&nest, &nest.stages[0]).is_some()
+    };
+    assert!(!is_contraction(49, false) && is_contraction(50, false));
+    assert!(!is_contraction(1024, true) && is_contraction(1025, true));
+}
+
 #[test]
 fn a_sum_that_only_a_guard_keeps_inside_stays_under_it() {
     // The sum of matrices before each: the product is read at `i - 1`, where there is one.
