@@ -43,6 +43,9 @@ pub(crate) struct CodedTiles<T: Number> {
 /// The most rows of tiles that take codes: of more, tasks make elements before.
 pub(crate) const CODED_ROWS: usize = 2;
 
+/// The most rows of a tile of one vector that has a register for the address of each.
+pub(crate) const ADDRESSED_ROWS: usize = 6;
+
 /// Defines the [`Engine`] of an instruction set: its attribute, and for each number of vectors the
 /// numbers of rows that its registers are enough for; before them, for each number of rows the vectors of tiles that take
 /// several panels.

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
-use crate::engine::Engine;
+use crate::engine::{ADDRESSED_ROWS, Engine};
 use crate::geometry::{ColumnVectors, PanelShape, Tiles, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
-use crate::partition::STRIDED_ROWS;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
 use crate::{Contraction, Element, Form, Isa, Narrow, Refused};
@@ -374,7 +373,7 @@ impl Registers {
     fn limit_to_addresses(&mut self) {
         if self.lanes < 16 && self.group == 1 {
             let tallest = &mut self.tiles.tallest[0];
-            *tallest = STRIDED_ROWS.min(*tallest);
+            *tallest = ADDRESSED_ROWS.min(*tallest);
         }
     }
 

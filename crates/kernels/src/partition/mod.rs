@@ -3,7 +3,6 @@
 mod shares;
 mod sources;
 
-pub(crate) use sources::STRIDED_ROWS;
 use std::ops::Range;
 
 use crate::PreparedContraction;

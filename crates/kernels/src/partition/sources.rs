@@ -1,7 +1,7 @@
 //! Where tasks find their rows and columns: what pays for the caches of the machine.
 
 use super::{ColumnSource, RowSource};
-use crate::engine::CODED_ROWS;
+use crate::engine::{ADDRESSED_ROWS, CODED_ROWS};
 use crate::geometry::ColumnVectors;
 use crate::groups::Spacing;
 use crate::packed::Form;
@@ -19,9 +19,6 @@ const STAY_BYTES: usize = 128 << 10;
 
 /// The bytes of rows that the second cache keeps while panels of columns go by.
 const ROW_BYTES: usize = 256 << 10;
-
-/// The most rows of a tile that has a register for the address of each.
-pub(crate) const STRIDED_ROWS: usize = 6;
 
 /// The first cache: its sets hold eight lines each, of which rows take at most seven and columns one.
 const FIRST_CACHE: Sets = Sets {
@@ -130,7 +127,7 @@ impl PreparedContraction {
             _ => self.group == 1 && self.spread(columns) == 1,
         };
         // Tiles have a register for the address of each row, or the time to load it.
-        let fits = self.height <= STRIDED_ROWS
+        let fits = self.height <= ADDRESSED_ROWS
             || self.lanes == 16 && self.width(columns) == 16
             || self.isa == Isa::Avx512Halves;
         has_tiles
