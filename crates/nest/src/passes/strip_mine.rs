@@ -14,7 +14,7 @@ use crate::passes::simplify::simplify_stage;
 /// The rows of the inner loop, the most wanted first: those of unrolled loops, and numbers that these divide well.
 const ROWS: [usize; 6] = [8, 4, 6, 7, 5, 3];
 
-/// The least rows for each thread of a small machine.
+/// The least chunks that a kernel can be cut into afterwards: a few for each thread.
 const LEAST_CHUNKS: usize = 8;
 
 /// Divides the loops of stages with which no other stage of their kernel is cut into chunks.

@@ -85,10 +85,10 @@ fn transpose_constants(
     let mut stored: FxHashMap<(BufferId, usize), BufferId> = FxHashMap::default();
     for mut stage in std::mem::take(&mut nest.stages) {
         let lanes = stage.domain.last().map(|a| a.id);
-        let is_of_picture = channels.contains_key(&stage.target) || !sums(&stage).is_empty();
+        let has_channels = channels.contains_key(&stage.target) || !sums(&stage).is_empty();
         // What is stored for a stage comes before it, where it must not stand between others that take turns.
         if let Some(lanes) = lanes
-            && is_of_picture
+            && has_channels
             && stage.group.is_none()
             && stage.at.last().is_some_and(|last| last.is_axis(lanes))
             && Contraction::of(nest, &stage).is_none()
