@@ -6,33 +6,21 @@
 //! with others they would be NaN. A guard over axes with symbols takes away nothing.
 
 use crate::analysis::{self, Linear};
-use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage, substitute, visit_folds,
-};
-use crate::passes::simplify::simplify_stage;
-use crate::passes::trim_folds::over_fewer_points;
+use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage};
+use crate::passes::trim_folds::{over_fewer_points, replace_folds};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{BF16, F16, F32, F64};
 
 /// Takes the dead taps from all sums of products. `constant` gives the bytes of a buffer that is constant.
 pub fn dead_taps<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
-    for position in 0..nest.stages.len() {
-        let stage = &nest.stages[position];
-        if !stage.selects() || !stage.value.folds() {
-            continue;
+    for mut stage in std::mem::take(&mut nest.stages) {
+        if stage.selects() {
+            replace_folds(nest, &mut stage, |nest, stage, fold| {
+                let live = live_taps(nest, stage, fold, constant)?;
+                over_fewer_points(nest, fold, &live)
+            });
         }
-        let mut found = Vec::new();
-        visit_folds(stage, &mut |fold| {
-            let live = live_taps(nest, stage, fold, constant);
-            found.extend(live.map(|live| (fold.clone(), live)));
-        });
-        for (fold, live) in found {
-            let Some(fewer) = over_fewer_points(nest, &fold, &live) else {
-                continue;
-            };
-            substitute(&mut nest.stages[position], &fold, &fewer);
-            simplify_stage(&mut nest.stages[position]);
-        }
+        nest.stages.push(stage);
     }
 }
 

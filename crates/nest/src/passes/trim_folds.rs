@@ -17,14 +17,23 @@ use rustc_hash::FxHashMap;
 
 /// Leaves out what the guards of a stage's folds leave out.
 pub(crate) fn trim_folds(nest: &mut Nest, stage: &mut Stage) {
-    let mut trimmed: Vec<(Scalar, Scalar)> = Vec::new();
+    replace_folds(nest, stage, |nest, _, fold| trim(nest, fold));
+}
+
+/// Puts what `fewer` makes of a fold of the stage, if it makes something, in the fold's place.
+pub(super) fn replace_folds(
+    nest: &mut Nest,
+    stage: &mut Stage,
+    fewer: impl Fn(&mut Nest, &Stage, &Scalar) -> Option<Scalar>,
+) {
+    let mut replaced: Vec<(Scalar, Scalar)> = Vec::new();
     visit_folds(stage, &mut |x| {
-        trimmed.extend(trim(nest, x).map(|fold| (x.clone(), fold)));
+        replaced.extend(fewer(nest, stage, x).map(|fold| (x.clone(), fold)));
     });
-    for (whole, fold) in &trimmed {
+    for (whole, fold) in &replaced {
         substitute(stage, whole, fold);
     }
-    if !trimmed.is_empty() {
+    if !replaced.is_empty() {
         simplify_stage(stage);
     }
 }

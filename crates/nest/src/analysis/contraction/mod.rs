@@ -206,13 +206,13 @@ impl Contraction {
         };
         let products = product(&mut self.axes.iter().map(|a| a.extent));
         let (outer, inner) = self.axes.split_at(self.outer);
-        let sums = inner.iter().any(|a| a.extent > 1);
+        let adds = inner.iter().any(|a| a.extent > 1);
         let only = |own: fn(&Stride) -> usize, other: fn(&Stride) -> usize| {
             let axes = outer.iter().filter(|a| own(a) > 0 && other(a) == 0);
             product(&mut axes.map(|a| a.extent))
         };
         let (m, n) = (only(|a| a.left, |a| a.right), only(|a| a.right, |a| a.left));
-        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH && sums;
+        let enough = products >= LEAST_PRODUCTS && m.max(n) >= LEAST_WIDTH && adds;
         enough && !(m.min(n) == 1 && self.slides())
     }
 

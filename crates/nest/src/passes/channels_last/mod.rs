@@ -86,7 +86,7 @@ fn transpose_constants(
     for mut stage in std::mem::take(&mut nest.stages) {
         let lanes = stage.domain.last().map(|a| a.id);
         let has_channels = channels.contains_key(&stage.target) || !sums(&stage).is_empty();
-        // What is stored for a stage comes before it, where it must not stand between others that take turns.
+        // The pass puts the stage that stores a constant just before its reader. Stages that take turns must follow each other.
         if let Some(lanes) = lanes
             && has_channels
             && stage.group.is_none()

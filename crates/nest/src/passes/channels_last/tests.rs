@@ -131,7 +131,7 @@ fn weights_of_windows_over_pictures_with_channels_last_are_stored_so() {
     );
 }
 
-/// What is stored would stand between the two.
+/// The pass would put a stage that stores `w` with its channels last between stages that take turns.
 #[test]
 fn stages_that_take_turns_stay_together() {
     let text = "input x: f32[5, 4]\ninput w: f32[8, 4]\ntemporary h: f32[8]\noutput y: f32[5, 8]\n\
