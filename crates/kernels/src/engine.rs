@@ -8,13 +8,13 @@ use crate::tile::TileFn;
 
 /// The micro-kernels of one instruction set for one type of sums. `packed[n - 1][h - 1]` and
 /// `plain[n - 1][h - 1]` are the micro-kernels of `n` vectors and `h` rows, `edge[h - 1]` those of one
-/// plain vector of which only `load` lanes may be read. Words are always packed.
+/// plain vector of which only `load` lanes may be read. Columns of words are always packed.
 pub(crate) struct Engine<T: Number> {
     pub(crate) lanes: usize,
     /// How many `k` a step takes: several where an element of the packed operands is a word.
     pub(crate) group: usize,
     pub(crate) packed: &'static [&'static [TileFn<T>]],
-    /// As `packed`, of rows that lie apart; none of words.
+    /// As `packed`, of rows that lie apart.
     pub(crate) strided: &'static [&'static [TileFn<T>]],
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
@@ -151,7 +151,7 @@ macro_rules! define_engine {
 
 /// Defines the [`Engine`] of an instruction set for bytes, of which a step takes `group` consecutive `k`.
 macro_rules! define_byte_engine {
-    ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $group:literal, $words:path, $widen_bytes:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
@@ -174,6 +174,14 @@ macro_rules! define_byte_engine {
             }
 
             /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            pub(super) unsafe fn strided<const H: usize, const N: usize>(t: &Tile<i32>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::STRIDED_ROWS }>(t, PARTS) }
+            }
+
+            /// # Safety
             /// as [`tile::chains`].
             #[$feature]
             pub(super) unsafe fn chains(steps: usize) -> i32 {
@@ -186,10 +194,13 @@ macro_rules! define_byte_engine {
             lanes: <$simd as Simd>::LANES,
             group: $group,
             packed: &[$(engine::tiles!($module packed $n [$($h)+])),+],
-            strided: &[],
+            strided: &[$(engine::tiles!($module strided $n [$($h)+])),+],
             plain: &[],
             edge: &[],
-            packing: Packing::Words($words),
+            packing: Packing::Words {
+                pack: $words,
+                widen_bytes: $widen_bytes,
+            },
             spread: &[$(($sn / tile::SPREAD_WIDTH, $module::spread::<$sh, $sn>)),*],
             coded: None,
             decode: None,

@@ -48,9 +48,10 @@
 //! network do, tiles have the second cache fetch what comes next: with 30 MB of weights in turn, 24×1536 ·
 //! weights 1536×384 runs at 230 GFLOP/s instead of 155, and 18×1024 · weights 1024×8210 at 235 instead of 120.
 //!
-//! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions): operands are
-//! always packed into words. As any order of `k` gives the same sum, it is that of the operand in memory, so that words are
-//! made of vectors: along the channels of a pixel, or along pixels. Constant operands of 4 to 16 bits stay so when they are
+//! Of bytes, a step takes words of four `k` (two, as numbers of 16 bits, without such instructions). As any order of `k` gives
+//! the same sum, it is that of the operand in memory. Rows whose words lie there as a whole, as those of pixels whose channels
+//! follow each other, are read from where they are; as numbers of 16 bits, once a task has widened the bytes of a block of rows.
+//! Otherwise operands are packed into words, made of vectors along the channels of a pixel, or along pixels. Constant operands of 4 to 16 bits stay so when they are
 //! packed, with zero points and scales for groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the
 //! way, and for more rows tasks do, a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
 //! ([`Narrow`]): tasks make elements of them as they pack them.
@@ -149,6 +150,7 @@ mod prepared;
 mod run;
 mod simd;
 mod tile;
+mod words;
 
 pub use coded::{Code, Coding};
 pub use contraction::{Contraction, Dim, Element, Refused};

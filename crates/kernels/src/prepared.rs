@@ -7,8 +7,10 @@ use crate::axes::Axes;
 use crate::engine::{ADDRESSED_ROWS, Engine};
 use crate::geometry::{ColumnVectors, PanelShape, Tiles, shape, shared_shape, width};
 use crate::groups::{Groups, Side};
+use crate::pack::Packing;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
+use crate::words::RowWords;
 use crate::{Contraction, Element, Form, Isa, Narrow, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
@@ -29,6 +31,8 @@ pub struct PreparedContraction {
     pub(crate) batch: Axes<5>,
     pub(crate) rows: Side,
     pub(crate) columns: Side,
+    /// The row side in words, where tiles could take these from where they are.
+    pub(crate) row_words: Option<RowWords>,
     /// How the elements of the column side are stored, if not as they are.
     pub(crate) narrow: Option<Narrow>,
     /// How many steps the sums take, and how many `k` each has.
@@ -130,6 +134,7 @@ impl PreparedContraction {
         let Registers {
             lanes,
             group,
+            words,
             has_coded_tiles,
             spread,
             tiles,
@@ -146,6 +151,10 @@ impl PreparedContraction {
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let signed_rows = groups.exchanged == (contraction.element == Element::U8I8);
         let (row_side, column_side) = (groups.side(0, signed_rows)?, groups.side(1, !signed_rows)?);
+        let row_words = match words {
+            Some(are_widened) => RowWords::of(&row_side, group, are_widened),
+            None => None,
+        };
         let row_panels = rows.points().div_ceil(height);
         let panels_at_once = match most == SPREAD_WIDTH && row_panels == 1 {
             true => spread.get(height - 1).copied().unwrap_or(1),
@@ -186,6 +195,7 @@ impl PreparedContraction {
             out_needed: groups.out_needed(),
             m,
             n,
+            row_words,
             rows: row_side,
             columns: column_side,
             batch: groups.batch,
@@ -227,6 +237,14 @@ impl PreparedContraction {
             Some(&self.columns.largest)
         };
         last.map_or(0, |&last| last as usize)
+    }
+
+    /// Where tiles find the elements or words of rows that lie apart: the offset of each row, and of each step of `k`.
+    pub(crate) fn row_tables(&self) -> (&[u32], &[u32]) {
+        match &self.row_words {
+            Some(words) => (&words.rows, &words.steps),
+            None => (&self.rows.points, &self.rows.offsets),
+        }
     }
 
     /// The row panel that has `row`: where it starts, and its height.
@@ -352,6 +370,8 @@ struct Registers {
     lanes: usize,
     /// How many `k` a step takes.
     group: usize,
+    /// If these are bytes of a word: whether words are of bytes widened to 16 bits.
+    words: Option<bool>,
     /// Whether there are tiles that make elements of coded columns themselves.
     has_coded_tiles: bool,
     /// For each number of rows how many packed panels a tile takes at once.
@@ -371,7 +391,7 @@ impl Registers {
     /// Leaves out the tiles of one vector that have more rows than there are registers for addresses: others read rows where they
     /// are. Tiles of 16 lanes have the time to load addresses.
     fn limit_to_addresses(&mut self) {
-        if self.lanes < 16 && self.group == 1 {
+        if self.lanes < 16 {
             let tallest = &mut self.tiles.tallest[0];
             *tallest = ADDRESSED_ROWS.min(*tallest);
         }
@@ -382,6 +402,10 @@ impl Registers {
         Registers {
             lanes: engine.lanes,
             group: engine.group,
+            words: match engine.packing {
+                Packing::Words { widen_bytes, .. } => Some(widen_bytes.is_some()),
+                Packing::Elements { .. } => None,
+            },
             has_coded_tiles: engine.coded.is_some(),
             spread: engine.spread.iter().map(|(panels, _)| *panels).collect(),
             tiles: Tiles {

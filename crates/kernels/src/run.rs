@@ -221,7 +221,7 @@ impl PreparedContraction {
         };
         if let (
             Operand::Window { bytes, start },
-            RowSource::Own | RowSource::Strided | RowSource::Direct { .. },
+            RowSource::Own | RowSource::Strided | RowSource::Widened | RowSource::Direct { .. },
         ) = (operand, plan.rows)
         {
             let size = size_of::<T::Item>();
@@ -238,7 +238,9 @@ impl PreparedContraction {
         let form = match plan.rows {
             RowSource::Packed => Form::Packed,
             RowSource::Coded => Form::Coded,
-            RowSource::Own | RowSource::Strided | RowSource::Direct { .. } => Form::Plain,
+            RowSource::Own | RowSource::Strided | RowSource::Widened | RowSource::Direct { .. } => {
+                Form::Plain
+            }
         };
         self.operand::<T>(operand, form, false)
     }
@@ -326,9 +328,10 @@ impl PreparedContraction {
             // that these offsets lead to.
             let rows = rows.wrapping_add(match plan.rows {
                 RowSource::Packed | RowSource::Coded => row_copy * one(row_code, false),
-                RowSource::Direct { .. } | RowSource::Strided | RowSource::Own => {
-                    row * size_of::<T::Item>()
-                }
+                RowSource::Direct { .. }
+                | RowSource::Strided
+                | RowSource::Widened
+                | RowSource::Own => row * size_of::<T::Item>(),
             });
             let columns = columns.wrapping_add(match plan.columns {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {

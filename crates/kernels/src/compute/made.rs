@@ -4,6 +4,8 @@ use super::{At, Run};
 use crate::coded::{Coded, Decode};
 use crate::engine::CodedTiles;
 use crate::geometry::ColumnPanel;
+use crate::pack::Packing;
+use crate::pack::words::WidenBytes;
 use crate::simd::HasEngine;
 use crate::tile::{Tile, TileFn};
 use std::ops::Range;
@@ -60,6 +62,31 @@ impl<T: HasEngine> Run<'_, T> {
                 self.decode_rows(code, at.rows, to, rows, at.k, at.count);
             }
         }
+    }
+
+    /// Widens the bytes of a block of rows, and of those between them. Returns the number of the first word.
+    ///
+    /// # Safety
+    /// as [`PreparedContraction::run_task`]; `rows` is the row side of one batch.
+    pub(super) unsafe fn widen_rows(&self, rows: *const u8, block: Range<usize>) -> usize {
+        let (Some(words), Packing::Words { widen_bytes, .. }) =
+            (&self.kernel.row_words, &self.engine.packing)
+        else {
+            unreachable!("only words are of widened bytes");
+        };
+        let Some(widen) = widen_bytes else {
+            unreachable!("runs are only planned so where words are of 16 bits");
+        };
+        let words = self.kernel.words_of(words, block);
+        let bytes = WidenBytes {
+            from: rows.wrapping_add(words.start * self.kernel.group),
+            to: self.own_rows.cast(),
+            count: words.len() * self.kernel.group,
+            signed: self.kernel.rows.signed,
+        };
+        // SAFETY: the operand has all bytes from the first to the last of these; the task has memory for as many words.
+        unsafe { widen(&bytes) }
+        words.start
     }
 
     /// Makes `count` lines of a tile's rows, from number `k` on.

@@ -58,6 +58,11 @@ impl<T: HasEngine> Run<'_, T> {
                 true => 1,
                 false => panels.len().max(1),
             };
+            let widened = match plan.rows {
+                // SAFETY: `own_rows` has room for the words of a block of rows.
+                RowSource::Widened => unsafe { self.widen_rows(rows, block.clone()) },
+                _ => 0,
+            };
             for panels in panels.chunks(together) {
                 let mut k = 0;
                 loop {
@@ -76,6 +81,7 @@ impl<T: HasEngine> Run<'_, T> {
                         panels,
                         k,
                         count,
+                        widened,
                     };
                     // SAFETY: the caller's.
                     unsafe { self.block(&at) }
@@ -95,7 +101,7 @@ impl<T: HasEngine> Run<'_, T> {
     /// as [`PreparedContraction::run_task`].
     unsafe fn block(&self, at: &At<'_, T>) {
         let Run { kernel, plan, .. } = self;
-        if plan.rows.are_own() {
+        if matches!(plan.rows, RowSource::Own | RowSource::Coded) {
             // SAFETY: `own_rows` has room for a block of rows and of `k`.
             unsafe { self.make_rows(at) }
         }
@@ -207,12 +213,14 @@ impl<T: HasEngine> Run<'_, T> {
             return;
         }
         let ahead = self.ahead(at, panel, following, tile.columns);
+        let is_strided = matches!(plan.rows, RowSource::Strided | RowSource::Widened);
+        let (points, steps) = kernel.row_tables();
         for (number, row_tile) in kernel.row_tiles(at.block.clone(), at.panel).enumerate() {
             (tile.rows, tile.rows_step) = self.rows(at, &row_tile);
             let h = row_tile.rows.len();
-            if plan.rows == RowSource::Strided {
-                tile.row_points = kernel.rows.points[row_tile.rows.clone()].as_ptr();
-                tile.row_steps = kernel.rows.offsets[at.k..at.k + at.count].as_ptr();
+            if is_strided {
+                tile.row_points = points[row_tile.rows.clone()].as_ptr();
+                tile.row_steps = steps[at.k..at.k + at.count].as_ptr();
             }
             tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();
             tile.next = ahead.of(number);
@@ -223,7 +231,7 @@ impl<T: HasEngine> Run<'_, T> {
                     _ if plan.columns == ColumnSource::Plain => {
                         self.plain_tile(at, panel, &tile, h)
                     }
-                    _ if plan.rows == RowSource::Strided => engine.strided[n - 1][h - 1](&tile),
+                    _ if is_strided => engine.strided[n - 1][h - 1](&tile),
                     _ => engine.packed[n - 1][h - 1](&tile),
                 }
             }
@@ -281,6 +289,7 @@ impl<T: HasEngine> Run<'_, T> {
                 (self.own_rows.wrapping_add(place).cast_const(), step)
             }
             RowSource::Strided => (rows, 0),
+            RowSource::Widened => (self.own_rows.wrapping_sub(at.widened).cast_const(), 0),
             RowSource::Direct { step } => {
                 let row = self.kernel.rows.points[first] as usize;
                 (rows.wrapping_add(row + at.k * step), step)
@@ -369,4 +378,6 @@ struct At<'a, T> {
     panels: &'a [ColumnPanel],
     k: usize,
     count: usize,
+    /// The number of the first word of `own_rows`, where these are widened.
+    widened: usize,
 }

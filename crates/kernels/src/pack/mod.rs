@@ -10,6 +10,7 @@ pub(crate) mod words;
 use std::mem::MaybeUninit;
 
 use crate::lanes::{Number, Simd, Vector};
+use words::WidenBytes;
 
 /// The most points that are packed at a time; a panel has at most half as many.
 pub(crate) const MOST_POINTS: usize = 256;
@@ -44,9 +45,14 @@ pub(crate) enum Packing<T: Number> {
         /// [`scattered`].
         scattered: unsafe fn(&Block<T>),
     },
-    /// Each element is a word of several of the operand's: [`words::words`]. The points are those of the block and of those
-    /// that are packed after it.
-    Words(unsafe fn(&Block<T>, &[u32])),
+    /// Each element is a word of several of the operand's.
+    Words {
+        /// [`words::words`]. The points are those of the block and of those that are packed after it.
+        pack: unsafe fn(&Block<T>, &[u32]),
+        /// [`words::widen_bytes`], where words are of two numbers of 16 bits; those of four bytes are as they lie in the
+        /// operand.
+        widen_bytes: Option<unsafe fn(&WidenBytes)>,
+    },
 }
 
 /// Packs a block in the way that suits its strides: `panels` panels, each `block.width` wide and
@@ -80,7 +86,7 @@ pub(crate) unsafe fn pack<T: Number>(
             across,
             scattered,
         } => (whole, along, across, scattered),
-        Packing::Words(words) => {
+        Packing::Words { pack: words, .. } => {
             let points = block.points;
             // SAFETY: the caller's contract, for each panel.
             return each(&|block, first| unsafe { words(block, &points[first..]) });

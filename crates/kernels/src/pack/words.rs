@@ -237,6 +237,40 @@ fn part<const GROUP: usize>(byte: u8, signed: bool) -> u32 {
     wide & (u32::MAX >> (32 - 32 / GROUP as u32))
 }
 
+/// Bytes to be widened to numbers of 16 bits, two of which are a word.
+pub(crate) struct WidenBytes {
+    pub(crate) from: *const u8,
+    pub(crate) to: *mut i32,
+    pub(crate) count: usize,
+    pub(crate) signed: bool,
+}
+
+/// Widens bytes; where their count is odd, the rest of the last word is not written.
+///
+/// # Safety
+/// `count` bytes may be read, and half as many words written, rounded up.
+#[inline(always)]
+pub(crate) unsafe fn widen_bytes(bytes: &WidenBytes) {
+    let to = bytes.to.cast::<i16>();
+    // SAFETY: the caller's.
+    unsafe {
+        match bytes.signed {
+            true => {
+                for at in 0..bytes.count {
+                    let byte = bytes.from.add(at).cast::<i8>().read();
+                    to.add(at).write_unaligned(i16::from(byte));
+                }
+            }
+            false => {
+                for at in 0..bytes.count {
+                    let byte = bytes.from.add(at).read();
+                    to.add(at).write_unaligned(i16::from(byte));
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

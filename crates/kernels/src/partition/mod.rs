@@ -44,8 +44,10 @@ pub(crate) enum RowSource {
     Direct {
         step: usize,
     },
-    /// The operand has them apart; tiles take each element from where it is.
+    /// The operand has them apart; tiles take each element, or word, from where it is.
     Strided,
+    /// Each task widens the bytes of its own to 16 bits; tiles take each word from where it is then.
+    Widened,
     /// Each task packs its own.
     Own,
     /// Each task makes its own of coded ones.
@@ -69,7 +71,7 @@ pub(crate) enum ColumnSource {
 impl RowSource {
     /// Whether a task has memory for them.
     pub(crate) fn are_own(self) -> bool {
-        matches!(self, RowSource::Own | RowSource::Coded)
+        matches!(self, RowSource::Own | RowSource::Coded | RowSource::Widened)
     }
 }
 
@@ -187,6 +189,7 @@ impl PreparedContraction {
         let row_block = match rows {
             RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),
             RowSource::Strided if panels.len() > 1 => self.strided_block(k_block),
+            RowSource::Widened => self.widened_block(),
             _ if rows_stream => self.height,
             _ => usize::MAX,
         };
@@ -220,9 +223,10 @@ impl PreparedContraction {
                 ColumnSource::Shared => self.packed_columns() * self.columns.copies,
                 _ => 0,
             },
-            worker_rows: match rows.are_own() {
-                true => most_rows.min(row_block) * k_block,
-                false => 0,
+            worker_rows: match rows {
+                RowSource::Own | RowSource::Coded => most_rows.min(row_block) * k_block,
+                RowSource::Widened => self.most_widened(&parts, row_block),
+                RowSource::Packed | RowSource::Direct { .. } | RowSource::Strided => 0,
             },
             worker_columns: match makes_columns {
                 true => width * k_block * group.min(panels.len()),

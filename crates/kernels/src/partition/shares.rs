@@ -187,6 +187,7 @@ impl PreparedContraction {
             RowSource::Packed => "packed",
             RowSource::Direct { .. } => "direct",
             RowSource::Strided => "strided",
+            RowSource::Widened => "widened in tasks",
             RowSource::Own => "packed in tasks",
             RowSource::Coded => "decoded in tasks",
         };

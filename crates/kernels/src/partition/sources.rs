@@ -1,12 +1,14 @@
 //! Where tasks find their rows and columns: what pays for the caches of the machine.
 
-use super::{ColumnSource, RowSource};
+use super::{ColumnSource, RowSource, TaskShare};
 use crate::engine::{ADDRESSED_ROWS, CODED_ROWS};
 use crate::geometry::ColumnVectors;
 use crate::groups::Spacing;
 use crate::packed::Form;
 use crate::tile::SPREAD_WIDTH;
+use crate::words::RowWords;
 use crate::{Isa, PreparedContraction};
+use std::ops::Range;
 
 /// The bytes of packed columns that a tile should find in the first cache.
 const PANEL_BYTES: usize = 32 << 10;
@@ -53,6 +55,26 @@ impl Sets {
 const SHARED_BYTES: usize = 256 << 20;
 
 impl PreparedContraction {
+    /// The words of all steps of some rows, from the first to the last one.
+    pub(crate) fn words_of(&self, words: &RowWords, rows: Range<usize>) -> Range<usize> {
+        let points = words.rows[rows].iter();
+        let (first, last) = (points.clone().min(), points.max());
+        let of = |word: Option<&u32>| word.map_or(0, |word| *word as usize);
+        of(first)..of(last) + self.rows.largest as usize / self.group + 1
+    }
+
+    /// The most words of blocks of `block` rows of these tasks.
+    pub(super) fn most_widened(&self, parts: &[TaskShare], block: usize) -> usize {
+        let of_words = |words: &RowWords| {
+            let starts = |part: &TaskShare| part.rows.clone().step_by(block);
+            let blocks = parts.iter().flat_map(|part| {
+                starts(part).map(|start| start..part.rows.end.min(start.saturating_add(block)))
+            });
+            blocks.map(|rows| self.words_of(words, rows).len()).max()
+        };
+        self.row_words.as_ref().and_then(of_words).unwrap_or(0)
+    }
+
     /// Where tiles get columns of a form from, if each task has some of its own.
     pub(super) fn column_source(&self, columns: Form) -> ColumnSource {
         match columns {
@@ -87,10 +109,20 @@ impl PreparedContraction {
 
     /// The most rows whose elements, `k_block` of each at a time, the second cache keeps.
     pub(super) fn strided_block(&self, k_block: usize) -> usize {
+        self.rows_in_cache(k_block * self.group)
+    }
+
+    /// The most rows that the second cache keeps, of all `k` widened to 16 bits.
+    pub(super) fn widened_block(&self) -> usize {
+        self.rows_in_cache(usize::MAX)
+    }
+
+    /// The most rows whose elements, at most `most` of each at a time, the second cache keeps.
+    fn rows_in_cache(&self, most: usize) -> usize {
         let rows = self.rows.points.len();
         // Rows may share elements, as windows of a picture do.
-        let each = (self.rows.needed / rows.max(1)).clamp(1, k_block.max(1));
-        let most = ROW_BYTES / (each * self.element.bytes());
+        let each = (self.rows.needed / rows.max(1)).clamp(1, most.max(1));
+        let most = ROW_BYTES / each.saturating_mul(self.row_bytes());
         match most >= rows {
             true => usize::MAX,
             false => most.max(1).next_multiple_of(self.height),
@@ -114,7 +146,12 @@ impl PreparedContraction {
             (Form::Packed, _) => RowSource::Packed,
             (Form::Coded, _) => RowSource::Coded,
             (Form::Plain, Some(step)) => RowSource::Direct { step },
-            (Form::Plain, None) if self.strided_rows_pay(columns, panels) => RowSource::Strided,
+            (Form::Plain, None) if self.strided_rows_pay(columns, panels) => {
+                match &self.row_words {
+                    Some(words) if words.are_widened => RowSource::Widened,
+                    _ => RowSource::Strided,
+                }
+            }
             (Form::Plain, None) => RowSource::Own,
         }
     }
@@ -124,7 +161,7 @@ impl PreparedContraction {
         let has_tiles = match columns {
             ColumnSource::Plain => false,
             ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
-            _ => self.group == 1 && self.spread(columns) == 1,
+            _ => self.can_be_strided() && self.spread(columns) == 1,
         };
         // Tiles have a register for the address of each row, or the time to load it.
         let fits = self.height <= ADDRESSED_ROWS
@@ -139,15 +176,41 @@ impl PreparedContraction {
             }
     }
 
+    /// Whether tiles could take elements or words of rows from where they are: bytes that are widened first must be fewer than
+    /// those that would be packed.
+    fn can_be_strided(&self) -> bool {
+        match &self.row_words {
+            None => self.group == 1,
+            Some(words) if words.are_widened => {
+                self.rows.needed
+                    <= self
+                        .rows
+                        .points
+                        .len()
+                        .saturating_mul(self.rows.offsets.len())
+            }
+            Some(_) => true,
+        }
+    }
+
+    /// The bytes of an element of the row side where tiles take it from where it is.
+    fn row_bytes(&self) -> usize {
+        self.element.bytes() / self.group
+    }
+
     /// Whether the lines that rows are read from stay in the caches until all of their elements were taken: those of a tile in
     /// the first one, those of a block of rows, which each panel of columns takes anew, in the second one.
     fn rows_have_room(&self, columns: ColumnSource, panels: usize) -> bool {
         let [first, second, ..] = *self.rows.points else {
             return true;
         };
-        let step = second.abs_diff(first) as usize * self.element.bytes();
+        let step = second.abs_diff(first) as usize * self.row_bytes();
         let k_block = self.k_block(columns, self.width(columns));
-        let block = self.strided_block(k_block).min(self.rows.points.len());
+        let block = match &self.row_words {
+            Some(words) if words.are_widened => self.widened_block(),
+            _ => self.strided_block(k_block),
+        };
+        let block = block.min(self.rows.points.len());
         FIRST_CACHE.have_room(self.height, step)
             && (panels == 1 || SECOND_CACHE.have_room(block, step))
     }

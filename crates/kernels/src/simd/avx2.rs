@@ -413,7 +413,7 @@ define_coded_tiles!(
 );
 
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words::pack_words,
+    BYTES, byte_tiles, Halves, 2, words::pack_words, Some(words::widen_bytes),
     target_feature(enable = "avx2,fma,bmi1,bmi2"),
     spread [1: 8 2: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

@@ -239,6 +239,7 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
     type T = i32;
     type V = __m512i;
     const LANES: usize = 16;
+    const REGISTERS: usize = 32;
 
     #[inline(always)]
     unsafe fn zero() -> __m512i {
@@ -291,6 +292,17 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
         let (unsigned, signed) = if SIGNED_ROWS { (b, a) } else { (a, b) };
         // SAFETY: as `zero`; engines of bytes are for machines with `has_byte_products`.
         unsafe { _mm512_dpbusd_epi32(c, unsigned, signed) }
+    }
+    #[inline(always)]
+    unsafe fn in_turn(vectors: &mut [__m512i]) {
+        for k in (0..vectors.len()).step_by(2) {
+            let pair = [vectors[k], vectors[beside(k, vectors.len())]];
+            // SAFETY: as `zero`.
+            unsafe {
+                let v = in_turn(_mm512_castsi512_ps(pair[0]), _mm512_castsi512_ps(pair[1]));
+                vectors[k] = _mm512_castps_si512(v);
+            }
+        }
     }
 }
 
@@ -484,7 +496,7 @@ define_engine!(
 macro_rules! bytes {
     ($name:ident, $module:ident, $simd:ty) => {
         define_byte_engine!(
-            $name, $module, $simd, 4, words::pack_words,
+            $name, $module, $simd, 4, words::pack_words, None,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
             spread [1: 8 2: 8 3: 6 4: 6]
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]

@@ -226,7 +226,7 @@ engine_of!(F64, f64_tiles, V64, None, None, None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, pack_words,
+    BYTES, byte_tiles, Halves, 2, pack_words, Some(words::widen_bytes),
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     spread [1: 4]
     1 [1 2 3 4]
@@ -234,7 +234,7 @@ define_byte_engine!(
 );
 #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, pack_words,
+    BYTES, byte_tiles, Halves, 2, pack_words, Some(words::widen_bytes),
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
     spread [1: 2]
     1 [1 2]

@@ -13,6 +13,16 @@ fn product(rows: usize, columns: usize, k: usize, [row, step]: [usize; 2]) -> Co
     }
 }
 
+/// The offsets in the left and the right operand of each `k`.
+fn steps(contraction: &Contraction) -> Vec<[usize; 2]> {
+    contraction.k.iter().fold(vec![[0, 0]], |steps, dim| {
+        let along = |[l, r]: [usize; 2]| {
+            (0..dim.extent).map(move |step| [l + step * dim.left, r + step * dim.right])
+        };
+        steps.into_iter().flat_map(along).collect()
+    })
+}
+
 /// The tile's name for packed columns, if the machine has the instructions, once the sums are what they must be.
 fn rows_with(isa: Isa, contraction: &Contraction) -> Option<String> {
     let forms = [Form::Plain, Form::Packed];
@@ -32,12 +42,7 @@ fn rows_with(isa: Isa, contraction: &Contraction) -> Option<String> {
     let bytes = bytemuck::cast_slice_mut(&mut result);
     kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
     let [m, n] = [contraction.m[0], contraction.n[0]];
-    let steps = contraction.k.iter().fold(vec![[0, 0]], |steps, dim| {
-        let along = |[l, r]: [usize; 2]| {
-            (0..dim.extent).map(move |step| [l + step * dim.left, r + step * dim.right])
-        };
-        steps.into_iter().flat_map(along).collect()
-    });
+    let steps = steps(contraction);
     for row in 0..m.extent {
         for column in 0..n.extent {
             let term = |sum: f32, [l, r]: &[usize; 2]| {
@@ -172,5 +177,92 @@ fn pixels_whose_channels_lie_beside_each_other_are_rows() {
     check(&windows(40, 16, 1), "right packed, left packed in tasks");
     for (isa, lanes) in [(Isa::Avx512, 16), (Isa::Avx512Halves, 16)] {
         check_with(isa, &windows(lanes + 1, 16, 3), "scattered");
+    }
+}
+
+/// As [`rows_with`], of rows of bytes with signs or without.
+fn byte_rows_with(isa: Isa, contraction: &Contraction, element: Element) -> Option<String> {
+    let contraction = &Contraction {
+        element,
+        ..contraction.clone()
+    };
+    let forms = [Form::Plain, Form::Packed];
+    let kernel = PreparedContraction::with_forms(contraction, isa, forms).ok()?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let [left, right, out] = kernel.elements();
+    let mut bytes = |n: usize| (0..n).map(|_| random.u8(..)).collect::<Vec<_>>();
+    let (left, right) = (bytes(left), bytes(right));
+    let packed = kernel.pack_right(&right).unwrap();
+    let steps = steps(contraction);
+    let [m, n] = [contraction.m[0], contraction.n[0]];
+    let signed = |byte: u8| i32::from(byte as i8);
+    let number = |byte: u8, is_signed: bool| match is_signed {
+        true => signed(byte),
+        false => i32::from(byte),
+    };
+    let mut names = Vec::new();
+    for tasks in [1, 2, 5] {
+        let plan = kernel.plan(Form::Plain, Form::Packed, tasks);
+        let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
+        let mut result = vec![-1i32; out];
+        let operands = [Operand::Plain(&left), Operand::Packed(&packed)];
+        let bytes = bytemuck::cast_slice_mut(&mut result);
+        kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
+        for (row, column) in (0..m.extent).flat_map(|m| (0..n.extent).map(move |n| (m, n))) {
+            let left_signed = element == Element::I8U8;
+            let expected = steps.iter().map(|[l, r]| {
+                let left = number(left[row * m.left + l], left_signed);
+                left * number(right[column * n.right + r], !left_signed)
+            });
+            let found = result[row * m.out + column * n.out];
+            assert_eq!(found, expected.sum::<i32>(), "{}", plan.name());
+        }
+        names.push(plan.name().to_owned());
+    }
+    names.dedup();
+    assert_eq!(names.len(), 1);
+    names.pop()
+}
+
+/// `in_place` is what machines with products of four bytes do, `widened` what others do.
+fn check_bytes(contraction: &Contraction, in_place: &str, widened: &str) {
+    for element in [Element::U8I8, Element::I8U8] {
+        for isa in Isa::ALL {
+            let Some(name) = byte_rows_with(isa, contraction, element) else {
+                continue;
+            };
+            let expected = match name.starts_with("avx512") {
+                true => in_place,
+                false => widened,
+            };
+            assert!(name.contains(expected), "{isa:?} {name}: {contraction:?}");
+        }
+    }
+}
+
+#[test]
+fn words_of_bytes_are_read_where_they_are_or_widened_once() {
+    let (packed, widened) = ("left packed in tasks", "left widened in tasks");
+    // One block of rows, and several.
+    for (rows, k) in [(40, 24), (401, 700)] {
+        check_bytes(&product(rows, 40, k, [k, 1]), "", widened);
+    }
+    // Words of two bytes, of four, and of neither.
+    check_bytes(&product(60, 40, 46, [46, 1]), packed, widened);
+    check_bytes(&product(60, 40, 45, [46, 1]), packed, packed);
+    check_bytes(&product(60, 40, 46, [47, 1]), packed, packed);
+    check_bytes(&product(60, 40, 46, [92, 2]), packed, packed);
+    // As many bytes between the first and the last as would be packed, and more.
+    check_bytes(&product(60, 40, 46, [46, 1]), packed, widened);
+    check_bytes(&product(60, 40, 46, [48, 1]), packed, packed);
+    let words = product(60, 40, 48, [52, 1]);
+    check_bytes(&words, "", packed);
+    for isa in [Isa::Avx512Halves, Isa::Avx512] {
+        if let Some(name) = byte_rows_with(isa, &words, Element::U8I8)
+            && name.starts_with("avx512")
+        {
+            let is_strided = name.contains("left strided");
+            assert_eq!(is_strided, isa == Isa::Avx512Halves, "{name}");
+        }
     }
 }

@@ -8,22 +8,23 @@ use vinelift_kernels::{
     Buffers, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction,
 };
 
-const SIZE: usize = size_of::<f32>();
-
 /// Runs the contraction by `ranges` of rows, and compares with a run as a whole, bit by bit.
 fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Range<usize>]) {
     let mut random = fastrand::Rng::with_seed(7);
+    let element = contraction.element;
+    let (size, out_size) = (element.operand_bytes(), element.bytes());
     let [left, right, out] = lengths(contraction);
-    let mut numbers = |count: usize| -> Vec<f32> {
+    let mut numbers = |count: usize| -> Vec<u8> {
+        if element != Element::F32 {
+            return (0..count).map(|_| random.u8(..)).collect();
+        }
         let numbers = (0..count).map(|_| random.f32() - 0.5);
-        numbers.collect()
+        bytemuck::cast_slice(&numbers.collect::<Vec<f32>>()).to_vec()
     };
     let (left, right) = (numbers(left), numbers(right));
-    let bytes = |numbers: &[f32]| -> Vec<u8> { bytemuck::cast_slice(numbers).to_vec() };
-    let (left, right) = (bytes(&left), bytes(&right));
     let [plain_left, plain_right] = [&left, &right].map(|bytes| Operand::Plain(bytes));
     let whole = kernel.plan(Form::Plain, Form::Plain, 1);
-    let mut expected = vec![0xAA; out * SIZE];
+    let mut expected = vec![0xAA; out * out_size];
     let mut scratch = vec![0; whole.shared_bytes() + whole.worker_bytes()];
     kernel.run(&whole, plain_left, plain_right, &mut expected, &mut scratch);
 
@@ -34,7 +35,7 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
     }
     let mut shared = vec![0u8; plan.shared_bytes()];
     let mut worker = vec![0u8; plan.worker_bytes()];
-    let mut found = vec![0xAA; out * SIZE];
+    let mut found = vec![0xAA; out * out_size];
     let never = AtomicBool::new(false);
     for task in 0..plan.packing_tasks() {
         let buffers = Buffers {
@@ -61,14 +62,14 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
             let Operand::Plain(bytes) = *side else {
                 unreachable!("operands are plain")
             };
-            own = bytes[rows.start * length * SIZE..rows.end * length * SIZE].to_vec();
+            own = bytes[rows.start * length * size..rows.end * length * size].to_vec();
             *side = Operand::Window {
                 bytes: &own,
                 start: rows.start * length,
             };
         }
         let region = plan.region(task).unwrap_or(0..out);
-        let mut results = found[region.start * SIZE..region.end * SIZE].to_vec();
+        let mut results = found[region.start * out_size..region.end * out_size].to_vec();
         let buffers = Buffers {
             left,
             right,
@@ -80,7 +81,7 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
         };
         // SAFETY: as above.
         unsafe { kernel.run_task(&plan, task, &buffers, worker.as_mut_ptr()) }
-        found[region.start * SIZE..region.end * SIZE].copy_from_slice(&results);
+        found[region.start * out_size..region.end * out_size].copy_from_slice(&results);
     }
     assert!(found == expected, "{contraction:?} by {ranges:?}");
 }
@@ -123,8 +124,24 @@ proptest! {
 
     #[test]
     fn any(contraction in any_contraction(), count in 1..9usize, cuts in prop::collection::vec(0..500usize, 0..5)) {
-        let contraction = Contraction { element: Element::F32, ..contraction };
-        check_all(&contraction, count, &cuts);
+        for element in [Element::F32, Element::U8I8, Element::I8U8] {
+            let contraction = Contraction { element, ..contraction.clone() };
+            check_all(&contraction, count, &cuts);
+        }
+    }
+}
+
+/// Rows of bytes that lie beside each other are widened block by block, or read where they are.
+#[test]
+fn rows_of_bytes() {
+    for element in [Element::U8I8, Element::I8U8] {
+        for (rows, columns, k) in [(37, 50, 64), (200, 24, 1024), (5, 16, 8)] {
+            let product = matrices(2, rows, columns, k, [false; 3]);
+            let contraction = Contraction { element, ..product };
+            for count in [1, 2, 5, 100] {
+                check_all(&contraction, count, &[3, 40, 77]);
+            }
+        }
     }
 }
 
@@ -202,12 +219,15 @@ fn a_window_that_is_too_small() {
     let plan = kernel
         .plan_rows(Form::Plain, Form::Plain, &[0..5, 5..37])
         .unwrap();
-    let (left, right) = (vec![0; 64 * SIZE], vec![0; 50 * 16 * SIZE]);
+    let (left, right) = (
+        vec![0; 64 * size_of::<f32>()],
+        vec![0; 50 * 16 * size_of::<f32>()],
+    );
     let (mut shared, mut worker) = (
         vec![0u8; plan.shared_bytes()],
         vec![0u8; plan.worker_bytes()],
     );
-    let mut out = vec![0; 37 * 50 * SIZE];
+    let mut out = vec![0; 37 * 50 * size_of::<f32>()];
     let buffers = Buffers {
         left: Operand::Window {
             bytes: &left,

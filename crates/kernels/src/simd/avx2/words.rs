@@ -6,7 +6,7 @@ use super::Halves;
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
-use crate::pack::words::{Along, WordLayouts, across_of, clear, words};
+use crate::pack::words::{Along, WidenBytes, WordLayouts, across_of, clear, words};
 use crate::simd::words::store_vector;
 
 /// The lines that are laid across at a time, and the most points.
@@ -28,6 +28,16 @@ pub(super) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     };
     // SAFETY: the caller's.
     unsafe { words::<2>(block, points, &LAYOUTS) }
+}
+
+/// [`pack::words::widen_bytes`](crate::pack::words::widen_bytes).
+///
+/// # Safety
+/// as that; the machine has the instructions.
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+pub(super) unsafe fn widen_bytes(bytes: &WidenBytes) {
+    // SAFETY: the caller's.
+    unsafe { crate::pack::words::widen_bytes(bytes) }
 }
 
 /// [`Along::pack`].
