@@ -1,6 +1,6 @@
 //! Concatenations of values on one grid, whose pieces are moved one by one.
 
-use super::grid::Grid;
+use super::grid::OnGrid;
 use crate::build::index;
 use crate::ir::{Axis, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage};
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ pub(super) struct Piece {
 /// The buffers of a nest that are concatenations of some of those on `grids`.
 pub(super) fn concatenations(
     nest: &Nest,
-    grids: &FxHashMap<BufferId, Grid>,
+    grids: &FxHashMap<BufferId, OnGrid>,
 ) -> FxHashMap<BufferId, Concatenation> {
     let mut writers: FxHashMap<BufferId, Vec<&Stage>> = FxHashMap::default();
     if grids.is_empty() {
@@ -95,9 +95,9 @@ impl Concatenation {
     }
 
     /// Whether codes of all pieces stand for the same values.
-    fn is_on_one_of(&self, grids: &FxHashMap<BufferId, Grid>) -> bool {
+    fn is_on_one_of(&self, grids: &FxHashMap<BufferId, OnGrid>) -> bool {
         let first = self.pieces.first().and_then(|piece| grids.get(&piece.from));
-        let is_same = |grid: &Grid| first.is_some_and(|first| first.is_same(grid));
+        let is_same = |of: &OnGrid| first.is_some_and(|first| first.grid().is_same(of.grid()));
         let mut pieces = self.pieces.iter();
         pieces.all(|piece| grids.get(&piece.from).is_some_and(is_same))
     }

@@ -1,10 +1,10 @@
 //! Sums of products of a factor on a grid with weights of 8 bits, or of two factors on grids.
 
 use super::concatenation::Piece;
-use super::grid::Grid;
+use super::grid::{Grid, OnGrid};
 use super::{MOST_DEPTH, Pass, other_type, pays, reads_zero, varies};
 use crate::analysis::CodedLoad;
-use crate::build::{integer, number, select, zero};
+use crate::build::{integer, lowest, number, select, zero};
 use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, free_axes};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
 use vinelift_tensor::Extent;
@@ -188,7 +188,7 @@ impl Pass<'_> {
         let Some(stage) = self.definitions.get(&buffer).cloned() else {
             return self.codes_of_pieces(nest, axes, (buffer, at), ty);
         };
-        let Some(grid) = self.grids.get(&buffer).cloned() else {
+        let Some(values) = self.grids.get(&buffer).cloned() else {
             let is_move = matches!(stage.value.kind(), Kind::Load { .. });
             if depth == MOST_DEPTH || !is_move {
                 return None;
@@ -199,11 +199,11 @@ impl Pass<'_> {
         if reads_zero(at) {
             return None;
         }
-        let code = self.grid_codes(nest, &stage, &grid, ty);
+        let code = self.grid_codes(nest, &stage, &values, ty)?;
         let extents: Vec<Extent> = stage.domain.iter().map(|axis| axis.extent).collect();
         let dims = summed_dims(axes, at, &extents);
-        let poison = self.nan_sum(nest, (&stage, &grid), &dims, at);
-        Some(grid.bytes(nest.load(code, at.to_vec()), poison))
+        let poison = self.nan_sum(nest, (&stage, &values), &dims, at)?;
+        Some(values.grid().bytes(nest.load(code, at.to_vec()), poison))
     }
 
     /// As [`Pass::codes_of_load`], of a concatenation of values on one grid.
@@ -219,7 +219,7 @@ impl Pass<'_> {
             let stage = self.definitions.get(&piece.from)?.clone();
             Some((stage, self.grids.get(&piece.from)?.clone()))
         };
-        let parts: Vec<(Stage, Grid)> = whole.pieces.iter().map(of).collect::<Option<_>>()?;
+        let parts: Vec<(Stage, OnGrid)> = whole.pieces.iter().map(of).collect::<Option<_>>()?;
         if reads_zero(at) {
             return None;
         }
@@ -239,12 +239,12 @@ impl Pass<'_> {
         }
         let mut codes = Vec::with_capacity(parts.len());
         let mut sums = Vec::with_capacity(parts.len());
-        for (stage, grid) in &parts {
-            codes.push(self.grid_codes(nest, stage, grid, ty));
-            sums.push(self.nan_sum(nest, (stage, grid), &dims, at));
+        for (stage, values) in &parts {
+            codes.push(self.grid_codes(nest, stage, values, ty)?);
+            sums.push(self.nan_sum(nest, (stage, values), &dims, at)?);
         }
         let poison = sums.into_iter().reduce(|sum, part| sum + part)?;
-        let (_, grid) = parts.first()?;
+        let (_, values) = parts.first()?;
         let target = match self.codes.get(&(buffer, ty)) {
             Some(target) => *target,
             None => {
@@ -256,25 +256,35 @@ impl Pass<'_> {
                 target
             }
         };
-        Some(grid.bytes(nest.load(target, at.to_vec()), poison))
+        Some(values.grid().bytes(nest.load(target, at.to_vec()), poison))
     }
 
-    /// The buffer of the codes of a grid's values.
+    /// The buffer of the codes of values on a grid.
     fn grid_codes(
         &mut self,
         nest: &mut Nest,
         stage: &Stage,
-        grid: &Grid,
+        values: &OnGrid,
         ty: ElementType,
-    ) -> BufferId {
+    ) -> Option<BufferId> {
         let key = (stage.target, ty);
         if let Some(target) = self.codes.get(&key) {
-            return *target;
+            return Some(*target);
         }
+        let code = match values {
+            OnGrid::Rounded(rounded) => rounded.code(ty),
+            OnGrid::Largest(_, window) => {
+                let of = self.definitions.get(&window.buffer)?.clone();
+                let values = self.grids.get(&window.buffer)?.clone();
+                let codes = self.grid_codes(nest, &of, &values, ty)?;
+                let code = nest.load(codes, window.at.clone());
+                window.fold(Binary::Max, lowest(ty), window.guarded(code, lowest(ty)))
+            }
+        };
         let name = format!("{}.{ty}", nest.buf(stage.target).name);
-        let made = self.store(nest, &name, stage, &stage.domain, &grid.code(ty));
+        let made = self.store(nest, &name, stage, &stage.domain, &code);
         self.codes.insert(key, made);
-        made
+        Some(made)
     }
 }
 

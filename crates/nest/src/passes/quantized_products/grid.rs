@@ -1,36 +1,54 @@
 //! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
 
+use super::largest::Window;
 use crate::build::{integer, number, select};
 use crate::ir::{Binary, Kind, Scalar, Stage, Unary, as_binary, as_select, float, part_of};
 use vinelift_tensor::ElementType;
 
-/// The values of a stage, all of which are `(code - zero) · scale` for a `code` in `0..=steps`, up to the
-/// rounding of an `f32`, or NaN where `x` is.
-#[derive(Clone)]
+/// A grid: the values `(code - zero) · scale` for a `code` in `0..=steps`, up to the rounding of an `f32`.
+#[derive(Clone, Copy)]
 pub(super) struct Grid {
-    /// The value that was rounded to the grid.
-    pub(super) x: Scalar,
-    /// Which code that has.
-    code: Code,
     pub(super) zero: i64,
     pub(super) scale: f64,
+    steps: i64,
 }
 
+/// Values that are all on a grid, or NaN.
 #[derive(Clone)]
-struct Code {
+pub(super) enum OnGrid {
+    /// They were rounded to it.
+    Rounded(Rounded),
+    /// The largest in a window of such.
+    Largest(Grid, Window),
+}
+
+/// The values of a stage that are rounded to a grid, or NaN where `x` is.
+#[derive(Clone)]
+pub(super) struct Rounded {
+    pub(super) grid: Grid,
+    /// The value that was rounded to the grid.
+    pub(super) x: Scalar,
     /// `round(..)` of what lies between the ends.
     inner: Scalar,
     low: f64,
     high: f64,
-    steps: i64,
 }
 
 /// How far from an integer a zero point may be, as a part of the largest value: less than values are rounded.
 const ROUNDING: f64 = 1.0 / (1 << 22) as f64;
 
-impl Grid {
-    /// The grid that a stage's value is on, if it is, by [`Formula`] with constants.
-    pub(super) fn of(stage: &Stage) -> Option<Grid> {
+impl OnGrid {
+    pub(super) fn grid(&self) -> &Grid {
+        match self {
+            OnGrid::Rounded(rounded) => &rounded.grid,
+            OnGrid::Largest(grid, _) => grid,
+        }
+    }
+}
+
+impl Rounded {
+    /// The values of a stage, if they are rounded to a grid by [`Formula`] with constants.
+    pub(super) fn of(stage: &Stage) -> Option<Rounded> {
         let formula = Formula::of(&stage.value)?;
         let ends = [formula.low, formula.high, formula.bottom, formula.top];
         let [low, high, bottom, top] = ends.map(float);
@@ -42,34 +60,14 @@ impl Grid {
             && is_difference(formula.width, high, low)
             && is_difference(formula.range, top, bottom);
         let (zero, scale) = points(bottom, top, formula.steps).filter(|_| fits)?;
-        Some(Grid {
+        let steps = formula.steps as i64;
+        Some(Rounded {
+            grid: Grid { zero, scale, steps },
             x: formula.x.clone(),
-            code: Code {
-                inner: formula.inner.clone(),
-                low,
-                high,
-                steps: formula.steps as i64,
-            },
-            zero,
-            scale,
+            inner: formula.inner.clone(),
+            low,
+            high,
         })
-    }
-
-    /// How much less codes of a type are than those from 0 on.
-    pub(super) fn less(ty: ElementType) -> i64 {
-        if ty == ElementType::I8 { 128 } else { 0 }
-    }
-
-    /// No value is larger.
-    pub(super) fn largest(&self) -> f64 {
-        let steps = self.code.steps as f64;
-        let ends = [0.0, steps].map(|code| ((code - self.zero as f64) * self.scale).abs());
-        ends[0].max(ends[1])
-    }
-
-    /// Whether codes of both stand for the same values.
-    pub(super) fn is_same(&self, other: &Grid) -> bool {
-        (self.zero, self.scale.to_bits()) == (other.zero, other.scale.to_bits())
     }
 
     /// The value, `(code - zero) · scale`.
@@ -77,20 +75,20 @@ impl Grid {
         let float = |x: f64| number(x, ElementType::F32);
         let code = self.by_range(
             float(0.0),
-            self.code.inner.clone(),
-            float(self.code.steps as f64),
+            self.inner.clone(),
+            float(self.grid.steps as f64),
         );
-        let distance = match self.zero {
+        let distance = match self.grid.zero {
             0 => code,
             zero => code - float(zero as f64),
         };
-        distance * float(self.scale)
+        distance * float(self.grid.scale)
     }
 
     /// The code as a `u8`, or [`less`](Self::less) that as an `i8`. Anything where `x` is NaN.
     pub(super) fn code(&self, ty: ElementType) -> Scalar {
         let less = Grid::less(ty);
-        let inner = self.code.inner.clone();
+        let inner = self.inner.clone();
         let between = match less {
             0 => inner,
             _ => inner - number(less as f64, ElementType::F32),
@@ -98,15 +96,34 @@ impl Grid {
         self.by_range(
             integer(-less, ty),
             between.cast(ElementType::I32).cast(ty),
-            integer(self.code.steps - less, ty),
+            integer(self.grid.steps - less, ty),
         )
     }
 
     /// `x > high ? above : (x <= low ? below : between)`
     fn by_range(&self, below: Scalar, between: Scalar, above: Scalar) -> Scalar {
         let float = |x: f64| number(x, ElementType::F32);
-        let rest = select(self.x.le(float(self.code.low)), below, between);
-        select(self.x.gt(float(self.code.high)), above, rest)
+        let rest = select(self.x.le(float(self.low)), below, between);
+        select(self.x.gt(float(self.high)), above, rest)
+    }
+}
+
+impl Grid {
+    /// How much less codes of a type are than those from 0 on.
+    pub(super) fn less(ty: ElementType) -> i64 {
+        if ty == ElementType::I8 { 128 } else { 0 }
+    }
+
+    /// No value is larger.
+    pub(super) fn largest(&self) -> f64 {
+        let steps = self.steps as f64;
+        let ends = [0.0, steps].map(|code| ((code - self.zero as f64) * self.scale).abs());
+        ends[0].max(ends[1])
+    }
+
+    /// Whether codes of both stand for the same values.
+    pub(super) fn is_same(&self, other: &Grid) -> bool {
+        (self.zero, self.scale.to_bits()) == (other.zero, other.scale.to_bits())
     }
 }
 

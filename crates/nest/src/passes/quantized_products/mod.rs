@@ -3,10 +3,13 @@
 //! > `Σ_k (a[k] - p)·s · (b[k] - q)·t = (Σ_k a[k]·b[k] - p·Σ_k b[k] - q·Σ_k a[k] + K·p·q) · s·t`
 //!
 //! where `a` is a `u8` and `b` an `i8` or the other way round, `p` and `q` are integer zero points and `s` and `t`
-//! scales that do not depend on `k`: quantised activations ([`Grid`]) with weights of 8 bits or with each other.
+//! scales that do not depend on `k`: quantised activations ([`OnGrid`]) with weights of 8 bits or with each other.
 //! The sums on the right are integers and exact, so the result is nearer to the sum in real numbers than a
 //! sum of `f32` is, and it does not depend on any order. It is this form that defines the result, for
 //! the interpreter as well. Where a value is NaN, so is every sum that it is part of.
+//!
+//! The largest value in a window of such has the largest of their codes (`largest`); where one of them is NaN, so is every sum that
+//! it is part of.
 //!
 //! So are values on a grid, wherever they are used: `(code - zero) · scale`, with two roundings, where the operator's formula has five,
 //! and one more value at the upper end.
@@ -19,6 +22,7 @@ mod concatenation;
 mod factors;
 mod grid;
 mod integers;
+mod largest;
 mod nans;
 #[cfg(test)]
 mod tests;
@@ -32,7 +36,8 @@ use crate::ir::{
 use crate::passes::definitions::Definitions;
 use channels::by_channel;
 use concatenation::{Concatenation, concatenations};
-use grid::{Formula, Grid};
+use grid::{Formula, OnGrid, Rounded};
+use largest::Window;
 use nans::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, I8, I32, U8};
@@ -75,8 +80,8 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
             }
         }
         pass.note(nest, &stage);
-        if let Some(grid) = Grid::of(&stage) {
-            stage.value = grid.value();
+        if let Some(rounded) = Rounded::of(&stage) {
+            stage.value = rounded.value();
         } else if let Some(value) = by_channel(nest, &stage, constant) {
             stage.value = value;
         }
@@ -86,11 +91,19 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
 }
 
 /// The stages whose values are on grids, by their targets.
-fn grids(nest: &Nest) -> FxHashMap<BufferId, Grid> {
-    let stages = nest.stages.iter();
-    stages
-        .filter_map(|stage| Some((stage.target, Grid::of(stage)?)))
-        .collect()
+fn grids(nest: &Nest) -> FxHashMap<BufferId, OnGrid> {
+    let mut grids: FxHashMap<BufferId, OnGrid> = FxHashMap::default();
+    for stage in &nest.stages {
+        let found = Rounded::of(stage).map(OnGrid::Rounded).or_else(|| {
+            // The codes of larger values are larger.
+            let is_ordered = |of: &BufferId| grids.get(of).filter(|of| of.grid().scale > 0.0);
+            let window = Window::of(nest, stage, |of| is_ordered(&of).is_some())?;
+            let grid = *grids.get(&window.buffer)?.grid();
+            Some(OnGrid::Largest(grid, window))
+        });
+        grids.extend(found.map(|found| (stage.target, found)));
+    }
+    grids
 }
 
 /// The sums of products in a stage's value: those that a kernel may take, and all of `i32`.
@@ -102,7 +115,7 @@ fn products(stage: &Stage) -> Vec<Scalar> {
 
 struct Pass<'a> {
     definitions: Definitions,
-    grids: FxHashMap<BufferId, Grid>,
+    grids: FxHashMap<BufferId, OnGrid>,
     concatenations: FxHashMap<BufferId, Concatenation>,
     /// The buffers of codes that there are already.
     codes: FxHashMap<(BufferId, ElementType), BufferId>,

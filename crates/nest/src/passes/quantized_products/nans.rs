@@ -6,7 +6,8 @@
 //! NaN buffer of the next product of that of this one, and does not look at the values. The buffer has one element for all the
 //! channels that the product sums over.
 
-use super::grid::Grid;
+use super::grid::OnGrid;
+use super::largest::Window;
 use super::{Pass, varies};
 use crate::build::{index, number, select, zero};
 use crate::ir::{
@@ -81,17 +82,23 @@ impl Pass<'_> {
     pub(super) fn nan_sum(
         &mut self,
         nest: &mut Nest,
-        (stage, grid): (&Stage, &Grid),
-        (summed, kept): &(Vec<usize>, Vec<usize>),
+        (stage, values): (&Stage, &OnGrid),
+        dims: &(Vec<usize>, Vec<usize>),
         at: &[Scalar],
-    ) -> Scalar {
-        let is_nan = grid.x.ne(grid.x.clone());
+    ) -> Option<Scalar> {
+        let (summed, kept) = dims;
+        let rounded = match values {
+            OnGrid::Rounded(rounded) => rounded,
+            OnGrid::Largest(_, window) => return self.nans_in(nest, (stage, window), dims, at),
+        };
+        let is_nan = rounded.x.ne(rounded.x.clone());
         let nan = || select(is_nan, number(f64::NAN, F32), zero(F32));
         let known = match self.known_nans(nest, stage, summed) {
             None if !summed.is_empty() => {
                 let sum = |axes| Scalar::reduce(Binary::Add, axes, zero(F32), nan());
                 let sums = self.nan_buffer(nest, stage, summed.clone(), kept, sum);
-                return nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect());
+                let at = kept.iter().map(|d| at[*d].clone());
+                return Some(nest.load(sums, at.collect()));
             }
             known => known.unwrap_or_else(nan),
         };
@@ -99,7 +106,29 @@ impl Pass<'_> {
             value: &known,
             ..Definition::of(stage)
         };
-        definition.instantiate(nest, at)
+        Some(definition.instantiate(nest, at))
+    }
+
+    /// As [`Pass::nan_sum`], of the largest values in a window: NaN where one in the window is. `None` if the window does not go
+    /// along the dims that are summed over as they are.
+    fn nans_in(
+        &mut self,
+        nest: &mut Nest,
+        (stage, window): (&Stage, &Window),
+        dims: &(Vec<usize>, Vec<usize>),
+        at: &[Scalar],
+    ) -> Option<Scalar> {
+        let (summed, kept) = dims;
+        let of = self.definitions.get(&window.buffer)?.clone();
+        let passes = |dim: &usize| window.passes(stage, &of, *dim);
+        if !summed.iter().all(passes) {
+            return None;
+        }
+        let values = self.grids.get(&window.buffer)?.clone();
+        let one = self.nan_sum(nest, (&of, &values), dims, &window.at)?;
+        let sum = window.fold(Binary::Add, zero(F32), window.guarded(one, zero(F32)));
+        let sums = self.nan_buffer(nest, stage, summed.clone(), kept, |_| sum);
+        Some(nest.load(sums, kept.iter().map(|d| at[*d].clone()).collect()))
     }
 
     /// `nan`, which is NaN or 0, summed over those of the axes of a sum of `stage` that it varies along: the others are summed over
@@ -138,8 +167,11 @@ impl Pass<'_> {
         let known = self.attempt(nest, |pass, nest| {
             let visits = &mut { MOST_VISITS };
             let known = match pass.grids.get(&stage.target).cloned() {
-                Some(grid) => pass.known(nest, &grid.x, visits)?.of_size(grid.largest()),
-                None => pass.known(nest, &stage.value, visits)?,
+                Some(OnGrid::Rounded(rounded)) => {
+                    let known = pass.known(nest, &rounded.x, visits)?;
+                    known.of_size(rounded.grid.largest())
+                }
+                _ => pass.known(nest, &stage.value, visits)?,
             };
             // Sums of sums would be computed for each element anew.
             match known.sources.iter().any(Scalar::folds) {

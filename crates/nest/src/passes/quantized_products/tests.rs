@@ -6,7 +6,7 @@ use crate::{BufferBytes, Contraction, Unary, contract, fuse, interpret, schedule
 use vinelift_tensor::ElementType::F32;
 
 /// `FakeQuantize` of `x` to 256 values from `low` to `high`, as its lowering writes it.
-fn quantized(x: Scalar, low: f64, high: f64) -> Scalar {
+pub(super) fn quantized(x: Scalar, low: f64, high: f64) -> Scalar {
     let c = |v: f64| number(v, F32);
     let (il, ih, ol, oh, steps) = (c(low), c(high), c(low), c(high), c(255.0));
     let step = ((&x - il.clone()) / (ih.clone() - il.clone()) * steps).round();
