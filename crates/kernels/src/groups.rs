@@ -83,12 +83,12 @@ impl Spacing {
 }
 
 impl Groups {
-    /// Chooses the sides: of a contraction for vectors of `lanes`, whose left operand, or right one, is `packed` once
-    /// for many runs.
+    /// Chooses the sides: of a contraction for vectors of `lanes` and steps of `group` `k`, whose left operand, or right one, is
+    /// `packed` once for many runs.
     pub(crate) fn new(
         contraction: &Contraction,
         packed: [bool; 2],
-        lanes: usize,
+        (lanes, group): (usize, usize),
     ) -> Result<Groups, Refused> {
         check_groups(contraction)?;
         check_overlap(contraction)?;
@@ -105,23 +105,16 @@ impl Groups {
         move_batch_dims(&mut batch, &mut m, &mut n);
         let left = Axes::new(m.iter().map(|dim| axis(dim, [dim.left, dim.out])))?;
         let right = Axes::new(n.iter().map(|dim| axis(dim, [dim.right, dim.out])))?;
-        let mut exchanged = innermost(&right) != Some(1) && innermost(&left) == Some(1);
-        let (packed_rows, rows, columns) = match exchanged {
-            false => (packed[0], left.points(), right.points()),
-            true => (packed[1], right.points(), left.points()),
+        let operands = Operands {
+            points: [&left, &right],
+            last: [m.last(), n.last()].map(|dim| dim.copied()),
+            k: &k,
+            lanes,
+            group,
         };
-        let operand = |dim: &Dim, is_left: bool| if is_left { dim.left } else { dim.right };
-        // Whether the `k` of a point of an operand lie beside each other.
-        let lie_together =
-            |is_left: bool| (k.iter()).any(|dim| operand(dim, is_left) == 1 && dim.extent >= lanes);
-        let last_column = if exchanged { m.last() } else { n.last() };
-        let are_apart = lie_together(exchanged)
-            && last_column.is_some_and(|dim| operand(dim, exchanged) > 1)
-            && !element.is_byte();
-        exchanged ^= packed_rows
-            && (few_columns(rows, columns, &k, lanes)
-                || are_apart && packing_costs_more(rows, columns, &k, lanes));
-        let rows_together = lie_together(!exchanged);
+        let exchanged = operands.are_exchanged(packed);
+        let packed_rows = packed[usize::from(exchanged)];
+        let rows_together = operands.lie_together(!exchanged);
         let steps = |dim: &Dim| match exchanged {
             true => [dim.right, dim.left],
             false => [dim.left, dim.right],
@@ -215,6 +208,63 @@ impl Groups {
     }
 }
 
+/// The left and the right operand of a contraction, of which one becomes the row side.
+struct Operands<'a> {
+    /// Strides in the operand and `out`.
+    points: [&'a Axes<2>; 2],
+    /// The innermost dim of each.
+    last: [Option<Dim>; 2],
+    k: &'a [Dim],
+    lanes: usize,
+    group: usize,
+}
+
+impl Operands<'_> {
+    /// Whether the left operand is the column side: if `out` is contiguous along it alone, or is so along the right one, but
+    /// vectors along the left one, which is then `packed` once for many runs, take less time although results lie apart.
+    fn are_exchanged(&self, packed: [bool; 2]) -> bool {
+        let [left, right] = self.points.map(innermost);
+        let exchanged = right != Some(1) && left == Some(1);
+        let (row_side, column_side) = (usize::from(exchanged), usize::from(!exchanged));
+        if !packed[row_side] {
+            return exchanged;
+        }
+        let [rows, columns] = [row_side, column_side].map(|side| self.points[side].points());
+        let step = self.last[column_side].map(|dim| [dim.left, dim.right][column_side]);
+        let are_apart = self.lie_together(exchanged) && step.is_some_and(|step| step > 1);
+        let pays = few_columns(rows, columns, self.k, self.lanes)
+            || are_apart && self.packing_costs_more(rows, columns);
+        exchanged != pays
+    }
+
+    /// Whether columns that lie apart, whose `k` lie beside each other, are better read as rows where they are than packed, although
+    /// vectors along the rows are emptier, and results lie apart.
+    fn packing_costs_more(&self, rows: usize, columns: usize) -> bool {
+        // The cost of packing one step of a vector of columns, in multiply-adds of a vector: each element of a window anew, and of
+        // bytes a word at a time.
+        let packing = match self.group {
+            1 => 20,
+            group => 2 * group,
+        };
+        let is_window = self.k.iter().filter(|dim| dim.extent > 1).count() > 1;
+        let as_columns = columns
+            .div_ceil(self.lanes)
+            .saturating_mul(rows.saturating_add(packing));
+        let as_rows = columns.saturating_mul(rows.div_ceil(self.lanes));
+        let k = self.k.iter().map(|dim| dim.extent);
+        let points = k.fold(1, usize::saturating_mul);
+        let saved = as_columns.saturating_sub(as_rows);
+        is_window && saved.saturating_mul(points) >= rows.saturating_mul(columns)
+    }
+
+    /// Whether as many `k` of a point of the left operand, or of the right one, as a vector has lanes lie beside each other.
+    fn lie_together(&self, left: bool) -> bool {
+        let step = |dim: &Dim| if left { dim.left } else { dim.right };
+        let mut k = self.k.iter();
+        k.any(|dim| step(dim) == 1 && dim.extent >= self.lanes)
+    }
+}
+
 /// The step from each point of some dims to the next, if it is the same for all, at least `least`; that for a single point.
 fn pitch(dims: &[(usize, usize)], least: usize) -> Option<usize> {
     let Some(&(_, pitch)) = dims.last() else {
@@ -263,19 +313,6 @@ fn few_columns(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
     k >= LONG
         && fewer.saturating_mul(PACKING) >= columns
         && fewer.saturating_mul(k) >= rows.saturating_mul(columns)
-}
-
-/// Whether columns that lie apart, whose `k` lie beside each other, are better read as rows where they are than packed, although
-/// vectors along the rows are emptier, and results lie apart.
-fn packing_costs_more(rows: usize, columns: usize, k: &[Dim], lanes: usize) -> bool {
-    /// The cost of packing one `k` of a vector of columns, in multiply-adds of a vector: each element of a window anew.
-    const PACKING: usize = 20;
-    let is_window = k.iter().filter(|dim| dim.extent > 1).count() > 1;
-    let as_columns = columns.div_ceil(lanes).saturating_mul(rows + PACKING);
-    let as_rows = columns.saturating_mul(rows.div_ceil(lanes));
-    let points = k.iter().fold(1usize, |k, dim| k.saturating_mul(dim.extent));
-    let saved = as_columns.saturating_sub(as_rows);
-    is_window && saved.saturating_mul(points) >= rows.saturating_mul(columns)
 }
 
 /// The batch dims with two more strides each: those of the number of the packed operand.

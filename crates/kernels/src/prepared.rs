@@ -339,7 +339,8 @@ impl Tiling {
         let mut registers = Registers::new(isa, contraction.element);
         let lanes = registers.lanes;
         // Tiles that decode have vectors along the operand they decode anyway.
-        let groups = Groups::new(contraction, forms.map(|form| form == Form::Packed), lanes)?;
+        let packed = forms.map(|form| form == Form::Packed);
+        let groups = Groups::new(contraction, packed, (lanes, registers.group))?;
         let (rows, vectors) = (
             groups.rows.points(),
             groups.columns.points().div_ceil(lanes),

@@ -180,7 +180,7 @@ fn pixels_whose_channels_lie_beside_each_other_are_rows() {
     }
 }
 
-/// As [`rows_with`], of rows of bytes with signs or without.
+/// As [`rows_with`], of rows of bytes with signs or without; the name is that for one task.
 fn byte_rows_with(isa: Isa, contraction: &Contraction, element: Element) -> Option<String> {
     let contraction = &Contraction {
         element,
@@ -219,9 +219,7 @@ fn byte_rows_with(isa: Isa, contraction: &Contraction, element: Element) -> Opti
         }
         names.push(plan.name().to_owned());
     }
-    names.dedup();
-    assert_eq!(names.len(), 1);
-    names.pop()
+    names.into_iter().next()
 }
 
 /// `in_place` is what machines with products of four bytes do, `widened` what others do.
@@ -265,4 +263,16 @@ fn words_of_bytes_are_read_where_they_are_or_widened_once() {
             assert_eq!(is_strided, isa == Isa::Avx512Halves, "{name}");
         }
     }
+}
+
+#[test]
+fn pixels_are_rows_of_bytes_where_packing_them_as_columns_costs_more() {
+    let (columns, rows) = (
+        "right packed, left packed in tasks",
+        "right packed, scattered",
+    );
+    check_bytes(&windows(8, 16, 3), columns, rows);
+    check_bytes(&windows(9, 16, 3), columns, columns);
+    check_bytes(&windows(16, 16, 3), rows, rows);
+    check_bytes(&windows(17, 16, 3), columns, columns);
 }
