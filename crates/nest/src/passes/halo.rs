@@ -216,7 +216,8 @@ fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet
         let places = copy.dims.iter().zip(&halo.around);
         let places = places.map(|(dim, (low, _))| match dim {
             Some((dim, below, _)) => plus(&at[*dim], low - below),
-            None => index(0),
+            // The only element, which another copy may have a border around.
+            None => index(*low),
         });
         Some((copy.source, places.collect()))
     };
@@ -414,6 +415,36 @@ mod tests {
         assert!(
             stages.iter().any(|stage| stage.starts_with(copy)),
             "{stages:#?}"
+        );
+    }
+
+    /// A picture of one pixel, with a border along either dim for a window of its own.
+    #[test]
+    fn copies_without_a_dim_have_it_where_others_have_a_border() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[1, 1, 8], Role::Input);
+        let t = nest.buffer("t", F32, &[1, 1, 8], Role::Temporary);
+        nest.define(vec![], t, |n, at| {
+            n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+        });
+        for dim in 0..2 {
+            let wide = nest.buffer("wide", F32, &[3, 8], Role::Temporary);
+            nest.define(vec![], wide, |n, at| {
+                let mut place = vec![index(0), index(0), at[1].clone()];
+                place[dim] = at[0].clone() - 1;
+                let guard = inside(&place[dim], 0, 1);
+                select(guard, n.load(t, place), zero(F32))
+            });
+            let y = nest.buffer("y", F32, &[3, 8], Role::Output);
+            nest.define(vec![], y, |n, at| n.load(wide, at.to_vec()));
+        }
+        let stages = with_halos(nest);
+        assert_eq!(
+            stages[5..],
+            [
+                "for i<3, j<8: y[i, j] = t[i, 1, j]",
+                "for i<3, j<8: y.5[i, j] = t[1, i, j]",
+            ]
         );
     }
 
