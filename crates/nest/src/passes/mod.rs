@@ -14,6 +14,7 @@
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
 //! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
+//! | [`unordered_partial_folds()`] | `partial_folds` | long folds that are the same in any order → partial folds, where their points are neighbours in memory |
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
 //! | … halos | `halo` | guarded copies of temporaries → these with their borders around them |
@@ -81,7 +82,7 @@ pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
 pub use hoist_scales::hoist_scales;
 pub use journal::{Journal, keep_journals};
-pub use partial_folds::partial_folds;
+pub use partial_folds::{partial_folds, unordered_partial_folds};
 pub use quantized_products::quantized_products;
 pub use room::Order;
 pub use schedule::schedule;

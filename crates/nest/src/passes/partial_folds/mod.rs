@@ -15,6 +15,9 @@
 //!
 //! Sums of products stay as they are: there are kernels for them. So do folds of turns, and those under which
 //! something can go wrong.
+//!
+//! A sum of what is NaN or 0 is the same in any order. Such are divided once it is known how temporaries lie in memory
+//! ([`unordered_partial_folds`]), if the points are neighbours then.
 
 mod memory;
 #[cfg(test)]
@@ -23,14 +26,17 @@ mod tests;
 use crate::analysis::verify;
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Seen, Stage, free_axes, rewrite,
-    substitute, visit,
+    Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Seen, Stage, as_select, free_axes,
+    rewrite, substitute, visit,
 };
 use memory::{Definitions, pin_all, steps_in_memory};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vinelift_tensor::{ElementType, Extent};
+use vinelift_tensor::{
+    ElementType::{self, F32},
+    Extent,
+};
 
 /// Into how many partial folds a fold over `points` neighbours is divided, which the plan relies on from now on;
 /// `None` if it is too short.
@@ -47,39 +53,76 @@ const FEW_LANES: usize = 8;
 /// Into how many parts [`MOST_LANES`] are folded first.
 const FOLDED_LANES: usize = 16;
 
-/// Divides every fold that is long enough. Once `stop` is true, those that are left stay as they are.
+/// Divides every fold that is long enough, but for those whose order does not matter. Once `stop` is true, those that are left
+/// stay as they are.
 pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
     let mut definitions = Definitions::default();
-    for mut stage in std::mem::take(&mut nest.stages) {
-        let is_stopped = stop.load(Ordering::Relaxed);
-        for fold in folds(&stage).into_iter().filter(|_| !is_stopped) {
-            let (first, buffers, next_axis) =
-                (nest.stages.len(), nest.buffers.len(), nest.next_axis);
-            let Some(fold) = Fold::of(nest, &definitions, &stage, fold) else {
-                nest.next_axis = next_axis;
-                continue;
-            };
-            let divided = fold.divide(nest, &stage);
-            if nest.is_symbolic() {
-                nest.adopt_symbols();
-            }
-            nest.stages.push(divided);
-            let parts = nest.extract(first..nest.stages.len());
-            let divided = nest.stages.pop();
-            match divided.filter(|_| verify(&parts.nest).is_ok()) {
-                Some(divided) => stage = divided,
-                None => {
-                    // With numbers in place of symbols, it may be proven.
-                    pin_all(fold.extents());
-                    nest.stages.truncate(first);
-                    nest.truncate_buffers(buffers);
-                    nest.next_axis = next_axis;
-                }
-            }
-        }
+    for stage in std::mem::take(&mut nest.stages) {
+        let ordered = folds(&stage).into_iter().filter(|fold| !is_unordered(fold));
+        let is_left = |_: &Scalar| !stop.load(Ordering::Relaxed);
+        let ordered = ordered.filter(is_left).collect();
+        let stage = divided(nest, &definitions, stage, ordered);
         definitions.add(nest.stages.len(), &stage);
         nest.stages.push(stage);
     }
+}
+
+/// Divides those folds whose order does not matter that run along memory as temporaries lie there.
+pub fn unordered_partial_folds(nest: &mut Nest) {
+    let as_they_lie = Definitions::default();
+    for stage in std::mem::take(&mut nest.stages) {
+        let unordered = folds(&stage).into_iter().filter(is_unordered).collect();
+        let stage = divided(nest, &as_they_lie, stage, unordered);
+        nest.stages.push(stage);
+    }
+}
+
+/// The stage that is left of `stage` once some of its folds are divided, after the stages of their parts, which are appended.
+fn divided(
+    nest: &mut Nest,
+    definitions: &Definitions,
+    mut stage: Stage,
+    folds: Vec<Scalar>,
+) -> Stage {
+    for fold in folds {
+        let (first, buffers, next_axis) = (nest.stages.len(), nest.buffers.len(), nest.next_axis);
+        let Some(fold) = Fold::of(nest, definitions, &stage, fold) else {
+            nest.next_axis = next_axis;
+            continue;
+        };
+        let divided = fold.divide(nest, &stage);
+        if nest.is_symbolic() {
+            nest.adopt_symbols();
+        }
+        nest.stages.push(divided);
+        let parts = nest.extract(first..nest.stages.len());
+        let divided = nest.stages.pop();
+        match divided.filter(|_| verify(&parts.nest).is_ok()) {
+            Some(divided) => stage = divided,
+            None => {
+                // With numbers in place of symbols, it may be proven.
+                pin_all(fold.extents());
+                nest.stages.truncate(first);
+                nest.truncate_buffers(buffers);
+                nest.next_axis = next_axis;
+            }
+        }
+    }
+    stage
+}
+
+/// Whether a fold is the same in any order: a sum of what is NaN or 0.
+fn is_unordered(fold: &Scalar) -> bool {
+    let Kind::Reduce { op, init, body, .. } = fold.kind() else {
+        return false;
+    };
+    let is_zero = |x: &Scalar| x.as_const() == Some(0);
+    let is_nan = |x: &Scalar| {
+        x.as_const()
+            .is_some_and(|x| f32::from_bits(x as u32).is_nan())
+    };
+    let is_nan_or_zero = as_select(body).is_some_and(|(_, yes, no)| is_nan(yes) && is_zero(no));
+    fold.ty() == F32 && *op == Binary::Add && is_zero(init) && is_nan_or_zero
 }
 
 /// The folds of a stage that may be divided, whatever they read: those that stand in no other fold, have

@@ -263,3 +263,53 @@ fn what_a_fold_starts_from_is_taken_in_once() {
     verify(&nest).unwrap();
     assert_eq!(run(&nest, &[1.0; 64]), [69.0]);
 }
+
+/// `y[i] = Σ_k (x[i, k] != x[i, k] ? nan : 0)`, or of `x[k, i]`, which are computed from rows that lie along memory.
+fn nans(points: usize, are_across: bool) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, points], Role::Input);
+    let y = nest.buffer("y", F32, &[4], Role::Output);
+    let shape = if are_across { [points, 4] } else { [4, points] };
+    let t = nest.buffer("t", F32, &shape, Role::Temporary);
+    let place = |i: &Scalar, k: &Scalar| match are_across {
+        true => vec![k.clone(), i.clone()],
+        false => vec![i.clone(), k.clone()],
+    };
+    nest.define(vec![], t, |n, at| {
+        let place = place(&at[0], &at[1]);
+        n.load(x, place).exp()
+    });
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[points]);
+        let value = n.load(t, place(&at[0], &Scalar::axis(axes[0].id)));
+        let body = select(value.ne(value.clone()), number(f64::NAN, F32), zero(F32));
+        Scalar::reduce(Binary::Add, axes, zero(F32), body)
+    });
+    nest
+}
+
+/// Sums of NaN and 0 are divided where memory is as it will be, if they run along it then.
+#[test]
+fn the_order_of_nan_does_not_matter() {
+    for (points, are_across, stages) in [
+        (24, false, 3),
+        (23, false, 2),
+        (24, true, 2),
+        (383, false, 3),
+        (384, false, 4),
+    ] {
+        let mut nest = nans(points, are_across);
+        let mut x: Vec<f32> = (0..4 * points).map(|k| (k % 7) as f32).collect();
+        x[points + points / 2] = f32::NAN;
+        x[4 * points - 1] = f32::NAN;
+        let expected: Vec<bool> = run(&nest, &x).iter().map(|y| y.is_nan()).collect();
+        let before = nest.clone();
+        divide(&mut nest);
+        assert!(nest == before, "{points}");
+        unordered_partial_folds(&mut nest);
+        verify(&nest).unwrap();
+        assert_eq!(nest.stages.len(), stages, "{points} {are_across}");
+        let found: Vec<bool> = run(&nest, &x).iter().map(|y| y.is_nan()).collect();
+        assert_eq!(found, expected);
+    }
+}
