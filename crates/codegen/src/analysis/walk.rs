@@ -3,6 +3,7 @@
 use vinelift_nest::{Kind, Scalar, Seen};
 
 /// Where a walk goes on after a scalar.
+#[derive(Clone, Copy)]
 pub(crate) enum Visit {
     Children,
     Past,

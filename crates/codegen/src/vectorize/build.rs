@@ -48,15 +48,23 @@ pub(super) struct Jam<'n> {
     pub(super) rows: Range<usize>,
     /// The one of them that is being built.
     pub(super) row: usize,
-    pub(super) fold: &'n Scalar,
-    /// How many points of the fold a row is behind the one before.
-    pub(super) behind: usize,
+    /// The folds that rows share loads in, in groups that are done side by side.
+    pub(super) folds: Vec<FoldGroup<'n>>,
     /// The most values that are the same along the row and stay in registers; others are loaded for each use.
     pub(super) most_kept: usize,
     /// Loads that rows may share while they fold.
     pub(super) loads: Option<Vec<SharedLoad>>,
-    /// The time of the fold that is being built: row `r` is at point `time - r·behind`.
+    /// The time of the folds that are being built: row `r` is at point `time - r·behind`.
     pub(super) time: usize,
+}
+
+/// Folds of as many points that read the same elements.
+#[derive(Clone)]
+pub(super) struct FoldGroup<'n> {
+    pub(super) folds: Vec<&'n Scalar>,
+    pub(super) points: usize,
+    /// How many points a row is behind the one before.
+    pub(super) behind: usize,
 }
 
 /// A load that rows of a fold may share.

@@ -10,7 +10,7 @@
 //! Where rows lie an extent apart that has symbols, or are of such a number, the loop over their turns is outside of the
 //! program, which does one turn; the last turn does some rows of the one before again.
 
-use super::build::{Builder, Jam, Load, SharedLoad};
+use super::build::{Builder, FoldGroup, Jam, Load, SharedLoad};
 use super::reduce::points_of;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
@@ -22,31 +22,21 @@ use vinelift_tensor::ElementType;
 const OTHERS: usize = 3;
 
 impl<'n> Jam<'n> {
-    /// Computes up to `most` rows along the axis `rows` in each turn, if rows of the only fold in the value of the builder's
-    /// stage read the same elements; the loop over them is `outside` of the program or part of it.
+    /// Computes up to `most` rows along the axis `rows` in each turn, if rows of the folds in the value of the builder's stage read
+    /// the same elements; the loop over them is `outside` of the program or part of it. Folds of which rows share nothing are
+    /// done row by row.
     pub(super) fn of(
         builder: &Builder<'_, 'n>,
         rows: Axis,
         most: usize,
         outside: bool,
     ) -> Option<Jam<'n>> {
-        let fold = only_fold(&builder.stage.value)?;
-        let Kind::Reduce {
-            axes, init, body, ..
-        } = fold.kind()
-        else {
-            return None;
-        };
-        init.as_const()?;
         // Rows and points are done one by one in code.
         let extent = match outside {
             true => rows.extent.example(),
             false => rows.extent.number()?,
         };
-        let points = points_of(axes)?;
-        if points == 0 || !builder.is_unrolled(points, body) {
-            return None;
-        }
+        let folds = shared_folds(builder, rows.id)?;
         let divides = |count: &usize| extent.is_multiple_of(*count);
         let each = match (most / 2 + 1..=most).rev().find(divides) {
             Some(each) => each,
@@ -56,15 +46,15 @@ impl<'n> Jam<'n> {
         if each < 2 {
             return None;
         }
+        let sums = each * folds.iter().map(|group| group.folds.len()).sum::<usize>();
         Some(Jam {
             axis: rows,
             each,
             block: 0,
             rows: 0..each,
             row: 0,
-            fold,
-            behind: behind(builder, rows.id, axes, body)?,
-            most_kept: builder.target?.registers().saturating_sub(each + OTHERS),
+            folds,
+            most_kept: builder.target?.registers().saturating_sub(sums + OTHERS),
             loads: None,
             time: 0,
         })
@@ -81,17 +71,53 @@ impl<'n> Jam<'n> {
     }
 }
 
-/// The fold in a value, if there is one alone.
-fn only_fold(value: &Scalar) -> Option<&Scalar> {
-    let (mut found, mut count) = (None, 0);
-    visit(value, |x| {
-        if matches!(x.kind(), Kind::Reduce { .. }) {
-            found = Some(x);
-            count += 1;
+/// The folds in the value of the builder's stage whose rows along `rows` share loads, if there are any, and all folds are done one
+/// point after the other in code.
+fn shared_folds<'n>(builder: &Builder<'_, 'n>, rows: AxisId) -> Option<Vec<FoldGroup<'n>>> {
+    let mut groups: Vec<FoldGroup<'n>> = Vec::new();
+    for fold in folds(&builder.stage.value)? {
+        let Kind::Reduce {
+            axes, init, body, ..
+        } = fold.kind()
+        else {
+            return None;
+        };
+        init.as_const()?;
+        let points = points_of(axes)?;
+        if points == 0 || !builder.is_unrolled(points, body) {
+            return None;
         }
-        Visit::Children
-    });
-    found.filter(|_| count == 1)
+        let Some(behind) = behind(builder, rows, axes, body) else {
+            continue;
+        };
+        let alike = |group: &&mut FoldGroup<'_>| (group.points, group.behind) == (points, behind);
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.folds.push(fold),
+            None => groups.push(FoldGroup {
+                folds: vec![fold],
+                points,
+                behind,
+            }),
+        }
+    }
+    (!groups.is_empty()).then_some(groups)
+}
+
+/// The folds in a value; `None` if one of them is in another.
+fn folds(value: &Scalar) -> Option<Vec<&Scalar>> {
+    let collect = |inside: Visit| {
+        let mut found = Vec::new();
+        visit(value, |x| match x.kind() {
+            Kind::Reduce { .. } => {
+                found.push(x);
+                inside
+            }
+            _ => Visit::Children,
+        });
+        found
+    };
+    let outer = collect(Visit::Past);
+    (outer.len() == collect(Visit::Children).len()).then_some(outer)
 }
 
 /// After how many points of a fold over `axes` a row reads what the next row reads first.
@@ -172,14 +198,21 @@ impl<'n> Builder<'_, 'n> {
         Some((jam.block, jam.each as i64, jam.row as i64))
     }
 
-    /// All rows: the fold of all at once, then what else there is of each.
+    /// All rows: the folds of all at once, then what else there is of each.
     fn all_rows(&mut self) -> Option<()> {
-        let (fold, rows) = self.jam.as_ref().map(|jam| (jam.fold, jam.rows.clone()))?;
-        let sums = self.folds_of_rows(fold)?;
-        for (row, sum) in rows.zip(sums) {
+        let (groups, rows) =
+            (self.jam.as_ref()).map(|jam| (jam.folds.clone(), jam.rows.clone()))?;
+        let mut folded = Vec::new();
+        for group in &groups {
+            let sums = self.folds_of_rows(group)?;
+            folded.extend(group.folds.iter().copied().zip(sums));
+        }
+        for (number, row) in rows.enumerate() {
             self.jam.as_mut()?.row = row;
             let mark = self.order.len();
-            self.know(fold, self.blocks.len() - 1, sum);
+            for (fold, sums) in &folded {
+                self.know(fold, self.blocks.len() - 1, sums[number]);
+            }
             let value = self.value(&self.stage.value)?;
             self.store(value)?;
             self.forget(mark, &[]);
@@ -187,47 +220,53 @@ impl<'n> Builder<'_, 'n> {
         Some(())
     }
 
-    fn folds_of_rows(&mut self, fold: &'n Scalar) -> Option<Vec<Value>> {
-        let Kind::Reduce {
-            op,
-            axes,
-            init,
-            body,
-        } = fold.kind()
-        else {
-            return None;
-        };
-        let start = self.known_value(init)?;
-        let (rows, behind) = self
-            .jam
-            .as_ref()
-            .map(|jam| (jam.rows.clone(), jam.behind))?;
-        let points = points_of(axes)?;
-        let mut sums = vec![start; rows.len()];
+    /// For each fold of the group the sums of all rows.
+    fn folds_of_rows(&mut self, group: &FoldGroup<'n>) -> Option<Vec<Vec<Value>>> {
         let depth = self.blocks.len() - 1;
-        if self.depth(fold) != depth {
-            // The same in all lanes: what is made of the sum goes before the loop that computes it here.
-            return None;
+        let rows = self.jam.as_ref().map(|jam| jam.rows.clone())?;
+        let mut sums = Vec::with_capacity(group.folds.len());
+        for fold in &group.folds {
+            let Kind::Reduce { init, .. } = fold.kind() else {
+                return None;
+            };
+            if self.depth(fold) != depth {
+                // The same in all lanes: what is made of the sum goes before the loop that computes it here.
+                return None;
+            }
+            sums.push(vec![self.known_value(init)?; rows.len()]);
         }
         self.jam.as_mut()?.loads = Some(Vec::new());
-        let last_row = (rows.len() - 1) * behind;
+        let last_row = (rows.len() - 1) * group.behind;
         let window = self.jam.as_ref()?.times_kept(last_row);
-        for time in 0..points + last_row {
+        for time in 0..group.points + last_row {
             self.jam.as_mut()?.time = time;
-            for (row, sum) in sums.iter_mut().enumerate() {
-                let point = time.checked_sub(row * behind).filter(|k| *k < points);
-                let Some(point) = point else { continue };
+            for row in 0..rows.len() {
+                let point = time.checked_sub(row * group.behind);
+                let Some(point) = point.filter(|k| *k < group.points) else {
+                    continue;
+                };
                 self.jam.as_mut()?.row = rows.start + row;
-                *sum = self.fold_point(*op, fold.ty(), axes, point, *sum, body)?;
+                for (fold, sums) in group.folds.iter().zip(&mut sums) {
+                    sums[row] = self.fold_at(fold, point, sums[row])?;
+                }
             }
             let loads = self.jam.as_mut()?.loads.as_mut()?;
             loads.retain(|known| known.depth < depth || time - known.time < window);
         }
+        self.jam.as_mut()?.loads = None;
+        Some(sums)
+    }
+
+    /// The sum of a fold with its point number `point` taken in.
+    fn fold_at(&mut self, fold: &'n Scalar, point: usize, sum: Value) -> Option<Value> {
+        let Kind::Reduce { op, axes, body, .. } = fold.kind() else {
+            return None;
+        };
+        let sum = self.fold_point(*op, fold.ty(), axes, point, sum, body)?;
         for axis in axes {
             self.fixed.remove(&axis.id);
         }
-        self.jam.as_mut()?.loads = None;
-        Some(sums)
+        Some(sum)
     }
 
     /// The value that the load gave already, for another row or for all.

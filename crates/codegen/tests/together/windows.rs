@@ -261,3 +261,97 @@ fn elements_that_are_used_again_and_again() {
     let inputs = [bytes(&numbers)];
     assert!(run(&nest, &inputs).0[1] == reference(&nest, &inputs).0[1]);
 }
+
+/// `y[i, j, c] = max(0, Σ_f Σ_{k, l} x[i + k, j + l, c] · w_f[k, l, c] + x[i, j, c])`, or with the channels outside.
+fn several_windows(
+    [rows, columns, channels]: [usize; 3],
+    windows: &[[usize; 2]],
+    are_inside: bool,
+) -> Nest {
+    let mut nest = Nest::new();
+    let most = |d: usize| windows.iter().map(|taps| taps[d]).max().unwrap_or(1);
+    let order = |[i, j, c]: [usize; 3]| if are_inside { [i, j, c] } else { [c, i, j] };
+    let place = |i: Scalar, j: Scalar, c: Scalar| match are_inside {
+        true => vec![i, j, c],
+        false => vec![c, i, j],
+    };
+    let image = order([rows + most(0) - 1, columns + most(1) - 1, channels]);
+    let x = nest.buffer("x", F32, &image, Role::Input);
+    let weights: Vec<_> = (windows.iter())
+        .map(|[k, l]| nest.buffer("w", F32, &[*k, *l, channels], Role::Input))
+        .collect();
+    let shape = order([rows, columns, channels]);
+    let y = nest.buffer("y", F32, &shape, Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let [i, j, c] = match are_inside {
+            true => [&at[0], &at[1], &at[2]],
+            false => [&at[1], &at[2], &at[0]],
+        };
+        let sums: Vec<Scalar> = (windows.iter().zip(&weights))
+            .map(|(taps, w)| {
+                let axes = n.axes(taps);
+                let tap = |d: usize| Scalar::axis(axes[d].id);
+                let load = n.load(x, place(i + tap(0), j + tap(1), c.clone()));
+                let weight = n.load(*w, vec![tap(0), tap(1), c.clone()]);
+                let term = Scalar::binary(Binary::Term, load, weight);
+                Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+            })
+            .collect();
+        let here = n.load(x, place(i.clone(), j.clone(), c.clone()));
+        let sum = sums.into_iter().fold(here, |sum, fold| sum + fold);
+        sum.max(zero(F32))
+    });
+    nest
+}
+
+/// Windows of one size are done side by side, others one after the other, and points row by row.
+#[test]
+fn several_windows_in_one_sum() {
+    let mut next = random(13);
+    let mut of = |low: usize, high: usize| low + next() as usize % (high - low + 1);
+    for k in 0..80 {
+        let shape = [of(1, 9), of(1, 21), of(1, 40)];
+        let same = [of(1, 4), of(1, 4)];
+        let windows: Vec<[usize; 2]> = (0..of(2, 5))
+            .map(|_| match of(0, 3) {
+                0 => [1, 1],
+                1 => [of(1, 5), of(1, 5)],
+                _ => same,
+            })
+            .collect();
+        let nest = several_windows(shape, &windows, k % 2 == 0);
+        let mut numbers = random(k);
+        let inputs: Vec<Vec<u8>> = (nest.buffers[..=windows.len()].iter())
+            .map(|b| {
+                let count = b.example().iter().product();
+                let of_input = (0..count).map(|_| (numbers() % 2000) as f32 / 16.0 - 60.0);
+                bytes(&of_input.collect::<Vec<f32>>())
+            })
+            .collect();
+        let (found, expected) = (run(&nest, &inputs).0, reference(&nest, &inputs).0);
+        assert!(found.last() == expected.last(), "{nest}");
+    }
+}
+
+/// Two windows of four rows take eighteen vectors of the image, each loaded once for both.
+#[test]
+fn windows_side_by_side_share_what_they_read() {
+    if !vector_loops()[0] {
+        eprintln!("skipped: this machine has no AVX2");
+        return;
+    }
+    let nest = several_windows([16, 128, 24], &[[3, 3]; 2], true);
+    let options = Options {
+        vectors: Vectors::Bits256,
+        capture_text: true,
+    };
+    let code = COMPILER.compile(&[&nest], &options).unwrap();
+    let asm = &code.text(0).unwrap().asm;
+    let products = asm.lines().filter(|line| line.contains("vfmadd"));
+    assert_eq!(products.count(), 4 * 2 * 9, "{asm}");
+    let loads = asm
+        .lines()
+        .filter(|line| line.contains("vmovdqu ymm") && line.ends_with(']'));
+    // Weights are loaded for each row, and so is what is added to its sums.
+    assert_eq!(loads.count(), 18 + 4 * 2 * 9 + 4, "{asm}");
+}

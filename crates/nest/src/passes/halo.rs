@@ -11,7 +11,7 @@
 use crate::analysis::Linear;
 use crate::build::index;
 use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, rewrite_those};
-use crate::passes::pad_windows::padded;
+use crate::passes::pad_windows::padded_first;
 use crate::passes::peel::interior;
 use crate::passes::rearrangeable::rearrangeable;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,17 +40,24 @@ pub(crate) fn store_halos(nest: &mut Nest) {
 
 /// Stores the guarded operands of sums of products whose vectors lie along an axis that no guard asks about.
 fn copy_operands(nest: &mut Nest) {
-    for stage in std::mem::take(&mut nest.stages) {
-        let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
-        let whole = |at: usize| Some((0, stage.domain[at].extent.number()? as i64));
-        let inside = interior(nest, &stage).filter(|inside| {
-            innermost.is_some_and(|at| inside[at] == whole(at) && whole(at).is_some())
-        });
-        match inside.and_then(|inside| padded(nest, &stage, &inside)) {
-            Some((copy, window)) => nest.stages.extend([copy, window]),
-            None => nest.stages.push(stage),
+    for mut stage in std::mem::take(&mut nest.stages) {
+        while let Some((copy, window)) = copied_operand(nest, &stage) {
+            nest.stages.push(copy);
+            stage = window;
         }
+        nest.stages.push(stage);
     }
+}
+
+/// The stage that stores a guarded operand of a stage, and the stage that reads it.
+fn copied_operand(nest: &mut Nest, stage: &Stage) -> Option<(Stage, Stage)> {
+    let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
+    let whole = (0, stage.domain[innermost].extent.number()? as i64);
+    let inside = interior(nest, stage)?;
+    let is_free = inside[innermost] == Some(whole);
+    is_free
+        .then(|| padded_first(nest, stage, &inside))
+        .flatten()
 }
 
 /// The copies of temporaries that may be parts of these: a copy is written once, and its source before that alone. The source
@@ -376,6 +383,39 @@ mod tests {
         assert!(
             stages[6].contains("term(t[(i + l), (j + m), k]"),
             "{stages:#?}"
+        );
+    }
+
+    /// `y[i, j, c] = Σ_f Σ_{k, l} t[i + k - size_f/2, j + l - size_f/2, c] · w[k, l, c]`
+    #[test]
+    fn all_windows_of_a_stage_read_the_border() {
+        let (mut nest, t) = picture(Role::Temporary);
+        let y = nest.buffer("y", F32, &[4, 6, 8], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let sums = [3, 1, 5].map(|size: usize| {
+                let axes = n.axes(&[size, size]);
+                let tap = |d: usize| Scalar::axis(axes[d].id);
+                let place = |d: usize| &at[d] + tap(d) - (size / 2) as i64;
+                let guard = inside(&place(0), 0, 4) & inside(&place(1), 0, 6);
+                let load = n.load(t, vec![place(0), place(1), at[2].clone()]);
+                let x = match size {
+                    1 => load,
+                    _ => select(guard, load, zero(F32)),
+                };
+                let w = n.load(BufferId(1), vec![tap(0), tap(1), at[2].clone()]);
+                let term = Scalar::binary(Binary::Term, x, w);
+                Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+            });
+            let [a, b, c] = sums;
+            a + b + c
+        });
+        let stages = with_halos(nest);
+        assert_eq!(stages.len(), 4 + 1 + 1, "{stages:#?}");
+        let window = stages.last().unwrap();
+        let is_read = |place: &str| window.contains(&format!("term(t[{place}, "));
+        assert!(
+            is_read("((i + l) + 1), ((j + m) + 1)") && !window.contains("select"),
+            "{window}"
         );
     }
 

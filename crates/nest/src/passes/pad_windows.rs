@@ -15,9 +15,45 @@ use rustc_hash::FxHashSet;
 /// From where to where an axis of the domain runs; `None` if its extent has symbols: then over all its points.
 pub(super) type Part = Option<(i64, i64)>;
 
-/// The stage that stores the copy, and the one that reads it, if that pays. `inside` is the box of the domain
-/// in which all guards hold.
+/// The stage that stores the copy, and the one that reads it, if that pays for the only fold of a stage. `inside` is the box of the
+/// domain in which all guards hold.
 pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<(Stage, Stage)> {
+    match &folds(stage)[..] {
+        [fold] => padded_fold(nest, stage, fold, inside),
+        _ => None,
+    }
+}
+
+/// The same for the first fold for which it pays.
+pub(crate) fn padded_first(
+    nest: &mut Nest,
+    stage: &Stage,
+    inside: &[Part],
+) -> Option<(Stage, Stage)> {
+    let folds = folds(stage);
+    folds
+        .iter()
+        .find_map(|fold| padded_fold(nest, stage, fold, inside))
+}
+
+/// The folds of a stage.
+fn folds(stage: &Stage) -> Vec<Scalar> {
+    let mut folds = Vec::new();
+    visit_folds(stage, &mut |x| {
+        if matches!(x.kind(), Kind::Reduce { .. }) {
+            folds.push(x.clone());
+        }
+    });
+    folds
+}
+
+/// The stage that stores the guarded operand of `fold`, and the one that reads it there.
+fn padded_fold(
+    nest: &mut Nest,
+    stage: &Stage,
+    fold: &Scalar,
+    inside: &[Part],
+) -> Option<(Stage, Stage)> {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let columns = stage.domain[innermost];
     let borders = match (*inside.get(innermost)?, columns.extent.number()) {
@@ -25,13 +61,6 @@ pub(crate) fn padded(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> Option<
         // Without a copy every column has guards.
         _ => columns.extent.example(),
     };
-    let mut folds = Vec::new();
-    visit_folds(stage, &mut |x| {
-        if matches!(x.kind(), Kind::Reduce { .. }) {
-            folds.push(x.clone());
-        }
-    });
-    let [fold] = &folds[..] else { return None };
     let Kind::Reduce { axes, body, .. } = fold.kind() else {
         return None;
     };
