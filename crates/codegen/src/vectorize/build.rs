@@ -58,12 +58,12 @@ pub(super) struct Jam<'n> {
     pub(super) time: usize,
 }
 
-/// Folds of as many points that read the same elements.
+/// Folds of equally many points, each row of which is equally far behind the one before.
 #[derive(Clone)]
 pub(super) struct FoldGroup<'n> {
     pub(super) folds: Vec<&'n Scalar>,
     pub(super) points: usize,
-    /// How many points a row is behind the one before.
+    /// By how many points.
     pub(super) behind: usize,
 }
 

@@ -9,6 +9,8 @@
 //!
 //! Where rows lie an extent apart that has symbols, or are of such a number, the loop over their turns is outside of the
 //! program, which does one turn; the last turn does some rows of the one before again.
+//!
+//! Of several folds in a value, those of equally many points are done side by side, so that they share what they read, too.
 
 use super::build::{Builder, FoldGroup, Jam, Load, SharedLoad};
 use super::reduce::points_of;
