@@ -177,17 +177,15 @@ impl PreparedContraction {
     }
 
     /// Whether tiles could take elements or words of rows from where they are: bytes that are widened first must be fewer than
-    /// those that would be packed.
+    /// those that would be packed, and the second cache must keep all `k` of the rows of a tile.
     fn can_be_strided(&self) -> bool {
         match &self.row_words {
             None => self.group == 1,
             Some(words) if words.are_widened => {
-                self.rows.needed
-                    <= self
-                        .rows
-                        .points
-                        .len()
-                        .saturating_mul(self.rows.offsets.len())
+                let rows = self.rows.points.len();
+                let packed = rows.saturating_mul(self.rows.offsets.len());
+                let tile = (self.rows.needed / rows.max(1)).saturating_mul(self.height);
+                self.rows.needed <= packed && tile.saturating_mul(self.row_bytes()) <= ROW_BYTES
             }
             Some(_) => true,
         }

@@ -253,6 +253,11 @@ fn words_of_bytes_are_read_where_they_are_or_widened_once() {
     // As many bytes between the first and the last as would be packed, and more.
     check_bytes(&product(60, 40, 46, [46, 1]), packed, widened);
     check_bytes(&product(60, 40, 46, [48, 1]), packed, packed);
+    // The second cache keeps all `k` of the rows of a tile, which has six rows with AVX2, or does not.
+    for (k, expected) in [(21_844, widened), (21_848, packed)] {
+        let name = byte_rows_with(Isa::Avx2, &product(6, 16, k, [k, 1]), Element::U8I8);
+        assert!(name.is_none_or(|name| name.contains(expected)), "{k}");
+    }
     let words = product(60, 40, 48, [52, 1]);
     check_bytes(&words, "", packed);
     for isa in [Isa::Avx512Halves, Isa::Avx512] {
