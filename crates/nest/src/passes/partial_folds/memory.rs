@@ -339,11 +339,12 @@ impl Inline<'_> {
         })
     }
 
-    /// The axes and the value that define a temporary, if that may be put in place of its loads.
+    /// The axes and the value that define a temporary, or a result, so that a fold has the same order whether or not the model
+    /// returns what it folds; `None` if they may not be put in place of its loads.
     fn definition(&mut self, nest: &Nest, buffer: BufferId) -> Option<(Vec<Axis>, Scalar)> {
         let (position, nodes) = self.definitions.by_target.get(&buffer).copied().flatten()?;
         let stage = nest.stages.get(position)?;
-        let fits = stage.is_definition(nest) && !stage.value.folds();
+        let fits = stage.sets_all(nest) && !stage.value.folds();
         self.left = self.left.checked_sub(nodes).filter(|_| fits)?;
         Some((stage.domain.clone(), stage.value.clone()))
     }

@@ -313,3 +313,39 @@ fn the_order_of_nan_does_not_matter() {
         assert_eq!(found, expected);
     }
 }
+
+/// `t[i, k] = exp(x[k, i])`, whether it is a result or not, and `y[i] = Σ_k t[i, k]`; or the other way round in memory.
+#[test]
+fn the_order_does_not_depend_on_what_is_a_result() {
+    for are_across in [false, true] {
+        let divided = [Role::Temporary, Role::Output].map(|role| {
+            let (long, short) = (40, 4);
+            let mut nest = Nest::new();
+            let shapes = [[long, short], [short, long]];
+            let [of_x, of_t] = match are_across {
+                true => [shapes[1], shapes[0]],
+                false => shapes,
+            };
+            let x = nest.buffer("x", F32, &of_x, Role::Input);
+            let t = nest.buffer("t", F32, &of_t, role);
+            let y = nest.buffer("y", F32, &[short], Role::Output);
+            nest.define(vec![], t, |n, at| {
+                n.load(x, vec![at[1].clone(), at[0].clone()]).exp()
+            });
+            nest.define(vec![], y, |n, at| {
+                let axes = n.axes(&[long]);
+                let k = Scalar::axis(axes[0].id);
+                let place = match are_across {
+                    true => vec![k, at[0].clone()],
+                    false => vec![at[0].clone(), k],
+                };
+                Scalar::reduce(Binary::Add, axes, zero(F32), n.load(t, place))
+            });
+            divide(&mut nest);
+            verify(&nest).unwrap();
+            nest.stage_texts()
+        });
+        assert_eq!(divided[0], divided[1]);
+        assert_eq!(divided[0].len() > 2, are_across);
+    }
+}
