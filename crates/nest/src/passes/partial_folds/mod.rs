@@ -58,9 +58,11 @@ const FOLDED_LANES: usize = 16;
 pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
     let mut definitions = Definitions::default();
     for stage in std::mem::take(&mut nest.stages) {
-        let ordered = folds(&stage).into_iter().filter(|fold| !is_unordered(fold));
-        let is_left = |_: &Scalar| !stop.load(Ordering::Relaxed);
-        let ordered = ordered.filter(is_left).collect();
+        let goes_on = !stop.load(Ordering::Relaxed);
+        let ordered = folds(&stage)
+            .into_iter()
+            .filter(|fold| goes_on && !is_unordered(fold));
+        let ordered = ordered.collect();
         let stage = divided(nest, &definitions, stage, ordered);
         definitions.add(nest.stages.len(), &stage);
         nest.stages.push(stage);

@@ -96,8 +96,8 @@ fn grids(nest: &Nest) -> FxHashMap<BufferId, OnGrid> {
     for stage in &nest.stages {
         let found = Rounded::of(stage).map(OnGrid::Rounded).or_else(|| {
             // The codes of larger values are larger.
-            let is_ordered = |of: &BufferId| grids.get(of).filter(|of| of.grid().scale > 0.0);
-            let window = Window::of(nest, stage, |of| is_ordered(&of).is_some())?;
+            let is_ordered = |of| (grids.get(&of)).is_some_and(|of| of.grid().scale > 0.0);
+            let window = Window::of(nest, stage, is_ordered)?;
             let grid = *grids.get(&window.buffer)?.grid();
             Some(OnGrid::Largest(grid, window))
         });

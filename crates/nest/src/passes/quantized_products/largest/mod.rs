@@ -12,7 +12,7 @@ use crate::ir::{
 use crate::passes::simplify::simplify_stage;
 use vinelift_tensor::Extent;
 
-/// At most so many places in a window are tried.
+/// Of a window with more places, so many are looked at, from its middle on.
 const MOST_PLACES: usize = 64;
 
 /// A window over a buffer, by the axes of the domain of a stage and its own.
@@ -86,18 +86,16 @@ impl Window {
             return false;
         };
         let count = extents.iter().fold(1usize, |n, m| n.saturating_mul(*m));
-        let Some(condition) = self.condition.as_ref().filter(|_| count > 0) else {
-            return count > 0;
-        };
-        // Those in the middle come first.
+        let load = nest.load(self.buffer, self.at.clone());
+        let outside = zero(load.ty());
+        let guarded = self.guarded(load, outside);
+        // The place in the middle comes first, as it lies in the buffer most often.
         (0..count.min(MOST_PLACES)).any(|place| {
             let mut rest = (place + count / 2) % count;
             let mut along = vec![0; extents.len()];
             for (along, extent) in along.iter_mut().zip(&extents).rev() {
                 (*along, rest) = (rest % extent, rest / extent);
             }
-            let load = nest.load(self.buffer, self.at.clone());
-            let guarded = select(condition.clone(), load.clone(), zero(load.ty()));
             is_inside(nest, stage, self.placed(&guarded, &along))
         })
     }
