@@ -1,6 +1,8 @@
 //! Which instruction set there is.
 
 use std::fmt;
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
 
 /// The instruction set a kernel uses. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +27,7 @@ impl Isa {
     pub fn fastest() -> Isa {
         match Isa::best() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if Processor::of_host().runs_halves() => Isa::Avx512Halves,
+            Isa::Avx512 if *HOST_RUNS_HALVES => Isa::Avx512Halves,
             best => best,
         }
     }
@@ -104,6 +106,11 @@ struct Processor {
     vendor: [u8; 12],
     family: u32,
 }
+
+/// Whether this machine [runs halves](Processor::runs_halves). Virtual machines leave the guest for each CPUID, which takes
+/// tens of microseconds, so it is asked once.
+#[cfg(target_arch = "x86_64")]
+static HOST_RUNS_HALVES: LazyLock<bool> = LazyLock::new(|| Processor::of_host().runs_halves());
 
 #[cfg(target_arch = "x86_64")]
 impl Processor {
