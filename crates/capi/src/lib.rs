@@ -58,6 +58,7 @@ mod partial_shape;
 mod plugin;
 mod port_choice;
 mod prepostprocess;
+mod profiling;
 mod property;
 mod rank;
 mod remote_context;

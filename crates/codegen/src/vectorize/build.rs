@@ -4,14 +4,13 @@ use super::vector_loop::{Argument, KernelScalar, Pace, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
-use crate::analysis::walk::operands_first;
 use crate::target::Target;
-use crate::vector_ir::ops::{Access, Op, is_float};
+use crate::vector_ir::ops::{Access, Op};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::rc::Rc;
-use vinelift_nest::{Axis, AxisId, BufferId, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, BufferId, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
@@ -134,7 +133,7 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) pointers: FxHashMap<PointerKey, u32>,
     /// The offsets of what is accessed, by buffer and where the indices are.
     pub(super) linears: FxHashMap<(BufferId, usize), Rc<Linear<'n>>>,
-    scalars: FxHashMap<usize, u32>,
+    pub(super) scalars: FxHashMap<usize, u32>,
     /// Whether an index may be out of range.
     pub(super) may_fault: bool,
     /// The axis over lanes and how many of its points there must be, if there may be fewer.
@@ -144,9 +143,6 @@ pub(super) struct Builder<'b, 'n> {
     /// The note of a dump on how elements are gathered, if any are.
     pub(super) how: String,
 }
-
-/// Values of more scalars than this have too few registers.
-const MOST_NODES: usize = 2000;
 
 impl<'b, 'n> Builder<'b, 'n> {
     /// For `lanes` elements at a time, `parts` registers of them.
@@ -426,151 +422,5 @@ impl<'b, 'n> Builder<'b, 'n> {
             to: Some(to),
         });
         to
-    }
-
-    /// The innermost loop that a scalar depends on.
-    pub(super) fn depth(&self, x: &Scalar) -> usize {
-        let free = self.analysis.facts.free(x);
-        let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis.id));
-        self.blocks.iter().rposition(inside).unwrap_or(0)
-    }
-
-    /// Whether a scalar is the same throughout the vector loop, and can be computed before it.
-    pub(super) fn is_invariant(&self, x: &Scalar) -> bool {
-        let free = self.analysis.facts.free(x);
-        self.depth(x) == 0
-            && !free.iter().any(|axis| self.fixed.contains_key(axis))
-            && !self.analysis.facts.converts_halves(x)
-    }
-
-    /// The value of a scalar.
-    pub(super) fn value(&mut self, root: &'n Scalar) -> Option<Value> {
-        for x in self.pending(root)? {
-            let depth = self.depth(x);
-            let before = std::mem::replace(&mut self.at, depth);
-            let value = match x.kind() {
-                Kind::Reduce { .. } if self.is_in_kernel() => self.fold_ahead(x)?,
-                _ => self.compute(x)?,
-            };
-            self.at = before;
-            self.know(x, depth, value);
-        }
-        self.known_value(root)
-    }
-
-    pub(super) fn know(&mut self, x: &Scalar, depth: usize, value: Value) {
-        self.known.insert(x.address(), (depth, value));
-        self.order.push(x.address());
-    }
-
-    /// Forgets what is known since `mark` and depends on one of the axes, or on the row.
-    pub(super) fn forget(&mut self, mark: usize, axes: &[Axis]) {
-        let row = self.jam.as_ref().map(|jam| jam.axis.id);
-        let axes = axes.iter().map(|axis| axis.id).chain(row);
-        for address in self.order.split_off(mark) {
-            let varies = |axis| self.analysis.facts.depends(address, axis);
-            match axes.clone().any(varies) {
-                true => drop(self.known.remove(&address)),
-                false => self.order.push(address),
-            }
-        }
-    }
-
-    /// The scalars under `root` that are not known yet, operands first.
-    fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
-        let order = operands_first(root, |x| {
-            self.known.contains_key(&x.address()) || self.is_invariant(x) || self.is_scalar(x)
-        });
-        (order.len() <= MOST_NODES).then_some(order)
-    }
-
-    /// The value of a scalar that has been computed, or is the same throughout.
-    pub(super) fn known_value(&mut self, x: &'n Scalar) -> Option<Value> {
-        if let Some((_, value)) = self.known.get(&x.address()) {
-            return Some(*value);
-        }
-        let is_scalar = self.is_scalar(x);
-        if !(self.is_invariant(x) || is_scalar) || x.ty().is_packed() {
-            return None;
-        }
-        if let (Some(bits), true) = (x.as_const(), x.ty() != Boolean) {
-            return Some(self.constant(bits, x.ty()));
-        }
-        if is_scalar {
-            let depth = self.depth(x);
-            let before = self.go_to(depth);
-            let value = self.kernel_scalar(x)?;
-            self.go_to(before);
-            self.know(x, depth, value);
-            return Some(value);
-        }
-        // Computed ahead of its guard.
-        if !self.certain.contains(&x.address()) && self.analysis.facts.has_effect(x) {
-            return None;
-        }
-        let argument = match self.scalars.get(&x.address()) {
-            Some(known) => *known,
-            None => {
-                let argument = self.argument(Argument::Scalar(x));
-                self.scalars.insert(x.address(), argument);
-                argument
-            }
-        };
-        if x.ty() != Boolean {
-            return Some(self.throughout(Op::Argument(argument), x.ty()));
-        }
-        let before = self.go_to(0);
-        let mask = self.apply(Op::MaskArgument(argument), Boolean, &[]);
-        self.go_to(before);
-        self.known.insert(x.address(), (0, mask));
-        Some(mask)
-    }
-
-    /// The number of a new argument.
-    pub(super) fn argument(&mut self, argument: Argument<'n>) -> u32 {
-        self.arguments.push(argument);
-        self.arguments.len() as u32 - 1
-    }
-
-    fn compute(&mut self, x: &'n Scalar) -> Option<Value> {
-        if x.ty().is_packed() {
-            return None;
-        }
-        if let Some([sum, a, b]) = x.as_sum().filter(|_| is_float(x.ty())) {
-            let sum = self.known_value(sum)?;
-            let (a, b) = (self.known_value(a)?, self.known_value(b)?);
-            return Some(self.apply(Op::MulAdd, x.ty(), &[a, b, sum]));
-        }
-        match x.kind() {
-            Kind::Load { buffer, at } => self.load(x, *buffer, at),
-            Kind::Unary(op, a) => {
-                let a = self.known_value(a)?;
-                self.unary(*op, x.ty(), a)
-            }
-            Kind::Binary(op, a, b) => {
-                let (ty, bits) = (a.ty(), b.as_const());
-                let operands = [self.known_value(a)?, self.known_value(b)?];
-                self.binary(*op, ty, operands, bits)
-            }
-            Kind::Select(c, yes, no) => {
-                let operands = [c, yes, no].map(|x| self.known_value(x));
-                let [Some(c), Some(yes), Some(no)] = operands else {
-                    return None;
-                };
-                Some(self.apply(Op::Select, x.ty(), &[c, yes, no]))
-            }
-            Kind::Cast(a) => {
-                let from = a.ty();
-                let a = self.known_value(a)?;
-                self.cast(a, from, x.ty())
-            }
-            Kind::Bitcast(a) => {
-                let from = a.ty();
-                let a = self.known_value(a)?;
-                Some(self.bitcast(a, from, x.ty()))
-            }
-            Kind::Reduce { .. } => self.fold(x),
-            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Wrap(_) => None,
-        }
     }
 }

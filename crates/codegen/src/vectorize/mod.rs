@@ -21,6 +21,7 @@ mod in_kernel;
 mod prefetch;
 mod reduce;
 mod unroll_and_jam;
+mod values;
 mod vector_loop;
 
 pub(crate) use block_columns::{BlockColumns, BlockLoop};

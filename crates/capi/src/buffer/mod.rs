@@ -1,8 +1,13 @@
 //! The memory of a tensor, which several handles, requests and a program's own pointers share.
 
+mod block;
+#[cfg(test)]
+mod tests;
+
 use crate::status::{Failure, Result, Status};
+pub(crate) use block::Memory;
+use block::{Address, Block, View};
 use bytes::Bytes;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,101 +37,6 @@ enum Storage {
         len: usize,
     },
     Strings(Vec<String>),
-}
-
-/// Where the memory of a program starts.
-#[derive(Clone, Copy, Debug)]
-struct Address(*mut u8);
-
-// SAFETY: it is only a number here. Whoever reads what it points at says why that may be done.
-unsafe impl Send for Address {}
-// SAFETY: as above.
-unsafe impl Sync for Address {}
-
-/// Zeroed memory, aligned for the widest loads.
-#[derive(Debug)]
-struct Block {
-    /// The start of the allocation; `start` is its first aligned byte.
-    allocated: NonNull<u8>,
-    start: NonNull<u8>,
-    len: usize,
-}
-
-/// Keeps the memory of a tensor.
-#[derive(Debug)]
-pub(crate) struct Memory(#[expect(dead_code, reason = "it is there to be dropped")] Arc<Block>);
-
-const ALIGNMENT: usize = 64;
-
-// SAFETY: a block is memory that nothing but its owner frees; what it holds are plain bytes.
-unsafe impl Send for Block {}
-// SAFETY: as above. It is read and written through raw pointers, by whom the contract of the C API
-// keeps apart.
-unsafe impl Sync for Block {}
-
-impl Block {
-    fn new(len: usize) -> Result<Arc<Block>> {
-        let fail = || {
-            let text = format!("out of memory: cannot allocate {len} bytes");
-            Failure::new(Status::GeneralError, text)
-        };
-        let layout = Block::layout(len).ok_or_else(fail)?;
-        // SAFETY: the size is not 0.
-        let allocated = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(fail)?;
-        let skipped = allocated.align_offset(ALIGNMENT);
-        Ok(Arc::new(Block {
-            allocated,
-            // SAFETY: `skipped` is less than `ALIGNMENT`, and the layout has that many bytes more than `len`.
-            start: unsafe { allocated.add(skipped) },
-            len,
-        }))
-    }
-
-    /// With room to align the start. The system is not asked for that: it would write all of the memory
-    /// to zero it.
-    fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len.checked_add(ALIGNMENT)?, 1).ok()
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        if let Some(layout) = Block::layout(self.len) {
-            // SAFETY: it was allocated with this layout, and this is its only owner.
-            unsafe { dealloc(self.allocated.as_ptr(), layout) }
-        }
-    }
-}
-
-/// Bytes for the time of a run.
-struct View {
-    address: Address,
-    len: usize,
-    /// Keeps the memory, where it is our own.
-    block: Option<Arc<Block>>,
-}
-
-impl AsRef<[u8]> for View {
-    fn as_ref(&self) -> &[u8] {
-        if self.len == 0 {
-            return &[];
-        }
-        // SAFETY: these are `len` bytes of a block that this holds, or of the memory of a program,
-        // which by the contract of the API stays while a tensor of it is in use. Nothing writes them
-        // during a run, by the same contract; between runs there is no slice of them.
-        unsafe { std::slice::from_raw_parts(self.address.0, self.len) }
-    }
-}
-
-impl AsMut<[u8]> for View {
-    fn as_mut(&mut self) -> &mut [u8] {
-        if self.len == 0 {
-            return &mut [];
-        }
-        // SAFETY: as above; and while a run writes it, nothing else uses it, by the same contract. The run
-        // itself reads it nowhere else: see `Buffer::lend`.
-        unsafe { std::slice::from_raw_parts_mut(self.address.0, self.len) }
-    }
 }
 
 impl Buffer {
@@ -411,119 +321,4 @@ fn byte_len(element_type: ElementType, shape: &[usize]) -> Result<usize> {
         let text = format!("{element_type}{shape:?} is too large");
         Failure::new(Status::GeneralError, text)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(buffer: &Buffer) -> Vec<f32> {
-        let tensor = buffer.view().unwrap();
-        tensor.as_slice::<f32>().unwrap().into_owned()
-    }
-
-    #[test]
-    fn clones_are_the_same_tensor() {
-        let a = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
-        let b = a.clone();
-        a.store(&Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap())
-            .unwrap();
-        drop(a);
-        assert_eq!(read(&b), [1.0, 2.0]);
-        b.set_shape(vec![1]).unwrap();
-        assert_eq!(read(&b), [1.0]);
-        b.set_shape(vec![3]).unwrap();
-        assert_eq!(read(&b), [0.0; 3]);
-    }
-
-    #[test]
-    fn a_view_keeps_memory_that_the_tensor_left() {
-        let buffer = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
-        buffer
-            .store(&Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap())
-            .unwrap();
-        let (view, kept) = (buffer.view().unwrap(), buffer.keep().unwrap());
-        buffer.set_shape(vec![1000]).unwrap();
-        drop(buffer);
-        assert_eq!(*view.as_slice::<f32>().unwrap(), [1.0, 2.0]);
-        assert_eq!(kept.len(), 8);
-    }
-
-    #[test]
-    fn the_memory_of_a_program_is_used_in_place_and_does_not_grow() {
-        let mut memory = [1f32, 2.0, 3.0];
-        let start = NonNull::new(memory.as_mut_ptr().cast()).unwrap();
-        let buffer = Buffer::host(ElementType::F32, vec![3], start).unwrap();
-        assert_eq!(buffer.view().unwrap().bytes().as_ptr(), start.as_ptr());
-        buffer
-            .store(&Tensor::from_slice(&[2], &[7f32, 8.0]).unwrap())
-            .unwrap();
-        assert_eq!(read(&buffer), [7.0, 8.0]);
-        assert_eq!(
-            buffer.set_shape(vec![4]).unwrap_err().message,
-            "f32[4] needs 16 bytes, the memory that the tensor was made of has 12"
-        );
-        let kept = buffer.keep().unwrap();
-        drop(buffer);
-        assert_eq!(memory, [7.0, 8.0, 3.0]);
-        assert_eq!(kept, bytes_of(&[7f32, 8.0]));
-    }
-
-    fn bytes_of(values: &[f32]) -> Vec<u8> {
-        values.iter().flat_map(|v| v.to_le_bytes()).collect()
-    }
-
-    #[test]
-    fn what_is_lent_is_written_in_place() {
-        let mut memory = [0f32; 3];
-        let start = NonNull::new(memory.as_mut_ptr().cast()).unwrap();
-        let buffer = Buffer::host(ElementType::F32, vec![2], start).unwrap();
-        let mut lent = buffer.lend().unwrap().unwrap();
-        lent.as_mut_slice::<f32>().unwrap()[1] = 5.0;
-        buffer.store(&lent).unwrap();
-        drop(lent);
-        assert_eq!(read(&buffer), [0.0, 5.0]);
-        let own = Buffer::zeros(ElementType::F32, vec![2]).unwrap();
-        assert_eq!(own.addresses().start, own.address().unwrap().addr());
-        assert_eq!(own.addresses().len(), 8);
-        // SAFETY: two elements of `memory` come after its first.
-        let second = unsafe { start.add(4) };
-        let second = Buffer::host(ElementType::F32, vec![2], second).unwrap();
-        let first = buffer.addresses().start;
-        assert_eq!(second.addresses(), first + 4..first + 12);
-        drop((buffer, second));
-        assert_eq!(memory, [0.0, 5.0, 0.0]);
-        let bools = Buffer::zeros(ElementType::Boolean, vec![2]).unwrap();
-        assert!(bools.lend().unwrap().is_none());
-    }
-
-    #[test]
-    fn sizes_do_not_wrap() {
-        let zeros = |shape: &[usize]| Buffer::zeros(ElementType::F64, shape.to_vec());
-        assert_eq!(zeros(&[usize::MAX, 0]).unwrap().byte_len().unwrap(), 0);
-        assert!(
-            zeros(&[usize::MAX, 2])
-                .unwrap_err()
-                .message
-                .contains("too large")
-        );
-        assert!(
-            zeros(&[1 << 59])
-                .unwrap_err()
-                .message
-                .contains("out of memory")
-        );
-    }
-
-    #[test]
-    fn strings() {
-        let text = |s: &str| s.to_owned();
-        let buffer = Buffer::strings(vec![2], vec![text("a"), text("bc")]).unwrap();
-        assert_eq!(buffer.byte_len().unwrap(), 0);
-        assert!(buffer.address().is_err());
-        assert!(buffer.set_strings(vec![text("x")]).is_err());
-        buffer.set_strings(vec![text("x"), text("y")]).unwrap();
-        assert_eq!(buffer.view().unwrap().strings().unwrap(), ["x", "y"]);
-        assert!(Buffer::strings(vec![3], vec![]).is_err());
-    }
 }
