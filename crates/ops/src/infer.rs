@@ -322,6 +322,13 @@ pub(crate) fn normalize_axis(axis: i64, rank: usize) -> Result<usize, OpError> {
     Ok(if axis < 0 { axis + n } else { axis } as usize)
 }
 
+/// The dim of `axis`, which is counted from the front or, if negative, from the end. A scalar counts as one dim of one element, as it
+/// does for OpenVINO: `axis` is 0 or -1 then, and there is no dim.
+pub(crate) fn dim_of_axis(axis: i64, rank: usize) -> Result<Option<usize>, OpError> {
+    let dim = normalize_axis(axis, rank.max(1))?;
+    Ok((dim < rank).then_some(dim))
+}
+
 /// Distinct axes counted from the front, in the order given.
 pub(crate) fn normalize_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
     let mut seen = vec![false; rank];

@@ -4,7 +4,7 @@
 //! Specification: CumSum-3. Without `axis` it is 0. Integers wrap.
 
 use crate::elementwise::widened;
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::layout::index_map::extent;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -38,7 +38,7 @@ impl Op for CumSum {
             Some(0)
         };
         if let (Some(axis), Some(rank)) = (axis, cx.shape("data").rank()) {
-            normalize_axis(axis, rank)?;
+            dim_of_axis(axis, rank)?;
         }
         Ok(vec![cx.input("data").clone()])
     }
@@ -46,9 +46,15 @@ impl Op for CumSum {
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axis = cx.integer("axis").unwrap_or(0);
-        let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
-        let length = shape[axis];
         let wide = ty.compute();
+        let Some(axis) = dim_of_axis(axis, shape.len()).unwrap_or_default() else {
+            cx.define(cx.output(0), |cx, at| match self.exclusive {
+                true => zero(wide).cast(ty),
+                false => cx.load("data", at),
+            });
+            return;
+        };
+        let length = shape[axis];
         let sums = if wide == ty {
             cx.output(0)
         } else {
@@ -103,6 +109,19 @@ mod tests {
         assert_eq!(of("true", "false"), [0, 1, 3, 6, 10]);
         assert_eq!(of("false", "true"), [15, 14, 12, 9, 5]);
         assert_eq!(of("true", "true"), [14, 12, 9, 5, 0]);
+    }
+
+    #[test]
+    fn of_scalars() {
+        for (exclusive, sum) in [("false", 3), ("true", 0)] {
+            for inputs in [
+                vec![i32s(&[], &[3])],
+                vec![i32s(&[], &[3]), i64s(&[], &[-1])],
+            ] {
+                let out = run(&DEF, &[("exclusive", exclusive)], &inputs);
+                assert_eq!(out, i32s(&[], &[sum]));
+            }
+        }
     }
 
     /// Values of NumPy.

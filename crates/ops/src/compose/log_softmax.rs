@@ -5,7 +5,7 @@
 use super::slices::Slices;
 use super::softmax::{self, one};
 use crate::elementwise::widened;
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -34,8 +34,8 @@ impl Op for LogSoftmax {
     fn lower(&self, cx: &mut Lower<'_>) {
         let shape = cx.extents("data");
         let ty = cx.element("data");
-        let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
-        let rows = Slices::new(&shape, &[axis]);
+        let axis = dim_of_axis(self.axis, shape.len()).unwrap_or_default();
+        let rows = Slices::new(&shape, axis.as_slice());
         let largest = rows.largest(cx, "data");
         let shifted = |cx: &mut Lower<'_>, at: &[Scalar]| {
             let largest = cx.load_from(largest, &rows.slice_of(at));
@@ -67,5 +67,7 @@ mod tests {
         }
         let out = run(&DEF, &[], &[f32s(&[1, 2], &[1e4, 0.0])]);
         assert_eq!(out, f32s(&[1, 2], &[0.0, -1e4]));
+        let out = run(&DEF, &[("axis", "-1")], &[f32s(&[], &[7.0])]);
+        assert_eq!(out, f32s(&[], &[0.0]));
     }
 }

@@ -7,7 +7,7 @@ use super::slices::Slices;
 use crate::attrs::Attributes;
 use crate::elementwise::widened;
 use crate::error::ensure;
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 
@@ -55,8 +55,8 @@ impl Op for SoftMax {
     fn lower(&self, cx: &mut Lower<'_>) {
         let shape = cx.extents("data");
         let ty = cx.element("data");
-        let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
-        let rows = Slices::new(&shape, &[axis]);
+        let axis = dim_of_axis(self.axis, shape.len()).unwrap_or_default();
+        let rows = Slices::new(&shape, axis.as_slice());
         let largest = rows.largest(cx, "data");
         let powers = cx.temporary("powers", ty.compute(), &shape);
         cx.define(powers, |cx, at| {
@@ -77,7 +77,7 @@ impl Op for SoftMax {
 pub(super) fn infer(cx: &Infer<'_>, axis: i64) -> Result<Vec<TensorType>, OpError> {
     cx.expect("data", "a float type", |t| t.is_float())?;
     if let Some(rank) = cx.shape("data").rank() {
-        normalize_axis(axis, rank)?;
+        dim_of_axis(axis, rank)?;
     }
     Ok(vec![cx.input("data").clone()])
 }
@@ -120,6 +120,18 @@ mod tests {
         assert!(out.to_f64_vec().unwrap().iter().all(|x| x.is_nan()));
         let out = run(&V8, &[], &[f32s(&[2, 0], &[])]);
         assert_eq!(out, f32s(&[2, 0], &[]));
+    }
+
+    /// A scalar is a row of one element.
+    #[test]
+    fn of_scalars() {
+        for axis in ["0", "-1"] {
+            let of = |x: f32| run(&V8, &[("axis", axis)], &[f32s(&[], &[x])]);
+            assert_eq!(of(3.0), f32s(&[], &[1.0]));
+            assert!(of(f32::INFINITY).to_f64_vec().unwrap()[0].is_nan());
+        }
+        let message = "axis 1 is out of range for rank 1";
+        assert_eq!(error(&V8, &[], &[f32s(&[], &[0.0])]), message);
     }
 
     #[test]

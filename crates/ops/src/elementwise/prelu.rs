@@ -2,7 +2,7 @@
 //!
 //! Specification: PReLU-1. A `slope` of one dim that is as long as the second dim of `data` (the
 //! first, if it has only one) has one element for each channel; any other is broadcast to `data` by
-//! NumPy's rules.
+//! NumPy's rules, or has one element for all, whose dim a scalar need not have.
 
 use super::{Class, widened};
 use crate::error::ensure;
@@ -30,7 +30,7 @@ impl Op for PRelu {
         let element = super::same_type(cx, Class::Float)?;
         let (data, slope) = (cx.shape("data"), cx.shape("slope"));
         if let (Some(x), Some(s)) = (data.to_extents(), slope.to_extents()) {
-            let fits = per_channel(&x, &s) || stretches(&s, &x);
+            let fits = per_channel(&x, &s) || is_single(&s) || stretches(&s, &x);
             ensure!(
                 fits,
                 "`slope` {slope} must broadcast to `data` {data} or to its channels"
@@ -45,6 +45,8 @@ impl Op for PRelu {
         cx.define(cx.output(0), |cx, at| {
             let from: Vec<Scalar> = if per_channel(&data, &slope) {
                 vec![at[channel(data.len())].clone()]
+            } else if is_single(&slope) {
+                vec![index(0)]
             } else {
                 let last = &at[data.len() - slope.len()..];
                 let place = |(i, &n): (&Scalar, &Extent)| if n == 1 { index(0) } else { i.clone() };
@@ -65,6 +67,11 @@ fn channel(rank: usize) -> usize {
 fn per_channel(data: &[Extent], slope: &[Extent]) -> bool {
     let channels = data.get(channel(data.len()));
     slope.len() == 1 && channels.is_some_and(|channels| channels.same(slope[0]))
+}
+
+/// Whether there is one dim of one element.
+fn is_single(slope: &[Extent]) -> bool {
+    matches!(slope, [n] if *n == 1)
 }
 
 /// Whether `from` broadcasts to `to`.
@@ -100,6 +107,8 @@ mod tests {
         let out = run(&DEF, &[], &[x, f32s(&[1], &[2.0])]);
         assert_eq!(out, f32s(&[2, 3], &[-2.0; 6]));
         let out = run(&DEF, &[], &[f32s(&[], &[-1.0]), f32s(&[], &[4.0])]);
+        assert_eq!(out, f32s(&[], &[-4.0]));
+        let out = run(&DEF, &[], &[f32s(&[], &[-1.0]), f32s(&[1], &[4.0])]);
         assert_eq!(out, f32s(&[], &[-4.0]));
     }
 

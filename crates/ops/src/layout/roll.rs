@@ -5,7 +5,7 @@
 
 use super::index_map::extent;
 use crate::error::ensure;
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -81,7 +81,9 @@ fn totals(shift: &[i64], axes: &[i64], rank: usize) -> Result<Vec<i128>, OpError
     );
     let mut totals = vec![0i128; rank];
     for (k, &axis) in axes.iter().enumerate() {
-        totals[normalize_axis(axis, rank)?] += i128::from(shift[k.min(shift.len() - 1)]);
+        if let Some(dim) = dim_of_axis(axis, rank)? {
+            totals[dim] += i128::from(shift[k.min(shift.len() - 1)]);
+        }
     }
     Ok(totals)
 }
@@ -124,6 +126,8 @@ mod tests {
             &[i32s(&[0], &[]), i64s(&[], &[3]), i64s(&[], &[0])],
         );
         assert_eq!(out, i32s(&[0], &[]));
+        let scalar = [i32s(&[], &[5]), i64s(&[1], &[2]), i64s(&[1], &[-1])];
+        assert_eq!(run(&DEF, &[], &scalar), i32s(&[], &[5]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Specifications: Squeeze-1 and -15. A named dim of another extent stays. While an extent is not
 //! known, a named dim that may be 1 is taken to be 1, unless `allow_axis_skip`.
 
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -96,7 +96,9 @@ impl Squeeze {
 fn named(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
     let mut named = vec![axes.is_empty(); rank];
     for &axis in axes {
-        named[normalize_axis(axis, rank)?] = true;
+        if let Some(dim) = dim_of_axis(axis, rank)? {
+            named[dim] = true;
+        }
     }
     Ok(named)
 }
@@ -137,6 +139,10 @@ mod tests {
             run(&V1, &[], &[i32s(&[1], &[7]), i64s(&[1], &[0])]),
             i32s(&[], &[7])
         );
+        for axis in [0, -1] {
+            let scalar = [i32s(&[], &[7]), i64s(&[1], &[axis])];
+            assert_eq!(run(&V1, &[], &scalar), i32s(&[], &[7]));
+        }
         assert_eq!(squeeze(&[-2]), i32s(&[1, 3, 2], &all));
         assert_eq!(squeeze(&[1]), x);
         assert_eq!(squeeze(&[]), i32s(&[3, 2], &all));

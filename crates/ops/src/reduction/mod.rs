@@ -15,7 +15,7 @@ mod fold;
 
 use crate::attrs::Attributes;
 use crate::elementwise::{Class, widened};
-use crate::infer::normalize_axis;
+use crate::infer::dim_of_axis;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use fold::Fold;
 pub(crate) use fold::lowest_finite;
@@ -110,7 +110,11 @@ impl Op for Reduction {
             .zip(&reduced)
             .filter(|(_, r)| **r)
             .map(|(&n, _)| n);
-        let extents: Vec<Extent> = extents.collect();
+        let mut extents: Vec<Extent> = extents.collect();
+        if shape.is_empty() {
+            // A scalar counts as one dim.
+            extents.push(1.into());
+        }
         cx.define(cx.output(0), |cx, at| {
             if axes.is_empty() {
                 return cx.load("data", at);
@@ -140,7 +144,9 @@ impl Op for Reduction {
 fn reduced(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
     let mut reduced = vec![false; rank];
     for &axis in axes {
-        reduced[normalize_axis(axis, rank)?] = true;
+        if let Some(dim) = dim_of_axis(axis, rank)? {
+            reduced[dim] = true;
+        }
     }
     Ok(reduced)
 }
@@ -193,6 +199,11 @@ mod tests {
         let out = run(def("ReduceSum"), &[("keep_dims", "true")], &inputs);
         assert_eq!(out, i32s(&[1, 1, 2], &[4, 6]));
         assert_eq!(reduce("ReduceL1", &i32s(&[], &[-7]), &[]), i32s(&[], &[-7]));
+        assert_eq!(reduce("ReduceL1", &i32s(&[], &[-7]), &[0]), i32s(&[], &[7]));
+        assert_eq!(
+            reduce("ReduceMean", &i32s(&[], &[-7]), &[-1]),
+            i32s(&[], &[-7])
+        );
         let message = "axis 3 is out of range for rank 1";
         assert_eq!(
             error(def("ReduceSum"), &[], &[i32s(&[1], &[0]), i32s(&[], &[3])]),
