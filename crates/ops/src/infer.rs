@@ -329,6 +329,17 @@ pub(crate) fn dim_of_axis(axis: i64, rank: usize) -> Result<Option<usize>, OpErr
     Ok((dim < rank).then_some(dim))
 }
 
+/// For each dim, whether one of `axes` is it, by the rule of [`dim_of_axis`].
+pub(crate) fn dims_of_axes(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
+    let mut named = vec![false; rank];
+    for &axis in axes {
+        if let Some(dim) = dim_of_axis(axis, rank)? {
+            named[dim] = true;
+        }
+    }
+    Ok(named)
+}
+
 /// Distinct axes counted from the front, in the order given.
 pub(crate) fn normalize_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
     let mut seen = vec![false; rank];

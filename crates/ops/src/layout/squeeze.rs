@@ -4,7 +4,7 @@
 //! Specifications: Squeeze-1 and -15. A named dim of another extent stays. While an extent is not
 //! known, a named dim that may be 1 is taken to be 1, unless `allow_axis_skip`.
 
-use crate::infer::dim_of_axis;
+use crate::infer::dims_of_axes;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -94,13 +94,10 @@ impl Squeeze {
 
 /// For each dim, whether it may go.
 fn named(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
-    let mut named = vec![axes.is_empty(); rank];
-    for &axis in axes {
-        if let Some(dim) = dim_of_axis(axis, rank)? {
-            named[dim] = true;
-        }
+    match axes {
+        [] => Ok(vec![true; rank]),
+        axes => dims_of_axes(axes, rank),
     }
-    Ok(named)
 }
 
 fn lower(cx: &mut Lower<'_>) {

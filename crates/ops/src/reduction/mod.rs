@@ -15,7 +15,7 @@ mod fold;
 
 use crate::attrs::Attributes;
 use crate::elementwise::{Class, widened};
-use crate::infer::dim_of_axis;
+use crate::infer::dims_of_axes;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use fold::Fold;
 pub(crate) use fold::lowest_finite;
@@ -80,7 +80,7 @@ impl Op for Reduction {
         let axes = cx.integers("axes")?;
         let shape = match (cx.dims("data"), axes) {
             (Some(dims), Some(axes)) => {
-                let reduced = reduced(&axes, dims.len())?;
+                let reduced = dims_of_axes(&axes, dims.len())?;
                 let left = |(d, &r): (&Dim, &bool)| match r {
                     false => Some(*d),
                     true => self.keep_dims.then_some(Dim::fixed(1)),
@@ -104,7 +104,7 @@ impl Op for Reduction {
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty) = (cx.extents("data"), cx.element("data"));
         let axes = cx.integers("axes").unwrap_or_default();
-        let reduced = reduced(&axes, shape.len()).unwrap_or_default();
+        let reduced = dims_of_axes(&axes, shape.len()).unwrap_or_default();
         let extents = shape
             .iter()
             .zip(&reduced)
@@ -138,17 +138,6 @@ impl Op for Reduction {
             value.cast(ty)
         });
     }
-}
-
-/// For each dim, whether it is reduced.
-fn reduced(axes: &[i64], rank: usize) -> Result<Vec<bool>, OpError> {
-    let mut reduced = vec![false; rank];
-    for &axis in axes {
-        if let Some(dim) = dim_of_axis(axis, rank)? {
-            reduced[dim] = true;
-        }
-    }
-    Ok(reduced)
 }
 
 #[cfg(test)]

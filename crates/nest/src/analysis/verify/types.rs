@@ -1,4 +1,4 @@
-//! What operations are defined on.
+//! The element types that each operation is defined on.
 
 use crate::ir::{Binary, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;

@@ -12,7 +12,7 @@ use crate::ir::{
 use crate::passes::simplify::simplify_stage;
 use vinelift_tensor::Extent;
 
-/// Of a window with more places, so many are looked at, from its middle on.
+/// The most places of a window that [`Window::of`] checks for lying in the buffer, from the middle of the window on.
 const MOST_PLACES: usize = 64;
 
 /// A window over a buffer, by the axes of the domain of a stage and its own.
