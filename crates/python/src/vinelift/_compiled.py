@@ -7,9 +7,9 @@ import os
 import tempfile
 from typing import Any, BinaryIO
 
-from ._dump import Text, dump, explain
+from ._dump import EXPLAINED, Text, dump
 from ._inputs import NEVER
-from ._library import C, Handle, Pointer, ask_handle, ask_text, check, text
+from ._library import C, Error, Handle, Pointer, ask_handle, ask_text, check, text
 from ._model import Model, Source, describe_ports
 from ._ports import ConstOutput, HasPorts, Ports
 from ._properties import read_value, to_array
@@ -121,11 +121,16 @@ class CompiledModel(HasPorts):
         """A stage of the model's way to machine code as text: ``graph``, ``dot``, ``nest``, ``fused``, ``scheduled``,
         ``clif``, ``vcode`` or ``asm``; only what a layer is part of, if one is named. Inputs whose shapes are dynamic need
         `shapes`, by name. Other options are those of ``vinelift dump``, as in ``kernel=3``."""
-        return dump(self, stage, layer, shapes, options)
+        if self._source is None:
+            raise Error(
+                "where this model comes from is not known, so there is no dump of it: compile one that was read"
+            )
+        return dump(self._source, self.get_property, stage, layer, shapes, options)
 
     def explain(self, layer: str, *, shapes: Any = None) -> Text:
         """The compilation of a layer, stage by stage."""
-        return explain(self, layer, shapes)
+        parts = [f"── {stage} ──\n{self.dump(stage, layer=layer, shapes=shapes)}" for stage in EXPLAINED]
+        return Text("\n".join(parts))
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{describe_ports(self.inputs, self.outputs)}>"

@@ -7,19 +7,20 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Callable
 
 from ._library import FOLDER, Error
-
-if TYPE_CHECKING:
-    from ._compiled import CompiledModel
+from ._model import Source
+from ._shapes import PartialShape
 
 PROGRAM = Path(
     os.environ.get("VINELIFT_PROGRAM") or FOLDER / "bin" / ("vinelift.exe" if os.name == "nt" else "vinelift")
 )
 """The file of the program; the variable ``VINELIFT_PROGRAM`` names another one."""
 
-_EXPLAINED = ("nest", "fused", "scheduled")
+EXPLAINED = ("nest", "fused", "scheduled")
+"""The stages of an explanation."""
+
 # The properties that a dump depends on, and the options for them.
 _OPTIONS = {"VINELIFT_VECTORS": "--vectors", "VINELIFT_SPECIALIZATION": "--specialize"}
 
@@ -36,13 +37,15 @@ class Text(str):
         return str(self)
 
 
-def dump(compiled: CompiledModel, stage: str, layer: str | None, shapes: Any, options: dict[str, Any]) -> Text:
-    """The text that ``vinelift dump`` prints of a model."""
-    from ._shapes import PartialShape
-
-    source = compiled._source
-    if source is None:
-        raise Error("where this model comes from is not known, so there is no dump of it: compile one that was read")
+def dump(
+    source: Source,
+    get_property: Callable[[str], Any],
+    stage: str,
+    layer: str | None,
+    shapes: Any,
+    options: dict[str, Any],
+) -> Text:
+    """The text that ``vinelift dump`` prints of a model with these properties."""
     wanted = {name: shape for name, shape in source.shapes.items() if shape.is_static}
     wanted.update({name: PartialShape(shape) for name, shape in (shapes or {}).items()})
     arguments = ["--stage", stage]
@@ -51,7 +54,7 @@ def dump(compiled: CompiledModel, stage: str, layer: str | None, shapes: Any, op
     for name, shape in wanted.items():
         arguments += ["--shape", f"{name}={','.join(map(str, shape))}"]
     for key, option in _OPTIONS.items():
-        arguments += [option, str(compiled.get_property(key))]
+        arguments += [option, str(get_property(key))]
     for key, value in options.items():
         option = f"--{key.replace('_', '-')}"
         arguments += [option] if value is True else [option, str(value)]
@@ -63,12 +66,6 @@ def dump(compiled: CompiledModel, stage: str, layer: str | None, shapes: Any, op
     if done.returncode:
         raise Error(done.stderr.strip().removeprefix("error: "))
     return Text(done.stdout)
-
-
-def explain(compiled: CompiledModel, layer: str, shapes: Any) -> Text:
-    """The dumps of several stages, one after the other."""
-    parts = [f"── {stage} ──\n{dump(compiled, stage, layer, shapes, {})}" for stage in _EXPLAINED]
-    return Text("\n".join(parts))
 
 
 def _as_file(content: str | bytes, folder: str, name: str) -> str:

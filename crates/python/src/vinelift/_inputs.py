@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import Any, Mapping
 
 import numpy as np
 
-from . import _running
-from ._library import BUSY, Error
+from ._library import Error
+from ._ports import Ports
 from ._slots import Slot
 from ._tensor import Tensor, to_bfloat
 from ._types import Type, as_type
-
-if TYPE_CHECKING:
-    from ._request import InferRequest
-
 
 # No array is as large.
 NEVER = sys.maxsize
 
 
-def fill_all(request: InferRequest, inputs: Any, share_from: int) -> None:
+def fill_all(slots: list[Slot], ports: Ports, inputs: Any, share_from: int) -> None:
     """Sets the inputs of a request: by name, position or port in a dict, in order in a list or tuple, or the only one.
     Arrays of at least `share_from` bytes are read where they are, others are copied."""
-    if request._token is not None and _running.holds(request._token):
-        raise Error("the request is running", BUSY)
-    slots, ports = request._inputs, request._input_ports
     if isinstance(inputs, Mapping):
         for key, value in inputs.items():
             fill(slots[ports.position(key)], value, share_from)

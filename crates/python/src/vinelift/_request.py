@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import _running
 from ._inputs import NEVER, fill_all
-from ._library import CANCELLED, NOT_READY, C, Error, Handle, ask_handle, ask_number, ask_text, failure
+from ._library import BUSY, CANCELLED, NOT_READY, C, Error, Handle, ask_handle, ask_number, ask_text, failure
 from ._ports import ConstOutput, Key, Ports
 from ._profile import ProfilingInfo, profile
 from ._results import OVDict
@@ -102,13 +102,18 @@ class InferRequest:
     def _infer(self, inputs: Any, share_from: int, share_outputs: bool, decode_strings: bool) -> OVDict:
         """As :meth:`infer`; arrays of at least `share_from` bytes are read where they are."""
         if inputs is not None:
-            fill_all(self, inputs, share_from)
+            self._fill(inputs, share_from)
         self._start = time.perf_counter_ns()
         status = C.ov_infer_request_infer(self._handle)
         self._end = time.perf_counter_ns()
         if status:
             raise failure(status)
         return self._results(share_outputs, decode_strings)
+
+    def _fill(self, inputs: Any, share_from: int) -> None:
+        if _running.holds(self):
+            raise Error("the request is running", BUSY)
+        fill_all(self._inputs, self._input_ports, inputs, share_from)
 
     def _results(self, is_shared: bool, decode_strings: bool = True) -> OVDict:
         arrays = [slot.result(is_shared, decode_strings) for slot in self._outputs]
@@ -122,7 +127,7 @@ class InferRequest:
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
         """Runs on a thread of the library; :meth:`wait` waits for it. `userdata` goes to the callback."""
         if inputs is not None:
-            fill_all(self, inputs, 0 if share_inputs else NEVER)
+            self._fill(inputs, 0 if share_inputs else NEVER)
         if userdata is not None:
             self._userdata = userdata
         self._start, self._end = time.perf_counter_ns(), 0

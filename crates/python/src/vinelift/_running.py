@@ -11,19 +11,30 @@ import ctypes
 import itertools
 import os
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ._declarations import Callback
-from ._library import BUSY, C, Error, check, failure
+from ._library import BUSY, C, Error, Handle, check, failure
 
-if TYPE_CHECKING:
-    from ._request import InferRequest
 
-_requests: dict[int, InferRequest] = {}
+class Request(Protocol):
+    """A request as far as it matters here. It has a number from its first run on."""
+
+    _handle: Handle
+    _token: int | None
+
+    def _done(self) -> None:
+        """Called on a thread of the library when a run is over."""
+
+    def cancel(self) -> None:
+        """Ends the run that there is, soon."""
+
+
+_requests: dict[int, Request] = {}
 # The requests whose callbacks are at work, by the number of the call.
-_called: dict[int, InferRequest] = {}
+_called: dict[int, Request] = {}
 # Those that have had runs here, and are still there.
-_known: weakref.WeakSet[InferRequest] = weakref.WeakSet()
+_known: weakref.WeakSet[Request] = weakref.WeakSet()
 _numbers = itertools.count(1)
 _is_ending = False
 
@@ -50,7 +61,7 @@ def _over(token: int) -> None:
 _done = Callback._fields_[0][1](_over)
 
 
-def start(request: InferRequest) -> None:
+def start(request: Request) -> None:
     """Starts a run of a request."""
     if _is_ending:
         raise Error("the interpreter is ending, no run can be started")
@@ -73,9 +84,9 @@ def start(request: InferRequest) -> None:
         raise error
 
 
-def holds(token: int) -> bool:
+def holds(request: Request) -> bool:
     """Whether the run of a request is not over."""
-    return token in _requests
+    return request._token is not None and request._token in _requests
 
 
 @atexit.register
@@ -89,7 +100,7 @@ def _finish() -> None:
     _wait_for_end(list(_known))
 
 
-def _wait_for_end(requests: list[InferRequest]) -> None:
+def _wait_for_end(requests: list[Request]) -> None:
     for request in requests:
         request.cancel()
         C.ov_infer_request_wait(request._handle)
