@@ -113,35 +113,6 @@ impl Case {
         nodes.flat_map(ports).collect()
     }
 
-    /// Whether a fold computes this value, or something that it is computed from.
-    pub(crate) fn is_folded(&self, port: Port) -> bool {
-        const FOLDS: [&str; 6] = [
-            "SoftMax",
-            "LogSoftmax",
-            "MVN",
-            "NormalizeL2",
-            "AvgPool",
-            "ScaledDotProductAttention",
-        ];
-        let mut needed = vec![false; self.nodes.len()];
-        needed[port.node] = true;
-        (0..=port.node).rev().any(|k| {
-            let node = &self.nodes[k];
-            if !needed[k] {
-                return false;
-            }
-            for input in &node.inputs {
-                needed[input.node] = true;
-            }
-            let folds = |node: &Node| matches!(node.kind, Kind::Operator { ty, .. } if ty.starts_with("Reduce") || FOLDS.contains(&ty));
-            let inner = match &node.kind {
-                Kind::Operator { bodies, .. } => bodies.as_slice(),
-                _ => &[],
-            };
-            folds(node) || inner.iter().flat_map(|body| &body.nodes).any(folds)
-        })
-    }
-
     /// The text and the weights of the model that has these results.
     pub(crate) fn text(&self, results: &[Port]) -> (String, Vec<u8>) {
         let needed = self.needed(results);

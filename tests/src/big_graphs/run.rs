@@ -240,21 +240,10 @@ pub(super) fn compare(
                 }
             };
             if way.all {
-                // The order in which a fold runs may depend on whether what it folds is a result.
-                let firm = |port: &Port| !case.is_folded(*port);
-                let some: Vec<Port> = case.results.iter().copied().filter(firm).collect();
-                let few = |outcomes: &[Outcome], of: &[Port]| -> Vec<Outcome> {
-                    let some = |outputs: Vec<Tensor>| some_of(&outputs, of, &some);
-                    outcomes
-                        .iter()
-                        .cloned()
-                        .map(|outcome| outcome.map(some))
-                        .collect()
-                };
-                let want = base
-                    .as_ref()
-                    .map(|(with, want)| (*with, few(want, &case.results)));
-                differs(&want, &few(&outcomes, &values));
+                let results = |outputs: Vec<Tensor>| some_of(&outputs, &values, &case.results);
+                let results = |outcome: &Outcome| outcome.clone().map(results);
+                let results: Vec<Outcome> = outcomes.iter().map(results).collect();
+                differs(&base, &results);
             }
             let reference = match sequence {
                 Sequence::Bad => &mut bad,
