@@ -10,6 +10,7 @@ mod contractions;
 mod conversions;
 mod derived_sizes;
 mod dynamic_quantization;
+mod folded_sums;
 mod gathered_sums;
 mod growing_loops;
 mod growing_variables;

@@ -6,8 +6,9 @@ use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use vinelift_nest::{BufferBytes, BufferId, LEAST_CODED, Role, Scalar, interpret};
+use vinelift_nest::{BufferBytes, BufferId, LEAST_CODED, Role, Scalar, interpret, partial_folds};
 use vinelift_ops::OpDef;
 use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
 use vinelift_tensor::{Tensor, element_count};
@@ -62,7 +63,9 @@ impl Walk<'_> {
             return Ok(false);
         }
         let start = Instant::now();
-        let kernel = self.nest.extract(stages);
+        let mut kernel = self.nest.extract(stages);
+        // The plan rounds long sums so, where it computes them.
+        partial_folds(&mut kernel.nest, &AtomicBool::new(false));
         let mut results = Vec::new();
         for tensor in outputs {
             let Some((ty, shape)) = self
@@ -82,15 +85,16 @@ impl Walk<'_> {
             .filter_map(|(b, t)| b.map(|b| (b, t)))
             .collect();
         let mut bytes: Vec<BufferBytes<'_>> = Vec::new();
-        for (buffer, inner) in kernel.buffers.iter().zip(&kernel.nest.buffers) {
-            bytes.push(
-                match (self.constant_behind(*buffer), targets.remove(buffer)) {
-                    (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
-                    (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
-                    (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
-                    (None, None) => BufferBytes::Temporary,
-                },
-            );
+        for (position, inner) in kernel.nest.buffers.iter().enumerate() {
+            let outer = kernel.buffers.get(position);
+            let constant = outer.and_then(|buffer| self.constant_behind(*buffer));
+            let target = outer.and_then(|buffer| targets.remove(buffer));
+            bytes.push(match (constant, target) {
+                (Some(tensor), _) => BufferBytes::Read(tensor.bytes()),
+                (None, Some(tensor)) => BufferBytes::Write(tensor.make_mut()?),
+                (None, None) if matches!(inner.role, Role::Table(_)) => BufferBytes::Read(&[]),
+                (None, None) => BufferBytes::Temporary,
+            });
         }
         // An index that is out of range is reported when the model runs, as for any other index.
         let done = interpret(&kernel.nest, &mut bytes).is_ok();
