@@ -62,7 +62,7 @@ fn scatter() -> Nest {
 #[test]
 fn a_kernel_ends_soon_after_it_is_told_to() {
     for (name, mut nest) in [("sum", sum()), ("sums", sums()), ("scatter", scatter())] {
-        partial_folds(&mut nest, &AtomicBool::new(false));
+        partial_folds(&mut nest, &|_| false, &AtomicBool::new(false));
         schedule(&mut nest);
         vinelift_nest::verify(&nest).unwrap();
         for vectors in widths() {

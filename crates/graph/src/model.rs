@@ -5,6 +5,7 @@ use crate::error::Problem;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_nest::Layer;
 use vinelift_ops::{Instance, OpDef, OpError, ParameterAttributes, TensorType, VariableAttributes};
@@ -164,6 +165,26 @@ impl Model {
     pub(crate) fn has_operator(&self, name: &str) -> bool {
         let mut kinds = self.graph.node_weights().map(|node| &node.kind);
         kinds.any(|kind| matches!(kind, NodeKind::Operator { def, .. } if def.name == name))
+    }
+
+    /// The nodes whose outputs depend on constants and shapes alone: as soon as shapes are numbers, they are constant.
+    pub(crate) fn of_shapes(&self) -> FxHashSet<NodeIndex> {
+        let mut found = FxHashSet::default();
+        for &node in &self.order {
+            let is_of_shapes = match &self.node(node).kind {
+                NodeKind::Constant(_) => true,
+                NodeKind::Operator { def, op } => {
+                    let reads_shapes = def.name == "ShapeOf";
+                    let mut inputs = self.inputs(node).into_iter();
+                    op.is_function() && (reads_shapes || inputs.all(|t| found.contains(&t.node)))
+                }
+                _ => false,
+            };
+            if is_of_shapes {
+                found.insert(node);
+            }
+        }
+        found
     }
 
     /// The names by which the input of the model at `node` can be addressed.

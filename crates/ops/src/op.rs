@@ -53,6 +53,14 @@ pub enum Instance {
 }
 
 impl Instance {
+    /// Whether the outputs depend on the inputs alone, as those of all nests do.
+    pub fn is_function(&self) -> bool {
+        match self {
+            Instance::Lowered(_) => true,
+            Instance::Native(op) => op.is_function(),
+        }
+    }
+
     /// The types of the outputs, or why the inputs do not fit.
     pub fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         match self {

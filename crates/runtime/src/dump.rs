@@ -313,6 +313,7 @@ fn trace_segment(
     optimize(
         segment.nest,
         &slots,
+        &segment.of_shapes,
         choices,
         Some(&mut passes),
         never(),

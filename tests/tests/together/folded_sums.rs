@@ -1,7 +1,8 @@
-//! Sums of constants: the bits that the same layers give of inputs.
+//! Sums of constants, and of what is constant where shapes are numbers: the bits that the same layers give of inputs, and of what a
+//! run computes.
 
-use vinelift::{Core, ElementType, Tensor};
-use vinelift_tests::{Graph, Value, same};
+use vinelift::{Config, Core, ElementType, Model, PartialShape, Specialization, Tensor};
+use vinelift_tests::{Graph, Value, outputs_with, same};
 
 /// Numbers without a pattern, so that sums in another order are others.
 fn numbers(count: usize) -> Vec<f32> {
@@ -65,6 +66,117 @@ fn constants_give_the_bits_of_inputs() {
         for len in [7, 23, 24, 40, 383, 384, 401] {
             let [folded, computed] = [true, false].map(|c| result(&core, operator, len, c));
             assert!(same(&folded, &computed), "{operator:?} of {len}");
+        }
+    }
+}
+
+/// Adds a layer of one output.
+fn node(
+    core: &Core,
+    graph: &mut Graph,
+    (ty, version, attributes): (&str, &str, &str),
+    inputs: &[&Value],
+) -> Value {
+    let added = graph.node(core, ty, version, attributes, inputs, 1);
+    added.unwrap().swap_remove(0)
+}
+
+/// What is made of the shape `[a, b, c]` of a tensor and of constants, to be added to it.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    /// Every second of many numbers, `c` of them.
+    EverySecond,
+    /// `[b, c]` times the same number.
+    Spread,
+    /// `0 1 … b-1`, a column.
+    Column,
+    /// `0 1 … c-1`, turned by two.
+    Turned,
+}
+
+fn made(core: &Core, graph: &mut Graph, x: &Value, made: Made) -> Value {
+    let shape = node(core, graph, ("ShapeOf", "opset1", ""), &[x]);
+    let zero = graph.number(0);
+    let extents = |graph: &mut Graph, axes: &Value| {
+        node(
+            core,
+            graph,
+            ("Gather", "opset8", "batch_dims=\"0\""),
+            &[&shape, axes, &zero],
+        )
+    };
+    let range = |graph: &mut Graph, axis: i64| {
+        let axis = graph.number(axis);
+        let (end, start, step) = (extents(graph, &axis), graph.number(0), graph.number(1));
+        let range = ("Range", "opset4", "output_type=\"f32\"");
+        node(core, graph, range, &[&start, &end, &step])
+    };
+    match made {
+        Made::EverySecond => {
+            let bytes: Vec<u8> = numbers(1200).iter().flat_map(|x| x.to_le_bytes()).collect();
+            let all = graph.constant(ElementType::F32, &[1200], &bytes);
+            let [axis, start, two] = [2, 0, 2].map(|number| graph.list(&[number]));
+            let count = extents(graph, &axis);
+            let end = node(core, graph, ("Multiply", "opset1", ""), &[&count, &two]);
+            node(
+                core,
+                graph,
+                ("Slice", "opset8", ""),
+                &[&all, &start, &end, &two, &start],
+            )
+        }
+        Made::Spread => {
+            let number = graph.constant(ElementType::F32, &[1], &0.3f32.to_le_bytes());
+            let axes = graph.list(&[1, 2]);
+            let target = extents(graph, &axes);
+            let broadcast = ("Broadcast", "opset3", "mode=\"numpy\"");
+            node(core, graph, broadcast, &[&number, &target])
+        }
+        Made::Column => {
+            let (range, axis) = (range(graph, 1), graph.list(&[1]));
+            node(core, graph, ("Unsqueeze", "opset1", ""), &[&range, &axis])
+        }
+        Made::Turned => {
+            let range = range(graph, 2);
+            let [by, axis] = [2, 0].map(|number| graph.list(&[number]));
+            node(core, graph, ("Roll", "opset7", ""), &[&range, &by, &axis])
+        }
+    }
+}
+
+/// `ReduceSum(√(x + made))` over `axes`, with more layers than one between what is made and the sum.
+fn sum(core: &Core, of: Made, axes: &[i64]) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[2, 3, 9]);
+    let made = made(core, &mut graph, &x, of);
+    let added = node(core, &mut graph, ("Add", "opset1", ""), &[&x, &made]);
+    let root = node(core, &mut graph, ("Sqrt", "opset1", ""), &[&added]);
+    let axes = graph.list(axes);
+    let attributes = ("ReduceSum", "opset1", "keep_dims=\"false\"");
+    let sum = node(core, &mut graph, attributes, &[&root, &axes]);
+    graph.model(core, &[sum]).unwrap()
+}
+
+/// What follows from shapes alone is a constant in a plan for one shape, and computed by a plan for all.
+#[test]
+fn what_follows_from_shapes_is_summed_alike_in_every_plan() {
+    let core = Core::new().unwrap();
+    for of in [Made::EverySecond, Made::Spread, Made::Column, Made::Turned] {
+        for axes in [&[2][..], &[1, 2], &[0, 1, 2], &[0, 2]] {
+            let model = sum(&core, of, axes);
+            let any = model.reshape(&[(0, PartialShape::any_of_rank(3))]).unwrap();
+            for shape in [[2, 3, 9], [3, 2, 25], [2, 4, 65], [1, 2, 400], [2, 30, 8]] {
+                let count = shape.iter().product();
+                let x = [Tensor::from_slice(&shape, &numbers(count)).unwrap()];
+                let result = |specialization| {
+                    let config = Config::new().specialization(specialization);
+                    outputs_with(&core, &any, config, &x)
+                        .unwrap()
+                        .swap_remove(0)
+                };
+                let [all, one] = [Specialization::Generic, Specialization::Always].map(result);
+                assert!(same(&all, &one), "{of:?} over {axes:?} of {shape:?}");
+            }
         }
     }
 }

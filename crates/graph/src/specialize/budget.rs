@@ -3,6 +3,9 @@
 //! A value that is not computed while compiling is computed when the model runs, as any other, and is
 //! the same. So that shapes which follow from small values are found in any case, those are always
 //! computed.
+//!
+//! Nests are interpreted up to a count of scalars, not of seconds: which of them are folded decides how long sums are divided
+//! into lanes, so it must not depend on the machine's speed. A function computes the same whenever it is evaluated.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -16,15 +19,19 @@ const MOST_WORK: usize = 1 << 16;
 /// Work that is done whatever has been spent.
 pub(super) const SMALL_WORK: usize = 1 << 10;
 
-/// The time for all of a model together.
+/// The scalars that are interpreted for all of a model together, each as often as its stage has points: about a second's work.
+const SCALARS: usize = 1 << 26;
+
+/// The time for all functions of a model together.
 const TIME: Duration = Duration::from_secs(1);
 
-/// The bytes of all values of a model together.
+/// The bytes of all values together that functions of a model make.
 const BYTES: usize = 1 << 28;
 
 /// The work that is left for a model and its sub-graphs together.
 pub(crate) struct Budget<'a> {
     stop: Stop<'a>,
+    scalars: Cell<usize>,
     time: Cell<Duration>,
     bytes: Cell<usize>,
 }
@@ -39,10 +46,22 @@ pub(crate) enum Verdict {
     Spent,
 }
 
+impl Verdict {
+    fn of(work: usize, is_spent: bool) -> Verdict {
+        match work {
+            0..=SMALL_WORK => Verdict::Compute,
+            _ if work > MOST_WORK => Verdict::TooMuch,
+            _ if is_spent => Verdict::Spent,
+            _ => Verdict::Compute,
+        }
+    }
+}
+
 impl<'a> Budget<'a> {
     pub(crate) fn new(stop: Stop<'a>) -> Budget<'a> {
         Budget {
             stop,
+            scalars: Cell::new(SCALARS),
             time: Cell::new(TIME),
             bytes: Cell::new(BYTES),
         }
@@ -53,27 +72,35 @@ impl<'a> Budget<'a> {
         self.stop.is_cancelled()
     }
 
-    /// Whether to do this amount of work while compiling.
-    pub(crate) fn verdict(&self, work: usize) -> Verdict {
-        let spent = self.time.get().is_zero() || self.bytes.get() == 0;
-        if work > MOST_WORK {
-            Verdict::TooMuch
-        } else if spent && work > SMALL_WORK {
-            Verdict::Spent
-        } else {
-            Verdict::Compute
-        }
+    /// Whether to interpret stages of so many points together.
+    pub(super) fn of_nest(&self, points: usize) -> Verdict {
+        Verdict::of(points, self.scalars.get() == 0)
     }
 
-    /// When to give up what is begun now.
+    /// Whether to evaluate a function of this [`work`].
+    pub(super) fn of_function(&self, work: usize) -> Verdict {
+        Verdict::of(work, self.time.get().is_zero() || self.bytes.get() == 0)
+    }
+
+    /// When to give up a function that is evaluated from now on.
     pub(crate) fn stop(&self) -> Stop<'a> {
         // Even a function with little work by this measure may take long.
         self.stop
             .at(Instant::now() + self.time.get().max(TIME / 10))
     }
 
-    /// Takes off the time since `start`, and the bytes of what was made.
-    pub(crate) fn spend<'t>(&self, start: Instant, made: impl Iterator<Item = &'t Tensor>) {
+    /// Takes off what stages of so many points have cost, with so many scalars at each.
+    pub(super) fn spend_on_nest(&self, points: usize, scalars: usize) {
+        let spent = points.saturating_mul(scalars);
+        self.scalars.set(self.scalars.get().saturating_sub(spent));
+    }
+
+    /// Takes off the time since `start`, when a function was begun, and the bytes of what it made.
+    pub(super) fn spend_on_function<'t>(
+        &self,
+        start: Instant,
+        made: impl Iterator<Item = &'t Tensor>,
+    ) {
         let time = self.time.get().saturating_sub(start.elapsed());
         let bytes = made.fold(self.bytes.get(), |left, tensor| {
             left.saturating_sub(tensor.bytes().len())
@@ -101,23 +128,36 @@ mod tests {
     use vinelift_tensor::ElementType;
 
     #[test]
-    fn what_is_spent_is_left_off_for_all_but_small_work() {
+    fn functions_spend_bytes_and_time() {
         let budget = Budget::new(Stop::NEVER);
-        assert_eq!(budget.verdict(MOST_WORK), Verdict::Compute);
-        assert_eq!(budget.verdict(MOST_WORK + 1), Verdict::TooMuch);
+        assert_eq!(budget.of_function(MOST_WORK), Verdict::Compute);
+        assert_eq!(budget.of_function(MOST_WORK + 1), Verdict::TooMuch);
         let half = Tensor::zeros(ElementType::U8, &[BYTES / 2]).unwrap();
-        budget.spend(Instant::now(), [&half].into_iter());
-        assert_eq!(budget.verdict(MOST_WORK), Verdict::Compute);
-        budget.spend(Instant::now(), [&half].into_iter());
-        assert_eq!(budget.verdict(MOST_WORK), Verdict::Spent);
-        assert_eq!(budget.verdict(SMALL_WORK), Verdict::Compute);
+        budget.spend_on_function(Instant::now(), [&half].into_iter());
+        assert_eq!(budget.of_function(MOST_WORK), Verdict::Compute);
+        budget.spend_on_function(Instant::now(), [&half].into_iter());
+        assert_eq!(budget.of_function(MOST_WORK), Verdict::Spent);
+        assert_eq!(budget.of_function(SMALL_WORK), Verdict::Compute);
 
         let budget = Budget::new(Stop::NEVER);
         assert_eq!(budget.stop().go_on(), Ok(()));
         let long_ago = Instant::now().checked_sub(TIME);
-        budget.spend(long_ago.unwrap(), [].into_iter());
-        assert_eq!(budget.verdict(SMALL_WORK + 1), Verdict::Spent);
-        assert_eq!(budget.verdict(SMALL_WORK), Verdict::Compute);
-        assert_eq!(budget.verdict(MOST_WORK + 1), Verdict::TooMuch);
+        budget.spend_on_function(long_ago.unwrap(), [].into_iter());
+        assert_eq!(budget.of_function(SMALL_WORK + 1), Verdict::Spent);
+        assert_eq!(budget.of_function(SMALL_WORK), Verdict::Compute);
+        assert_eq!(budget.of_function(MOST_WORK + 1), Verdict::TooMuch);
+        assert_eq!(budget.of_nest(MOST_WORK), Verdict::Compute);
+    }
+
+    #[test]
+    fn nests_spend_scalars_and_neither_time_nor_bytes() {
+        let budget = Budget::new(Stop::NEVER);
+        budget.spend_on_nest(MOST_WORK, SCALARS / MOST_WORK - 1);
+        assert_eq!(budget.of_nest(MOST_WORK), Verdict::Compute);
+        assert_eq!(budget.of_nest(MOST_WORK + 1), Verdict::TooMuch);
+        budget.spend_on_nest(MOST_WORK, 1);
+        assert_eq!(budget.of_nest(MOST_WORK), Verdict::Spent);
+        assert_eq!(budget.of_nest(SMALL_WORK), Verdict::Compute);
+        assert_eq!(budget.of_function(MOST_WORK), Verdict::Compute);
     }
 }

@@ -60,8 +60,10 @@ impl Walk<'_> {
         results: &[TensorType],
     ) {
         let constant: Option<Vec<Tensor>> = values.iter().map(|v| v.cloned()).collect();
-        let inputs = constant
-            .filter(|inputs| op.is_function() && self.is_folding(node, work(inputs, results)));
+        let inputs = constant.filter(|inputs| {
+            op.is_function()
+                && self.is_folding(node, self.budget.of_function(work(inputs, results)))
+        });
         let folded = inputs.and_then(|inputs| self.evaluate(node, def, op, &inputs, results));
         let Some(outputs) = folded else {
             self.call(node);
@@ -88,7 +90,7 @@ impl Walk<'_> {
         let start = Instant::now();
         let cx = Evaluate::new(def.signature, inputs, outputs).with_stop(self.budget.stop());
         let made = op.evaluate(&cx);
-        self.budget.spend(start, made.iter().flatten());
+        self.budget.spend_on_function(start, made.iter().flatten());
         if made == Err(OpError::Cancelled) {
             self.types.left.insert(node);
         }

@@ -1,7 +1,7 @@
 //! The end of a walk: the outputs of the nest, and the nodes that are left for later segments.
 
 use super::walk::Walk;
-use super::{Live, Segment};
+use super::{Live, Segment, Source};
 use crate::error::{Error, LayerError};
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
@@ -56,10 +56,12 @@ impl Walk<'_> {
             }
         }
         let forgotten = self.forgotten(&outputs);
+        let of_shapes = self.sources_of_shapes();
         let room = self.room();
         Ok(Segment {
             nest: self.nest,
             sources: self.sources,
+            of_shapes,
             outputs,
             forgotten,
             room,
@@ -68,6 +70,17 @@ impl Walk<'_> {
             calls: self.calls,
             types: self.types,
         })
+    }
+
+    /// The input buffers whose contents depend on constants and shapes alone.
+    fn sources_of_shapes(&self) -> FxHashSet<BufferId> {
+        let nodes = self.model.of_shapes();
+        let sources = self.sources.iter().filter(|(_, source)| match source {
+            Source::Constant(_) => true,
+            Source::Kept(tensor) => nodes.contains(&tensor.node),
+            Source::Parameter(_) => false,
+        });
+        sources.map(|(buffer, _)| *buffer).collect()
     }
 
     /// The tensors of variables in memory with room for more, with the extent that each takes along its axis, in order.

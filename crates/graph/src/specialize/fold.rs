@@ -7,7 +7,6 @@ use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 use vinelift_nest::{BufferBytes, BufferId, LEAST_CODED, Role, Scalar, interpret, partial_folds};
 use vinelift_ops::OpDef;
 use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
@@ -59,13 +58,14 @@ impl Walk<'_> {
                 .get(*t)
                 .is_none_or(|ty| ty.element == ElementType::String)
         });
-        if strings || !self.is_folding(node, self.nest.points_in(stages.clone())) {
+        let points = self.nest.points_in(stages.clone());
+        if strings || !self.is_folding(node, self.budget.of_nest(points)) {
             return Ok(false);
         }
-        let start = Instant::now();
         let mut kernel = self.nest.extract(stages);
+        self.budget.spend_on_nest(points, kernel.nest.size());
         // The plan rounds long sums so, where it computes them.
-        partial_folds(&mut kernel.nest, &AtomicBool::new(false));
+        partial_folds(&mut kernel.nest, &|_| true, &AtomicBool::new(false));
         let mut results = Vec::new();
         for tensor in outputs {
             let Some((ty, shape)) = self
@@ -99,8 +99,6 @@ impl Walk<'_> {
         // An index that is out of range is reported when the model runs, as for any other index.
         let done = interpret(&kernel.nest, &mut bytes).is_ok();
         drop(bytes);
-        let made = results.iter().map(|(_, value)| value);
-        self.budget.spend(start, made.filter(|_| done));
         if done {
             for (tensor, (_, value)) in outputs.iter().zip(results) {
                 self.values.insert(*tensor, value);

@@ -106,6 +106,8 @@ pub struct Segment {
     pub nest: Nest,
     /// Where the contents of the nest's input buffers come from.
     pub sources: Vec<(BufferId, Source)>,
+    /// The input buffers whose contents depend on constants and shapes alone.
+    pub of_shapes: FxHashSet<BufferId>,
     /// The tensors behind the nest's output buffers: results, and what later segments read.
     pub outputs: Vec<(BufferId, TensorId)>,
     /// Tensors that turned out constant.

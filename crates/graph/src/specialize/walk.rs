@@ -240,12 +240,11 @@ impl<'a> Walk<'a> {
         !values.is_empty()
     }
 
-    /// Whether to compute the values of `node` now, at this amount of work.
-    pub(super) fn is_folding(&mut self, node: NodeIndex, work: usize) -> bool {
+    /// Whether to compute the values of `node` now, of which the budget's verdict is this.
+    pub(super) fn is_folding(&mut self, node: NodeIndex, verdict: Verdict) -> bool {
         if self.inferred.is_some_and(|t| t.left.contains(&node)) {
             return false;
         }
-        let verdict = self.budget.verdict(work);
         if verdict == Verdict::Spent {
             self.types.left.insert(node);
         }

@@ -61,6 +61,7 @@ impl Draft {
         let mut nest = optimize(
             nest,
             &slots,
+            &segment.of_shapes,
             settings.choices(),
             None,
             settings.stop,

@@ -4,6 +4,7 @@ use crate::compile::contraction::isa;
 use crate::compile::slot::Slot;
 use crate::stop;
 use crate::{Error, Level};
+use rustc_hash::FxHashSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -36,12 +37,13 @@ pub(crate) struct Pass {
 
 /// The nest of a segment after the passes of a level, proven to be safe.
 ///
-/// `slots` says which of its buffers hold constants. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
+/// `slots` says which of its buffers hold constants, `of_shapes` which inputs depend on shapes alone. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
 /// passes made not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
 /// `unproven` counts it; where mistakes are looked for, that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
     slots: &[Slot],
+    of_shapes: &FxHashSet<BufferId>,
     Choices {
         level,
         vectors,
@@ -82,7 +84,7 @@ pub(crate) fn optimize(
     hoist_scales(&mut nest, &constant);
     record("hoist scales", start, Vec::new(), &nest)?;
     let start = Instant::now();
-    partial_folds(&mut nest, flag);
+    partial_folds(&mut nest, &|buffer| of_shapes.contains(&buffer), flag);
     record("partial folds", start, Vec::new(), &nest)?;
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {

@@ -259,6 +259,7 @@ fn passes(segment: Segment, choices: Choices) -> Result<Vec<PassListing>, Error>
     optimize(
         segment.nest,
         &slots,
+        &segment.of_shapes,
         choices,
         Some(&mut passes),
         never(),

@@ -100,7 +100,7 @@ fn sums_are_those_of_the_formula() {
     let (x, scales) = (bytes(&x), bytes(&scales));
     let inputs = [&x, &codes, &zeros, &scales].map(Vec::as_slice);
     let mut nest = made(U8, SHARED);
-    partial_folds(&mut nest, &AtomicBool::new(false));
+    partial_folds(&mut nest, &|_| false, &AtomicBool::new(false));
     check_sums(nest, inputs, &want);
 }
 
@@ -117,7 +117,7 @@ fn a_kernel_gets_the_codes() {
             without_zero_points(&mut nest);
         }
         hoist_scales(&mut nest, &constants(1..=3));
-        partial_folds(&mut nest, &AtomicBool::new(false));
+        partial_folds(&mut nest, &|_| false, &AtomicBool::new(false));
         fuse(&mut nest);
         contract(&mut nest, &|b| (1..=3).contains(&b.0));
         schedule(&mut nest);

@@ -3,7 +3,8 @@
 use crate::analysis::{GroupedOffset, Ranges, grouped_offset};
 use crate::build;
 use crate::ir::{
-    Axis, BufferId, Definition, Kind, Mode, Nest, Scalar, Seen, Stage, free_axes, rewrite, visit,
+    Axis, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Seen, Stage, free_axes, rewrite,
+    visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,11 +14,12 @@ use vinelift_tensor::{Extent, Formula, symbols};
 /// The first of the fold's `axes` that is one with those after it, which lead from neighbour to neighbour in
 /// everything that `body` reads, or nowhere.
 ///
-/// Buffers that a temporary is computed from count in its place, as fusion will load from them. The answer holds
-/// wherever the conditions on symbols do that are noted on the way.
+/// Buffers that a temporary is computed from count in its place, as fusion will load from them; but where it depends on shapes
+/// alone, it counts itself, as where these are numbers, it is a constant. The answer holds wherever the conditions on symbols
+/// do that are noted on the way.
 pub(super) fn steps_in_memory(
     nest: &mut Nest,
-    definitions: &Definitions,
+    definitions: &Definitions<'_>,
     stage: &Stage,
     axes: &[Axis],
     body: &Scalar,
@@ -55,11 +57,6 @@ pub(super) fn steps_in_memory(
             _ => {}
         }
     }
-    let own = stored(nest, definitions, axes, body);
-    forms.extend(own.iter().filter_map(|(buffer, at)| {
-        let shape = &nest.buf(*buffer).shape;
-        grouped_offset(at, shape, &mut ranges)
-    }));
     let mut bound = inlined.domain;
     visit(&inlined.value, &mut |x| {
         if let Kind::Reduce { axes, .. } = x.kind() {
@@ -67,32 +64,6 @@ pub(super) fn steps_in_memory(
         }
     });
     Steps { forms, bound }.joined(stage, axes)
-}
-
-/// The loads of a fold's body from temporaries whose definition is made of one of the axes, as what comes from a `Range` is.
-/// They count as well: where all extents are numbers, that is a constant, which is loaded.
-fn stored<'x>(
-    nest: &mut Nest,
-    definitions: &Definitions,
-    axes: &[Axis],
-    body: &'x Scalar,
-) -> Vec<(BufferId, &'x [Scalar])> {
-    let mut loads = Vec::new();
-    let mut seen = Seen::default();
-    let mut open = vec![body];
-    while let Some(x) = open.pop() {
-        match x.kind() {
-            Kind::Load { buffer, at } => loads.push((x, *buffer, at.as_slice())),
-            _ if seen.insert(x.address()) => open.extend(x.children()),
-            _ => {}
-        }
-    }
-    loads.retain(|(load, buffer, _)| {
-        let may_be = definitions.are_made_of_axes(*buffer);
-        may_be && is_made_of(axes, &definitions.inlined(nest, load))
-    });
-    let accesses = loads.into_iter().map(|(_, buffer, at)| (buffer, at));
-    accesses.collect()
 }
 
 /// Whether `x` depends on one of these axes other than through the indices of loads.
@@ -249,52 +220,51 @@ fn is_same(a: &Formula, b: &Formula) -> bool {
 }
 
 /// The stages that define temporaries, by their position.
-#[derive(Default)]
-pub(super) struct Definitions {
+pub(super) struct Definitions<'a> {
     /// With the number of nodes of the value; `None` if there is more than one.
     by_target: FxHashMap<BufferId, Option<(usize, usize)>>,
-    /// The targets whose values depend on an axis other than by the indices of loads, once definitions are put in place of
-    /// loads.
-    made_of_axes: FxHashSet<BufferId>,
+    /// Whether what an input holds depends on shapes alone.
+    of_shapes: &'a dyn Fn(BufferId) -> bool,
+    /// The targets that depend on the contents of other inputs.
+    varying: FxHashSet<BufferId>,
 }
 
 /// Expressions that are larger are not looked into.
 const MOST_NODES: usize = 300;
 
-impl Definitions {
-    /// Takes in the stage at `position` of the nest, the last so far.
-    pub(super) fn add(&mut self, position: usize, stage: &Stage) {
+impl<'a> Definitions<'a> {
+    /// None yet.
+    pub(super) fn new(of_shapes: &'a dyn Fn(BufferId) -> bool) -> Definitions<'a> {
+        Definitions {
+            by_target: FxHashMap::default(),
+            of_shapes,
+            varying: FxHashSet::default(),
+        }
+    }
+
+    /// Takes in the stage at `position` of the nest, the last so far, which `loads` from these buffers.
+    pub(super) fn add(&mut self, nest: &Nest, position: usize, loads: &[BufferId]) {
+        let stage = &nest.stages[position];
         self.by_target
             .entry(stage.target)
             .and_modify(|known| *known = None)
             .or_insert_with(|| Some((position, nodes(&stage.value))));
-        if self.has_axes(&stage.value) {
-            self.made_of_axes.insert(stage.target);
+        if !loads.iter().all(|buffer| self.is_of_shapes(nest, *buffer)) {
+            self.varying.insert(stage.target);
         }
     }
 
-    /// Whether an axis is in `x`, or would be with definitions in place of what it loads, but for what is loaded then.
-    fn has_axes(&self, x: &Scalar) -> bool {
-        let mut open = vec![x];
-        let mut seen = Seen::default();
-        while let Some(x) = open.pop() {
-            match x.kind() {
-                Kind::Axis(_) => return true,
-                Kind::Load { buffer, .. } if self.are_made_of_axes(*buffer) => return true,
-                Kind::Load { .. } => {}
-                _ if seen.insert(x.address()) => open.extend(x.children()),
-                _ => {}
-            }
+    /// Whether what a buffer holds depends on shapes alone: the same as an input that does, and a constant as soon as shapes
+    /// are numbers.
+    fn is_of_shapes(&self, nest: &Nest, buffer: BufferId) -> bool {
+        match nest.buf(buffer).role {
+            Role::Input => (self.of_shapes)(buffer),
+            _ => !self.varying.contains(&buffer),
         }
-        false
     }
 
-    /// Whether elements of a buffer, with definitions in place of what is loaded, may have axes in them.
-    fn are_made_of_axes(&self, buffer: BufferId) -> bool {
-        self.made_of_axes.contains(&buffer)
-    }
-
-    /// `x` with definitions without folds in place of what it loads, as long as there are not too many nodes.
+    /// `x` with definitions without folds in place of what it loads, unless that depends on shapes alone, as long as there are
+    /// not too many nodes.
     fn inlined(&self, nest: &mut Nest, x: &Scalar) -> Scalar {
         let mut inline = Inline {
             definitions: self,
@@ -306,7 +276,7 @@ impl Definitions {
 }
 
 struct Inline<'a> {
-    definitions: &'a Definitions,
+    definitions: &'a Definitions<'a>,
     /// How many more nodes may be put in.
     left: usize,
     /// The scalar that replaces each load.
@@ -342,6 +312,9 @@ impl Inline<'_> {
     /// The axes and the value that define a temporary, or a result, so that a fold has the same order whether or not the model
     /// returns what it folds; `None` if they may not be put in place of its loads.
     fn definition(&mut self, nest: &Nest, buffer: BufferId) -> Option<(Vec<Axis>, Scalar)> {
+        if self.definitions.is_of_shapes(nest, buffer) {
+            return None;
+        }
         let (position, nodes) = self.definitions.by_target.get(&buffer).copied().flatten()?;
         let stage = nest.stages.get(position)?;
         let fits = stage.sets_all(nest) && !stage.value.folds();

@@ -53,25 +53,26 @@ const FEW_LANES: usize = 8;
 /// Into how many parts [`MOST_LANES`] are folded first.
 const FOLDED_LANES: usize = 16;
 
-/// Divides every fold that is long enough, but for those whose order does not matter. Once `stop` is true, those that are left
-/// stay as they are.
-pub fn partial_folds(nest: &mut Nest, stop: &AtomicBool) {
-    let mut definitions = Definitions::default();
+/// Divides every fold that is long enough, but for those whose order does not matter. `of_shapes` says of which inputs the contents
+/// depend on shapes alone, as those of constants do. Once `stop` is true, the folds that are left stay as they are.
+pub fn partial_folds(nest: &mut Nest, of_shapes: &dyn Fn(BufferId) -> bool, stop: &AtomicBool) {
+    let mut definitions = Definitions::new(of_shapes);
     for stage in std::mem::take(&mut nest.stages) {
+        let loads = stage.loads();
         let goes_on = !stop.load(Ordering::Relaxed);
         let ordered = folds(&stage)
             .into_iter()
             .filter(|fold| goes_on && !is_unordered(fold));
         let ordered = ordered.collect();
         let stage = divided(nest, &definitions, stage, ordered);
-        definitions.add(nest.stages.len(), &stage);
         nest.stages.push(stage);
+        definitions.add(nest, nest.stages.len() - 1, &loads);
     }
 }
 
 /// Divides those folds whose order does not matter that run along memory as temporaries lie there.
 pub fn unordered_partial_folds(nest: &mut Nest) {
-    let as_they_lie = Definitions::default();
+    let as_they_lie = Definitions::new(&|_| false);
     for stage in std::mem::take(&mut nest.stages) {
         let unordered = folds(&stage).into_iter().filter(is_unordered).collect();
         let stage = divided(nest, &as_they_lie, stage, unordered);
@@ -82,7 +83,7 @@ pub fn unordered_partial_folds(nest: &mut Nest) {
 /// The stage that is left of `stage` once some of its folds are divided, after the stages of their parts, which are appended.
 fn divided(
     nest: &mut Nest,
-    definitions: &Definitions,
+    definitions: &Definitions<'_>,
     mut stage: Stage,
     folds: Vec<Scalar>,
 ) -> Stage {
@@ -182,7 +183,7 @@ impl Fold {
     /// `whole`, a fold in `stage`, if it runs along memory and is long enough.
     fn of(
         nest: &mut Nest,
-        definitions: &Definitions,
+        definitions: &Definitions<'_>,
         stage: &Stage,
         whole: Scalar,
     ) -> Option<Fold> {

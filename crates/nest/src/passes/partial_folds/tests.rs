@@ -7,7 +7,7 @@ use vinelift_tensor::Extent;
 use vinelift_tensor::symbols::Symbols;
 
 fn divide(nest: &mut Nest) {
-    partial_folds(nest, &AtomicBool::new(false));
+    partial_folds(nest, &|_| false, &AtomicBool::new(false));
 }
 
 /// `y[i] = op_{k, l} x[i, k, l]`
