@@ -1,28 +1,7 @@
 //! Tensors with values that nobody expects.
 
+use crate::Random;
 use vinelift::{Element, ElementType, Port, Tensor};
-
-/// The same numbers on every machine.
-pub struct Random(u64);
-
-impl Random {
-    /// Begins with `seed`.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        ((self.0 >> 33) as usize) % n
-    }
-
-    fn of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
-}
 
 /// A tensor for the port, of `shape` if one is given. Else it is one that fits; dims that are open are 0 to 3.
 pub fn tensor(port: &Port, shape: Option<&[usize]>, random: &mut Random) -> Tensor {

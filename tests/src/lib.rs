@@ -21,14 +21,16 @@ mod cache;
 mod graph;
 mod hostile;
 mod levels;
+mod random;
 mod run;
 mod values;
 
 pub use c_library::{c_library, cargo, succeed};
 pub use cache::growing_cache;
 pub use graph::{Graph, Mark, Value};
-pub use hostile::{Random, tensor};
+pub use hostile::tensor;
 pub use levels::{different_bits, outputs, outputs_with, same};
+pub use random::Random;
 pub use run::{Expected, Run};
 pub use values::{difference, parse_tensor};
 

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 use vinelift::{CompiledModel, Config, Core, ElementType, Level, Model, Specialization, Tensor};
-use vinelift_tests::{Graph, Value, same};
+use vinelift_tests::{Graph, Random, Value, same};
 
 /// `ScaledDotProductAttention` of `[heads, length, width]` with a mask for all heads, and what a second one makes of that
 /// and of its results scattered over it.
@@ -72,15 +72,11 @@ fn grouped_attention(core: &Core, [groups, shared, length, width]: [usize; 4]) -
     graph.model(core, &[last]).unwrap()
 }
 
-/// Tensors of these shapes, of numbers between -0.5 and 0.5 without a pattern.
+/// Tensors of these shapes, of [fractions](Random::fractions).
 fn tensors<const RANK: usize>(shapes: [[usize; RANK]; 4]) -> Vec<Tensor> {
-    let mut state = 11_u32;
-    let mut number = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-    };
+    let mut random = Random::new(11);
     let mut tensor = |shape: [usize; RANK]| {
-        let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| number()).collect();
+        let numbers = random.fractions(shape.iter().product());
         Tensor::from_slice(&shape, &numbers).unwrap()
     };
     shapes.map(&mut tensor).into()

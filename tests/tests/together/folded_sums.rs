@@ -2,16 +2,12 @@
 //! run computes.
 
 use vinelift::{Config, Core, ElementType, Model, PartialShape, Specialization, Tensor};
-use vinelift_tests::{Graph, Value, outputs_with, same};
+use vinelift_tests::{Graph, Random, Value, outputs_with, same};
 
-/// Numbers without a pattern, so that sums in another order are others.
+/// Numbers above 0, sums of which in another order are others.
 fn numbers(count: usize) -> Vec<f32> {
-    let mut x = 1u32;
-    let mut number = || {
-        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (x >> 8) as f32 / (1 << 24) as f32 + 0.5
-    };
-    (0..count).map(|_| number()).collect()
+    let fractions = Random::new(1).fractions(count).into_iter();
+    fractions.map(|x| x + 1.0).collect()
 }
 
 /// The result of an operator for rows of `len` numbers, which are constant or an input.

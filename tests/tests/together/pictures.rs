@@ -3,31 +3,18 @@
 
 use std::num::NonZeroUsize;
 use vinelift::{Config, Core, ElementType, Level, Model, Tensor, Vectors};
-use vinelift_tests::{Graph, Value, same};
-
-/// Numbers between -0.5 and 0.5 without a pattern.
-struct Numbers(u32);
-
-impl Numbers {
-    fn take(&mut self, count: usize) -> Vec<f32> {
-        let mut number = || {
-            self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (self.0 >> 8) as f32 / (1 << 24) as f32 - 0.5
-        };
-        (0..count).map(|_| number()).collect()
-    }
-}
+use vinelift_tests::{Graph, Random, Value, same};
 
 /// A graph of layers over pictures.
 struct Network<'a> {
     core: &'a Core,
     graph: Graph,
-    numbers: Numbers,
+    random: Random,
 }
 
 impl Network<'_> {
     fn constant(&mut self, shape: &[usize]) -> Value {
-        let numbers = self.numbers.take(shape.iter().product());
+        let numbers = self.random.fractions(shape.iter().product());
         let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         self.graph.constant(ElementType::F32, shape, &bytes)
     }
@@ -71,7 +58,7 @@ fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     let mut net = Network {
         core,
         graph: Graph::default(),
-        numbers: Numbers(7),
+        random: Random::new(7),
     };
     let x = net
         .graph
@@ -128,7 +115,7 @@ fn all_ways_give_the_same_bits() {
     for size in [[20, 33], [7, 7], [1, 5]] {
         let model = network(&core, size);
         let [rows, columns] = size;
-        let x = Numbers(3).take(3 * rows * columns);
+        let x = Random::new(3).fractions(3 * rows * columns);
         let x = Tensor::from_slice(&[1, 3, rows, columns], &x).unwrap();
         let run = |level, vectors, threads| {
             let config = Config {

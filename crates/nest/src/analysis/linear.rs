@@ -7,7 +7,7 @@ use vinelift_tensor::ElementType;
 /// `constant + Σ coefficient · atom`, with no atom twice and no coefficient 0.
 ///
 /// Index arithmetic wraps, so a form equals the expression it came from whatever the values are.
-/// Division does not commute with wrapping: its rules below ask [`Ranges`] first.
+/// Division does not commute with wrapping: its rules, in `quotients`, ask for ranges first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Linear {
     pub(crate) terms: Vec<(Scalar, i64)>,
