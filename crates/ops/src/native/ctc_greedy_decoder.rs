@@ -7,7 +7,7 @@
 //! the last one, the blank class, and gives the lengths of what is decoded. Of classes that are
 //! equally probable the first is taken.
 
-use super::checks::{index_type, output_type};
+use super::checks::{index_type, output_type, real_type};
 use super::tensors::{floats, integers};
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -54,8 +54,8 @@ struct SeqLen {
 
 impl Native for Masked {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("data", "a float type", |t| t.is_float())?;
-        cx.expect("sequence_mask", "a float type", |t| t.is_float())?;
+        let element = real_type(cx, "data")?;
+        real_type(cx, "sequence_mask")?;
         cx.expect_rank("data", 3)?;
         cx.expect_rank("sequence_mask", 2)?;
         let steps = common(cx, "data", 0, "sequence_mask", 0)?;
@@ -90,7 +90,7 @@ impl Native for Masked {
 
 impl Native for SeqLen {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        cx.expect("data", "a float type", |t| t.is_float())?;
+        real_type(cx, "data")?;
         index_type(cx, "sequence_length")?;
         cx.expect_rank("data", 3)?;
         cx.expect_rank("sequence_length", 1)?;

@@ -9,7 +9,7 @@
 //! Specification: CTCLoss-4. Computed in `f64`, as sums of logarithms, and rounded once at the end. A
 //! target that no path decodes to has an infinite loss.
 
-use super::checks::index_type;
+use super::checks::{index_type, real_type};
 use super::tensors::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -46,7 +46,7 @@ struct CtcLoss {
 
 impl Native for CtcLoss {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("logits", "a float type", |t| t.is_float())?;
+        let element = real_type(cx, "logits")?;
         cx.expect_rank("logits", 3)?;
         cx.expect_rank("labels", 2)?;
         let mut batch = Dim::ANY;

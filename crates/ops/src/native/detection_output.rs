@@ -19,8 +19,9 @@
 //! divided by the size of the image once, before any offsets.
 
 use super::boxes::{Rect, Threshold, best_first, greedy, limit};
+use super::checks::real_type;
 use super::prior_boxes::{Code, Layout, decode};
-use super::real::{self, Real, is_real};
+use super::real::{self, Real};
 use crate::error::ensure;
 use crate::{
     AttrError, Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop,
@@ -106,7 +107,7 @@ struct DetectionOutput {
 
 impl Native for DetectionOutput {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("box_logits", "f16, bf16, f32 or f64", is_real)?;
+        let element = real_type(cx, "box_logits")?;
         let sizes = self.layout().infer(cx)?;
         let rows = match (self.keep(), self.top_k) {
             (keep @ 1.., _) => extent(keep),

@@ -14,8 +14,9 @@
 //! are 0.
 
 use super::boxes::{Rect, Threshold, best_first, greedy, limit};
+use super::checks::real_type;
 use super::proposals::count;
-use super::real::{self, Real, is_real};
+use super::real::{self, Real};
 use super::tensors::integers;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -55,7 +56,7 @@ struct DetectionOutput {
 
 impl Native for DetectionOutput {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("input_rois", "f16, bf16, f32 or f64", is_real)?;
+        let element = real_type(cx, "input_rois")?;
         let any = [Dim::ANY; 2];
         let mut dims = [&any[..]; 4];
         for (name, dims) in INPUTS.into_iter().zip(&mut dims) {

@@ -5,8 +5,8 @@
 //! there are (0 here), and the order of equal probabilities (the first box first).
 
 use super::boxes::best_first;
+use super::checks::real_type;
 use super::proposals::count;
-use super::real::is_real;
 use super::tensors::take;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -32,7 +32,7 @@ struct TopKRois {
 
 impl Native for TopKRois {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("input_rois", "f16, bf16, f32 or f64", is_real)?;
+        let element = real_type(cx, "input_rois")?;
         cx.expect_same("input_rois", "rois_probs")?;
         cx.expect_rank("input_rois", 2)?;
         cx.expect_rank("rois_probs", 1)?;

@@ -3,6 +3,7 @@
 //! Computed in `f64` whatever the element type is, and rounded once at the end. A length that is no
 //! power of two is not padded.
 
+use super::checks::real_type;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
 use crate::{Evaluate, Infer, OpError, Stop};
@@ -204,7 +205,7 @@ impl Grid {
 /// transformed, which for a complex one are those before the last, and the axes if they are known;
 /// then the sizes may be left out where `signal_size` is not known.
 pub(super) fn infer(cx: &Infer<'_>, complex: bool) -> Result<Inferred, OpError> {
-    cx.expect("data", "a float type", |t| t.is_float())?;
+    real_type(cx, "data")?;
     let data = cx.shape("data");
     let least = if complex { 2 } else { 1 };
     ensure!(

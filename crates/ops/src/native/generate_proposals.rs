@@ -13,8 +13,9 @@
 //! `nms_eta` while it is above 0.5. Of equal scores the first comes first.
 
 use super::boxes::{Rect, Threshold};
+use super::checks::real_type;
 use super::proposals::{self, Proposal};
-use super::real::{self, Real, is_real};
+use super::real::{self, Real};
 use super::selection;
 use super::tensors::integers;
 use crate::attrs::element_type;
@@ -259,7 +260,7 @@ fn tensors<R: Real>(
 
 /// The dims of the inputs, which have these ranks and one float type.
 fn ranked(cx: &Infer<'_>, ranks: [usize; 4]) -> Result<[Vec<Dim>; 4], OpError> {
-    cx.expect("scores", "f16, bf16, f32 or f64", is_real)?;
+    real_type(cx, "scores")?;
     let mut dims = [const { Vec::new() }; 4];
     for ((name, rank), dims) in INPUTS.into_iter().zip(ranks).zip(&mut dims) {
         cx.expect_same("scores", name)?;

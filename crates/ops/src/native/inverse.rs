@@ -5,6 +5,7 @@
 //! element type is, and rounded once at the end. The inverse of a singular matrix is not defined: it
 //! has infinities and NaN for elements.
 
+use super::checks::real_type;
 use super::tensors::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -30,7 +31,7 @@ struct Inverse {
 
 impl Native for Inverse {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("data", "a float type", |t| t.is_float())?;
+        let element = real_type(cx, "data")?;
         let data = cx.shape("data");
         let Some(dims) = data.dims() else {
             return Ok(vec![cx.input("data").clone()]);

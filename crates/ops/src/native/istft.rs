@@ -9,6 +9,7 @@
 //! specification makes a centered signal one element shorter than OpenVINO and PyTorch do, which is
 //! what an `STFT` of that signal would have been made from: it has their length here.
 
+use super::checks::real_type;
 use super::fourier::Grid;
 use super::frames;
 use super::tensors::floats;
@@ -44,7 +45,7 @@ struct Istft {
 
 impl Native for Istft {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("data", "a float type", |t| t.is_float())?;
+        let element = real_type(cx, "data")?;
         cx.expect_same("data", "window")?;
         let sizes = frames::infer(cx)?;
         let given = match cx.has("signal_length") {

@@ -11,8 +11,9 @@
 //! `i * classes + c`. Boxes with equal scores come in the order of class and position.
 
 use super::boxes::{Rect, Threshold, best_first, greedy};
+use super::checks::real_type;
 use super::class_boxes::{self, Found};
-use super::real::{Real, is_real};
+use super::real::Real;
 use super::selection;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -72,7 +73,7 @@ impl Native for MulticlassNms {
 
 /// The numbers of images, classes and boxes where each class has its own boxes.
 fn infer_per_class(cx: &Infer<'_>) -> Result<[Dim; 3], OpError> {
-    cx.expect("boxes", "f16, bf16, f32 or f64", is_real)?;
+    real_type(cx, "boxes")?;
     cx.expect_same("boxes", "scores")?;
     cx.expect_integer("roisnum")?;
     cx.expect_rank("boxes", 3)?;

@@ -6,7 +6,7 @@
 //! and the same seeds; OpenVINO has others. A row whose probabilities have no sum above 0 is not
 //! defined: it gives the last class, or the last that was not taken.
 
-use super::checks::{index_type, output_type};
+use super::checks::{index_type, output_type, real_type};
 use super::random::{Philox, Seeds};
 use super::tensors::integers;
 use crate::attrs::element_type;
@@ -41,7 +41,7 @@ struct Multinomial {
 
 impl Native for Multinomial {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        cx.expect("probs", "a float type", |t| t.is_float())?;
+        real_type(cx, "probs")?;
         let ty = output_type("convert_type", self.convert_type)?;
         index_type(cx, "num_samples")?;
         let samples = match cx.integer("num_samples")? {

@@ -13,8 +13,9 @@
 //! equal scores the first comes first.
 
 use super::boxes::{Rect, Threshold};
+use super::checks::real_type;
 use super::proposals::{self, Proposal as Box5};
-use super::real::{self, Real, is_real};
+use super::real::{self, Real};
 use crate::error::ensure;
 use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
@@ -92,7 +93,7 @@ struct Proposal {
 
 impl Native for Proposal {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("class_probs", "f16, bf16, f32 or f64", is_real)?;
+        let element = real_type(cx, "class_probs")?;
         cx.expect_same("class_probs", "bbox_deltas")?;
         cx.expect_same("class_probs", "image_shape")?;
         cx.expect_rank("class_probs", 4)?;

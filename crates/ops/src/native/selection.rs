@@ -1,7 +1,8 @@
 //! The common part of the operators that select boxes for each class of each image: their inputs, and outputs
 //! that name the selected ones.
 
-use super::real::{Real, is_real};
+use super::checks::real_type;
+use super::real::Real;
 use super::tensors::{floats, integers};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};
@@ -20,7 +21,7 @@ pub(super) struct Dims {
 /// Checks the inputs `boxes` `[batches, boxes, coordinates]` and `scores`
 /// `[batches, classes, boxes]`, of one float type.
 pub(super) fn infer(cx: &Infer<'_>, coordinates: usize) -> Result<Dims, OpError> {
-    cx.expect("boxes", "f16, bf16, f32 or f64", is_real)?;
+    real_type(cx, "boxes")?;
     cx.expect_same("boxes", "scores")?;
     cx.expect_rank("boxes", 3)?;
     cx.expect_rank("scores", 3)?;
@@ -53,7 +54,7 @@ pub(super) fn expect_number(cx: &Infer<'_>, name: &'static str) -> Result<(), Op
     if !cx.has(name) {
         return Ok(());
     }
-    cx.expect(name, "f16, bf16, f32 or f64", is_real)?;
+    real_type(cx, name)?;
     let one = cx.dims(name).is_none_or(|dims| match dims {
         [] => true,
         [n] => n.contains(1),

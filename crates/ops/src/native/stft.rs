@@ -5,6 +5,7 @@
 //! Specification: STFT-15. A window shorter than a frame gets as many zeros on the left as on the
 //! right, or one less, as OpenVINO does it. What is left at the end of the signal is not used.
 
+use super::checks::real_type;
 use super::fourier::{Direction, Grid};
 use super::frames;
 use super::tensors::floats;
@@ -32,7 +33,7 @@ struct Stft {
 
 impl Native for Stft {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = cx.expect("signal", "a float type", |t| t.is_float())?;
+        let element = real_type(cx, "signal")?;
         cx.expect_same("signal", "window")?;
         let sizes = frames::infer(cx)?;
         let Some(signal) = cx.dims("signal") else {

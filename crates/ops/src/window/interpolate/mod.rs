@@ -214,16 +214,16 @@ impl Interpolate {
 
     /// Whether axis `d` can be resized.
     fn fits(&self, d: usize, from: Dim, to: Dim) -> Result<(), OpError> {
+        ensure!(
+            !from.is(0) || to.min() == 0,
+            "axis {d} of extent 0 cannot be resized to {to}"
+        );
         if let (Some(a), Some(b)) = (from.extent(), to.extent())
             && (a.is_symbolic() || b.is_symbolic())
             && [a, b].iter().all(|n| n.at_most(LONGEST.into()))
         {
             return Ok(());
         }
-        ensure!(
-            from != Dim::fixed(0) || to.min() == 0,
-            "axis {d} of extent 0 cannot be resized to {to}"
-        );
         let long = from.min().max(to.min());
         if long > LONGEST && from != to {
             let what = format!("an axis of {long} elements that is resized, {LONGEST} at most");
