@@ -306,9 +306,11 @@ pub(crate) fn pin(bounds: &[Option<Vec<ValueRange>>], i: usize) {
 /// The extents in an interval.
 pub(crate) fn extent(interval: Interval) -> Dim {
     let natural = |x: i64| usize::try_from(x.max(0)).unwrap_or(usize::MAX);
+    // The largest number stands for no bound, except alone.
+    let is_bounded = interval.high < i64::MAX || interval.low == interval.high;
     Dim::between(
         natural(interval.low),
-        (interval.high < i64::MAX).then(|| natural(interval.high)),
+        is_bounded.then(|| natural(interval.high)),
     )
 }
 

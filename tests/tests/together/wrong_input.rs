@@ -356,6 +356,15 @@ fn sub_graphs_that_do_not_fit() {
     let integers = BODY.replace("f32", "i32");
     let text = "in its body: layer 'p' (Parameter, opset1): it gets f32[2, 3], expected i32";
     message(&map(input, output), &integers, text);
+    // The type of the parameter is found out before layers that cannot run are reported.
+    let parameter = r#"<layer id="2" name="p" type="Parameter" version="opset1"><data shape="..." element_type="dynamic"/><output><port id="0"/></output></layer>"#;
+    let foo = BODY.replace("Parameter", "Foo") + parameter;
+    let text = "in its body: layer 'p' (Foo, opset1): unsupported operator";
+    message(
+        &map(&input.replace("layer_id=\"0", "layer_id=\"2"), output),
+        &foo,
+        text,
+    );
     let unknown = BODY.replace("Result", "Resolt");
     message(
         &map(input, output),

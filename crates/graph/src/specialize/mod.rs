@@ -158,6 +158,8 @@ pub(crate) fn infer_body(
     values: &[Option<&Tensor>],
     budget: &Budget<'_>,
 ) -> Result<BodyTypes, Error> {
+    // What reads a layer that cannot run has no type.
+    body.check()?;
     let mut known = Known::default();
     let mut errors = Vec::new();
     for ((&node, ty), value) in body.parameters.iter().zip(types).zip(values) {

@@ -114,7 +114,7 @@ impl Op for OneHot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{error, f32s, i32s, i64s, run};
+    use crate::testing::{error, f32s, i32s, i64s, infer, run};
     use vinelift_tensor::Tensor;
 
     fn inputs(indices: Tensor, depth: i32) -> [Tensor; 4] {
@@ -196,6 +196,20 @@ mod tests {
         assert_eq!(found, "axis 2 is out of range for rank 2");
         let found = error(&V1, &[("axis", "0")], &inputs(indices.clone(), 0));
         assert_eq!(found, "`depth` must be positive, found 0");
+        let given = |value: Tensor, is_known: bool| {
+            let shape = value.shape().into();
+            (value.element_type(), shape, is_known.then_some(value))
+        };
+        let [indices, _, on, off] = inputs(indices, 3);
+        let most = given(i64s(&[], &[i64::MAX]), true);
+        let all = [
+            given(indices.clone(), false),
+            most,
+            given(on, false),
+            given(off, false),
+        ];
+        let (found, _) = infer(&V1, &[("axis", "0")], &all);
+        assert_eq!(found, "i32[9223372036854775807, 2]");
         let [indices, depth, on, _] = inputs(indices, 3);
         let found = error(
             &V1,
