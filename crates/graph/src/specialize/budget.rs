@@ -4,8 +4,8 @@
 //! the same. So that shapes which follow from small values are found in any case, those are always
 //! computed.
 //!
-//! Nests are interpreted up to a count of scalars, not of seconds: which of them are folded decides how long sums are divided
-//! into lanes, so it must not depend on the machine's speed. A function computes the same whenever it is evaluated.
+//! Nests are interpreted up to a count of scalars, not of seconds, so that a model has the same plan on every machine. Functions, of
+//! which the work is not known beforehand, are evaluated up to a time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
