@@ -72,12 +72,12 @@ impl<'a> Budget<'a> {
         self.stop.is_cancelled()
     }
 
-    /// Whether to interpret stages of so many points together.
+    /// Whether folding interprets stages now whose loops go round `points` times together.
     pub(super) fn of_nest(&self, points: usize) -> Verdict {
         Verdict::of(points, self.scalars.get() == 0)
     }
 
-    /// Whether to evaluate a function of this [`work`].
+    /// Whether folding evaluates a function of this [`work`] now.
     pub(super) fn of_function(&self, work: usize) -> Verdict {
         Verdict::of(work, self.time.get().is_zero() || self.bytes.get() == 0)
     }
@@ -89,7 +89,8 @@ impl<'a> Budget<'a> {
             .at(Instant::now() + self.time.get().max(TIME / 10))
     }
 
-    /// Takes off what stages of so many points have cost, with so many scalars at each.
+    /// Takes `points · scalars` off the scalars that are left: the interpreter evaluates about as many for stages whose loops go
+    /// round `points` times and whose expressions have so many `scalars`.
     pub(super) fn spend_on_nest(&self, points: usize, scalars: usize) {
         let spent = points.saturating_mul(scalars);
         self.scalars.set(self.scalars.get().saturating_sub(spent));

@@ -6,6 +6,7 @@ use crate::error::{Error, LayerError};
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashSet;
+use std::cell::LazyCell;
 use vinelift_nest::{BufferId, Role};
 use vinelift_tensor::Extent;
 
@@ -74,7 +75,7 @@ impl Walk<'_> {
 
     /// The input buffers whose contents depend on constants and shapes alone.
     fn sources_of_shapes(&self) -> FxHashSet<BufferId> {
-        let nodes = self.model.of_shapes();
+        let nodes = LazyCell::new(|| self.model.of_shapes());
         let sources = self.sources.iter().filter(|(_, source)| match source {
             Source::Constant(_) => true,
             Source::Kept(tensor) => nodes.contains(&tensor.node),

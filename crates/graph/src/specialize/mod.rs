@@ -158,8 +158,6 @@ pub(crate) fn infer_body(
     values: &[Option<&Tensor>],
     budget: &Budget<'_>,
 ) -> Result<BodyTypes, Error> {
-    // What reads a layer that cannot run has no type.
-    body.check()?;
     let mut known = Known::default();
     let mut errors = Vec::new();
     for ((&node, ty), value) in body.parameters.iter().zip(types).zip(values) {
@@ -186,10 +184,18 @@ pub(crate) fn infer_body(
     let mut walk = Walk::new(body, types, &known, Mode::Body, budget, &mut strings);
     walk.over(body.order.iter())?;
     let sources = body.results.iter().flat_map(|r| body.inputs(*r));
-    let (results, values) = sources
-        .filter_map(|t| Some((walk.types.get(t)?.clone(), walk.values.get(&t).cloned())))
-        .unzip();
-    Ok(BodyTypes { results, values })
+    let sources: Vec<TensorId> = sources.collect();
+    let types = sources.iter().map(|t| walk.types.get(*t).cloned());
+    let Some(results) = types.collect() else {
+        // The walk finds no types behind layers that cannot run, which `check` names.
+        body.check()?;
+        return Err(Error::Internal("a result of a body has no type".to_owned()));
+    };
+    let values = sources.iter().map(|t| walk.values.get(t).cloned());
+    Ok(BodyTypes {
+        results,
+        values: values.collect(),
+    })
 }
 
 /// The types and values that a model is specialised to.

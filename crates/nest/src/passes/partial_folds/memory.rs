@@ -223,7 +223,8 @@ fn is_same(a: &Formula, b: &Formula) -> bool {
 pub(super) struct Definitions<'a> {
     /// With the number of nodes of the value; `None` if there is more than one.
     by_target: FxHashMap<BufferId, Option<(usize, usize)>>,
-    /// Whether what an input holds depends on shapes alone.
+    /// Whether the contents of an input are computed from constants and shapes only, without the contents of a parameter or
+    /// variable of the model.
     of_shapes: &'a dyn Fn(BufferId) -> bool,
     /// The targets that depend on the contents of other inputs.
     varying: FxHashSet<BufferId>,
@@ -254,8 +255,8 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// Whether what a buffer holds depends on shapes alone: the same as an input that does, and a constant as soon as shapes
-    /// are numbers.
+    /// Whether the contents of a buffer are computed from constants and shapes only. A plan for one shape folds such a buffer to a
+    /// constant; a plan for a class of shapes computes it in every run.
     fn is_of_shapes(&self, nest: &Nest, buffer: BufferId) -> bool {
         match nest.buf(buffer).role {
             Role::Input => (self.of_shapes)(buffer),
