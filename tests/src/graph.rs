@@ -71,6 +71,12 @@ impl Graph {
         self.source(&name, "Const", &attributes, ty, shape)
     }
 
+    /// Adds a constant of `f32`.
+    pub fn floats(&mut self, shape: &[usize], values: &[f32]) -> Value {
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.constant(ElementType::F32, shape, &bytes)
+    }
+
     /// A constant list of integers.
     pub fn list(&mut self, values: &[i64]) -> Value {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -194,6 +200,19 @@ impl Graph {
             self.go_back(before);
         }
         known.then_some(added)
+    }
+
+    /// As [`node`](Graph::node), of one output, which the model must accept.
+    pub fn single(
+        &mut self,
+        core: &Core,
+        ty: &str,
+        version: &str,
+        attributes: &str,
+        inputs: &[&Value],
+    ) -> Value {
+        let added = self.node(core, ty, version, attributes, inputs, 1);
+        added.unwrap().swap_remove(0)
     }
 
     /// The text and the weights of the model whose results are `results`.

@@ -13,8 +13,7 @@ fn attention(core: &Core, [heads, length, width]: [usize; 3]) -> Model {
         .map(|name| graph.parameter(name, ElementType::F32, &[heads, length, width]));
     let mask = graph.parameter("mask", ElementType::F32, &[1, length, length]);
     let mut node = |ty, version, attributes, inputs: &[&Value]| {
-        let added = graph.node(core, ty, version, attributes, inputs, 1);
-        added.unwrap().swap_remove(0)
+        graph.single(core, ty, version, attributes, inputs)
     };
     let (sdpa, plain) = ("ScaledDotProductAttention", "causal=\"false\"");
     let first = node(sdpa, "opset13", plain, &[&query, &key, &value, &mask]);
@@ -47,8 +46,7 @@ fn grouped_attention(core: &Core, [groups, shared, length, width]: [usize; 4]) -
     let heads = constant(&[0, groups * shared, length, width]);
     let order = constant(&[0, 2, 1, 3]);
     let mut node = |ty, version, attributes, inputs: &[&Value]| {
-        let added = graph.node(core, ty, version, attributes, inputs, 1);
-        added.unwrap().swap_remove(0)
+        graph.single(core, ty, version, attributes, inputs)
     };
     let [key, value] = [&key, &value].map(|x| {
         let apart = node("Unsqueeze", "opset1", "", &[x, &axis]);

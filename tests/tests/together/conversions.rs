@@ -15,8 +15,7 @@ fn floats_go_through_integers() {
             let x = graph.parameter("x", from, &[3, 65]);
             let mut converted = |ty: ElementType, x: &Value| {
                 let attributes = format!("destination_type=\"{ty}\"");
-                let added = graph.node(&core, "Convert", "opset1", &attributes, &[x], 1);
-                added.unwrap().swap_remove(0)
+                graph.single(&core, "Convert", "opset1", &attributes, &[x])
             };
             let integer = converted(through, &x);
             let back = converted(F32, &integer);

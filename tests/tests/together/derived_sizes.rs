@@ -6,23 +6,11 @@ use vinelift::{
 };
 use vinelift_tests::{Graph, Random, Value, same, tensor};
 
-fn node(
-    core: &Core,
-    graph: &mut Graph,
-    ty: &str,
-    version: &str,
-    attributes: &str,
-    inputs: &[&Value],
-) -> Value {
-    let added = graph.node(core, ty, version, attributes, inputs, 1);
-    added.unwrap().swap_remove(0)
-}
-
 /// The rows and columns of `x`, which is `[N, C, H, W]`.
 fn sides(core: &Core, graph: &mut Graph, x: &Value) -> Value {
-    let shape = node(core, graph, "ShapeOf", "opset1", "", &[x]);
+    let shape = graph.single(core, "ShapeOf", "opset1", "", &[x]);
     let (axes, zero) = (graph.list(&[2, 3]), graph.number(0));
-    node(core, graph, "Gather", "opset1", "", &[&shape, &axes, &zero])
+    graph.single(core, "Gather", "opset1", "", &[&shape, &axes, &zero])
 }
 
 /// The boxes for the cells of a feature map over an image.
@@ -33,7 +21,7 @@ fn boxes(core: &Core, ty: &str, version: &str, attributes: &str) -> Model {
     let grid = sides(core, &mut graph, &map);
     let size = sides(core, &mut graph, &image);
     let inputs = [&grid, &size];
-    let out = node(core, &mut graph, ty, version, attributes, &inputs);
+    let out = graph.single(core, ty, version, attributes, &inputs);
     graph.model(core, &[out]).unwrap()
 }
 
@@ -51,20 +39,13 @@ fn windows(core: &Core, auto_pad: &str, is_convolution: bool) -> Model {
             let attributes =
                 format!("strides=\"2,2\" dilations=\"1,1\" {pads} auto_pad=\"{auto_pad}\"");
             let inputs = [&x, &weights];
-            node(
-                core,
-                &mut graph,
-                "Convolution",
-                "opset1",
-                &attributes,
-                &inputs,
-            )
+            graph.single(core, "Convolution", "opset1", &attributes, &inputs)
         }
         false => {
             let attributes = format!(
                 "kernel=\"3,2\" strides=\"2,2\" {pads} auto_pad=\"{auto_pad}\" rounding_type=\"floor\""
             );
-            node(core, &mut graph, "MaxPool", "opset1", &attributes, &[&x])
+            graph.single(core, "MaxPool", "opset1", &attributes, &[&x])
         }
     };
     graph.model(core, &[out]).unwrap()

@@ -15,11 +15,9 @@ fn result(core: &Core, (ty, version): (&str, &str), len: usize, is_constant: boo
     let shape = [3, 2, len];
     let values = numbers(shape.iter().product());
     let mut graph = Graph::default();
-    let x: Value = if is_constant {
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        graph.constant(ElementType::F32, &shape, &bytes)
-    } else {
-        graph.parameter("x", ElementType::F32, &shape)
+    let x = match is_constant {
+        true => graph.floats(&shape, &values),
+        false => graph.parameter("x", ElementType::F32, &shape),
     };
     let (attributes, axes) = match ty {
         "SoftMax" | "LogSoftmax" => ("axis=\"2\"", None),
@@ -30,20 +28,20 @@ fn result(core: &Core, (ty, version): (&str, &str), len: usize, is_constant: boo
         _ => ("keep_dims=\"true\"", Some(graph.list(&[2]))),
     };
     let inputs: Vec<&Value> = [&x].into_iter().chain(&axes).collect();
-    let y = graph.node(core, ty, version, attributes, &inputs, 1);
-    let y = y.unwrap().swap_remove(0);
-    let (text, weights) = graph.text(&[y]);
-    let model = core.read_model_from_memory(text.as_bytes(), weights);
-    let mut request = core
-        .compile_model(&model.unwrap())
+    let y = graph.single(core, ty, version, attributes, &inputs);
+    let model = graph.model(core, &[y]).unwrap();
+    let given = match is_constant {
+        true => Vec::new(),
+        false => vec![Tensor::from_slice(&shape, &values).unwrap()],
+    };
+    output(core, &model, Config::new(), &given)
+}
+
+/// The only output of a model.
+fn output(core: &Core, model: &Model, config: Config, inputs: &[Tensor]) -> Tensor {
+    outputs_with(core, model, config, inputs)
         .unwrap()
-        .create_request();
-    if !is_constant {
-        let x = Tensor::from_slice(&shape, &values).unwrap();
-        request.set_input("x", x).unwrap();
-    }
-    request.infer().unwrap();
-    request.output(0).unwrap().clone()
+        .swap_remove(0)
 }
 
 /// Long sums run in lanes; 24 and 384 numbers are the least of few and of many lanes.
@@ -66,18 +64,7 @@ fn constants_give_the_bits_of_inputs() {
     }
 }
 
-/// Adds a layer of one output.
-fn node(
-    core: &Core,
-    graph: &mut Graph,
-    (ty, version, attributes): (&str, &str, &str),
-    inputs: &[&Value],
-) -> Value {
-    let added = graph.node(core, ty, version, attributes, inputs, 1);
-    added.unwrap().swap_remove(0)
-}
-
-/// What is made of the shape `[a, b, c]` of a tensor and of constants, to be added to it.
+/// A tensor that layers compute from the extents `a, b, c` of another one and from constants, and that is added to it.
 #[derive(Clone, Copy, Debug)]
 enum Made {
     /// Every second of many numbers, `c` of them.
@@ -91,51 +78,52 @@ enum Made {
 }
 
 fn made(core: &Core, graph: &mut Graph, x: &Value, made: Made) -> Value {
-    let shape = node(core, graph, ("ShapeOf", "opset1", ""), &[x]);
+    let shape = graph.single(core, "ShapeOf", "opset1", "", &[x]);
     let zero = graph.number(0);
     let extents = |graph: &mut Graph, axes: &Value| {
-        node(
+        graph.single(
             core,
-            graph,
-            ("Gather", "opset8", "batch_dims=\"0\""),
+            "Gather",
+            "opset8",
+            "batch_dims=\"0\"",
             &[&shape, axes, &zero],
         )
     };
     let range = |graph: &mut Graph, axis: i64| {
         let axis = graph.number(axis);
         let (end, start, step) = (extents(graph, &axis), graph.number(0), graph.number(1));
-        let range = ("Range", "opset4", "output_type=\"f32\"");
-        node(core, graph, range, &[&start, &end, &step])
+        let of_floats = "output_type=\"f32\"";
+        graph.single(core, "Range", "opset4", of_floats, &[&start, &end, &step])
     };
     match made {
         Made::EverySecond => {
-            let bytes: Vec<u8> = numbers(1200).iter().flat_map(|x| x.to_le_bytes()).collect();
-            let all = graph.constant(ElementType::F32, &[1200], &bytes);
+            let all = graph.floats(&[1200], &numbers(1200));
             let [axis, start, two] = [2, 0, 2].map(|number| graph.list(&[number]));
             let count = extents(graph, &axis);
-            let end = node(core, graph, ("Multiply", "opset1", ""), &[&count, &two]);
-            node(
+            let end = graph.single(core, "Multiply", "opset1", "", &[&count, &two]);
+            graph.single(
                 core,
-                graph,
-                ("Slice", "opset8", ""),
+                "Slice",
+                "opset8",
+                "",
                 &[&all, &start, &end, &two, &start],
             )
         }
         Made::Spread => {
-            let number = graph.constant(ElementType::F32, &[1], &0.3f32.to_le_bytes());
+            let number = graph.floats(&[1], &[0.3]);
             let axes = graph.list(&[1, 2]);
             let target = extents(graph, &axes);
-            let broadcast = ("Broadcast", "opset3", "mode=\"numpy\"");
-            node(core, graph, broadcast, &[&number, &target])
+            let mode = "mode=\"numpy\"";
+            graph.single(core, "Broadcast", "opset3", mode, &[&number, &target])
         }
         Made::Column => {
             let (range, axis) = (range(graph, 1), graph.list(&[1]));
-            node(core, graph, ("Unsqueeze", "opset1", ""), &[&range, &axis])
+            graph.single(core, "Unsqueeze", "opset1", "", &[&range, &axis])
         }
         Made::Turned => {
             let range = range(graph, 2);
             let [by, axis] = [2, 0].map(|number| graph.list(&[number]));
-            node(core, graph, ("Roll", "opset7", ""), &[&range, &by, &axis])
+            graph.single(core, "Roll", "opset7", "", &[&range, &by, &axis])
         }
     }
 }
@@ -145,15 +133,15 @@ fn sum(core: &Core, of: Made, axes: &[i64]) -> Model {
     let mut graph = Graph::default();
     let x = graph.parameter("x", ElementType::F32, &[2, 3, 9]);
     let made = made(core, &mut graph, &x, of);
-    let added = node(core, &mut graph, ("Add", "opset1", ""), &[&x, &made]);
-    let root = node(core, &mut graph, ("Sqrt", "opset1", ""), &[&added]);
+    let added = graph.single(core, "Add", "opset1", "", &[&x, &made]);
+    let root = graph.single(core, "Sqrt", "opset1", "", &[&added]);
     let axes = graph.list(axes);
-    let attributes = ("ReduceSum", "opset1", "keep_dims=\"false\"");
-    let sum = node(core, &mut graph, attributes, &[&root, &axes]);
+    let dims = "keep_dims=\"false\"";
+    let sum = graph.single(core, "ReduceSum", "opset1", dims, &[&root, &axes]);
     graph.model(core, &[sum]).unwrap()
 }
 
-/// What follows from shapes alone is a constant in a plan for one shape, and computed by a plan for all.
+/// A plan for one shape holds such a tensor as a constant; the plan for all shapes computes it in every run.
 #[test]
 fn what_follows_from_shapes_is_summed_alike_in_every_plan() {
     let core = Core::new().unwrap();
@@ -166,9 +154,7 @@ fn what_follows_from_shapes_is_summed_alike_in_every_plan() {
                 let x = [Tensor::from_slice(&shape, &numbers(count)).unwrap()];
                 let result = |specialization| {
                     let config = Config::new().specialization(specialization);
-                    outputs_with(&core, &any, config, &x)
-                        .unwrap()
-                        .swap_remove(0)
+                    output(&core, &any, config, &x)
                 };
                 let [all, one] = [Specialization::Generic, Specialization::Always].map(result);
                 assert!(same(&all, &one), "{of:?} over {axes:?} of {shape:?}");

@@ -1,5 +1,6 @@
-//! Every sample with values that nobody expects, and with inputs of every float type: whatever they are, a run ends with outputs
-//! or with an error that is not ours, and the outputs or the error are the same interpreted and as optimised code.
+//! Every sample with values that nobody expects: whatever they are, a run ends with outputs or with an
+//! error that is not ours, and the outputs or the error are the same interpreted and as optimised code.
+//! And every sample with inputs of each float type, interpreted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use vinelift::{Core, Level, Tensor};

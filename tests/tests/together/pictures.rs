@@ -15,15 +15,12 @@ struct Network<'a> {
 impl Network<'_> {
     fn constant(&mut self, shape: &[usize]) -> Value {
         let numbers = self.random.fractions(shape.iter().product());
-        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.graph.constant(ElementType::F32, shape, &bytes)
+        self.graph.floats(shape, &numbers)
     }
 
     fn layer(&mut self, ty: &str, version: &str, attributes: &str, inputs: &[&Value]) -> Value {
-        let added = self
-            .graph
-            .node(self.core, ty, version, attributes, inputs, 1);
-        added.unwrap().swap_remove(0)
+        self.graph
+            .single(self.core, ty, version, attributes, inputs)
     }
 
     /// A convolution with weights of this shape, a bias, and no number below zero.

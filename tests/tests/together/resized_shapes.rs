@@ -4,7 +4,7 @@
 use vinelift::{
     CompiledModel, Config, Core, ElementType, Model, PartialShape, Specialization, Tensor,
 };
-use vinelift_tests::{Graph, Random, Value, same, tensor};
+use vinelift_tests::{Graph, Random, same, tensor};
 
 /// How pictures are resized.
 #[derive(Clone, Copy, Debug)]
@@ -25,37 +25,22 @@ enum By {
     Sizes([i64; 2]),
 }
 
-fn node(
-    core: &Core,
-    graph: &mut Graph,
-    ty: &str,
-    version: &str,
-    attributes: &str,
-    inputs: &[&Value],
-) -> Value {
-    let added = graph.node(core, ty, version, attributes, inputs, 1);
-    added.unwrap().swap_remove(0)
-}
-
 impl Resize {
     fn model(&self, core: &Core) -> Model {
         let mut graph = Graph::default();
         let x = graph.parameter("x", self.ty, &[1, 2, 12, 18]);
         let axes = graph.list(&[2, 3]);
         let (calculation, asked) = match self.by {
-            By::Scales(scales) => {
-                let bytes: Vec<u8> = scales.iter().flat_map(|s| s.to_le_bytes()).collect();
-                ("scales", graph.constant(ElementType::F32, &[2], &bytes))
-            }
+            By::Scales(scales) => ("scales", graph.floats(&[2], &scales)),
             By::Sizes(times) => {
-                let shape = node(core, &mut graph, "ShapeOf", "opset1", "", &[&x]);
+                let shape = graph.single(core, "ShapeOf", "opset1", "", &[&x]);
                 let zero = graph.number(0);
                 let taken = [&shape, &axes, &zero];
-                let sides = node(core, &mut graph, "Gather", "opset1", "", &taken);
+                let sides = graph.single(core, "Gather", "opset1", "", &taken);
                 let times = graph.list(&times);
                 let attributes = "auto_broadcast=\"numpy\"";
                 let sizes = [&sides, &times];
-                let sizes = node(core, &mut graph, "Multiply", "opset1", attributes, &sizes);
+                let sizes = graph.single(core, "Multiply", "opset1", attributes, &sizes);
                 ("sizes", sizes)
             }
         };
@@ -65,14 +50,7 @@ impl Resize {
             self.mode, self.transform, self.nearest, self.antialias
         );
         let inputs = [&x, &asked, &axes];
-        let out = node(
-            core,
-            &mut graph,
-            "Interpolate",
-            "opset11",
-            &attributes,
-            &inputs,
-        );
+        let out = graph.single(core, "Interpolate", "opset11", &attributes, &inputs);
         graph.model(core, &[out]).unwrap()
     }
 }

@@ -249,8 +249,7 @@ fn equal_layers(core: &Core) -> Model {
             numbers.flat_map(f32::to_le_bytes).collect()
         };
         let node = |graph: &mut Graph, ty, version, attributes, inputs: &[&_]| {
-            let added = graph.node(core, ty, version, attributes, inputs, 1);
-            added.unwrap().swap_remove(0)
+            graph.single(core, ty, version, attributes, inputs)
         };
         let weights = match layer % 2 {
             0 => {
