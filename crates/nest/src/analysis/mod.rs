@@ -18,6 +18,7 @@ mod parallel_chunks;
 mod quotients;
 mod ranges;
 mod scan;
+mod simplest;
 mod spans;
 mod symbolic_ranges;
 mod value_ranges;

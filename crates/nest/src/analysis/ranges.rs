@@ -108,6 +108,38 @@ impl Ranges {
         result
     }
 
+    /// Whether conditions say something of what stands here.
+    pub(super) fn has_facts(&self) -> bool {
+        !(self.facts.is_empty() && self.formula_facts.is_empty())
+    }
+
+    /// Evaluates `inner` of `x` where it and all that the conditions say something of are in their simplest form.
+    pub(super) fn simplified<T>(
+        &mut self,
+        x: &Scalar,
+        inner: impl FnOnce(&mut Ranges, &Scalar) -> T,
+    ) -> T {
+        let known = &mut FxHashMap::default();
+        let x = self.simplest(x, known);
+        let (facts, formulas) = (self.facts.clone(), self.formula_facts.clone());
+        let facts = facts
+            .into_iter()
+            .map(|(x, is)| (self.simplest(&x, known), is));
+        let facts = facts.collect();
+        let formulas = formulas
+            .into_iter()
+            .map(|(x, is)| (self.simplest(&x, known), is));
+        let formulas = formulas.collect();
+        let facts = std::mem::replace(&mut self.facts, facts);
+        let formulas = std::mem::replace(&mut self.formula_facts, formulas);
+        self.memo.push(FxHashMap::default());
+        let result = inner(self, &x);
+        self.memo.pop();
+        self.facts = facts;
+        self.formula_facts = formulas;
+        result
+    }
+
     /// The values that `x`, of any integer type, can take as an `i64`.
     pub fn of(&mut self, x: &Scalar) -> Interval {
         if self.is_unreachable {

@@ -16,6 +16,11 @@ const DEPTH: usize = 24;
 impl Ranges {
     /// Whether `x` lies in `0..extent`, whatever the symbols are.
     pub fn is_index(&mut self, x: &Scalar, extent: Extent) -> bool {
+        self.is_bounded(x, extent)
+            || self.has_facts() && self.simplified(x, |ranges, x| ranges.is_bounded(x, extent))
+    }
+
+    fn is_bounded(&mut self, x: &Scalar, extent: Extent) -> bool {
         if self.of(x).is_index_of(extent.least()) {
             return true;
         }
