@@ -12,18 +12,30 @@ pub(crate) fn map<const N: usize>(
     inputs: [(ElementType, &[u64]); N],
     f: impl FnOnce([Scalar; N]) -> Scalar,
 ) -> Vec<u64> {
-    let count = inputs[0].1.len();
     let mut nest = Nest::new();
-    let ids = inputs.map(|(ty, _)| nest.buffer("x", ty, &[count], Role::Input));
+    let count = inputs[0].1.len();
     let axis = nest.axis(count);
-    let at = vec![Scalar::axis(axis.id)];
-    let value = f(ids.map(|x| nest.load(x, at.clone())));
-    let ty = value.ty();
+    let at = Scalar::axis(axis.id);
+    let loads = inputs.map(|(ty, _)| {
+        let x = nest.buffer("x", ty, &[count], Role::Input);
+        nest.load(x, vec![at.clone()])
+    });
+    run_over(nest, axis, &inputs, f(loads))
+}
+
+/// The bits of `value` at each point of an axis; the nest has the buffers of the inputs.
+fn run_over(
+    mut nest: Nest,
+    axis: Axis,
+    inputs: &[(ElementType, &[u64])],
+    value: Scalar,
+) -> Vec<u64> {
+    let (ty, count) = (value.ty(), inputs[0].1.len());
     let target = nest.buffer("y", ty, &[count], Role::Output);
     nest.stages.push(Stage {
+        at: vec![Scalar::axis(axis.id)],
         domain: vec![axis],
         target,
-        at,
         mode: Mode::Set,
         value,
         layers: vec![],

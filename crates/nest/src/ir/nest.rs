@@ -257,8 +257,7 @@ impl Nest {
         target: BufferId,
         value: impl FnOnce(&mut Nest, &[Scalar]) -> Scalar,
     ) {
-        let domain = self.axes(&self.buf(target).shape.clone());
-        let at: Vec<Scalar> = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        let (domain, at) = self.points_of(target);
         let value = value(self, &at);
         self.stages.push(Stage {
             domain,
@@ -269,6 +268,13 @@ impl Nest {
             layers,
             group: None,
         });
+    }
+
+    /// New axes over the whole shape of a buffer, and the index of each point.
+    fn points_of(&mut self, buffer: BufferId) -> (Vec<Axis>, Vec<Scalar>) {
+        let domain = self.axes(&self.buf(buffer).shape.clone());
+        let at = domain.iter().map(|a| Scalar::axis(a.id)).collect();
+        (domain, at)
     }
 
     /// The id of a layer equal to `layer`, added if there is none.

@@ -323,35 +323,38 @@ impl Scalar {
     ///
     /// Returns `self` if none of them changed, so that sharing survives a pass.
     pub fn with_children(&self, mut child: impl FnMut(&Scalar) -> Scalar) -> Scalar {
+        self.with_children_by(&mut child)
+    }
+
+    /// By itself, so that its code is there once.
+    fn with_children_by(&self, child: &mut dyn FnMut(&Scalar) -> Scalar) -> Scalar {
         let kind = match self.kind() {
             Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => None,
-            Kind::Load { buffer, at } => mapped(at, &mut child).map(|at| Kind::Load {
+            Kind::Load { buffer, at } => mapped(at, child).map(|at| Kind::Load {
                 buffer: *buffer,
                 at,
             }),
-            Kind::Unary(op, x) => changed([x], &mut child).map(|[x]| Kind::Unary(*op, x)),
-            Kind::Cast(x) => changed([x], &mut child).map(|[x]| Kind::Cast(x)),
-            Kind::Bitcast(x) => changed([x], &mut child).map(|[x]| Kind::Bitcast(x)),
-            Kind::Binary(op, x, y) => {
-                changed([x, y], &mut child).map(|[x, y]| Kind::Binary(*op, x, y))
-            }
+            Kind::Unary(op, x) => changed([x], child).map(|[x]| Kind::Unary(*op, x)),
+            Kind::Cast(x) => changed([x], child).map(|[x]| Kind::Cast(x)),
+            Kind::Bitcast(x) => changed([x], child).map(|[x]| Kind::Bitcast(x)),
+            Kind::Binary(op, x, y) => changed([x, y], child).map(|[x, y]| Kind::Binary(*op, x, y)),
             Kind::Select(c, x, y) => {
-                changed([c, x, y], &mut child).map(|[c, x, y]| Kind::Select(c, x, y))
+                changed([c, x, y], child).map(|[c, x, y]| Kind::Select(c, x, y))
             }
             Kind::Reduce {
                 op,
                 axes,
                 init,
                 body,
-            } => changed([init, body], &mut child).map(|[init, body]| Kind::Reduce {
+            } => changed([init, body], child).map(|[init, body]| Kind::Reduce {
                 op: *op,
                 axes: axes.clone(),
                 init,
                 body,
             }),
             Kind::Wrap(w) => {
-                let index = changed([&w.index], &mut child);
-                let position = mapped(&w.position, &mut child);
+                let index = changed([&w.index], child);
+                let position = mapped(&w.position, child);
                 let same = index.is_none() && position.is_none();
                 (!same).then(|| {
                     Kind::Wrap(Box::new(Wrap {
@@ -444,7 +447,7 @@ impl<'a> DoubleEndedIterator for Children<'a> {
 /// The results of `f` for each scalar, in order; `None` if it changes none.
 fn changed<const N: usize>(
     all: [&Scalar; N],
-    f: &mut impl FnMut(&Scalar) -> Scalar,
+    f: &mut dyn FnMut(&Scalar) -> Scalar,
 ) -> Option<[Scalar; N]> {
     let new = all.map(f);
     let differ = |(x, y): (&Scalar, &Scalar)| x.address() != y.address();
@@ -452,7 +455,7 @@ fn changed<const N: usize>(
 }
 
 /// As [`changed`], of a list.
-fn mapped(all: &[Scalar], f: &mut impl FnMut(&Scalar) -> Scalar) -> Option<Vec<Scalar>> {
+fn mapped(all: &[Scalar], f: &mut dyn FnMut(&Scalar) -> Scalar) -> Option<Vec<Scalar>> {
     let mut new: Option<Vec<Scalar>> = None;
     for (k, x) in all.iter().enumerate() {
         let y = f(x);
