@@ -3,6 +3,9 @@
 //! Specification: PReLU-1. A `slope` of one dim that is as long as the second dim of `data` (the
 //! first, if it has only one) has one element for each channel; any other is broadcast to `data` by
 //! NumPy's rules, or has one element for all, whose dim a scalar need not have.
+//!
+//! Beyond the specification, which has one type for both, a `slope` of `f32` for `data` of `f16` or `bf16` is taken as it is: so
+//! OpenVINO's PyTorch front end writes `leaky_relu` of half models. Either way the product is rounded once, to the type of `data`.
 
 use super::{Class, widened};
 use crate::error::ensure;
@@ -27,7 +30,10 @@ struct PRelu {}
 
 impl Op for PRelu {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let element = super::same_type(cx, Class::Float)?;
+        let element = cx.expect("data", Class::Float.describe(), |t| Class::Float.accepts(t))?;
+        if cx.element("slope") != element.compute() {
+            cx.expect_same("data", "slope")?;
+        }
         let (data, slope) = (cx.shape("data"), cx.shape("slope"));
         if let (Some(x), Some(s)) = (data.to_extents(), slope.to_extents()) {
             let fits = per_channel(&x, &s) || is_single(&s) || stretches(&s, &x);
@@ -88,6 +94,7 @@ fn stretches(from: &[Extent], to: &[Extent]) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{error, f32s, run};
+    use vinelift_tensor::Tensor;
 
     #[test]
     fn slopes_for_channels() {
@@ -110,6 +117,19 @@ mod tests {
         assert_eq!(out, f32s(&[], &[-4.0]));
         let out = run(&DEF, &[], &[f32s(&[], &[-1.0]), f32s(&[1], &[4.0])]);
         assert_eq!(out, f32s(&[], &[-4.0]));
+    }
+
+    /// As `torch.nn.functional.leaky_relu` of a tensor of `float16` has it: -3 · 0.1 rounded to `f16`, not -3 · `f16(0.1)`.
+    #[test]
+    fn a_slope_of_more_bits() {
+        let x: Vec<half::f16> = [-3.0, 7.0, -0.5].map(half::f16::from_f32).to_vec();
+        let x = Tensor::from_slice(&[3], &x).unwrap();
+        let out = run(&DEF, &[], &[x.clone(), f32s(&[1], &[0.1])]);
+        let want: Vec<half::f16> = [0xb4cd, 0x4700, 0xaa66].map(half::f16::from_bits).to_vec();
+        assert_eq!(out, Tensor::from_slice(&[3], &want).unwrap());
+
+        let message = "`slope` must be of the type of `data`, f32, found f16";
+        assert_eq!(error(&DEF, &[], &[f32s(&[3], &[0.0; 3]), x]), message);
     }
 
     #[test]
