@@ -89,8 +89,8 @@ impl<'a> Budget<'a> {
             .at(Instant::now() + self.time.get().max(TIME / 10))
     }
 
-    /// Takes `points · scalars` off the scalars that are left: the interpreter evaluates about as many for stages whose loops go
-    /// round `points` times and whose expressions have so many `scalars`.
+    /// Takes `points · scalars` off the scalars that are left: about as many as the interpreter evaluates. `points` counts the
+    /// iterations of the stages' loops, `scalars` the nodes of their expressions.
     pub(super) fn spend_on_nest(&self, points: usize, scalars: usize) {
         let spent = points.saturating_mul(scalars);
         self.scalars.set(self.scalars.get().saturating_sub(spent));

@@ -121,15 +121,8 @@ impl Ranges {
     ) -> T {
         let known = &mut FxHashMap::default();
         let x = self.simplest(x, known);
-        let (facts, formulas) = (self.facts.clone(), self.formula_facts.clone());
-        let facts = facts
-            .into_iter()
-            .map(|(x, is)| (self.simplest(&x, known), is));
-        let facts = facts.collect();
-        let formulas = formulas
-            .into_iter()
-            .map(|(x, is)| (self.simplest(&x, known), is));
-        let formulas = formulas.collect();
+        let facts = self.simplest_facts(self.facts.clone(), known);
+        let formulas = self.simplest_facts(self.formula_facts.clone(), known);
         let facts = std::mem::replace(&mut self.facts, facts);
         let formulas = std::mem::replace(&mut self.formula_facts, formulas);
         self.memo.push(FxHashMap::default());

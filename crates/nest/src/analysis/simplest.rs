@@ -65,4 +65,13 @@ impl Ranges {
         known.insert(x.address(), done.clone());
         done
     }
+    /// Facts about the same values, each in its simplest form.
+    pub(super) fn simplest_facts<T>(
+        &mut self,
+        facts: Vec<(Scalar, T)>,
+        known: &mut FxHashMap<usize, Scalar>,
+    ) -> Vec<(Scalar, T)> {
+        let simplest = |(x, fact)| (self.simplest(&x, known), fact);
+        facts.into_iter().map(simplest).collect()
+    }
 }

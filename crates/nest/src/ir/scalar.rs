@@ -326,7 +326,7 @@ impl Scalar {
         self.with_children_by(&mut child)
     }
 
-    /// By itself, so that its code is there once.
+    /// [`Scalar::with_children`], compiled once and not again for each function that callers pass.
     fn with_children_by(&self, child: &mut dyn FnMut(&Scalar) -> Scalar) -> Scalar {
         let kind = match self.kind() {
             Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) => None,
