@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bytemuck::Zeroable;
 use bytes::Bytes;
 use memmap2::MmapMut;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::TensorError;
 
@@ -39,7 +39,7 @@ enum Zeros {
 }
 
 /// The widest vector register, and a cache line.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
 
@@ -98,7 +98,7 @@ impl AlignedBytes {
                 let mut lines = Vec::new();
                 let reserved = lines.try_reserve_exact(count);
                 reserved.map_err(|_| out_of_memory())?;
-                lines.resize(count, Line::zeroed());
+                lines.resize(count, Line::new_zeroed());
                 Zeros::Lines(lines)
             }
         };
@@ -114,7 +114,7 @@ impl AlignedBytes {
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         match &self.memory {
-            Zeros::Lines(lines) => &bytemuck::cast_slice(lines)[..self.len],
+            Zeros::Lines(lines) => &lines.as_bytes()[..self.len],
             Zeros::Pages(pages) => &pages[..self.len],
         }
     }
@@ -122,7 +122,7 @@ impl AlignedBytes {
     /// The bytes, to be written.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match &mut self.memory {
-            Zeros::Lines(lines) => &mut bytemuck::cast_slice_mut(lines)[..self.len],
+            Zeros::Lines(lines) => &mut lines.as_mut_bytes()[..self.len],
             Zeros::Pages(pages) => &mut pages[..self.len],
         }
     }

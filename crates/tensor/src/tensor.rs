@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bytemuck::Pod;
 use bytes::Bytes;
 use half::{bf16, f16};
+use zerocopy::IntoBytes;
 
 use crate::storage::{AlignedBytes, Memory, Storage};
 use crate::{ElementType, Shape, TensorError, element_count, memory};
@@ -21,7 +21,7 @@ pub struct Tensor {
 }
 
 /// A Rust type that is an element type of tensors.
-pub trait Element: Pod + sealed::Sealed {
+pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The element type that it is.
     const TYPE: ElementType;
 }
@@ -106,17 +106,13 @@ impl Tensor {
     /// A tensor of a copy of `elements`.
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Result<Tensor, TensorError> {
         check_count(T::TYPE, shape, elements.len())?;
-        Tensor::from_bytes(T::TYPE, shape, bytemuck::cast_slice::<T, u8>(elements))
+        Tensor::from_bytes(T::TYPE, shape, elements.as_bytes())
     }
 
     /// A `boolean` tensor.
     pub fn from_bools(shape: &[usize], elements: &[bool]) -> Result<Tensor, TensorError> {
         check_count(ElementType::Boolean, shape, elements.len())?;
-        Tensor::from_bytes(
-            ElementType::Boolean,
-            shape,
-            bytemuck::cast_slice::<bool, u8>(elements),
-        )
+        Tensor::from_bytes(ElementType::Boolean, shape, elements.as_bytes())
     }
 
     /// A `string` tensor.
@@ -262,7 +258,10 @@ fn normalise_booleans(bytes: &mut [u8]) {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+    /// A type that any bytes are a value of.
+    pub trait Sealed: FromBytes + Immutable + IntoBytes {}
 }
 
 macro_rules! elements {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use bytemuck::PodCastError;
 use half::{bf16, f16};
+use zerocopy::{FromBytes, Unalign};
 
 use crate::{Element, ElementType, Tensor, TensorError, float8, memory, packed};
 use ElementType::*;
@@ -18,9 +18,9 @@ impl Tensor {
     /// The elements, if they are of exactly this type; a copy if they are not aligned for it.
     pub fn as_slice<T: Element>(&self) -> Result<Cow<'_, [T]>, TensorError> {
         self.check_type::<T>()?;
-        match bytemuck::try_cast_slice(self.bytes()) {
+        match <[T]>::ref_from_bytes(self.bytes()) {
             Ok(slice) => Ok(Cow::Borrowed(slice)),
-            Err(_) => Ok(Cow::Owned(self.collect(bytemuck::pod_read_unaligned)?)),
+            Err(_) => Ok(Cow::Owned(self.collect_as(|x: T| x)?)),
         }
     }
 
@@ -32,18 +32,17 @@ impl Tensor {
             *self = Tensor::from_bytes(self.element_type(), self.shape(), self.bytes())?;
         }
         // Bytes that are copied are aligned to 64, so this cannot fail.
-        let misfit = |_: PodCastError| TensorError::ElementType {
+        <[T]>::mut_from_bytes(self.make_mut()?).map_err(|_| TensorError::ElementType {
             expected: T::TYPE.name(),
             found: T::TYPE,
-        };
-        bytemuck::try_cast_slice_mut(self.make_mut()?).map_err(misfit)
+        })
     }
 
     /// The elements of a tensor of any integer type or `boolean`; a `u64` above `i64::MAX` becomes
     /// `i64::MAX`.
     pub fn to_i64_vec(&self) -> Result<Vec<i64>, TensorError> {
         match self.element_type() {
-            Boolean => self.collect(|b: &[u8]| i64::from(b != [0])),
+            Boolean => self.collect_as::<u8, _>(|b| i64::from(b != 0)),
             U1 | U2 | U3 | U4 | U6 => self.collect_codes(i64::from),
             I4 => self.collect_codes(|code| i64::from(packed::sign_extend_i4(code))),
             U8 => self.collect_as::<u8, _>(i64::from),
@@ -107,25 +106,21 @@ impl Tensor {
                 },
             });
         }
-        fn read<T: Element>(bytes: &[u8], k: usize) -> Option<T> {
-            let start = k.checked_mul(size_of::<T>())?;
-            bytes
-                .get(start..start.checked_add(size_of::<T>())?)
-                .map(bytemuck::pod_read_unaligned)
+        fn element<T: Element>(tensor: &Tensor, k: usize) -> Option<T> {
+            tensor.elements().get(k).map(Unalign::get)
         }
-        let bytes = self.bytes();
         // `{:?}` of a float is the shortest text that reads back as it, with an exponent if long.
         match ty {
-            U16 => read::<u16>(bytes, k).map(|n| n.to_string()),
-            U32 => read::<u32>(bytes, k).map(|n| n.to_string()),
-            U64 => read::<u64>(bytes, k).map(|n| n.to_string()),
-            I16 => read::<i16>(bytes, k).map(|n| n.to_string()),
-            I32 => read::<i32>(bytes, k).map(|n| n.to_string()),
-            I64 => read::<i64>(bytes, k).map(|n| n.to_string()),
-            F16 => read::<f16>(bytes, k).map(|x| format!("{:?}", x.to_f32())),
-            BF16 => read::<bf16>(bytes, k).map(|x| format!("{:?}", x.to_f32())),
-            F32 => read::<f32>(bytes, k).map(|x| format!("{x:?}")),
-            F64 => read::<f64>(bytes, k).map(|x| format!("{x:?}")),
+            U16 => element::<u16>(self, k).map(|n| n.to_string()),
+            U32 => element::<u32>(self, k).map(|n| n.to_string()),
+            U64 => element::<u64>(self, k).map(|n| n.to_string()),
+            I16 => element::<i16>(self, k).map(|n| n.to_string()),
+            I32 => element::<i32>(self, k).map(|n| n.to_string()),
+            I64 => element::<i64>(self, k).map(|n| n.to_string()),
+            F16 => element::<f16>(self, k).map(|x| format!("{:?}", x.to_f32())),
+            BF16 => element::<bf16>(self, k).map(|x| format!("{:?}", x.to_f32())),
+            F32 => element::<f32>(self, k).map(|x| format!("{x:?}")),
+            F64 => element::<f64>(self, k).map(|x| format!("{x:?}")),
             _ => None,
         }
     }
@@ -141,17 +136,15 @@ impl Tensor {
     }
 
     fn collect_as<T: Element, R>(&self, convert: impl Fn(T) -> R) -> Result<Vec<R>, TensorError> {
-        self.collect(|bytes| convert(bytemuck::pod_read_unaligned(bytes)))
+        let mut all = memory::room_for(self.element_count())?;
+        all.extend(self.elements::<T>().iter().map(|x| convert(x.get())));
+        Ok(all)
     }
 
-    fn collect<R>(&self, read: impl Fn(&[u8]) -> R) -> Result<Vec<R>, TensorError> {
-        let mut all = memory::room_for(self.element_count())?;
-        all.extend(
-            self.bytes()
-                .chunks_exact(self.element_type().bits() / 8)
-                .map(read),
-        );
-        Ok(all)
+    /// The elements, which have the size of a `T`, at any alignment.
+    fn elements<T: Element>(&self) -> &[Unalign<T>] {
+        // It fails for parts of an element alone, and a tensor has none.
+        <[Unalign<T>]>::ref_from_bytes(self.bytes()).unwrap_or(&[])
     }
 
     fn collect_codes<R>(&self, decode: impl Fn(u8) -> R) -> Result<Vec<R>, TensorError> {

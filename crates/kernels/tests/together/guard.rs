@@ -9,6 +9,7 @@ use vinelift_kernels::{
     Code, Contraction, Dim, Element, Form, Grouped, GroupedProduct, GroupedRows, Isa, Narrow,
     Operand, PreparedContraction,
 };
+use zerocopy::IntoBytes;
 
 /// Memory of which the last byte is the last of a page, with a page after it that is not there.
 struct Guarded {
@@ -217,10 +218,10 @@ fn grouped_product(grouped: &Grouped) {
     };
     let codes = guarded(&problem.codes);
     let rows = guarded(match grouped.rows {
-        GroupedRows::Bytes => bytemuck::cast_slice(&problem.rows),
-        GroupedRows::Floats => bytemuck::cast_slice(&problem.floats),
+        GroupedRows::Bytes => problem.rows.as_bytes(),
+        GroupedRows::Floats => problem.floats.as_bytes(),
     });
-    let points = guarded(bytemuck::cast_slice(&problem.points));
+    let points = guarded(problem.points.as_bytes());
     let mut out = Guarded::new(problem.out * 4);
     for isa in Isa::ALL {
         let Ok(product) = GroupedProduct::new(&problem.grouped, isa) else {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use vinelift_kernels::{
     Contraction, Dim, Element, Form, Isa, Narrow, Operand, PreparedContraction, Refused,
 };
+use zerocopy::IntoBytes;
 
 const BOTH: [Narrow; 2] = [Narrow::F16, Narrow::BF16];
 
@@ -22,7 +23,7 @@ fn run(kernel: &PreparedContraction, operands: [&[u8]; 2], out: usize, tasks: us
     let mut result = vec![1.5f32; out];
     let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
     let [left, right] = operands.map(Operand::Plain);
-    let bytes = bytemuck::cast_slice_mut(&mut result);
+    let bytes = result.as_mut_bytes();
     kernel.run(&plan, left, right, bytes, &mut scratch);
     // All NaNs are one.
     let bits = |x: f32| if x.is_nan() { f32::NAN } else { x }.to_bits();
@@ -49,7 +50,7 @@ fn check(contraction: &Contraction, seed: u64) -> usize {
             let wide = stored
                 .each_ref()
                 .map(|bits| -> Vec<f32> { bits.iter().map(|b| element(narrow, *b)).collect() });
-            let wide = wide.each_ref().map(|x| bytemuck::cast_slice(x));
+            let wide = wide.each_ref().map(|x| x.as_bytes());
             let plain = PreparedContraction::with_isa(&contraction, isa).unwrap();
             for side in 0..2 {
                 let mut types = [None; 2];
@@ -65,7 +66,7 @@ fn check(contraction: &Contraction, seed: u64) -> usize {
                 };
                 kernels += 1;
                 let mut operands = wide;
-                operands[side] = bytemuck::cast_slice(&stored[side]);
+                operands[side] = stored[side].as_bytes();
                 for tasks in [1, 3] {
                     let got = run(&kernel, operands, out, tasks);
                     let want = run(&plain, wide, out, tasks);

@@ -1,6 +1,7 @@
 //! Where tiles get their rows from, on both sides of each threshold: the sums are the same bits.
 
 use vinelift_kernels::{Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction};
+use zerocopy::IntoBytes;
 
 /// `rows` by `columns`, summed over `k`, whose elements are `row` and `step` apart on the row side.
 fn product(rows: usize, columns: usize, k: usize, [row, step]: [usize; 2]) -> Contraction {
@@ -31,15 +32,12 @@ fn rows_with(isa: Isa, contraction: &Contraction) -> Option<String> {
     let [left, right, out] = kernel.elements();
     let mut numbers = |n: usize| (0..n).map(|_| random.f32() - 0.5).collect::<Vec<_>>();
     let (left, right) = (numbers(left), numbers(right));
-    let packed = kernel.pack_right(bytemuck::cast_slice(&right)).unwrap();
+    let packed = kernel.pack_right(right.as_bytes()).unwrap();
     let plan = kernel.plan(Form::Plain, Form::Packed, 1);
     let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
     let mut result = vec![f32::NAN; out];
-    let operands = [
-        Operand::Plain(bytemuck::cast_slice(&left)),
-        Operand::Packed(&packed),
-    ];
-    let bytes = bytemuck::cast_slice_mut(&mut result);
+    let operands = [Operand::Plain(left.as_bytes()), Operand::Packed(&packed)];
+    let bytes = result.as_mut_bytes();
     kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
     let [m, n] = [contraction.m[0], contraction.n[0]];
     let steps = steps(contraction);
@@ -206,7 +204,7 @@ fn byte_rows_with(isa: Isa, contraction: &Contraction, element: Element) -> Opti
         let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
         let mut result = vec![-1i32; out];
         let operands = [Operand::Plain(&left), Operand::Packed(&packed)];
-        let bytes = bytemuck::cast_slice_mut(&mut result);
+        let bytes = result.as_mut_bytes();
         kernel.run(&plan, operands[0], operands[1], bytes, &mut scratch);
         for (row, column) in (0..m.extent).flat_map(|m| (0..n.extent).map(move |n| (m, n))) {
             let left_signed = element == Element::I8U8;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{
     Buffers, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction,
 };
+use zerocopy::IntoBytes;
 
 /// Runs the contraction by `ranges` of rows, and compares with a run as a whole, bit by bit.
 fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Range<usize>]) {
@@ -19,7 +20,7 @@ fn check(kernel: &PreparedContraction, contraction: &Contraction, ranges: &[Rang
             return (0..count).map(|_| random.u8(..)).collect();
         }
         let numbers = (0..count).map(|_| random.f32() - 0.5);
-        bytemuck::cast_slice(&numbers.collect::<Vec<f32>>()).to_vec()
+        numbers.collect::<Vec<f32>>().as_bytes().to_vec()
     };
     let (left, right) = (numbers(left), numbers(right));
     let [plain_left, plain_right] = [&left, &right].map(|bytes| Operand::Plain(bytes));

@@ -2,6 +2,7 @@
 
 use crate::problems::matrices;
 use vinelift_kernels::{Form, Isa, Operand, PreparedContraction};
+use zerocopy::IntoBytes;
 
 /// Whether each of eight tasks has all columns for its rows, where `rows` are multiplied with packed columns 512 wide, once the
 /// sums are those of one task.
@@ -14,14 +15,14 @@ fn has_all_columns(rows: usize, k: usize) -> bool {
     let [left, right, out] = kernel.elements();
     let mut numbers = |n: usize| (0..n).map(|_| random.f32() - 0.5).collect::<Vec<_>>();
     let (left, right) = (numbers(left), numbers(right));
-    let packed = kernel.pack_right(bytemuck::cast_slice(&right)).unwrap();
+    let packed = kernel.pack_right(right.as_bytes()).unwrap();
     let run = |tasks: usize| {
         let plan = kernel.plan(Form::Plain, Form::Packed, tasks);
         assert_eq!(plan.tasks(), tasks);
         let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
         let mut result = vec![f32::NAN; out];
-        let left = Operand::Plain(bytemuck::cast_slice(&left));
-        let bytes = bytemuck::cast_slice_mut(&mut result);
+        let left = Operand::Plain(left.as_bytes());
+        let bytes = result.as_mut_bytes();
         kernel.run(&plan, left, Operand::Packed(&packed), bytes, &mut scratch);
         let bits: Vec<u32> = result.iter().map(|x| x.to_bits()).collect();
         (bits, (0..tasks).all(|task| plan.region(task).is_some()))

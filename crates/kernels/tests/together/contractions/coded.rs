@@ -4,6 +4,7 @@ use super::plain::points;
 use crate::problems::lengths;
 use vinelift_kernels::{Code, Coding, Contraction, Form, Isa, Operand, PreparedContraction};
 use vinelift_tensor::{ElementType, float8};
+use zerocopy::IntoBytes;
 
 /// All codes, with the bits of each.
 pub(super) const CODES: [(Code, usize); 10] = [
@@ -95,10 +96,7 @@ impl Operands<'_> {
             };
             // Factors are for `m` or `n` alone.
             let Some(packed) = packed else { continue };
-            let plain = (
-                Form::Plain,
-                Operand::Plain(bytemuck::cast_slice(self.plain)),
-            );
+            let plain = (Form::Plain, Operand::Plain(self.plain.as_bytes()));
             let packed = (packed.form(), Operand::Packed(&packed));
             let [left, right] = match self.of_left {
                 true => [packed, plain],
@@ -108,7 +106,7 @@ impl Operands<'_> {
                 let plan = kernel.plan(left.0, right.0, tasks);
                 let mut result = vec![UNWRITTEN; expected.len()];
                 let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
-                let bytes = bytemuck::cast_slice_mut(&mut result);
+                let bytes = result.as_mut_bytes();
                 kernel.run(&plan, left.1, right.1, bytes, &mut scratch);
                 let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
                 let wrong = (0..result.len()).find(|&at| !same(result[at], expected[at]));

@@ -11,6 +11,7 @@ use plain::{I8U8, U8I8, check, naive};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{Buffers, Contraction, Form, Isa, Operand, PreparedContraction, Refused};
+use zerocopy::IntoBytes;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -139,7 +140,7 @@ fn packed_operands_do_not_depend_on_the_rows() {
             PreparedContraction::with_forms(&contraction, isa, forms).unwrap()
         };
         let right: Vec<f32> = (0..300 * 70).map(|k| (k % 17) as f32 - 8.0).collect();
-        let packed = of(1).pack_right(bytemuck::cast_slice(&right)).unwrap();
+        let packed = of(1).pack_right(right.as_bytes()).unwrap();
         let results = [1, 2, 5, 9, 64].map(|rows| {
             let kernel = of(rows);
             assert_eq!(kernel.right_layout(), of(1).right_layout());
@@ -148,9 +149,9 @@ fn packed_operands_do_not_depend_on_the_rows() {
             let mut out = vec![0.0f32; rows * 300];
             kernel.run(
                 &plan,
-                Operand::Plain(bytemuck::cast_slice(&left)),
+                Operand::Plain(left.as_bytes()),
                 Operand::Packed(&packed),
-                bytemuck::cast_slice_mut(&mut out),
+                out.as_mut_bytes(),
                 &mut vec![0; plan.shared_bytes() + plan.worker_bytes()],
             );
             let sums = (0..300).map(|n| right[n * 70..][..70].iter().sum::<f32>() / 2.0);
@@ -234,8 +235,8 @@ fn tasks_run_at_the_same_time() {
     // SAFETY: tasks write disjoint parts of the memory.
     unsafe impl Sync for Shared<'_> {}
     let buffers = Shared(Buffers {
-        left: Operand::Plain(bytemuck::cast_slice(&left)),
-        right: Operand::Plain(bytemuck::cast_slice(&right)),
+        left: Operand::Plain(left.as_bytes()),
+        right: Operand::Plain(right.as_bytes()),
         out: result.as_mut_ptr().cast(),
         out_bytes: out * 4,
         out_start: 0,

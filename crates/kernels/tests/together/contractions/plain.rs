@@ -5,6 +5,7 @@ use crate::problems::lengths;
 use vinelift_kernels::{
     Buffers, Contraction, Dim, Element, Form, Isa, Operand, PreparedContraction, TaskPartition,
 };
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Runs the contraction in every way and compares.
 pub(super) fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
@@ -20,7 +21,7 @@ pub(super) fn check<T: Numbers>(contraction: &Contraction, seed: u64) {
     let before = T::sum(123.5);
     let mut expected = vec![before; out];
     naive::<T>(&contraction, &left, &right, &mut expected);
-    let operands = [bytemuck::cast_slice(&left), bytemuck::cast_slice(&right)];
+    let operands = [left.as_bytes(), right.as_bytes()];
     let isas = Isa::ALL;
     for isa in isas.into_iter().filter(|isa| isa.available()) {
         for form in [Form::Plain, Form::Packed] {
@@ -79,7 +80,7 @@ fn check_kernel<T: Numbers>(
             let mut result = vec![before; expected.len()];
             // Exactly as much as is asked for, with NaNs in it.
             let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
-            let bytes = bytemuck::cast_slice_mut(&mut result);
+            let bytes = result.as_mut_bytes();
             kernel.run(&plan, left, right, bytes, &mut scratch);
             let wrong = (0..result.len()).find(|&at| !T::same(result[at], expected[at]));
             assert_eq!(
@@ -188,9 +189,9 @@ pub(super) fn points(dims: &[Dim]) -> Vec<[usize; 3]> {
 /// Element types with what the tests need.
 pub(super) trait Numbers {
     const ELEMENT: Element;
-    type Left: bytemuck::Pod;
-    type Right: bytemuck::Pod;
-    type Sum: bytemuck::Pod + PartialEq + std::fmt::Debug;
+    type Left: Copy + Immutable + IntoBytes;
+    type Right: Copy + Immutable + IntoBytes;
+    type Sum: Copy + FromBytes + Immutable + IntoBytes + PartialEq + std::fmt::Debug;
     fn left(value: f64) -> Self::Left;
     fn right(value: f64) -> Self::Right;
     fn sum(value: f64) -> Self::Sum;

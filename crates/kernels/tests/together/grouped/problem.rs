@@ -1,6 +1,7 @@
 //! Products to test with, their operands, and the formula.
 
 use vinelift_kernels::{Code, Coding, Grouped, GroupedDim, GroupedProduct, GroupedRows, Packed};
+use zerocopy::IntoBytes;
 
 /// The codes there are kernels for.
 pub(super) const CODES: [Code; 4] = [Code::I8, Code::U8, Code::I4, Code::U4];
@@ -195,12 +196,12 @@ impl Problem {
         let mut worker = vec![0xa5u8; AROUND + plan.worker_bytes() + AROUND];
         let of_out = AROUND..AROUND + expected.len();
         let of_worker = AROUND..AROUND + plan.worker_bytes();
-        let points = bytemuck::cast_slice(&self.points);
+        let points = self.points.as_bytes();
         let operands = match self.grouped.rows {
-            GroupedRows::Bytes => [bytemuck::cast_slice(&self.rows), points],
+            GroupedRows::Bytes => [self.rows.as_bytes(), points],
             // The sums of rows are not looked at where there are no zero points.
             GroupedRows::Floats => [
-                bytemuck::cast_slice(&self.floats),
+                self.floats.as_bytes(),
                 if self.coding.zero.is_some() {
                     points
                 } else {
@@ -212,7 +213,7 @@ impl Problem {
             &plan,
             operands,
             packed,
-            bytemuck::cast_slice_mut(&mut out[of_out.clone()]),
+            out[of_out.clone()].as_mut_bytes(),
             &mut worker[of_worker.clone()],
         );
         let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();

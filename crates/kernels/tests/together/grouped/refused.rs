@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use vinelift_kernels::{
     Code, Coding, Grouped, GroupedBuffers, GroupedProduct, GroupedRows, Isa, Refused,
 };
+use zerocopy::IntoBytes;
 
 #[test]
 fn what_is_no_grouped_product_is_refused() {
@@ -113,8 +114,8 @@ fn run_changed(change: fn(&mut GroupedBuffers)) {
     let plan = product.plan(1);
     let (mut out, mut worker) = (vec![0u8; 240], vec![0u8; plan.worker_bytes()]);
     let mut buffers = GroupedBuffers {
-        rows: bytemuck::cast_slice(&problem.rows),
-        points: bytemuck::cast_slice(&problem.points),
+        rows: problem.rows.as_bytes(),
+        points: problem.points.as_bytes(),
         packed: &packed,
         out: out.as_mut_ptr(),
         out_bytes: out.len(),
