@@ -92,10 +92,10 @@ impl Term {
     }
 
     fn evaluate(&self, values: &[usize]) -> Option<i64> {
-        self.symbols()
-            .try_fold(i64::from(self.coefficient), |product, symbol| {
-                product.checked_mul(i64::try_from(*values.get(symbol.number())?).ok()?)
-            })
+        let mut symbols = self.factors.iter().map_while(|factor| *factor);
+        symbols.try_fold(i64::from(self.coefficient), |product, symbol| {
+            product.checked_mul(i64::try_from(*values.get(symbol.number())?).ok()?)
+        })
     }
 }
 
@@ -324,7 +324,8 @@ impl Formula {
 
     /// Its value where the symbol of number `k` has `values[k]`; `None` if one is missing, or the value does not fit.
     pub fn evaluate(&self, values: &[usize]) -> Option<i64> {
-        self.terms().try_fold(self.constant, |sum, term| {
+        let mut terms = self.terms.iter().take_while(|term| term.coefficient != 0);
+        terms.try_fold(self.constant, |sum, term| {
             sum.checked_add(term.evaluate(values)?)
         })
     }

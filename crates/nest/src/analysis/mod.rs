@@ -27,8 +27,8 @@ mod window_overlap;
 
 pub use bound_chunks::BoundChunks;
 pub(crate) use contraction::{
-    CodedLoad, byte, factor, is_coded, is_grouped, is_integer_code, is_sum_of_terms, narrow_step,
-    offset, strided_load, sum_of_products, sums, sums_that,
+    CodedLoad, Numbered, byte, factor, is_coded, is_grouped, is_integer_code, is_sum_of_terms,
+    narrow_step, offset, strided_load, sum_of_products, sums, sums_that,
 };
 pub use contraction::{Coding, Contraction, Factor, GroupRows, Groups, Points, Stride, Strided};
 pub use cost::Work;

@@ -271,14 +271,11 @@ impl Kernels {
         settings: &Settings<'_>,
     ) -> Option<Arc<PackedContraction>> {
         let kernel = &self.all[k].kernel;
-        let step = SubNest {
-            nest: kernel.nest(values).into_owned(),
-            buffers: kernel.buffers().to_vec(),
-        };
-        let [stage] = step.nest.stages.as_slice() else {
+        let [stage] = kernel.stages.nest.stages.as_slice() else {
             return None;
         };
-        let contraction = Contraction::of(&step.nest, stage).filter(|_| self.contracts)?;
+        let contraction = Contraction::at(&kernel.stages.nest, stage, values);
+        let contraction = contraction.filter(|_| self.contracts)?;
         let costs = self.consumers(k).map(|next| next.kernel.cost(values));
         let consumers = costs.reduce(u64::saturating_add).map(|cost| Consumers {
             cost,
@@ -287,7 +284,9 @@ impl Kernels {
         let link = self.all[k].link.as_ref();
         let rows_of = link.and_then(|link| kernel.local(link.operand));
         let neighbours = Neighbours { rows_of, consumers };
-        PackedContraction::new(&contraction, &step, slots, settings, neighbours).map(Arc::new)
+        let packed =
+            PackedContraction::new(&contraction, &kernel.stages, slots, settings, neighbours);
+        packed.map(Arc::new)
     }
 
     /// The least elements of results of the contraction `k` that the kernels which may be chained to it can take; `None` if

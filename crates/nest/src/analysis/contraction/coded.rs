@@ -5,7 +5,7 @@
 //! So networks store their weights, with a zero point and a scale for each row, or for each group of a row's elements.
 //! Where these are constant, a kernel takes them as they are.
 
-use super::{Form, Strided, factor, strided_load};
+use super::{Form, Numbered, Strided, factor, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, free_axes};
 use vinelift_tensor::ElementType;
 
@@ -73,7 +73,7 @@ impl<'a> CodedLoad<'a> {
     }
 
     /// The coding over these axes.
-    pub(crate) fn coding(&self, nest: &Nest, axes: &[AxisId]) -> Option<Coding> {
+    pub(crate) fn coding(&self, nest: Numbered<'_>, axes: &[AxisId]) -> Option<Coding> {
         let points = |x: Option<&Scalar>| match x {
             Some(x) => points(nest, x, axes).map(Some),
             None => Some(None),
@@ -90,6 +90,7 @@ impl<'a> CodedLoad<'a> {
 pub(crate) fn narrow_step(nest: &Nest, x: &Scalar, axis: AxisId) -> Option<usize> {
     let coded = CodedLoad::of(x).filter(|coded| coded.points().next().is_none())?;
     let is_half = matches!(coded.numbers.ty(), ElementType::F16 | ElementType::BF16);
+    let nest = Numbered::example(nest);
     let (_, form) = strided_load(nest, coded.numbers).filter(|_| is_half)?;
     Some(form.step(axis))
 }
@@ -120,6 +121,7 @@ pub(crate) fn is_coded(
             .map(|a| a.extent.example())
             .product()
     });
+    let nest = Numbered::example(nest);
     strided_load(nest, coded.numbers).is_some()
         && together >= LEAST_GROUP
         && coded
@@ -150,7 +152,7 @@ fn converted(x: &Scalar) -> Option<&Scalar> {
 }
 
 /// `x` as a zero point or a scale over these axes: a value, or a load whose offset is affine.
-pub(super) fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
+pub(super) fn points(nest: Numbered<'_>, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
     if let Some(bits) = x.as_const() {
         return Some(Points::Value(bits as u32));
     }

@@ -5,8 +5,8 @@
 //!
 //! So [`dynamic_quantization`](crate::dynamic_quantization) and [`hoist_scales`](crate::hoist_scales) write them.
 
-use super::{Coding, Factor, Form, Points, byte, coded, strided_load};
-use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar};
+use super::{Coding, Factor, Form, Numbered, Points, byte, coded, strided_load};
+use crate::ir::{Axis, AxisId, Binary, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, F32, I4, I8, I32, U4, U8};
 
 /// The groups of a contraction with codes whose sums are scaled group by group.
@@ -115,7 +115,7 @@ impl<'a> GroupedSum<'a> {
     /// The factors and how they step, and the groups, over all these axes of the contraction.
     pub(super) fn factors(
         &self,
-        nest: &Nest,
+        nest: Numbered<'_>,
         axes: &[AxisId],
     ) -> Option<([(Factor, Form); 2], Groups)> {
         let (row, row_form) = strided_load(nest, self.row)?;
@@ -180,7 +180,7 @@ fn integer(x: &Scalar, ty: ElementType) -> Option<&Scalar> {
 }
 
 /// A zero point, which is an `i32`, or a scale.
-fn points(nest: &Nest, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
+fn points(nest: Numbered<'_>, x: &Scalar, axes: &[AxisId]) -> Option<Points> {
     match x.kind() {
         Kind::Const(_) if x.ty() == I32 => {
             Some(Points::Value((x.as_const()? as i32 as f32).to_bits()))

@@ -2,6 +2,7 @@
 
 mod coded;
 mod grouped;
+mod numbered;
 
 use coded::LEAST_GROUP;
 pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
@@ -9,6 +10,7 @@ pub use coded::{Coding, Points};
 use grouped::GroupedSum;
 pub(crate) use grouped::is_integer_code;
 pub use grouped::{GroupRows, Groups};
+pub(crate) use numbered::Numbered;
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -88,8 +90,18 @@ const MOST_WINDOW: usize = 49;
 const MOST_OF_CHANNELS: usize = 1024;
 
 impl Contraction {
-    /// The contraction that `stage` is, if it is one that is worth a kernel.
+    /// The contraction that `stage` is at the example, if it is one that is worth a kernel.
     pub fn of(nest: &Nest, stage: &Stage) -> Option<Contraction> {
+        Contraction::of_numbered(Numbered::example(nest), stage)
+    }
+
+    /// As [`Contraction::of`] where the symbol of number `k` is `values[k]`: that of the nest which is
+    /// [bound](Nest::bound_to) to them.
+    pub fn at(nest: &Nest, stage: &Stage, values: &[usize]) -> Option<Contraction> {
+        Contraction::of_numbered(Numbered::at(nest, values), stage)
+    }
+
+    fn of_numbered(nest: Numbered<'_>, stage: &Stage) -> Option<Contraction> {
         let Kind::Reduce { axes, body, .. } = sum_of_products(&stage.value)?.kind() else {
             return None;
         };
@@ -117,11 +129,17 @@ impl Contraction {
         if stage.mode != Mode::Set || reads_itself {
             return None;
         }
-        let stride = |axis: &Axis| Stride {
-            extent: axis.extent.example(),
-            left: left_form.step(axis.id),
-            right: right_form.step(axis.id),
-            out: out_form.step(axis.id),
+        let stride = |axis: &Axis| {
+            Some(Stride {
+                extent: nest.number(axis.extent)?,
+                left: left_form.step(axis.id),
+                right: right_form.step(axis.id),
+                out: out_form.step(axis.id),
+            })
+        };
+        let turn = match turn {
+            Some(turn) => Some(stride(turn)?),
+            None => None,
         };
         let contraction = Contraction {
             ty: stage.value.ty(),
@@ -132,9 +150,9 @@ impl Contraction {
             left,
             right,
             groups,
-            axes: all.iter().map(stride).collect(),
+            axes: all.iter().map(stride).collect::<Option<_>>()?,
             outer: domain.len(),
-            turn: turn.map(stride),
+            turn,
         };
         let fits = contraction.is_injective() && contraction.codes_fit() && contraction.pays();
         fits.then_some(contraction)
@@ -261,10 +279,10 @@ impl Form {
 }
 
 /// The offset of `buffer[at]`, if it is affine and steps forward with every axis.
-pub(crate) fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
-    let shape = &nest.buf(buffer).example();
-    element_count(shape).filter(|n| *n > 0)?;
-    let sum = Linear::of_access(at, &row_major(shape));
+pub(crate) fn offset(nest: Numbered<'_>, buffer: BufferId, at: &[Scalar]) -> Option<Form> {
+    let shape = nest.shape(buffer)?;
+    element_count(&shape).filter(|n| *n > 0)?;
+    let sum = Linear::of_access(at, &row_major(&shape));
     let mut steps = FxHashMap::default();
     for (atom, k) in &sum.terms {
         let Kind::Axis(id) = atom.kind() else {
@@ -279,7 +297,7 @@ pub(crate) fn offset(nest: &Nest, buffer: BufferId, at: &[Scalar]) -> Option<For
 }
 
 /// A factor, and how it steps: a load whose offset is affine, or one of coded numbers. `axes` are all of the contraction.
-pub(crate) fn factor(nest: &Nest, x: &Scalar, axes: &[Axis]) -> Option<(Factor, Form)> {
+pub(crate) fn factor(nest: Numbered<'_>, x: &Scalar, axes: &[Axis]) -> Option<(Factor, Form)> {
     let x = byte(x).unwrap_or(x);
     let coded = CodedLoad::of(x);
     let (tensor, form) = strided_load(nest, coded.as_ref().map_or(x, |c| c.numbers))?;
@@ -292,7 +310,7 @@ pub(crate) fn factor(nest: &Nest, x: &Scalar, axes: &[Axis]) -> Option<(Factor, 
 }
 
 /// A load whose offset is affine.
-pub(crate) fn strided_load(nest: &Nest, x: &Scalar) -> Option<(Strided, Form)> {
+pub(crate) fn strided_load(nest: Numbered<'_>, x: &Scalar) -> Option<(Strided, Form)> {
     let Kind::Load { buffer, at } = x.kind() else {
         return None;
     };

@@ -4,7 +4,7 @@
 //! one that only the weights have. From there it is known of other temporaries, by the axes of the stages that use both.
 //! Temporaries that are known by each other change together or not at all.
 
-use crate::analysis::{Contraction, Linear, factor, sum_of_products};
+use crate::analysis::{Contraction, Linear, Numbered, factor, sum_of_products};
 use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_accesses};
 use crate::passes::rearrangeable::rearrangeable;
 use petgraph::unionfind::UnionFind;
@@ -131,7 +131,11 @@ impl<'a> Pictures<'a> {
         };
         let all: Vec<Axis> = stage.domain.iter().chain(axes).copied().collect();
         let (left, right) = body.as_term()?;
-        let (left, right) = (factor(nest, left, &all)?, factor(nest, right, &all)?);
+        let numbered = Numbered::example(nest);
+        let (left, right) = (
+            factor(numbered, left, &all)?,
+            factor(numbered, right, &all)?,
+        );
         let is_known = |of: &BufferId| self.constants.contains(of);
         let (picture, weights) = match (
             is_known(&left.0.tensor.buffer),

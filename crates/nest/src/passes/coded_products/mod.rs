@@ -8,7 +8,7 @@ pub(super) mod examples;
 use super::contract::split_sum_axes;
 use super::definitions::Definitions;
 use super::simplify::simplify_stage;
-use crate::analysis::{CodedLoad, is_integer_code, strided_load, sums};
+use crate::analysis::{CodedLoad, Numbered, is_integer_code, strided_load, sums};
 use crate::build::zero;
 use crate::ir::{
     Axis, Binary, BufferId, Kind, Nest, Scalar, Stage, free_axes, rewrite, substitute,
@@ -170,7 +170,7 @@ fn weights_of(
     let (left, right) = body.as_term()?;
     let coded = CodedLoad::of(right).or_else(|| CodedLoad::of(left))?;
     let is_code = is_integer_code(coded.numbers.ty());
-    let (tensor, _) = strided_load(nest, coded.numbers).filter(|_| is_code)?;
+    let (tensor, _) = strided_load(Numbered::example(nest), coded.numbers).filter(|_| is_code)?;
     let is_constant = |x: &Scalar| match loaded_buffer(x) {
         Some(buffer) => constant(buffer).is_some(),
         None => x.as_const().is_some(),

@@ -1,6 +1,6 @@
 //! How the factors of a sum of products are taken: as they are, or from where they are stored first.
 
-use crate::analysis::{byte, is_coded, narrow_step, strided_load};
+use crate::analysis::{Numbered, byte, is_coded, narrow_step, strided_load};
 use crate::ir::{Axis, BufferId, Nest, Scalar, Stage, free_axes, loaded_by};
 use crate::passes::operand::Operand;
 
@@ -34,7 +34,7 @@ impl Factors<'_> {
     ) -> Option<Scalar> {
         let whole = x;
         let x = byte(x).unwrap_or(x);
-        if strided_load(nest, x).is_some() {
+        if strided_load(Numbered::example(nest), x).is_some() {
             return Some(whole.clone());
         }
         let operand = Operand::of(x, other, self.outer, self.axes);

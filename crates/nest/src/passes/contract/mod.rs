@@ -16,7 +16,7 @@ mod inline_coded;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::{Contraction, is_grouped, is_proven, offset, sums};
+use crate::analysis::{Contraction, Numbered, is_grouped, is_proven, offset, sums};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
     loaded_by, replace_axes, substitute, visit,
@@ -158,7 +158,7 @@ fn try_extract(
     };
     let is_whole = stage.value == *sum
         && stage.mode == Mode::Set
-        && offset(nest, stage.target, &stage.at).is_some();
+        && offset(Numbered::example(nest), stage.target, &stage.at).is_some();
     let (contraction, epilogue) = if is_whole {
         let whole = Stage {
             value,
