@@ -389,8 +389,9 @@ fn bodies_nest_only_so_deep() {
     expect(&text, "sub-graphs nest deeper than 8");
 }
 
-#[test]
-fn a_loop_that_cannot_end() {
+/// A loop over the body, whose output is the last result, or with `slices` the results side by side. The first eight bytes of
+/// the weights are its trip count; the ninth is the condition, of which there is a copy in the body.
+fn endless(slices: &str) -> String {
     let constant = |id: u64, ty: &str, offset: u64, size: u64| {
         format!(
             r#"<layer id="{id}" name="c{id}" type="Const" version="opset1"><data element_type="{ty}" shape="" offset="{offset}" size="{size}"/><output><port id="0"/></output></layer>"#
@@ -400,7 +401,9 @@ fn a_loop_that_cannot_end() {
         + &constant(2, "boolean", 8, 1)
         + r#"<layer id="3" name="goes_on" type="Result" version="opset1"><input><port id="0"/></input></layer>"#;
     let body_edges = BODY_EDGE.to_owned() + &edge((2, 0), (3, 0));
-    let ports = r#"<port_map><input external_port_id="2" internal_layer_id="0"/><output external_port_id="9" internal_layer_id="1"/><output external_port_id="-1" internal_layer_id="3" purpose="execution_condition"/></port_map><back_edges><edge from-layer="1" to-layer="0"/></back_edges>"#;
+    let ports = format!(
+        r#"<port_map><input external_port_id="2" internal_layer_id="0"/><output external_port_id="9" internal_layer_id="1" {slices}/><output external_port_id="-1" internal_layer_id="3" purpose="execution_condition"/></port_map><back_edges><edge from-layer="1" to-layer="0"/></back_edges>"#
+    );
     let layer = format!(
         r#"<layer id="1" name="op" type="Loop" version="opset5"><input><port id="0"/><port id="1"/><port id="2"/></input><output><port id="9"/></output>{ports}<body><layers>{body_layers}</layers><edges>{body_edges}</edges></body></layer>"#
     );
@@ -416,11 +419,32 @@ fn a_loop_that_cannot_end() {
     ]
     .concat()
         + &edge((1, 9), (9, 0));
+    net(&layers, &edges)
+}
+
+#[test]
+fn a_loop_that_cannot_end() {
+    let text = endless("");
     let weights = &[255, 255, 255, 255, 255, 255, 255, 255, 1];
     assert_eq!(
-        compile_error(&net(&layers, &edges), weights),
+        compile_error(&text, weights),
         "model: layer 'op' (Loop, opset5): it never ends"
     );
     let three = &[3, 0, 0, 0, 0, 0, 0, 0, 1];
-    assert_eq!(compile_error(&net(&layers, &edges), three), "no error");
+    assert_eq!(compile_error(&text, three), "no error");
+}
+
+#[test]
+fn a_loop_whose_output_fits_no_memory() {
+    let text = endless(r#"axis="0" start="0" end="-1" stride="1" part_size="2""#);
+    let many = &[0, 0, 0, 0, 0, 0, 4, 0, 1];
+    let model = read(&text, many).unwrap();
+    let compiled = Core::new().unwrap().compile_model(&model).unwrap();
+    let mut request = compiled.create_request();
+    let x = Tensor::from_slice(&[2, 3], &[0f32; 6]).unwrap();
+    request.set_input("x", x).unwrap();
+    assert_eq!(
+        request.infer().unwrap_err().to_string(),
+        "layer 'op' (Loop, opset5): out of memory: cannot allocate 27021597764222976 bytes"
+    );
 }

@@ -10,6 +10,7 @@
 //! out; an output that no iteration has given is the start value of what it is carried to, or empty
 //! along the axis, or else an error. A loop that nothing bounds ends in an error after 2^31 iterations.
 
+mod collected;
 mod parts;
 mod run;
 
@@ -107,6 +108,14 @@ pub(crate) enum Collect {
     Last(usize),
     /// This result of all iterations, side by side.
     All(usize, Slices),
+}
+
+impl Collect {
+    pub(crate) fn result(&self) -> usize {
+        match self {
+            Collect::Last(result) | Collect::All(result, _) => *result,
+        }
+    }
 }
 
 /// How a tensor is divided along an axis.

@@ -27,33 +27,26 @@ pub(super) fn part(
     Ok(out)
 }
 
-/// The tensors side by side along `axis`, off which their shapes and types agree.
-pub(super) fn concat(parts: &[&Tensor], axis: usize) -> Result<Option<Tensor>, TensorError> {
-    let Some(first) = parts.first() else {
-        return Ok(None);
+/// Copies a part of `whole` to `offset` along `axis`: its elements, which have this extent there.
+pub(super) fn put(
+    part: &[u8],
+    extent: usize,
+    whole: &mut Tensor,
+    (axis, offset): (usize, usize),
+) -> Result<(), TensorError> {
+    let (ty, shape) = (whole.element_type(), whole.shape());
+    if whole.element_count() == 0 {
+        return Ok(());
+    }
+    let (inner, step) = (inner(shape, axis), shape[axis]);
+    let rows = Rows {
+        ty,
+        outer: shape[..axis].iter().product(),
+        length: extent * inner,
     };
-    let mut shape = first.shape().to_vec();
-    shape[axis] = parts
-        .iter()
-        .fold(0, |sum: usize, t| sum.saturating_add(t.shape()[axis]));
-    let mut out = Tensor::zeros(first.element_type(), &shape)?;
-    if out.element_count() == 0 {
-        return Ok(Some(out));
-    }
-    let (extent, inner) = (shape[axis], inner(&shape, axis));
-    let mut offset = 0;
-    for tensor in parts {
-        let count = tensor.shape()[axis];
-        let rows = Rows {
-            ty: tensor.element_type(),
-            outer: shape[..axis].iter().product(),
-            length: count * inner,
-        };
-        let to = (offset * inner, extent * inner);
-        rows.copy(tensor.bytes(), (0, count * inner), out.make_mut()?, to);
-        offset += count;
-    }
-    Ok(Some(out))
+    let to = (offset * inner, step * inner);
+    rows.copy(part, (0, extent * inner), whole.make_mut()?, to);
+    Ok(())
 }
 
 fn inner(shape: &[usize], axis: usize) -> usize {
@@ -97,10 +90,12 @@ mod tests {
         let data = Tensor::from_slice(&[2, 3, 2], &data).unwrap();
         let middle = part(&data, 1, 1, 1).unwrap();
         assert_eq!(*middle.as_slice::<i32>().unwrap(), [2, 3, 8, 9]);
-        let parts: Vec<Tensor> = (0..3).map(|i| part(&data, 1, i, 1).unwrap()).collect();
-        let parts: Vec<&Tensor> = parts.iter().collect();
-        assert_eq!(concat(&parts, 1).unwrap().unwrap(), data);
-        assert_eq!(concat(&[], 0), Ok(None));
+        let mut whole = Tensor::zeros(ElementType::I32, &[2, 3, 2]).unwrap();
+        for (offset, count) in [(1, 2), (0, 1)] {
+            let part = part(&data, 1, offset, count).unwrap();
+            put(part.bytes(), count, &mut whole, (1, offset)).unwrap();
+        }
+        assert_eq!(whole, data);
     }
 
     #[test]
@@ -109,6 +104,9 @@ mod tests {
         let right = part(&data, 1, 1, 2).unwrap();
         assert_eq!(right.to_i64_vec().unwrap(), [1, 2, 4, 5]);
         let left = part(&data, 1, 0, 1).unwrap();
-        assert_eq!(concat(&[&left, &right], 1).unwrap().unwrap(), data);
+        let mut whole = Tensor::zeros(ElementType::U4, &[2, 3]).unwrap();
+        put(right.bytes(), 2, &mut whole, (1, 1)).unwrap();
+        put(left.bytes(), 1, &mut whole, (1, 0)).unwrap();
+        assert_eq!(whole, data);
     }
 }

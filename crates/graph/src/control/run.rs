@@ -1,9 +1,9 @@
 //! Running nodes that have sub-graphs.
 
-use super::parts::{concat, part};
+use super::collected::Collected;
+use super::parts::part;
 use super::{Branch, Collect, Control, Feed, Repeat};
 use vinelift_ops::TensorType;
-use vinelift_tensor::memory::{self, extend};
 use vinelift_tensor::{ElementType, Tensor, TensorError};
 use vinelift_xml::BodyKind;
 
@@ -71,7 +71,7 @@ impl Repeat {
     ) -> Result<Vec<Tensor>, ControlError<E>> {
         let most = self.most_iterations(inputs)?;
         let mut goes_on = !self.counted || is_true(&inputs[1])?;
-        let mut collected: Vec<Vec<Tensor>> = vec![Vec::new(); self.outputs.len()];
+        let mut collected = self.collected(most, body)?;
         let mut last: Option<Vec<Tensor>> = None;
         let mut iteration = 0;
         while goes_on && most.is_none_or(|n| iteration < n) {
@@ -79,9 +79,9 @@ impl Repeat {
             let results = body
                 .run(BodyKind::Body, parameters)
                 .map_err(ControlError::Body)?;
-            for (collect, all) in self.outputs.iter().zip(&mut collected) {
-                if let Collect::All(result, _) = collect {
-                    extend(all, [results[*result].clone()])?;
+            for (collect, collected) in self.outputs.iter().zip(&mut collected) {
+                if let Some(collected) = collected {
+                    collected.add(&results[collect.result()])?;
                 }
             }
             goes_on = match self.condition {
@@ -95,16 +95,27 @@ impl Repeat {
                 return Err(ControlError::Data(text));
             }
         }
-        let outputs = self.outputs.iter().zip(collected).enumerate();
+        let outputs = self.outputs.iter().zip(collected);
         outputs
-            .map(|(output, (collect, all))| match collect {
-                Collect::Last(result) => self.last(*result, last.as_deref(), inputs, body),
-                Collect::All(_, slices) => {
-                    let backward = slices.stride < 0;
-                    side_by_side(all, slices, backward, body.output(output))
-                }
+            .map(|(collect, collected)| match collected {
+                Some(collected) => Ok(collected.side_by_side()?),
+                None => self.last(collect.result(), last.as_deref(), inputs, body),
             })
             .collect()
+    }
+
+    /// For each output that is made of the results of all iterations, of which there are at `most` so many: none yet.
+    fn collected<E>(
+        &self,
+        most: Option<usize>,
+        body: &impl Body<E>,
+    ) -> Result<Vec<Option<Collected>>, TensorError> {
+        let outputs = self.outputs.iter().enumerate();
+        let collected = outputs.map(|(output, collect)| match collect {
+            Collect::Last(_) => Ok(None),
+            Collect::All(_, slices) => Collected::new(*slices, body.output(output), most).map(Some),
+        });
+        collected.collect()
     }
 
     /// The number of iterations that there are at most; `None` if nothing bounds it.
@@ -206,46 +217,4 @@ fn number(iteration: usize, ty: &TensorType) -> Result<Tensor, TensorError> {
         ElementType::I32 => Tensor::from_slice(shape, &[iteration as i32]),
         _ => Tensor::from_slice(shape, &[iteration as i64]),
     }
-}
-
-fn side_by_side<E>(
-    mut all: Vec<Tensor>,
-    slices: &super::Slices,
-    backward: bool,
-    ty: &TensorType,
-) -> Result<Tensor, ControlError<E>> {
-    if backward {
-        all.reverse();
-    }
-    let Some(first) = all.first() else {
-        let dims = ty.shape.dims().unwrap_or_default();
-        let mut shape: Vec<usize> = dims.iter().map(|d| d.get().unwrap_or(0)).collect();
-        if let Some(axis) = slices.axis(shape.len()) {
-            shape[axis] = 0;
-        }
-        let element = match ty.element {
-            ElementType::String => ElementType::U64,
-            other => other,
-        };
-        return Ok(Tensor::zeros(element, &shape)?);
-    };
-    let Some(axis) = slices.axis(first.shape().len()) else {
-        let text = format!("axis {} of {:?}", slices.axis, first.shape());
-        return Err(ControlError::Data(text));
-    };
-    let same = |t: &&Tensor| {
-        let (a, b) = (t.shape(), first.shape());
-        a.len() == b.len() && (0..a.len()).all(|d| d == axis || a[d] == b[d])
-    };
-    if let Some(other) = all.iter().find(|t| !same(t)) {
-        let text = format!(
-            "iterations gave {:?} and {:?}, which do not fit side by side along axis {axis}",
-            first.shape(),
-            other.shape()
-        );
-        return Err(ControlError::Data(text));
-    }
-    let parts = memory::collected(all.iter())?;
-    let joined = concat(&parts, axis)?;
-    joined.ok_or_else(|| ControlError::Data("no iterations".to_owned()))
 }
