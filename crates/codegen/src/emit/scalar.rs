@@ -246,7 +246,10 @@ impl<'n> Emitter<'n, '_> {
         let ty = reduce.whole.ty();
         let mut value = match reduce.body.as_term() {
             Some((x, y)) => self.add_term(ty, old, self.get(x), self.get(y))?,
-            None => self.binary(reduce.op, ty, old, self.get(reduce.body), None)?,
+            None => {
+                let [a, b] = reduce.op.fold_operands(ty, old, self.get(reduce.body));
+                self.binary(reduce.op, ty, a, b, None)?
+            }
         };
         for _ in reduce.axes.iter().filter(|axis| axis.extent > 1) {
             value = self.close_loop(&[value]).first().copied().unwrap_or(value);

@@ -40,7 +40,7 @@ impl<'n> Builder<'_, 'n> {
         }
         let is_sum = |op: &Op| ty != Boolean && !matches!(op, Op::Compare(_));
         let fitting = Op::of_binary(*op).filter(|op| is_sum(op) || self.is_in_kernel());
-        let op = fitting.or_else(|| self.by_lane(LaneOp::Binary(*op, None)))?;
+        let vector_op = fitting.or_else(|| self.by_lane(LaneOp::Binary(*op, None)))?;
         if body.as_term().is_some() && !is_float(ty) && !self.is_in_kernel() {
             return None;
         }
@@ -52,7 +52,7 @@ impl<'n> Builder<'_, 'n> {
                 _ => self.open_fold(*axis)?,
             }
         }
-        self.fold_in(op, sum, body)?;
+        self.fold_in((*op, vector_op), sum, body)?;
         while self.blocks.len() > depth {
             self.close();
         }
@@ -63,11 +63,16 @@ impl<'n> Builder<'_, 'n> {
     }
 
     /// Folds the value of `body` at this point into `sum`.
-    fn fold_in(&mut self, op: Op, sum: Value, body: &'n Scalar) -> Option<()> {
+    fn fold_in(
+        &mut self,
+        (op, vector_op): (Binary, Op),
+        sum: Value,
+        body: &'n Scalar,
+    ) -> Option<()> {
         let ty = body.ty();
         let Some((a, b)) = body.as_term() else {
             let next = self.value(body)?;
-            self.assign(op, ty, &[sum, next], sum);
+            self.assign(vector_op, ty, &op.fold_operands(ty, sum, next), sum);
             return Some(());
         };
         let (a, b) = (self.value(a)?, self.value(b)?);
@@ -75,7 +80,7 @@ impl<'n> Builder<'_, 'n> {
             self.assign(Op::MulAdd, ty, &[a, b, sum], sum);
         } else {
             let term = self.apply(Op::Mul, ty, &[a, b]);
-            self.assign(op, ty, &[sum, term], sum);
+            self.assign(vector_op, ty, &[sum, term], sum);
         }
         Some(())
     }
@@ -151,7 +156,7 @@ impl<'n> Builder<'_, 'n> {
             }
             None => {
                 let next = self.value(body)?;
-                self.binary(op, ty, [sum, next], None)?
+                self.binary(op, ty, op.fold_operands(ty, sum, next), None)?
             }
         };
         self.forget(mark, axes);

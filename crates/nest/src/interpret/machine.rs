@@ -203,7 +203,10 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
             self.evaluate(&fold.steps)?;
             sum = match fold.term {
                 Some((x, y)) => arith::add_term(fold.ty, sum, self.value(x), self.value(y)),
-                None => arith::binary(fold.op, fold.ty, sum, self.value(fold.body)),
+                None => {
+                    let [a, b] = fold.op.fold_operands(fold.ty, sum, self.value(fold.body));
+                    arith::binary(fold.op, fold.ty, a, b)
+                }
             };
             more = self.advance(&fold.axes);
         }

@@ -1,5 +1,7 @@
 //! The functions that scalars are made of.
 
+use vinelift_tensor::ElementType;
+
 /// Functions of one scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
@@ -120,5 +122,14 @@ impl Binary {
             self,
             Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge
         )
+    }
+
+    /// The operands by which a fold takes in its next value. The accumulator of a `Min` or `Max` of floats comes second, so
+    /// that values which are NaN are skipped.
+    pub fn fold_operands<T>(self, ty: ElementType, accumulator: T, next: T) -> [T; 2] {
+        match self {
+            Binary::Min | Binary::Max if ty.is_float() => [next, accumulator],
+            _ => [accumulator, next],
+        }
     }
 }

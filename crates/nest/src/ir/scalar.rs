@@ -56,7 +56,7 @@ pub enum Kind {
     Bitcast(Scalar),
     /// `init op body op body …` over `axes` in row-major order.
     Reduce {
-        /// How values meet: `acc = op(acc, body)`.
+        /// How values meet: `acc = op(acc, body)`, of floats `op(body, acc)` for a min or max ([`Binary::fold_operands`]).
         op: Binary,
         /// The axes folded over, outermost first, bound in `body` alone.
         axes: Vec<Axis>,

@@ -2,10 +2,8 @@
 //!
 //! > `max[k<3; -inf](select(k - 1 >= 0, x[k - 1], -inf))` is `max[k<2; -inf](x[k])`
 //!
-//! Where the guard fails, the fold takes in a neutral element, which must change nothing. `0` changes nothing in a
-//! sum that starts from `0`. The lowest number in a `max` that starts from it, and the highest in a `min`, only turn
-//! NaN into themselves, which the next point does as well; so the fold takes the neutral element in once more at
-//! the end, if the last points are trimmed.
+//! Where the guard fails, the fold takes in a neutral element, which must change nothing: `0` in a sum that starts from
+//! `0`, the lowest number in a `max` that starts from it, and the highest in a `min`.
 
 use crate::analysis;
 use crate::analysis::Linear;
@@ -69,13 +67,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     if is_empty || axes.iter().zip(&bounds).all(whole) {
         return None;
     }
-    let ends_early =
-        (axes.iter().zip(&bounds)).any(|(axis, (_, high))| *high < axis.extent.example() as i64);
-    let fold = over_fewer_points(nest, fold, &bounds)?;
-    Some(match ends_early && *op != Binary::Add {
-        true => Scalar::binary(*op, fold, no.clone()),
-        false => fold,
-    })
+    over_fewer_points(nest, fold, &bounds)
 }
 
 /// The fold over the points that lie within `bounds`, from where to where for each of its axes.
@@ -161,10 +153,7 @@ mod tests {
         let text = trimmed(Binary::Max, lowest(F32), -1);
         assert_eq!(text, "for i<1: y[0] = max[j<2; -inf](x[j])");
         let text = trimmed(Binary::Max, lowest(F32), 1);
-        assert_eq!(
-            text,
-            "for i<1: y[0] = max(max[j<2; -inf](x[(j + 1)]), -inf)"
-        );
+        assert_eq!(text, "for i<1: y[0] = max[j<2; -inf](x[(j + 1)])");
         let text = trimmed(Binary::Add, zero(F32), 1);
         assert_eq!(text, "for i<1: y[0] = add[j<2; 0.0](x[(j + 1)])");
         let text = trimmed(Binary::Add, number(1.0, F32), 1);

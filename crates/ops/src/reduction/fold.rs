@@ -56,23 +56,8 @@ impl Fold {
                 sum / count
             }
             Fold::Prod => cx.reduce(Binary::Mul, extents, integer(1, in_type), x),
-            Fold::Max => cx.reduce(Binary::Max, extents, lowest(in_type), |cx, point| {
-                let x = x(cx, point);
-                // Puts -inf where NaN is: the second operand wins.
-                if in_type.is_float() {
-                    x.max(lowest(in_type))
-                } else {
-                    x
-                }
-            }),
-            Fold::Min => cx.reduce(Binary::Min, extents, highest(in_type), |cx, point| {
-                let x = x(cx, point);
-                if in_type.is_float() {
-                    x.min(highest(in_type))
-                } else {
-                    x
-                }
-            }),
+            Fold::Max => cx.reduce(Binary::Max, extents, lowest(in_type), x),
+            Fold::Min => cx.reduce(Binary::Min, extents, highest(in_type), x),
             Fold::L1 => cx.reduce(Binary::Add, extents, zero(in_type), |cx, point| {
                 x(cx, point).abs()
             }),

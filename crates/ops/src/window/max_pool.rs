@@ -3,7 +3,7 @@
 //!
 //! Specifications: MaxPool-1, -8 and -14. Padding never wins; a window of padding alone, which
 //! rounding up can give, is the lowest finite number, at the position of the first element of its channel.
-//! Of equal elements the first counts.
+//! Of equal elements the first counts. NaN is skipped, as `ReduceMax` does; a window of nothing else is -inf.
 
 use super::first;
 use super::slide::{Lane, Rounding, Slide, attributes, count, guarded, places};
@@ -269,6 +269,18 @@ mod tests {
         );
         let x = f32s(&[0, 1, 3], &[]);
         assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
+    }
+
+    /// Values of OpenVINO 2026.4.1, but for the window of NaN alone, which is the lowest finite number there.
+    #[test]
+    fn nan_is_skipped_wherever_it_stands() {
+        let nan = f32::NAN;
+        let attributes = [("kernel", "3"), ("strides", "3")];
+        let x = [nan, 5.0, 3.0, 5.0, nan, 3.0, 3.0, 5.0, nan, nan, nan, nan];
+        let out = pool(&V8, "0", &attributes, f32s(&[1, 1, 12], &x));
+        let want = [5.0, 5.0, 5.0, f32::NEG_INFINITY];
+        assert_eq!(out[0], f32s(&[1, 1, 4], &want));
+        assert_eq!(out[1], i64s(&[1, 1, 4], &[1, 3, 7, 0]));
     }
 
     #[test]

@@ -274,7 +274,9 @@ impl Fold {
         };
         let mut result = halves((0..last as i64).map(of_lane).collect(), op);
         if start != self.init {
-            result = Scalar::binary(op, self.init.clone(), result);
+            let ty = result.ty();
+            let [a, b] = op.fold_operands(ty, self.init.clone(), result);
+            result = Scalar::binary(op, a, b);
         }
         let mut stage = stage.clone();
         substitute(&mut stage, &self.whole, &result);
