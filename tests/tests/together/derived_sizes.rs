@@ -133,3 +133,90 @@ fn pads_depend_on_remainders_alone() {
         }
     }
 }
+
+/// `x` is `f32[?]`: the numbers from 0 below its extent if `condition`, else less each of them.
+fn count_in_branches() -> String {
+    let layer = |id: usize, ty: &str, version: &str, data: &str, inputs: usize| {
+        let ports: String = (0..inputs).map(|k| format!("<port id=\"{k}\"/>")).collect();
+        let ports = if inputs > 0 {
+            format!("<input>{ports}</input>")
+        } else {
+            ports
+        };
+        format!(
+            "<layer id=\"{id}\" name=\"l{id}\" type=\"{ty}\" version=\"{version}\"><data {data}/>{ports}<output><port id=\"9\"/></output></layer>"
+        )
+    };
+    let result = |id: usize| {
+        format!(
+            "<layer id=\"{id}\" name=\"l{id}\" type=\"Result\" version=\"opset1\"><input><port id=\"0\"/></input></layer>"
+        )
+    };
+    let edge = |from: usize, to: usize, port: usize| {
+        format!(
+            "<edge from-layer=\"{from}\" from-port=\"9\" to-layer=\"{to}\" to-port=\"{port}\"/>"
+        )
+    };
+    let parameter = |id, shape: &str, element: &str| {
+        let data = format!("shape=\"{shape}\" element_type=\"{element}\"");
+        layer(id, "Parameter", "opset1", &data, 0)
+    };
+    let constant = |id, offset: usize| {
+        let data = format!("element_type=\"i64\" shape=\"\" offset=\"{offset}\" size=\"8\"");
+        layer(id, "Const", "opset1", &data, 0)
+    };
+    let branch = |name: &str, last: &str| {
+        let layers = [
+            parameter(0, "?", "f32"),
+            layer(1, "ShapeOf", "opset3", "output_type=\"i64\"", 1),
+            layer(2, "Squeeze", "opset1", "", 1),
+            constant(3, 0),
+            constant(4, 8),
+            layer(5, "Range", "opset4", "output_type=\"f32\"", 3),
+            layer(6, last, "opset1", "", 1),
+            result(7),
+        ];
+        let edges = [
+            (0, 1, 0),
+            (1, 2, 0),
+            (3, 5, 0),
+            (2, 5, 1),
+            (4, 5, 2),
+            (5, 6, 0),
+            (6, 7, 0),
+        ];
+        let edges: String = edges.map(|(from, to, port)| edge(from, to, port)).concat();
+        let ports = "<input external_port_id=\"1\" internal_layer_id=\"0\"/><output external_port_id=\"9\" internal_layer_id=\"7\"/>";
+        format!(
+            "<{name}_port_map>{ports}</{name}_port_map><{name}_body><layers>{}</layers><edges>{edges}</edges></{name}_body>",
+            layers.concat()
+        )
+    };
+    let branches = branch("then", "Abs") + &branch("else", "Negative");
+    let choice = layer(2, "If", "opset8", "", 2).replace("</layer>", &(branches + "</layer>"));
+    let layers = parameter(0, "", "boolean") + &parameter(1, "?", "f32") + &choice + &result(3);
+    let edges = edge(0, 2, 0) + &edge(1, 2, 1) + &edge(2, 3, 0);
+    format!("<net name=\"m\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>")
+}
+
+#[test]
+fn extents_that_a_branch_reads() {
+    let core = Core::new().unwrap();
+    let constants = [0i64, 1].map(i64::to_le_bytes).concat();
+    let model = core.read_model_from_memory(count_in_branches().as_bytes(), constants);
+    let model = model.unwrap();
+    for specialization in [Specialization::Generic, Specialization::Hot] {
+        let config = Config::default().specialization(specialization);
+        let compiled = core.compile_model_with(&model, config).unwrap();
+        for extent in [4, 2, 3, 7, 4] {
+            let x = Tensor::from_slice(&[extent], &vec![0.5f32; extent]).unwrap();
+            for (condition, sign) in [(true, 1.0), (false, -1.0)] {
+                let condition = Tensor::from_bools(&[], &[condition]).unwrap();
+                let out = run(&compiled, &[condition, x.clone()]);
+                let expected: Vec<f32> = (0..extent).map(|k| sign * k as f32).collect();
+                let expected = Tensor::from_slice(&[extent], &expected).unwrap();
+                assert_eq!(out, expected, "{specialization:?}");
+            }
+        }
+    }
+}

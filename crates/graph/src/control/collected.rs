@@ -118,7 +118,7 @@ pub(super) struct InTurn {
     slices: Slices,
     bytes: Vec<u8>,
     element: ElementType,
-    /// The shape of the first part; before there is one, that of the output, with 0 for what is not known.
+    /// The shape of the first part; before there is one, that of the output, as small as it may be.
     shape: Shape,
     /// The extent along the axis of each part.
     extents: Vec<usize>,
@@ -131,7 +131,7 @@ impl InTurn {
             slices,
             bytes: Vec::new(),
             element: element(ty),
-            shape: dims.iter().map(|d| d.get().unwrap_or(0)).collect(),
+            shape: dims.iter().map(|d| d.min()).collect(),
             extents: Vec::new(),
         }
     }
@@ -261,9 +261,10 @@ mod tests {
             let output = collected(slices(0, stride), &ty, Some(3), &[part(5), part(6)]);
             assert_eq!(output, Tensor::from_slice(&[2, 2], &expected).unwrap());
         }
-        let ty = ty(ElementType::I32, &[None, Some(2)]);
+        let dims = [Dim::ANY, Dim::fixed(2), Dim::between(1, None)];
+        let ty = TensorType::new(ElementType::I32, PartialShape::ranked(dims.to_vec()));
         let none = collected(slices(0, 1), &ty, Some(3), &[]);
-        assert_eq!(none.shape(), [0, 2]);
+        assert_eq!(none.shape(), [0, 2, 1]);
     }
 
     #[test]

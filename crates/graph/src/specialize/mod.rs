@@ -24,7 +24,7 @@ use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_nest::{BufferId, Nest, ValueRange};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
-use vinelift_tensor::{Extent, Formula, PartialShape, Tensor};
+use vinelift_tensor::{Extent, Formula, Tensor};
 use walk::{Mode, Walk};
 
 /// Types of tensors.
@@ -237,13 +237,6 @@ pub fn specialize(
     // Folded constants depend on no parameter, but on the rule for indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
-    let computed = given.known.computed.values().map(|ty| &ty.shape);
-    walk.is_symbolic = inputs
-        .iter()
-        .map(|ty| &ty.shape)
-        .chain(computed)
-        .any(PartialShape::is_symbolic)
-        || !given.known.formulas.is_empty();
     let live = Live::of(model, |tensor| given.known.computed.contains_key(&tensor));
     walk.over(model.order.iter().filter(|n| live.nodes.contains(n)))?;
     walk.finish(&live.nodes)

@@ -70,6 +70,8 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         let examples = known.formulas.iter();
         let examples = examples.map(|(tensor, (_, example))| (*tensor, example.clone()));
+        let mut types = given.iter().chain(known.computed.values());
+        let is_symbolic = types.any(|ty| ty.shape.is_symbolic()) || !known.formulas.is_empty();
         Walk {
             model,
             given,
@@ -81,7 +83,7 @@ impl<'a> Walk<'a> {
                 ..Types::default()
             },
             budget,
-            is_symbolic: false,
+            is_symbolic,
             is_quantized: model.has_operator(FAKE_QUANTIZE),
             inferred: None,
             values: known.values.clone(),
@@ -117,7 +119,8 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn node(&mut self, node: NodeIndex) {
-        if self.is_symbolic {
+        // What a body does not leave open is decided by the node that runs it.
+        if self.is_symbolic && matches!(self.mode, Mode::Run { .. }) {
             symbols::at(node.index());
         }
         let done = match &self.model.node(node).kind {
