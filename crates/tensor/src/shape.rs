@@ -368,11 +368,16 @@ impl PartialShape {
     }
 
     /// The least partial shape that holds all shapes that either allows: dim by dim, of unknown rank where the ranks
-    /// differ.
+    /// differ. Of a dim that has symbols in one, and is another in the other, nothing is known: no symbol is pinned.
     pub fn hull(&self, other: &PartialShape) -> PartialShape {
+        let dim = |(a, b): (&Dim, &Dim)| match a.is_symbolic() || b.is_symbolic() {
+            true if a.extent() == b.extent() => *a,
+            true => Dim::ANY,
+            false => a.hull(*b),
+        };
         match (&self.0, &other.0) {
             (Some(a), Some(b)) if a.len() == b.len() => {
-                PartialShape::ranked(a.iter().zip(b).map(|(a, b)| a.hull(*b)).collect())
+                PartialShape::ranked(a.iter().zip(b).map(dim).collect())
             }
             _ => PartialShape::DYNAMIC,
         }

@@ -7,6 +7,7 @@ mod chains;
 mod classes;
 mod compressed_weights;
 mod contractions;
+mod control_flow;
 mod conversions;
 mod derived_sizes;
 mod dynamic_quantization;

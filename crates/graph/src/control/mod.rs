@@ -140,6 +140,15 @@ impl Slices {
         (0..rank).contains(&axis).then_some(axis as usize)
     }
 
+    /// Whether each point of a dim is a slice, whatever its extent is.
+    pub(crate) fn are_points(&self) -> bool {
+        self.part == 1
+            && matches!(
+                (self.start, self.end, self.stride),
+                (0, -1, 1) | (-1, 0, -1)
+            )
+    }
+
     /// How many slices a dim of `extent` has.
     pub(crate) fn count(&self, extent: usize) -> usize {
         let (low, high) = self.range(extent);

@@ -20,7 +20,8 @@ impl Walk<'_> {
     pub(super) fn needs_only_types(&self, inputs: &[TensorId], outputs: &[TensorId]) -> bool {
         let is_constant = |t: &TensorId| self.values.contains_key(t);
         let is_small = |t: &TensorId| {
-            let shape = self.types.get(*t).and_then(|ty| ty.shape.to_static());
+            let extents = self.types.get(*t).and_then(|ty| ty.shape.to_extents());
+            let shape = extents.and_then(|extents| numbers(&extents));
             let count = shape.and_then(|shape| element_count(&shape));
             count.is_some_and(|count| count <= LIMIT)
         };

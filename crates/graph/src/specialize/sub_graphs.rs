@@ -154,13 +154,13 @@ impl Repeat {
         let (found, parameters) = self.body_types(body, inputs, budget)?;
         let count = self.iterations(inputs, &found);
         if self.counted
-            && count.min() > 0
+            && !count.contains(0)
             && number(inputs.values[0]) == Some(-1)
             && self.goes_on(&found) == Some(true)
         {
             return Err(Problem::Graph("it never ends".to_owned()));
         }
-        let never = count.min() == 0;
+        let never = count.contains(0);
         let collect = |collect: &Collect| match collect {
             Collect::Last(result) => {
                 let last = &found.results[*result];
@@ -310,8 +310,11 @@ fn slice_shape(shape: &PartialShape, slices: &Slices) -> Result<PartialShape, Pr
 
 fn slice_count(shape: &PartialShape, slices: &Slices) -> Option<Dim> {
     let dims = shape.dims()?;
-    let extent = dims[slices.axis(dims.len())?].get()?;
-    Some(Dim::fixed(slices.count(extent)))
+    let dim = dims[slices.axis(dims.len())?];
+    if slices.are_points() {
+        return dim.is_known().then_some(dim);
+    }
+    Some(Dim::fixed(slices.count(dim.get()?)))
 }
 
 fn side_by_side(
