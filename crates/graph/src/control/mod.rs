@@ -140,13 +140,10 @@ impl Slices {
         (0..rank).contains(&axis).then_some(axis as usize)
     }
 
-    /// Whether each point of a dim is a slice, whatever its extent is.
-    pub(crate) fn are_points(&self) -> bool {
-        self.part == 1
-            && matches!(
-                (self.start, self.end, self.stride),
-                (0, -1, 1) | (-1, 0, -1)
-            )
+    /// Whether they go from one end of a dim to the other, whatever its extent is.
+    pub(crate) fn span_all(&self) -> bool {
+        let ends = if self.stride > 0 { (0, -1) } else { (-1, 0) };
+        (self.start, self.end) == ends
     }
 
     /// How many slices a dim of `extent` has.

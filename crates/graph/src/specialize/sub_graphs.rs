@@ -7,7 +7,7 @@ use crate::specialize::{BodyTypes, Budget, Types, infer_body};
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 use vinelift_ops::{ParameterAttributes, Stop, TensorType};
-use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
+use vinelift_tensor::{Dim, ElementType, Extent, PartialShape, Tensor};
 use vinelift_xml::BodyKind;
 
 /// How often the types of carried tensors are widened before their shapes are given up as unknown.
@@ -311,10 +311,20 @@ fn slice_shape(shape: &PartialShape, slices: &Slices) -> Result<PartialShape, Pr
 fn slice_count(shape: &PartialShape, slices: &Slices) -> Option<Dim> {
     let dims = shape.dims()?;
     let dim = dims[slices.axis(dims.len())?];
-    if slices.are_points() {
-        return dim.is_known().then_some(dim);
+    let extent = dim.extent()?;
+    if !extent.is_symbolic() || !slices.span_all() {
+        return Some(Dim::fixed(slices.count(dim.get()?)));
     }
-    Some(Dim::fixed(slices.count(dim.get()?)))
+    let (part, stride) = (slices.part, slices.stride.unsigned_abs() as usize);
+    if !Extent::from(part).at_most(extent) {
+        return Some(Dim::fixed(0));
+    }
+    // `(extent - part) / stride + 1`, without an intermediate that is less than a symbol may be.
+    let reach = match stride.checked_sub(part) {
+        Some(more) => extent.sum(more.into()),
+        None => extent.difference((part - stride).into()),
+    };
+    Some(reach.quotient(stride.into()).into())
 }
 
 fn side_by_side(
