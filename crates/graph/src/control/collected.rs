@@ -82,7 +82,8 @@ impl InPlace {
     }
 
     fn add<E>(&mut self, part: &Tensor) -> Result<(), ControlError<E>> {
-        if part.shape() != self.shape || self.done == self.count {
+        let is_of_type = part.element_type() == self.output.element_type();
+        if !is_of_type || part.shape() != self.shape || self.done == self.count {
             return Err(misfit(&self.shape, part.shape(), self.axis));
         }
         let place = match self.backward {
@@ -145,7 +146,8 @@ impl InTurn {
         if self.extents.is_empty() {
             (self.element, self.shape) = (part.element_type(), shape.to_vec());
         }
-        let fits = self.shape.len() == shape.len()
+        let fits = part.element_type() == self.element
+            && self.shape.len() == shape.len()
             && (0..shape.len()).all(|d| d == axis || self.shape[d] == shape[d]);
         if !fits {
             return Err(misfit(&self.shape, shape, axis));
