@@ -25,7 +25,7 @@ impl Collected {
     ) -> Result<Collected, TensorError> {
         match InPlace::new(slices, ty, most) {
             Some(parts) => Ok(Collected::InPlace(parts?)),
-            None => Ok(Collected::InTurn(InTurn::new(slices, ty))),
+            None => Ok(Collected::InTurn(InTurn::new(slices))),
         }
     }
 
@@ -37,11 +37,14 @@ impl Collected {
         }
     }
 
-    /// The output.
-    pub(super) fn side_by_side(self) -> Result<Tensor, TensorError> {
+    /// The output. If there are no parts, it is the least that `ty` allows, and empty along the axis.
+    pub(super) fn side_by_side(self, ty: &TensorType) -> Result<Tensor, TensorError> {
         match self {
             Collected::InPlace(parts) => parts.side_by_side(),
-            Collected::InTurn(parts) => parts.side_by_side(),
+            Collected::InTurn(mut parts) => match parts.first.take() {
+                Some(first) => parts.side_by_side(first),
+                None => nothing(parts.slices, ty),
+            },
         }
     }
 }
@@ -118,64 +121,59 @@ impl InPlace {
 pub(super) struct InTurn {
     slices: Slices,
     bytes: Vec<u8>,
-    element: ElementType,
-    /// The shape of the first part; before there is one, that of the output, as small as it may be.
-    shape: Shape,
+    /// The type and the shape of the first part, and its axis.
+    first: Option<(ElementType, Shape, usize)>,
     /// The extent along the axis of each part.
     extents: Vec<usize>,
 }
 
 impl InTurn {
-    fn new(slices: Slices, ty: &TensorType) -> InTurn {
-        let dims = ty.shape.dims().unwrap_or_default();
+    fn new(slices: Slices) -> InTurn {
         InTurn {
             slices,
             bytes: Vec::new(),
-            element: element(ty),
-            shape: dims.iter().map(|d| d.min()).collect(),
+            first: None,
             extents: Vec::new(),
         }
     }
 
     fn add<E>(&mut self, part: &Tensor) -> Result<(), ControlError<E>> {
-        let shape = part.shape();
+        let (ty, shape) = (part.element_type(), part.shape());
         let Some(axis) = self.slices.axis(shape.len()) else {
             let text = format!("axis {} of {shape:?}", self.slices.axis);
             return Err(ControlError::Data(text));
         };
-        if self.extents.is_empty() {
-            (self.element, self.shape) = (part.element_type(), shape.to_vec());
-        }
-        let fits = part.element_type() == self.element
-            && self.shape.len() == shape.len()
-            && (0..shape.len()).all(|d| d == axis || self.shape[d] == shape[d]);
+        let (of, first, _) = self.first.get_or_insert((ty, shape.to_vec(), axis));
+        let fits = *of == ty
+            && first.len() == shape.len()
+            && (0..shape.len()).all(|d| d == axis || first[d] == shape[d]);
         if !fits {
-            return Err(misfit(&self.shape, shape, axis));
+            return Err(misfit(first, shape, axis));
         }
         extend(&mut self.extents, [shape[axis]])?;
         Ok(extend(&mut self.bytes, part.bytes().iter().copied())?)
     }
 
-    fn side_by_side(mut self) -> Result<Tensor, TensorError> {
-        let Some(axis) = self.slices.axis(self.shape.len()) else {
-            return Tensor::zeros(self.element, &self.shape);
-        };
-        let (mut shape, backward) = (self.shape, self.slices.stride < 0);
+    fn side_by_side(
+        mut self,
+        (element, mut shape, axis): (ElementType, Shape, usize),
+    ) -> Result<Tensor, TensorError> {
+        let backward = self.slices.stride < 0;
         let extents = self.extents.iter();
         shape[axis] = extents.fold(0, |sum: usize, n| sum.saturating_add(*n));
         let is_in_order = !backward && shape[..axis].iter().all(|n| *n == 1);
-        if is_in_order && !self.element.is_packed() {
+        if is_in_order && !element.is_packed() {
             self.bytes.shrink_to_fit();
-            return Tensor::from_memory(self.element, &shape, self.bytes);
+            return Tensor::from_memory(element, &shape, self.bytes);
         }
-        let mut output = Tensor::zeros(self.element, &shape)?;
+        let mut output = Tensor::zeros(element, &shape)?;
         if output.element_count() == 0 {
             return Ok(output);
         }
         let others = output.element_count() / shape[axis];
         let (mut from, mut place) = (0, 0);
         for extent in self.extents {
-            let bytes = self.element.byte_len(others * extent).unwrap_or(0);
+            let bytes = element.byte_len(others * extent).unwrap_or(0);
             let part = &self.bytes[from..from + bytes];
             let at = match backward {
                 true => shape[axis] - place - extent,
@@ -186,6 +184,16 @@ impl InTurn {
         }
         Ok(output)
     }
+}
+
+/// The least that a type allows, and empty along the axis of the slices.
+fn nothing(slices: Slices, ty: &TensorType) -> Result<Tensor, TensorError> {
+    let dims = ty.shape.dims().unwrap_or_default();
+    let mut shape: Shape = dims.iter().map(|d| d.min()).collect();
+    if let Some(axis) = slices.axis(shape.len()) {
+        shape[axis] = 0;
+    }
+    Tensor::zeros(element(ty), &shape)
 }
 
 /// The type of an output's elements in memory: strings are numbers in here.
@@ -228,7 +236,7 @@ mod tests {
         for part in parts {
             collected.add::<Infallible>(part).unwrap();
         }
-        collected.side_by_side().unwrap()
+        collected.side_by_side(ty).unwrap()
     }
 
     #[test]

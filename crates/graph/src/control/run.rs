@@ -23,6 +23,9 @@ pub trait Body<E> {
 
     /// The type of an output of the node, as far as it is known without running it.
     fn output(&self, output: usize) -> &TensorType;
+
+    /// The types of all outputs of the node for these inputs, as far as they are known without running a body.
+    fn outputs(&self, inputs: &[Tensor]) -> Vec<TensorType>;
 }
 
 /// Why a node that runs sub-graphs cannot go on.
@@ -95,13 +98,18 @@ impl Repeat {
                 return Err(ControlError::Data(text));
             }
         }
-        let outputs = self.outputs.iter().zip(collected);
-        outputs
-            .map(|(collect, collected)| match collected {
-                Some(collected) => Ok(collected.side_by_side()?),
-                None => self.last(collect.result(), last.as_deref(), inputs, body),
-            })
-            .collect()
+        // The types of a plan are those for many inputs.
+        let types = (iteration == 0).then(|| body.outputs(inputs));
+        let ty = |output: usize| types.as_ref().and_then(|types| types.get(output));
+        let outputs = self.outputs.iter().zip(collected).enumerate();
+        let outputs = outputs.map(|(output, (collect, collected))| match collected {
+            Some(collected) => {
+                let ty = ty(output).unwrap_or(body.output(output));
+                Ok(collected.side_by_side(ty)?)
+            }
+            None => self.last(collect.result(), last.as_deref(), inputs, body),
+        });
+        outputs.collect()
     }
 
     /// For each output that is made of the results of all iterations, of which there are at `most` so many: none yet.

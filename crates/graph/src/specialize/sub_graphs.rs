@@ -84,6 +84,30 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The types of the outputs of `node`, whose sub-graphs `control` runs, for these inputs.
+    ///
+    /// # Errors
+    /// If the inputs do not fit.
+    pub fn output_types(
+        &self,
+        node: NodeIndex,
+        control: &Control,
+        inputs: &[Tensor],
+    ) -> Result<Vec<TensorType>, Problem> {
+        let types = inputs
+            .iter()
+            .map(|t| TensorType::new(t.element_type(), t.shape().into()));
+        let types: Vec<TensorType> = types.collect();
+        let values: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
+        let inputs = Inputs {
+            types: &types,
+            values: &values,
+        };
+        control.infer(self.node(node), &inputs, &Budget::new(Stop::NEVER))
+    }
+}
+
 impl Inputs<'_> {
     /// Input `i` must be of a type and have a single element.
     fn expect_only(&self, i: usize, name: &str, element: ElementType) -> Result<(), Problem> {

@@ -138,4 +138,15 @@ impl graph::Body<Error> for Bodies<'_, '_> {
     fn output(&self, output: usize) -> &TensorType {
         &self.call.outputs[output].1
     }
+
+    fn outputs(&self, inputs: &[Tensor]) -> Vec<TensorType> {
+        let graph = &self.unit.interface.graph;
+        let types = match &graph.node(self.call.node).kind {
+            NodeKind::Control(control) => graph.output_types(self.call.node, control, inputs).ok(),
+            _ => None,
+        };
+        // Strings are numbers here, which may not fit.
+        let known = || self.call.outputs.iter().map(|(_, ty)| ty.clone()).collect();
+        types.unwrap_or_else(known)
+    }
 }
