@@ -6,7 +6,7 @@ mod plan_text;
 mod segments;
 mod stage;
 
-use crate::compile::passes::{Choices, Pass, optimize};
+use crate::compile::passes::{Buffers, Choices, Pass, optimize};
 use crate::compile::slot::slots;
 use crate::compiled::CompiledModel;
 use crate::key::Key;
@@ -310,10 +310,14 @@ fn trace_segment(
     let mut text = String::new();
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
+    let buffers = Buffers {
+        slots: &slots,
+        of_shapes: &segment.of_shapes,
+        room: &[],
+    };
     optimize(
         segment.nest,
-        &slots,
-        &segment.of_shapes,
+        buffers,
         choices,
         Some(&mut passes),
         never(),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use vinelift::{CompiledModel, Config, Core, Error, IndexPolicy, InferRequest, RunOptions, Tensor};
+use vinelift::{
+    CompiledModel, Config, Core, Error, IndexPolicy, InferRequest, Level, RunOptions,
+    Specialization, Tensor,
+};
 use vinelift_tests::growing_cache;
 
 const WIDTH: usize = 3;
@@ -134,5 +137,58 @@ fn a_run_that_is_cancelled_adds_nothing() {
         };
         assert!(matches!(request.infer_with(options), Err(Error::Cancelled)));
         assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+    }
+}
+
+/// `held = concat(held, new)` along the last dim of `[?, ?]`, which begins as `start`, and the sum of all elements of it.
+const SUM: &str = r#"<net name="m" version="11"><layers>
+<layer id="0" name="start" type="Parameter" version="opset1"><data shape="?,?" element_type="f32"/><output><port id="0"/></output></layer>
+<layer id="1" name="new" type="Parameter" version="opset1"><data shape="?,?" element_type="f32"/><output><port id="0"/></output></layer>
+<layer id="2" name="read" type="ReadValue" version="opset6"><data variable_id="held" variable_type="f32" variable_shape="?,?"/>
+<input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="3" name="grown" type="Concat" version="opset1"><data axis="1"/><input><port id="0"/><port id="1"/></input>
+<output><port id="2"/></output></layer>
+<layer id="4" name="assign" type="Assign" version="opset6"><data variable_id="held" variable_type="f32" variable_shape="?,?"/>
+<input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="5" name="axes" type="Const" version="opset1"><data element_type="i32" shape="2" offset="0" size="8"/>
+<output><port id="0"/></output></layer>
+<layer id="6" name="sum" type="ReduceSum" version="opset1"><data keep_dims="false"/><input><port id="0"/><port id="1"/></input>
+<output><port id="2"/></output></layer>
+<layer id="7" name="result" type="Result" version="opset1"><input><port id="0"/></input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="2" from-port="1" to-layer="3" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="3" to-port="1"/><edge from-layer="3" from-port="2" to-layer="4" to-port="0"/>
+<edge from-layer="3" from-port="2" to-layer="6" to-port="0"/><edge from-layer="5" from-port="0" to-layer="6" to-port="1"/>
+<edge from-layer="6" from-port="2" to-layer="7" to-port="0"/>
+</edges></net>"#;
+
+#[test]
+fn sums_over_all_that_is_held_have_the_same_bits_in_any_memory() {
+    const ROWS: usize = 3;
+    let core = Core::new().unwrap();
+    let axes = [0i32, 1].map(i32::to_le_bytes).concat();
+    let model = core.read_model_from_memory(SUM.as_bytes(), axes).unwrap();
+    let numbers = |columns: usize, seed: usize| {
+        let numbers = (0..ROWS * columns).map(|k| ((k + seed) * 7919 % 1009) as f32 / 1009.0);
+        Tensor::from_slice(&[ROWS, columns], &numbers.collect::<Vec<f32>>()).unwrap()
+    };
+    let configs = [
+        Config::default(),
+        Config::default().specialization(Specialization::Generic),
+        Config::default().specialization(Specialization::Always),
+        Config::default().level(Level::Interpreted),
+    ];
+    let sums = configs.map(|config| {
+        let compiled = core.compile_model_with(&model, config).unwrap();
+        let mut request = compiled.create_request();
+        request.set_input("start", numbers(4, 0)).unwrap();
+        std::array::from_fn::<u32, 40, _>(|k| {
+            request.set_input("new", numbers(1, k + 1)).unwrap();
+            request.infer().unwrap();
+            request.output(0).unwrap().as_slice::<f32>().unwrap()[0].to_bits()
+        })
+    });
+    for other in &sums[1..] {
+        assert_eq!(sums[0], *other);
     }
 }

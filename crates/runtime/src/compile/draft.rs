@@ -4,11 +4,11 @@ use crate::compile::Settings;
 use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
 use crate::compile::kernels::Kernels;
-use crate::compile::passes::optimize;
+use crate::compile::passes::{Buffers, optimize};
 use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::compile::variables::{Candidate, find_orders, grow, growing, update_in_place};
+use crate::compile::variables::{Candidate, Room, find_orders, grow, growing, update_in_place};
 use crate::growths::Growing;
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
@@ -49,19 +49,24 @@ impl Draft {
         let level = settings.level;
         let updates = may_update(&segment, level);
         let mut nest = segment.nest;
-        let room = &segment.room;
-        let mut candidates = match (room.is_empty(), updates) {
+        let capacities = &segment.room;
+        let mut candidates = match (capacities.is_empty(), updates) {
             (true, _) => Vec::new(),
-            (false, true) => grow(&mut nest, &slots, &segment.outputs, interface, room)?,
+            (false, true) => grow(&nest, &slots, &segment.outputs, interface, capacities)?,
             (false, false) => return Err(Error::internal("room for what does not grow")),
         };
+        let room: Vec<Room> = candidates.iter().filter_map(Candidate::room).collect();
         if !room.is_empty() {
             nest.adopt_symbols();
         }
+        let buffers = Buffers {
+            slots: &slots,
+            of_shapes: &segment.of_shapes,
+            room: &room,
+        };
         let mut nest = optimize(
             nest,
-            &slots,
-            &segment.of_shapes,
+            buffers,
             settings.choices(),
             None,
             settings.stop,

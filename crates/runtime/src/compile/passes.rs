@@ -2,6 +2,7 @@
 
 use crate::compile::contraction::isa;
 use crate::compile::slot::Slot;
+use crate::compile::variables::Room;
 use crate::stop;
 use crate::{Error, Level};
 use rustc_hash::FxHashSet;
@@ -25,6 +26,17 @@ pub(crate) struct Choices {
     pub(crate) group: Option<NonZeroUsize>,
 }
 
+/// What is known of the buffers of a nest.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers<'a> {
+    /// Which of them hold constants.
+    pub(crate) slots: &'a [Slot],
+    /// Inputs that depend on shapes alone.
+    pub(crate) of_shapes: &'a FxHashSet<BufferId>,
+    /// Those that get room to grow.
+    pub(crate) room: &'a [Room],
+}
+
 /// The effect of a pass, for the trace.
 #[derive(Debug)]
 pub(crate) struct Pass {
@@ -37,13 +49,16 @@ pub(crate) struct Pass {
 
 /// The nest of a segment after the passes of a level, proven to be safe.
 ///
-/// `slots` says which of its buffers hold constants, `of_shapes` which inputs depend on shapes alone. If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the
-/// passes made not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
+/// If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the passes made
+/// not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
 /// `unproven` counts it; where mistakes are looked for, that is an error.
 pub(crate) fn optimize(
     mut nest: Nest,
-    slots: &[Slot],
-    of_shapes: &FxHashSet<BufferId>,
+    Buffers {
+        slots,
+        of_shapes,
+        room,
+    }: Buffers<'_>,
     Choices {
         level,
         vectors,
@@ -86,6 +101,8 @@ pub(crate) fn optimize(
     let start = Instant::now();
     partial_folds(&mut nest, &|buffer| of_shapes.contains(&buffer), flag);
     record("partial folds", start, Vec::new(), &nest)?;
+    // How sums are rounded does not depend on the room around what they add up.
+    room.iter().for_each(|room| room.make(&mut nest));
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {
         let start = Instant::now();

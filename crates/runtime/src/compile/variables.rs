@@ -108,12 +108,27 @@ pub(crate) fn growing(
     pairs.filter_map(grows).collect()
 }
 
-/// Has variables in a nest as it was lowered grow in memory of the capacities in `room`.
+/// Memory of a variable that grows: the buffer that it is read from and that which it is set to, and what both can hold along
+/// the axis.
+pub(crate) struct Room {
+    buffers: [BufferId; 2],
+    axis: usize,
+    capacity: Extent,
+}
+
+impl Room {
+    /// Gives the buffers of a nest the capacity.
+    pub(super) fn make(&self, nest: &mut Nest) {
+        nest.make_room(self.buffers, self.axis, self.capacity);
+    }
+}
+
+/// The variables in a nest as it was lowered that grow in memory of the capacities in `room`.
 ///
 /// # Errors
 /// If one of these does not grow.
 pub(crate) fn grow(
-    nest: &mut Nest,
+    nest: &Nest,
     slots: &[Slot],
     outputs: &[(BufferId, TensorId)],
     interface: &Interface,
@@ -127,8 +142,9 @@ pub(crate) fn grow(
         let extent = nest.buf(pair.to).shape[axis];
         let mut room = room.iter().filter(|(tensor, _)| *tensor == pair.read);
         if let Some((_, capacity)) = room.find(|(_, capacity)| extent.at_most(*capacity)) {
-            nest.make_room([pair.from, pair.to], axis, *capacity);
-            let how = How::Grows(axis, extent, nest.buf(pair.to).shape.clone(), Order::Same);
+            let mut memory = nest.buf(pair.to).shape.clone();
+            memory[axis] = *capacity;
+            let how = How::Grows(axis, extent, memory, Order::Same);
             let copy = None;
             found.push(Candidate { pair, how, copy });
         }
@@ -194,6 +210,18 @@ impl Candidate {
     /// Where it is read and set.
     pub(crate) fn buffers_mut(&mut self) -> [&mut BufferId; 2] {
         [&mut self.pair.from, &mut self.pair.to]
+    }
+
+    /// The memory in which it grows, if it does.
+    pub(crate) fn room(&self) -> Option<Room> {
+        let How::Grows(axis, _, memory, _) = &self.how else {
+            return None;
+        };
+        Some(Room {
+            buffers: [self.pair.from, self.pair.to],
+            axis: *axis,
+            capacity: memory[*axis],
+        })
     }
 
     /// Whether a stage is a kernel of its own: the copy, which is left out, or one that writes a journal, which ends

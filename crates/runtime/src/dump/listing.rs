@@ -4,7 +4,7 @@ use super::plan_text::function;
 use super::scheduled;
 use super::segments::Piece;
 use crate::compile::arena::lifetimes;
-use crate::compile::passes::{Choices, Pass, optimize};
+use crate::compile::passes::{Buffers, Choices, Pass, optimize};
 use crate::compile::plan::Plan;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::step::{Engine, Step};
@@ -256,10 +256,14 @@ fn add_layers(
 fn passes(segment: Segment, choices: Choices) -> Result<Vec<PassListing>, Error> {
     let mut passes: Vec<Pass> = Vec::new();
     let slots = slots(&segment);
+    let buffers = Buffers {
+        slots: &slots,
+        of_shapes: &segment.of_shapes,
+        room: &[],
+    };
     optimize(
         segment.nest,
-        &slots,
-        &segment.of_shapes,
+        buffers,
         choices,
         Some(&mut passes),
         never(),
