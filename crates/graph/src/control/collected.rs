@@ -1,9 +1,9 @@
 //! What an output of a loop is made of: a result of all iterations, side by side along an axis.
 
-use super::parts::{part, put};
+use super::parts::{part, put, put_strings};
 use super::{ControlError, Slices};
 use vinelift_ops::TensorType;
-use vinelift_tensor::memory::extend;
+use vinelift_tensor::memory::{extend, filled};
 use vinelift_tensor::{ElementType, Shape, Tensor, TensorError};
 
 /// The parts of an output that there are so far. Where there is no memory for more, that is an error, however small each
@@ -68,12 +68,15 @@ impl InPlace {
         ty: &TensorType,
         most: Option<usize>,
     ) -> Option<Result<InPlace, TensorError>> {
-        let whole = ty.shape.to_static()?;
+        let whole = ty
+            .shape
+            .to_static()
+            .filter(|_| ty.element != ElementType::String)?;
         let axis = slices.axis(whole.len())?;
         let count = most.filter(|n| *n > 0 && whole[axis].is_multiple_of(*n))?;
         let mut shape = whole.clone();
         shape[axis] /= count;
-        let output = Tensor::zeros(element(ty), &whole);
+        let output = Tensor::zeros(ty.element, &whole);
         Some(output.map(|output| InPlace {
             output,
             axis,
@@ -120,7 +123,9 @@ impl InPlace {
 /// Parts in turn.
 pub(super) struct InTurn {
     slices: Slices,
+    /// Their elements, of which the strings are apart.
     bytes: Vec<u8>,
+    strings: Vec<String>,
     /// The type and the shape of the first part, and its axis.
     first: Option<(ElementType, Shape, usize)>,
     /// The extent along the axis of each part.
@@ -132,6 +137,7 @@ impl InTurn {
         InTurn {
             slices,
             bytes: Vec::new(),
+            strings: Vec::new(),
             first: None,
             extents: Vec::new(),
         }
@@ -151,6 +157,8 @@ impl InTurn {
             return Err(misfit(first, shape, axis));
         }
         extend(&mut self.extents, [shape[axis]])?;
+        let strings = part.strings().unwrap_or_default();
+        extend(&mut self.strings, strings.iter().cloned())?;
         Ok(extend(&mut self.bytes, part.bytes().iter().copied())?)
     }
 
@@ -162,27 +170,46 @@ impl InTurn {
         let extents = self.extents.iter();
         shape[axis] = extents.fold(0, |sum: usize, n| sum.saturating_add(*n));
         let is_in_order = !backward && shape[..axis].iter().all(|n| *n == 1);
+        let is_string = element == ElementType::String;
+        if is_in_order && is_string {
+            return Tensor::from_strings(&shape, self.strings);
+        }
         if is_in_order && !element.is_packed() {
             self.bytes.shrink_to_fit();
             return Tensor::from_memory(element, &shape, self.bytes);
         }
         let mut output = Tensor::zeros(element, &shape)?;
-        if output.element_count() == 0 {
+        let count = output.element_count();
+        if count == 0 {
             return Ok(output);
         }
-        let others = output.element_count() / shape[axis];
+        let mut strings = filled(if is_string { count } else { 0 }, String::new())?;
         let (mut from, mut place) = (0, 0);
         for extent in self.extents {
-            let bytes = element.byte_len(others * extent).unwrap_or(0);
-            let part = &self.bytes[from..from + bytes];
+            let elements = count / shape[axis] * extent;
             let at = match backward {
                 true => shape[axis] - place - extent,
                 false => place,
             };
-            put(part, extent, &mut output, (axis, at))?;
-            (from, place) = (from + bytes, place + extent);
+            from += match is_string {
+                true => {
+                    let part = &mut self.strings[from..from + elements];
+                    put_strings(part, extent, (&mut strings, &shape), (axis, at));
+                    elements
+                }
+                false => {
+                    let bytes = element.byte_len(elements).unwrap_or(0);
+                    let part = &self.bytes[from..from + bytes];
+                    put(part, extent, &mut output, (axis, at))?;
+                    bytes
+                }
+            };
+            place += extent;
         }
-        Ok(output)
+        match is_string {
+            true => Tensor::from_strings(&shape, strings),
+            false => Ok(output),
+        }
     }
 }
 
@@ -193,15 +220,7 @@ fn nothing(slices: Slices, ty: &TensorType) -> Result<Tensor, TensorError> {
     if let Some(axis) = slices.axis(shape.len()) {
         shape[axis] = 0;
     }
-    Tensor::zeros(element(ty), &shape)
-}
-
-/// The type of an output's elements in memory: strings are numbers in here.
-fn element(ty: &TensorType) -> ElementType {
-    match ty.element {
-        ElementType::String => ElementType::U64,
-        other => other,
-    }
+    Tensor::zeros(ty.element, &shape)
 }
 
 fn misfit<E>(first: &[usize], other: &[usize], axis: usize) -> ControlError<E> {
@@ -285,6 +304,26 @@ mod tests {
             let output = collected(slices(0, 1), &ty(ElementType::U4, &dims), Some(2), &parts);
             assert_eq!(output.to_i64_vec().unwrap(), [1, 2, 3, 4, 5, 6]);
         }
+    }
+
+    #[test]
+    fn strings_lie_side_by_side() {
+        let part = |all: [&str; 2]| {
+            let all = all.map(str::to_owned).to_vec();
+            Tensor::from_strings(&[2, 1], all).unwrap()
+        };
+        let parts = [part(["a", "b"]), part(["c", "d"])];
+        let whole = |axis, stride| {
+            let ty = ty(ElementType::String, &[Some(2), Some(2)]);
+            let whole = collected(slices(axis, stride), &ty, Some(2), &parts);
+            whole.strings().unwrap().concat()
+        };
+        assert_eq!(
+            [whole(1, 1), whole(1, -1), whole(0, 1), whole(0, -1)],
+            ["acbd", "cadb", "abcd", "cdab"]
+        );
+        let cut = super::part(&parts[0], 0, 1, 1).unwrap();
+        assert_eq!(cut.strings().unwrap(), ["b"]);
     }
 
     #[test]

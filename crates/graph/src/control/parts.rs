@@ -1,5 +1,6 @@
 //! Parts of tensors along an axis: cutting out, and putting side by side.
 
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::{ElementType, Tensor, TensorError, packed};
 
 /// `tensor[…, offset..offset + count, …]` along `axis`, which must have them.
@@ -10,20 +11,25 @@ pub(super) fn part(
     count: usize,
 ) -> Result<Tensor, TensorError> {
     let mut shape = tensor.shape().to_vec();
-    let (extent, inner) = (shape[axis], inner(&shape, axis));
+    let (rows, from) = rows_in(&shape, count, (axis, offset));
     shape[axis] = count;
     let mut out = Tensor::zeros(tensor.element_type(), &shape)?;
     // The product of the other dims may be too large to count with where one is 0.
     if out.element_count() == 0 {
         return Ok(out);
     }
-    let rows = Rows {
-        ty: tensor.element_type(),
-        outer: shape[..axis].iter().product(),
-        length: count * inner,
-    };
-    let from = (offset * inner, extent * inner);
-    rows.copy(tensor.bytes(), from, out.make_mut()?, (0, count * inner));
+    let to = (0, rows.length);
+    if let Some(strings) = tensor.strings() {
+        let places = rows.places(from, to).map(|(from, _)| strings[from].clone());
+        return Tensor::from_strings(&shape, collected(places)?);
+    }
+    rows.copy(
+        tensor.element_type(),
+        tensor.bytes(),
+        from,
+        out.make_mut()?,
+        to,
+    );
     Ok(out)
 }
 
@@ -34,19 +40,43 @@ pub(super) fn put(
     whole: &mut Tensor,
     (axis, offset): (usize, usize),
 ) -> Result<(), TensorError> {
-    let (ty, shape) = (whole.element_type(), whole.shape());
     if whole.element_count() == 0 {
         return Ok(());
     }
-    let (inner, step) = (inner(shape, axis), shape[axis]);
+    let ty = whole.element_type();
+    let (rows, to) = rows_in(whole.shape(), extent, (axis, offset));
+    rows.copy(ty, part, (0, rows.length), whole.make_mut()?, to);
+    Ok(())
+}
+
+/// As [`put`], of strings, which are moved to those of a whole of this shape.
+pub(super) fn put_strings(
+    part: &mut [String],
+    extent: usize,
+    (whole, shape): (&mut [String], &[usize]),
+    (axis, offset): (usize, usize),
+) {
+    if !whole.is_empty() {
+        let (rows, to) = rows_in(shape, extent, (axis, offset));
+        for (from, to) in rows.places((0, rows.length), to) {
+            whole[to] = std::mem::take(&mut part[from]);
+        }
+    }
+}
+
+/// The rows of a part of this extent along `axis` of a whole of this shape, with the places that they have there from `offset`
+/// on.
+fn rows_in(
+    shape: &[usize],
+    extent: usize,
+    (axis, offset): (usize, usize),
+) -> (Rows, (usize, usize)) {
+    let inner = inner(shape, axis);
     let rows = Rows {
-        ty,
         outer: shape[..axis].iter().product(),
         length: extent * inner,
     };
-    let to = (offset * inner, step * inner);
-    rows.copy(part, (0, extent * inner), whole.make_mut()?, to);
-    Ok(())
+    (rows, (offset * inner, shape[axis] * inner))
 }
 
 fn inner(shape: &[usize], axis: usize) -> usize {
@@ -55,28 +85,44 @@ fn inner(shape: &[usize], axis: usize) -> usize {
 }
 
 /// Runs of elements at equal distances.
+#[derive(Clone, Copy)]
 struct Rows {
-    ty: ElementType,
     outer: usize,
     length: usize,
 }
 
 impl Rows {
     /// Copies the rows that begin at `from`, then every `from` further, and likewise for `to`.
-    fn copy(&self, source: &[u8], from: (usize, usize), target: &mut [u8], to: (usize, usize)) {
+    fn copy(
+        self,
+        ty: ElementType,
+        source: &[u8],
+        from: (usize, usize),
+        target: &mut [u8],
+        to: (usize, usize),
+    ) {
+        if ty.is_packed() {
+            for (from, to) in self.places(from, to) {
+                packed::set(ty, target, to, packed::get(ty, source, from));
+            }
+            return;
+        }
+        let width = ty.bits() / 8;
         for row in 0..self.outer {
             let (a, b) = (from.0 + row * from.1, to.0 + row * to.1);
-            if self.ty.is_packed() {
-                for k in 0..self.length {
-                    let code = packed::get(self.ty, source, a + k);
-                    packed::set(self.ty, target, b + k, code);
-                }
-            } else {
-                let width = self.ty.bits() / 8;
-                let bytes = &source[a * width..(a + self.length) * width];
-                target[b * width..(b + self.length) * width].copy_from_slice(bytes);
-            }
+            let bytes = &source[a * width..(a + self.length) * width];
+            target[b * width..(b + self.length) * width].copy_from_slice(bytes);
         }
+    }
+
+    /// Where each element is and where it goes, as [`Rows::copy`] copies them.
+    fn places(
+        self,
+        from: (usize, usize),
+        to: (usize, usize),
+    ) -> impl Iterator<Item = (usize, usize)> {
+        let rows = (0..self.outer).map(move |row| (from.0 + row * from.1, to.0 + row * to.1));
+        rows.flat_map(move |(a, b)| (0..self.length).map(move |k| (a + k, b + k)))
     }
 }
 
