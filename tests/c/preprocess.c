@@ -96,6 +96,27 @@ static void pad(struct parts *p) {
     WORKS(ov_preprocess_preprocess_steps_pad(p->steps, begin, 4, end, 4, 7.5f, CONSTANT));
 }
 
+/* The tensor has the layout of the model, if no other is said. */
+static void layout_of_the_model(struct parts *p) {
+    const float means[] = {1, 2, 3};
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
+    ov_layout_t *of_model = layout("NCHW");
+    WORKS(ov_preprocess_input_model_info_set_layout(p->model, of_model));
+    ov_layout_free(of_model);
+    WORKS(ov_preprocess_preprocess_steps_convert_element_type(p->steps, F32));
+    WORKS(ov_preprocess_preprocess_steps_mean_multi_channels(p->steps, means, 3));
+}
+
+/* The tensor has the layout of pictures, if it has colours and no other is said. */
+static void colors_alone(struct parts *p) {
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
+    ov_layout_t *of_model = layout("NCHW");
+    WORKS(ov_preprocess_input_model_info_set_layout(p->model, of_model));
+    ov_layout_free(of_model);
+    WORKS(ov_preprocess_input_tensor_info_set_color_format(p->tensor, BGR));
+    WORKS(ov_preprocess_preprocess_steps_convert_color(p->steps, RGB));
+}
+
 static void color(struct parts *p, ov_color_format_e from, ov_color_format_e to) {
     WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
     ov_layout_t *of_model = layout("NCHW");
@@ -240,6 +261,41 @@ static void run(ov_core_t *core, const struct example *one, int print) {
     ov_model_free(built);
 }
 
+/* The steps of a second processor come before those of the first. */
+static void twice(ov_core_t *core) {
+    ov_model_t *model = read_text(core, NEGATIVE("1")), *halved = NULL, *built = NULL;
+    struct parts p;
+    get_parts(model, &p);
+    WORKS(ov_preprocess_preprocess_steps_scale(p.steps, 2));
+    WORKS(ov_preprocess_prepostprocessor_build(p.processor, &halved));
+    free_parts(&p);
+    get_parts(halved, &p);
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p.tensor, U8));
+    WORKS(ov_preprocess_preprocess_steps_convert_element_type(p.steps, F32));
+    WORKS(ov_preprocess_preprocess_steps_mean(p.steps, 1));
+    WORKS(ov_preprocess_prepostprocessor_build(p.processor, &built));
+    free_parts(&p);
+    ov_compiled_model_t *compiled = NULL;
+    WORKS(ov_core_compile_model(core, built, "CPU", 0, &compiled));
+    ov_infer_request_t *request = new_request(compiled);
+    ov_tensor_t *tensor = NULL;
+    void *data = NULL;
+    WORKS(ov_infer_request_get_input_tensor(request, &tensor));
+    WORKS(ov_tensor_data(tensor, &data));
+    for (int k = 0; k < 4; k++) ((uint8_t *)data)[k] = (uint8_t)(3 * k);
+    ov_tensor_free(tensor);
+    WORKS(ov_infer_request_infer(request));
+    WORKS(ov_infer_request_get_output_tensor(request, &tensor));
+    WORKS(ov_tensor_data(tensor, &data));
+    for (int k = 0; k < 4; k++) CHECK(((float *)data)[k] == -(3 * k - 1) / 2.0f);
+    ov_tensor_free(tensor);
+    ov_infer_request_free(request);
+    ov_compiled_model_free(compiled);
+    ov_model_free(built);
+    ov_model_free(halved);
+    ov_model_free(model);
+}
+
 static void what_does_not_fit(ov_core_t *core) {
     struct parts p;
     ov_model_t *model = read_text(core, NEGATIVE("3")), *built = NULL;
@@ -325,6 +381,7 @@ int main(int count, char **arguments) {
     int print = count > 2 && strcmp(arguments[2], "print") == 0;
     ov_core_t *core = new_core();
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) run(core, &cases[k], print);
+    if (!print) twice(core);
     if (!print) what_does_not_fit(core);
     ov_core_free(core);
     return 0;

@@ -144,13 +144,13 @@ extern "C" fn ov_model_reshape_input_by_name(
     guard(|| reshape(model, [Which::Name(tensor_name)], &[partial_shape]))
 }
 
-/// Gives the input another shape, if there is one.
+/// Gives the first input another shape.
 #[unsafe(no_mangle)]
 extern "C" fn ov_model_reshape_single_input(
     model: In<'_, Model>,
     partial_shape: PartialShape<'_>,
 ) -> Status {
-    guard(|| reshape(model, [Which::Only], &[partial_shape]))
+    guard(|| reshape(model, [Which::Index(0)], &[partial_shape]))
 }
 
 /// Gives the inputs at these positions other shapes.

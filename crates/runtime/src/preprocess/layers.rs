@@ -13,7 +13,7 @@ pub(super) struct Layers<'a> {
     graph: &'a mut Model,
     /// Starts the names of layers.
     name: String,
-    /// How many layers there are.
+    /// The number in the name of the last one.
     count: usize,
     /// The tensor, or its planes.
     pub(super) tensors: Vec<TensorId>,
@@ -45,6 +45,7 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &InputSteps) -> 
     let uses = graph.uses(tensor);
     let layer_name = graph.node(parameter).layer.name.clone();
     let element_type = input.element_type.unwrap_or(declared.element);
+    let count = last_number(graph, &layer_name);
     let mut tensors = vec![tensor];
     tensors.extend(set_parameters(
         graph,
@@ -57,7 +58,7 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &InputSteps) -> 
         rank: shapes[0].rank(),
         graph,
         name: layer_name.clone(),
-        count: 0,
+        count,
         tensors,
         element_type,
         layout: input.tensor_layout(),
@@ -83,6 +84,16 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &InputSteps) -> 
         layer: graph.node(last.node).layer.name.clone(),
         shape: declared.shape,
     })
+}
+
+/// The largest number in the name of a layer that was inserted before, for the input of this name.
+fn last_number(graph: &Model, input: &str) -> usize {
+    let number = |name: &str| {
+        let rest = name.strip_prefix(input)?.strip_prefix("/preprocess_")?;
+        rest.split('_').next()?.parse().ok()
+    };
+    let names = graph.order.iter().map(|node| &graph.node(*node).layer.name);
+    names.filter_map(|name| number(name)).max().unwrap_or(0)
 }
 
 /// Gives the parameter at `position` this element type and the first shape. If there are more, these are of planes:
@@ -385,14 +396,11 @@ impl Layers<'_> {
 }
 
 impl InputSteps {
-    /// The layout of the tensor, as far as it is known.
+    /// The layout of the tensor: what is said of it, or that of pictures if it has colours, or that of the model.
     fn tensor_layout(&self) -> Option<Layout> {
-        let of_images = || {
-            self.color
-                .filter(|c| c.is_yuv())
-                .map(|_| Layout::of_images())
-        };
-        self.layout.clone().or_else(of_images)
+        let of_images = || self.color.map(|_| Layout::of_images());
+        let of_model = || self.model_layout.clone();
+        self.layout.clone().or_else(of_images).or_else(of_model)
     }
 
     /// The shapes of the tensor, or of its planes, for a model that takes `model_shape`.
