@@ -11,10 +11,12 @@
 //! along the axis, or else an error. A loop that nothing bounds ends in an error after 2^31 iterations.
 
 mod collected;
+mod error;
 mod parts;
 mod run;
 
-pub use run::{Body, ControlError};
+pub use error::ControlError;
+pub use run::Body;
 
 /// A node that runs sub-graphs, by positions: of its inputs and outputs among its ports, of a body's
 /// parameters and results in that body.

@@ -2,7 +2,7 @@
 
 use super::collected::Collected;
 use super::parts::part;
-use super::{Branch, Collect, Control, Feed, Repeat};
+use super::{Branch, Collect, Control, ControlError, Feed, Repeat};
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor, TensorError};
 use vinelift_xml::BodyKind;
@@ -26,20 +26,6 @@ pub trait Body<E> {
 
     /// The types of all outputs of the node for these inputs, as far as they are known without running a body.
     fn outputs(&self, inputs: &[Tensor]) -> Vec<TensorType>;
-}
-
-/// Why a node that runs sub-graphs cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError<E> {
-    /// The body's error.
-    #[error(transparent)]
-    Body(E),
-    /// The data's fault: slices or iterations that do not fit.
-    #[error("{0}")]
-    Data(String),
-    /// A tensor that cannot be made.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
 }
 
 impl Control {
