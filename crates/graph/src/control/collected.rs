@@ -1,4 +1,4 @@
-//! What an output of a loop is made of: a result of all iterations, side by side along an axis.
+//! Outputs of a loop that put a result of every iteration side by side along an axis.
 
 use super::parts::{part, put, put_strings};
 use super::{ControlError, Slices};

@@ -1,4 +1,4 @@
-//! What can be wrong with a run of a node that has sub-graphs.
+//! Errors of a run of a node that has sub-graphs.
 
 use vinelift_tensor::TensorError;
 

@@ -84,7 +84,7 @@ impl Repeat {
                 return Err(ControlError::Data(text));
             }
         }
-        // The types of a plan are those for many inputs.
+        // Without an iteration, the shape follows from the inputs alone: the type in the plan covers other inputs, too.
         let types = (iteration == 0).then(|| body.outputs(inputs));
         let ty = |output: usize| types.as_ref().and_then(|types| types.get(output));
         let outputs = self.outputs.iter().zip(collected).enumerate();
@@ -98,7 +98,7 @@ impl Repeat {
         outputs.collect()
     }
 
-    /// For each output that is made of the results of all iterations, of which there are at `most` so many: none yet.
+    /// Empty collections, for the outputs that collect a result of every iteration; a loop has at `most` this many iterations.
     fn collected<E>(
         &self,
         most: Option<usize>,

@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn node(&mut self, node: NodeIndex) {
-        // What a body does not leave open is decided by the node that runs it.
+        // A pin that a body asks for is noted at the node that runs the body.
         if self.is_symbolic && matches!(self.mode, Mode::Run { .. }) {
             symbols::at(node.index());
         }

@@ -26,14 +26,14 @@ pub(crate) struct Choices {
     pub(crate) group: Option<NonZeroUsize>,
 }
 
-/// What is known of the buffers of a nest.
+/// Facts about the buffers of a nest on which passes rely.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffers<'a> {
     /// Which of them hold constants.
     pub(crate) slots: &'a [Slot],
     /// Inputs that depend on shapes alone.
     pub(crate) of_shapes: &'a FxHashSet<BufferId>,
-    /// Those that get room to grow.
+    /// The capacities of variables that grow, which buffers get after the passes that define sums.
     pub(crate) room: &'a [Room],
 }
 

@@ -67,7 +67,7 @@ impl Plan {
         self.computed().all(is_same)
             && calls.eq(&segment.calls)
             && self.wanted == segment.wanted
-            // What the plan computes of symbols may be a constant of the segment, which nobody forgets.
+            // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
             && segment.forgotten.iter().all(|t| self.forgotten.contains(t))
     }
 

@@ -145,7 +145,7 @@ impl graph::Body<Error> for Bodies<'_, '_> {
             NodeKind::Control(control) => graph.output_types(self.call.node, control, inputs).ok(),
             _ => None,
         };
-        // Those of the plan, should these not be known.
+        // If inference refuses the inputs, the types of the plan have to do.
         let known = || self.call.outputs.iter().map(|(_, ty)| ty.clone()).collect();
         types.unwrap_or_else(known)
     }

@@ -7,7 +7,7 @@ use vinelift_tensor::{Extent, Shape};
 #[derive(Clone, Copy)]
 pub(crate) struct Numbered<'a> {
     nest: &'a Nest,
-    /// Those of the example, if there are none.
+    /// The values of the symbols; `None` stands for those of the example.
     values: Option<&'a [usize]>,
 }
 
