@@ -11,13 +11,13 @@ pub(super) fn part(
     count: usize,
 ) -> Result<Tensor, TensorError> {
     let mut shape = tensor.shape().to_vec();
-    let (rows, from) = rows_in(&shape, count, (axis, offset));
     shape[axis] = count;
     let mut out = Tensor::zeros(tensor.element_type(), &shape)?;
     // The product of the other dims may be too large to count with where one is 0.
     if out.element_count() == 0 {
         return Ok(out);
     }
+    let (rows, from) = rows_in(tensor.shape(), count, (axis, offset));
     let to = (0, rows.length);
     if let Some(strings) = tensor.strings() {
         let places = rows.places(from, to).map(|(from, _)| strings[from].clone());
@@ -142,6 +142,16 @@ mod tests {
             put(part.bytes(), count, &mut whole, (1, offset)).unwrap();
         }
         assert_eq!(whole, data);
+    }
+
+    #[test]
+    fn parts_of_nothing_have_any_extents() {
+        let nothing = Tensor::zeros(ElementType::U8, &[1 << 40, 1 << 40, 0]).unwrap();
+        let part = part(&nothing, 1, 5, 1).unwrap();
+        assert_eq!(part.shape(), [1 << 40, 1, 0]);
+        let mut whole = nothing.clone();
+        put(part.bytes(), 1, &mut whole, (1, 5)).unwrap();
+        assert_eq!(whole, nothing);
     }
 
     #[test]
