@@ -86,14 +86,15 @@ pub(super) fn insert(graph: &mut Model, position: usize, input: &InputSteps) -> 
     })
 }
 
-/// The largest number in the name of a layer that was inserted before, for the input of this name.
+/// The largest number in the name of a layer that was inserted before, for the input of this name. Larger ones than a `u32` are in
+/// names that a file made up: counting on from them could overflow.
 fn last_number(graph: &Model, input: &str) -> usize {
     let number = |name: &str| {
         let rest = name.strip_prefix(input)?.strip_prefix("/preprocess_")?;
-        rest.split('_').next()?.parse().ok()
+        rest.split('_').next()?.parse::<u32>().ok()
     };
     let names = graph.order.iter().map(|node| &graph.node(*node).layer.name);
-    names.filter_map(|name| number(name)).max().unwrap_or(0)
+    names.filter_map(|name| number(name)).max().unwrap_or(0) as usize
 }
 
 /// Gives the parameter at `position` this element type and the first shape. If there are more, these are of planes:
