@@ -35,24 +35,20 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
     if unknown.ty() != F32 || same != unknown || low >= high {
         return None;
     }
-    let number = |x: f64| number(x, F32);
-    let mut clamped = unknown.clone();
-    if bound(unknown, Binary::Max).is_none_or(|least| least < low) {
-        clamped = number(low).max(clamped);
-    }
-    if bound(unknown, Binary::Min).is_none_or(|most| most > high) {
-        clamped = number(high).min(clamped);
-    }
-    let mut rebuild = Rebuild {
-        unknown,
-        low,
-        high,
-        clamped,
-        rounding: None,
-        visits: 0,
+    let rebuilt = |clamped: Scalar| {
+        let mut rebuild = Rebuild {
+            unknown,
+            low,
+            high,
+            clamped,
+            rounding: None,
+            visits: 0,
+        };
+        rebuild.of(between)
     };
-    let mut value = rebuild.of(between)?;
-    let at = |x: f32| value_where(&value, unknown, x.to_bits().into());
+    // At the ends, a clamp is nothing.
+    let unclamped = rebuilt(unknown.clone())?;
+    let at = |x: f32| value_where(&unclamped, unknown, x.to_bits().into());
     let gives = |x: f64, end: &Scalar| {
         let x = x as f32;
         // Both zeros are at the end.
@@ -60,6 +56,7 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
         end.as_const().is_some() && equal.all(|x| at(x) == end.as_const())
     };
     let [gives_bottom, gives_top] = [gives(low, bottom), gives(high, top)];
+    let mut value = rebuilt(between_ends(unknown, low, high))?;
     if !gives_bottom {
         value = Scalar::select(at_most.clone(), bottom.clone(), value);
     }
@@ -67,6 +64,26 @@ fn clamped(x: &Scalar) -> Option<Scalar> {
         value = Scalar::select(above.clone(), top.clone(), value);
     }
     Some(value)
+}
+
+/// `min(high, max(low, x))`, of which `x` may have done a part, in place of wider limits that `x` has.
+fn between_ends(x: &Scalar, low: f64, high: f64) -> Scalar {
+    let mut limited = x.clone();
+    if bound(x, Binary::Max).is_none_or(|least| least < low) {
+        limited = number(low, F32).max(unlimited(&limited, Binary::Max).clone());
+    }
+    if bound(x, Binary::Min).is_none_or(|most| most > high) {
+        limited = number(high, F32).min(unlimited(&limited, Binary::Min).clone());
+    }
+    limited
+}
+
+/// `x` without its outermost limits of one kind.
+fn unlimited(x: &Scalar, end: Binary) -> &Scalar {
+    match as_binary(end, x) {
+        Some((limit, inner)) if float(limit).is_some() => unlimited(inner, end),
+        _ => x,
+    }
 }
 
 /// The number that `x` is at least (`Max`) or at most (`Min`) if it is not NaN, where an activation before makes it so.
