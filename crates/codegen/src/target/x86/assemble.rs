@@ -42,7 +42,7 @@ pub(super) fn assemble(
         may_spill,
     };
     let registers = allocate(&mut program, file)?;
-    let general = GeneralRegisters::of(&program, taken, may_spill)?;
+    let general = GeneralRegisters::of(&program, taken)?;
     let frame = Frame::of(&program, &registers, general.on_stack, target)?;
     let mut assembly = Assembly {
         program: &program,

@@ -32,21 +32,13 @@ pub(super) struct GeneralRegisters {
 }
 
 impl GeneralRegisters {
-    /// The registers behind the first `taken`; `None` if there are too few for the counters, or `may_spill` is not set
-    /// and too few for the pointers.
-    pub(super) fn of(
-        program: &MachineProgram,
-        taken: usize,
-        may_spill: bool,
-    ) -> Option<GeneralRegisters> {
+    /// The registers behind the first `taken`; `None` if there are too few for the counters.
+    pub(super) fn of(program: &MachineProgram, taken: usize) -> Option<GeneralRegisters> {
         let depth = depth(&program.steps);
         let room = (ALL.len() - taken).checked_sub(depth)?;
         let mut order = program.pointers.clone();
         let (mut in_registers, mut spares) = (order.len(), 0);
         if order.len() > room {
-            if !may_spill {
-                return None;
-            }
             (in_registers, spares) = (room.checked_sub(1)?, 1);
             let mut uses = FxHashMap::default();
             count(&program.steps, 1, &mut uses);
