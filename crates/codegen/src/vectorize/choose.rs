@@ -80,8 +80,11 @@ impl<'n> Analysis<'n> {
         if bytes < LEAST_BYTES || bytes / widest < 2 {
             return None;
         }
-        // Registers done side by side hide how long each takes, most of all in what is a long chain.
-        let side_by_side = if is_long { 4 } else { 2 };
+        // Registers done side by side hide how long each takes, most of all in what is a long chain; and where they have more bits
+        // than what is stored, several are stored as one.
+        let stored = lane_bytes(self.nest.buf(stage.target).ty);
+        let is_narrowed = usize::from(stored) < widest;
+        let side_by_side = if is_long || is_narrowed { 4 } else { 2 };
         let columns = self.few_columns(stage, lane).unwrap_or(1);
         self.cut_at(stage, columns);
         // Loads of every second element may need registers of 256 bits.

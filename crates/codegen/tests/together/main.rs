@@ -10,6 +10,7 @@ mod folds_random;
 mod halves;
 mod indices;
 mod memory;
+mod narrowing;
 mod parts;
 mod random;
 mod spills;

@@ -177,8 +177,11 @@ impl Assembly<'_> {
         }
     }
 
-    /// As [`Assembly::register`], or in memory if the instruction can take it from there.
+    /// As [`Assembly::register`], or in memory if the instruction can take it from there; what is no operand is memory.
     pub(super) fn last(&mut self, operand: Option<Operand>, i: &MachineInstruction) -> RmOperand {
+        if operand.is_none() {
+            return RmOperand::Memory(self.memory(i.access));
+        }
         if let (None, Some(Operand::Broadcast(number))) = (self.in_register(operand), operand) {
             let broadcast = self.program.broadcasts[number as usize];
             let constant = match broadcast.source {

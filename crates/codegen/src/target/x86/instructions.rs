@@ -157,6 +157,10 @@ impl Assembly<'_> {
                 Some(_) => (FIRST_SECOND, a, c),
                 None => (FIRST_THIRD, c, a),
             }
+        } else if c.is_none() {
+            let from = self.register(a);
+            self.copy(i.bytes, to, from);
+            (FIRST_SECOND, b, c)
         } else {
             let from = self.register(c);
             self.copy(i.bytes, to, from);

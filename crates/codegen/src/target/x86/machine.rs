@@ -74,7 +74,8 @@ impl Check {
     }
 }
 
-/// Where the operands of an instruction go.
+/// Where the operands of an instruction go. Of `Rvm`, `Rm` and `MulAdd`, one that is missing is in memory, at the access: the last of
+/// the former two, any of the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// `to = op(from 0, from 1)`

@@ -1,6 +1,7 @@
 //! x86-64: AVX2 and AVX-512.
 //!
-//! [`select`] turns a vector program into machine instructions over values ([`machine`]), [`allocate`] gives the
+//! [`select`] turns a vector program into machine instructions over values ([`machine`]), of two operations one where there is
+//! such an instruction ([`combine`], [`memory_operands`]), [`allocate`] gives the
 //! values registers by a linear scan that spills, [`general`] gives them to pointers, [`frame`] is the stack, and
 //! [`assemble`] lays out the function, instruction by instruction ([`instructions`]), whose bytes are [`encode`]'s. Checks of
 //! indices have code far away ([`index_check`]) and are followed by [`gather`]s.
@@ -8,6 +9,7 @@
 mod allocate;
 mod assemble;
 mod assembly;
+mod combine;
 mod encode;
 mod frame;
 mod gather;
@@ -15,6 +17,7 @@ mod general;
 mod index_check;
 mod instructions;
 mod machine;
+mod memory_operands;
 mod opcode;
 mod opcodes;
 mod row_table;
@@ -30,5 +33,7 @@ use super::{Assembled, Target};
 use crate::vector_ir::program::Program;
 
 pub(super) fn compile(program: &Program, target: Target, may_spill: bool) -> Option<Assembled> {
-    assemble::assemble(select::select(program, target)?, target, may_spill)
+    let mut selected = select::select(program, target)?;
+    memory_operands::fold_loads(&mut selected);
+    assemble::assemble(selected, target, may_spill)
 }

@@ -1,6 +1,7 @@
 //! Which instruction does what. `None` where the target has none.
 
 use super::super::Target;
+use super::machine::{Form, MachineInstruction};
 use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::{Comparison, Op, is_float};
 use vinelift_tensor::ElementType::{self, *};
@@ -175,6 +176,47 @@ fn full_move(code: u8, width: u8, is_512: bool) -> Opcode {
     opcode(prefix, 1, is_512 && (width == 2 || width == 8), code)
 }
 
+/// The bytes of a load without a mask of neighbours in memory.
+pub(super) fn loaded_bytes(load: &MachineInstruction) -> Option<u8> {
+    match (load.op.map, load.op.code) {
+        (1, 0x6e) => Some(4),
+        (1, 0x7e) => Some(8),
+        (1, 0x6f) => Some(load.bytes),
+        _ => None,
+    }
+}
+
+/// The bytes of the last operand in memory, of an instruction that may have one there.
+pub(super) fn read_bytes(i: &MachineInstruction) -> Option<u8> {
+    if i.form != Form::Rm {
+        return Some(i.bytes);
+    }
+    let widens_by = match (i.op.prefix, i.op.map, i.op.code) {
+        (1, 2, 0x20 | 0x23 | 0x25 | 0x30 | 0x33 | 0x35) => 2,
+        (1, 2, 0x21 | 0x24 | 0x31 | 0x34) => 4,
+        (1, 2, 0x22 | 0x32) => 8,
+        // From `f16`.
+        (1, 2, 0x13) => 2,
+        // From `i32`.
+        (0, 1, 0x5b) => 1,
+        _ => return None,
+    };
+    Some(i.bytes / widens_by)
+}
+
+/// Whether the operands of an instruction may change places: sums, products, and operations on bits.
+pub(super) fn commutes(op: Opcode) -> bool {
+    match (op.prefix, op.map) {
+        (0, 1) => matches!(op.code, 0x58 | 0x59),
+        (1, 1) => matches!(
+            op.code,
+            0x58 | 0x59 | 0xd4 | 0xd5 | 0xdb | 0xeb | 0xef | 0xfc..=0xfe
+        ),
+        (1, 2) => op.code == 0x40,
+        _ => false,
+    }
+}
+
 /// A load of the lanes that a mask has.
 pub(super) fn masked_load(width: u8, target: Target) -> Option<Opcode> {
     match target {
@@ -212,6 +254,16 @@ pub(super) fn narrow(from: u8, to: u8) -> Option<Opcode> {
     Some(opcode(2, 2, false, code))
 }
 
+/// AVX2: signed integers of `width` bytes of two registers, in each 128 bits, as unsigned ones of half as many bytes; what does
+/// not fit becomes the nearest one that does.
+pub(super) fn pack_unsigned(width: u8) -> Option<Opcode> {
+    match width {
+        2 => Some(opcode(1, 1, false, 0x67)),
+        4 => Some(opcode(1, 2, false, 0x2b)),
+        _ => None,
+    }
+}
+
 /// The first integers of `width` bytes, at most 8, of two registers in turn.
 pub(super) fn interleave(width: u8) -> Opcode {
     let code = match width {
@@ -244,6 +296,9 @@ pub(super) fn convert(from: ElementType, to: ElementType, target: Target) -> Opt
         _ => return None,
     })
 }
+
+/// `f32` to the nearest `i32`.
+pub(super) const ROUND_TO_INTEGER: Opcode = opcode(1, 1, false, 0x5b);
 
 /// To `f16`, by the nearest; its fields are the other way round.
 pub(super) const TO_HALF: Opcode = opcode(1, 3, false, 0x1d);

@@ -6,6 +6,7 @@
 //! they are lanes of zeros or ones, as wide as what was compared, and fit lanes of that width alone.
 
 use super::super::Target;
+use super::combine::deferred;
 use super::machine::{
     Broadcast, BroadcastSource, Class, Form, Id, MachineInstruction, MachineProgram, MachineStep,
     Operand, instruction,
@@ -15,7 +16,7 @@ use super::opcodes;
 use crate::vector_ir::ops::{Comparison, Op, is_float, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{self, Boolean, U64};
+use vinelift_tensor::ElementType::{self, Boolean, F32, U64};
 
 /// The machine program, if `target` has instructions for all of `program`.
 pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram> {
@@ -25,6 +26,7 @@ pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram
         lanes: program.lanes,
         parts: program.parts,
         values: vec![None; program.types.len()],
+        deferred: deferred(program, target),
         selected: MachineProgram {
             has_indices: program.has_indices,
             pointers: program.pointers.clone(),
@@ -92,6 +94,8 @@ pub(super) struct Selector<'p> {
     pub(super) lanes: usize,
     pub(super) parts: usize,
     values: Vec<Option<RegisterGroup>>,
+    /// By value: whether the instructions that use it do its operation, too.
+    deferred: Vec<bool>,
     pub(super) selected: MachineProgram,
     /// The machine instructions for the instruction that is being selected.
     current: Vec<MachineInstruction>,
@@ -107,6 +111,10 @@ impl Selector<'_> {
             Op::Prefetch(access) => return self.prefetch(access),
             Op::CheckIndices(check) => return self.check_indices(check, width),
             _ if self.is_variable(i.to) => return self.accumulate(i),
+            _ if self.is_deferred(i.to) => self.operand(i, 0)?,
+            Op::Convert { from: F32 } if self.is_deferred(i.operands[0]) => {
+                self.rounded_to_integers(&self.operand(i, 0)?)
+            }
             Op::Constant(bits) => self.constant(bits, width),
             Op::Argument(number) => {
                 let argument = self.broadcast(BroadcastSource::Argument(number), width);
@@ -150,6 +158,10 @@ impl Selector<'_> {
     /// Whether a result goes where a value already is.
     fn is_variable(&self, to: Option<Value>) -> bool {
         to.is_some_and(|to| self.values[to.0 as usize].is_some())
+    }
+
+    fn is_deferred(&self, value: Option<Value>) -> bool {
+        value.is_some_and(|value| self.deferred[value.0 as usize])
     }
 
     /// `i` in every part, of operands that have one part or as many.

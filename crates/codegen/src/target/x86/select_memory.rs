@@ -118,21 +118,33 @@ impl Selector<'_> {
     }
 
     pub(super) fn store(&mut self, access: Access, value: &RegisterGroup, width: u8) -> Option<()> {
+        if value.width > width {
+            let (packed, bytes) = self.packed(value, width)?;
+            return self.store_registers(access, &packed, bytes);
+        }
         let total = (self.lanes * usize::from(width)) as u8;
         let few = self.program.few;
         let least = if few.is_some() { 16 } else { 4 };
         if total < least {
             return None;
         }
+        let parts = (0..self.parts).map(|part| value.part(part)).collect();
+        self.store_registers(access, &RegisterGroup::new(parts, width), total)
+    }
+
+    /// Stores `bytes` bytes of each register, one after the other.
+    fn store_registers(&mut self, access: Access, from: &RegisterGroup, bytes: u8) -> Option<()> {
+        let few = self.program.few;
         let mask = few.and_then(|few| self.mask_of_first(few));
-        let op = opcodes::store(total, width, self.target);
-        for part in 0..self.parts {
-            let mut i = instruction(Form::Store, op, total);
-            i.from[0] = Some(value.part(part));
+        let op = opcodes::store(bytes, from.width, self.target);
+        for (number, part) in from.parts.iter().enumerate() {
+            let mut i = instruction(Form::Store, op, bytes);
+            i.from[0] = Some(*part);
             i.mask = mask;
+            let offset = i32::try_from(number * usize::from(bytes)).ok()?;
             i.access = Some(Access {
-                step: width,
-                offset: access.offset.checked_add(part as i32 * i32::from(total))?,
+                step: from.width,
+                offset: access.offset.checked_add(offset)?,
                 ..access
             });
             self.add(i);
