@@ -47,8 +47,11 @@ impl Bounds {
 
     /// One of the two holds, given `relations` that are never negative.
     pub(super) fn or(&self, other: &Bounds, relations: &[Formula]) -> Bounds {
+        if (&self.lows, &self.highs) == (&other.lows, &other.highs) {
+            return self.clone();
+        }
         let above = |known: &[Formula], bound: &Formula| {
-            known.iter().any(|k| is_at_most(k, bound, relations))
+            known.contains(bound) || known.iter().any(|k| is_at_most(k, bound, relations))
         };
         let all = |a: &[Formula], b: &[Formula], holds: &dyn Fn(&Formula) -> bool| {
             let mut kept: Vec<Formula> = a.iter().chain(b).copied().filter(|f| holds(f)).collect();
@@ -56,7 +59,7 @@ impl Bounds {
             kept
         };
         let below = |known: &[Formula], bound: &Formula| {
-            known.iter().any(|k| is_at_most(bound, k, relations))
+            known.contains(bound) || known.iter().any(|k| is_at_most(bound, k, relations))
         };
         Bounds {
             lows: all(&self.lows, &other.lows, &|f| {
@@ -117,10 +120,12 @@ fn in_turns(a: &[Formula], b: &[Formula]) -> Vec<Formula> {
 /// Whether `a <= b` whatever the symbols are, given `relations` that are never negative.
 pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
     let is_natural = |gap: &Formula| gap.least().is_some_and(|least| least >= 0);
-    b.minus(a).is_some_and(|gap| {
-        let mut less = relations.iter().filter_map(|known| gap.minus(known));
-        is_natural(&gap) || less.any(|gap| is_natural(&gap))
-    })
+    // Most bounds are compared with themselves.
+    a == b
+        || b.minus(a).is_some_and(|gap| {
+            let mut less = relations.iter().filter_map(|known| gap.minus(known));
+            is_natural(&gap) || less.any(|gap| is_natural(&gap))
+        })
 }
 
 /// As [`is_at_most`], given two of the relations at a time: of `a = b` and `b = c` follows `a = c`.

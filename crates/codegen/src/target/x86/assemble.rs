@@ -21,8 +21,8 @@ use rustc_hash::FxHashMap;
 const MOST_BYTES: usize = 1 << 16;
 
 /// `fn(arguments: *const u64) -> u32`, by the calling convention of System V: 1 if an index is out of range.
-/// `None` if something has no encoding, or there are too few registers: what does not fit goes to the stack if it
-/// `may_spill`, as far as a page reaches.
+/// `None` if something has no encoding, or there are too few registers: pointers that do not fit lie on the stack, and so do
+/// values if they `may_spill`, as far as a page reaches.
 pub(super) fn assemble(
     mut program: MachineProgram,
     target: Target,

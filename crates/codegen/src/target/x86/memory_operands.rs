@@ -76,27 +76,90 @@ fn with_memory(
     }
     let [a, b, c] = i.from;
     let is_value = |x: Option<Operand>| matches!(x, Some(Operand::Value(_)));
-    // Which operands may come from memory, and in which order they are then.
-    let orders = match i.form {
-        Form::Rm => vec![(a, [None; 3])],
-        Form::Rvm => {
-            let swapped = (a, [b, None, None]);
-            let commutes = opcodes::commutes(i.op) && is_value(b);
-            [(b, [a, None, None])]
-                .into_iter()
-                .chain(commutes.then_some(swapped))
-                .collect()
+    // Which operands may come from memory, and the others in the order in which they are then.
+    let orders: &[(Option<Operand>, [Option<Operand>; 3])] = match i.form {
+        Form::Rm => &[(a, [None; 3])],
+        Form::Rvm if opcodes::commutes(i.op) && is_value(b) => {
+            &[(b, [a, None, None]), (a, [b, None, None])]
         }
-        // Two others are in registers.
+        Form::Rvm => &[(b, [a, None, None])],
+        // Both others are in registers.
         Form::MulAdd if [a, b, c].into_iter().all(is_value) => {
-            vec![(b, [a, None, c]), (a, [b, None, c]), (c, [a, b, None])]
+            &[(b, [a, None, c]), (a, [b, None, c]), (c, [a, b, None])]
         }
         _ => return None,
     };
-    orders.into_iter().find_map(|(operand, from)| {
+    orders.iter().find_map(|&(operand, from)| {
         let (at, load) = load(operand)?;
         let fits = opcodes::loaded_bytes(&load)? == opcodes::read_bytes(i)?;
         let access = load.access;
         fits.then_some((at, MachineInstruction { from, access, ..*i }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Target;
+    use super::super::machine::{Class, instruction};
+    use super::*;
+    use crate::vector_ir::ops::{Access, Op};
+    use vinelift_tensor::ElementType::F32;
+
+    /// A load of `loaded` bytes, `between`, and the sum of the load and another value in 32 bytes, `uses` times.
+    fn sum(loaded: u8, between: Option<Form>, uses: usize) -> MachineProgram {
+        let mut program = MachineProgram::default();
+        let [a, x, y] = [0; 3].map(|_: usize| program.value(Class::Vector));
+        let access = |pointer| Access {
+            pointer,
+            step: 4,
+            offset: 0,
+        };
+        let mut load = instruction(
+            Form::Load,
+            opcodes::load(loaded, 4, Target::Avx2),
+            loaded.max(16),
+        );
+        (load.to, load.access) = (Some(x), Some(access(0)));
+        program.steps.push(MachineStep::Do(load));
+        program.steps.extend(between.map(|form| {
+            let mut other = instruction(form, opcodes::store(32, 4, Target::Avx2), 32);
+            other.from[0] = Some(Operand::Value(a));
+            other.access = Some(access(1));
+            MachineStep::Do(other)
+        }));
+        for _ in 0..uses {
+            let add = opcodes::binary(Op::Add, F32, 4, Target::Avx2).unwrap();
+            let mut add = instruction(Form::Rvm, add, 32);
+            // The sum takes its last operand from memory, so that they change places.
+            add.from = [Some(Operand::Value(x)), Some(Operand::Value(a)), None];
+            add.to = Some(y);
+            program.steps.push(MachineStep::Do(add));
+        }
+        program
+    }
+
+    /// How many steps are left, and whether the last has an operand in memory.
+    fn folded(mut program: MachineProgram) -> (usize, bool) {
+        fold_loads(&mut program);
+        match program.steps.last() {
+            Some(MachineStep::Do(i)) => (program.steps.len(), i.access.is_some()),
+            _ => panic!("no loop"),
+        }
+    }
+
+    #[test]
+    fn loads_of_one_use_are_operands() {
+        assert_eq!(folded(sum(32, None, 1)), (1, true));
+        assert_eq!(folded(sum(32, Some(Form::Prefetch), 1)), (2, true));
+    }
+
+    #[test]
+    fn others_stay() {
+        // Memory may be another by then; it is read twice; the sum would read more of it.
+        assert_eq!(folded(sum(32, Some(Form::Store), 1)), (3, false));
+        assert_eq!(folded(sum(32, None, 2)), (3, false));
+        for loaded in [4, 8, 16] {
+            assert_eq!(folded(sum(loaded, None, 1)), (2, false));
+        }
+    }
 }
