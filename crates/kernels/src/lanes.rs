@@ -40,6 +40,8 @@ pub(crate) trait Simd {
     const LANES: usize;
     /// How many registers there are.
     const REGISTERS: usize = 16;
+    /// Whether fetching takes time from the multiply-adds: these are several instructions each.
+    const FETCHES_TAKE_TIME: bool = false;
 
     unsafe fn zero() -> Self::V;
     unsafe fn splat(from: *const Self::T) -> Self::V;

@@ -215,12 +215,20 @@ impl<T: HasEngine> Run<'_, T> {
         let ahead = self.ahead(at, panel, following, tile.columns);
         let is_strided = matches!(plan.rows, RowSource::Strided | RowSource::Widened);
         let (points, steps) = kernel.row_tables();
+        if is_strided {
+            // All tiles take theirs from here.
+            let all = RowTile {
+                rows: at.block.clone(),
+                panel: at.panel,
+            };
+            (tile.rows, tile.rows_step) = self.rows(at, &all);
+            tile.row_steps = steps[at.k..at.k + at.count].as_ptr();
+        }
         for (number, row_tile) in kernel.row_tiles(at.block.clone(), at.panel).enumerate() {
-            (tile.rows, tile.rows_step) = self.rows(at, &row_tile);
             let h = row_tile.rows.len();
-            if is_strided {
-                tile.row_points = points[row_tile.rows.clone()].as_ptr();
-                tile.row_steps = steps[at.k..at.k + at.count].as_ptr();
+            match is_strided {
+                true => tile.row_points = points[row_tile.rows.clone()].as_ptr(),
+                false => (tile.rows, tile.rows_step) = self.rows(at, &row_tile),
             }
             tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();
             tile.next = ahead.of(number);

@@ -159,6 +159,7 @@ impl Simd for Halves {
     type T = i32;
     type V = __m256i;
     const LANES: usize = 8;
+    const FETCHES_TAKE_TIME: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> __m256i {

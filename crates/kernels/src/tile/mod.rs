@@ -109,6 +109,32 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
     tile: &Tile<S::T>,
     parts: EdgeFunctions<S>,
 ) {
+    // Without a step there is nothing that is not in a cache already.
+    let is_fetching = H >= LEAST_FETCHING && (!S::FETCHES_TAKE_TIME || tile.next.step != 0);
+    // SAFETY: the caller's.
+    unsafe {
+        match is_fetching {
+            true => packed_or_plain::<S, H, N, SIDE, true>(tile, parts),
+            false => packed_or_plain::<S, H, N, SIDE, false>(tile, parts),
+        }
+    }
+}
+
+/// The same, which fetches packed columns that come next if it `IS_FETCHING`.
+///
+/// # Safety
+/// as [`TileFn`].
+#[inline(always)]
+unsafe fn packed_or_plain<
+    S: Simd,
+    const H: usize,
+    const N: usize,
+    const SIDE: u8,
+    const IS_FETCHING: bool,
+>(
+    tile: &Tile<S::T>,
+    parts: EdgeFunctions<S>,
+) {
     // SAFETY: by the contract of `TileFn` all that is read here may be.
     unsafe {
         let vectors = *tile.vectors.cast::<[Vector; N]>();
@@ -124,7 +150,7 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
                     for j in 0..N {
                         columns[j] = S::load(packed.add(j * S::LANES));
                     }
-                    if H >= LEAST_FETCHING {
+                    if IS_FETCHING {
                         for j in 0..N {
                             let at = j * S::LANES;
                             if (at * size_of::<S::T>()).is_multiple_of(LINE) {
