@@ -5,9 +5,10 @@
 //! > `for a<A, b<B, k<K: y[a, b, k] = x[a, b, k] + m[b, k]` becomes
 //! > `for i<A·B, k<K: y[i / B, i % B, k] = x[i / B, i % B, k] + m[i % B, k]`
 //!
-//! Quotients and remainders that are digits of one index are that index again, here or in its offset.
+//! Quotients and remainders that are digits of one index are that index again, here or in its offset. Loops over the points of
+//! pictures stay two where windows go over these: neighbours along the second share what they read.
 
-use crate::analysis::{Contraction, ParallelChunks, is_proven, layer_ranges};
+use crate::analysis::{Contraction, ParallelChunks, is_proven, layer_ranges, window_overlap};
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -15,6 +16,9 @@ use vinelift_tensor::Extent;
 
 /// As many chunks are enough.
 const ENOUGH: usize = 64;
+
+/// So many chunks are enough for what goes over pictures with windows.
+const ENOUGH_OF_WINDOWS: usize = 4;
 
 /// The points of a row from which on an index that is computed for each of them costs nothing.
 const LONG_ROW: usize = 32;
@@ -43,6 +47,9 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     if shortest.example() >= ENOUGH || stages.iter().any(|s| s.wraps() || s.group.is_some()) {
         return None;
     }
+    if shortest.example() >= ENOUGH_OF_WINDOWS && stages.iter().any(has_window) {
+        return None;
+    }
     // How many points the loops have that each stage can be cut along.
     let points = |(stage, outer): (&Stage, &Axis)| match outer.extent == shortest {
         true => outer.extent.times(next(stage, *outer)?.extent),
@@ -65,6 +72,14 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     }
     let is_longer = ParallelChunks::of_stages(nest, &stages).extent == extent;
     is_longer.then_some(stages)
+}
+
+/// Whether neighbouring turns of one of a stage's two outermost loops read the same elements.
+fn has_window(stage: &Stage) -> bool {
+    let outer = stage.outermost();
+    let inner = outer.and_then(|outer| next(stage, outer));
+    let mut loops = outer.into_iter().chain(inner);
+    loops.any(|axis| window_overlap(stage, axis.id) > 0)
 }
 
 /// The loop inside of the outermost one.
@@ -214,8 +229,8 @@ mod tests {
         );
     }
 
-    /// Chunks of rows would read what others write; rows that are short would compute an index for each point; and
-    /// 64 heads are enough.
+    /// Chunks of rows would read what others write; rows that are short would compute an index for each point; 64 heads are
+    /// enough; and windows share what they read.
     #[test]
     fn loops_stay_where_nothing_is_won() {
         let columns = "input x: f32[4, 100, 300]\ntemporary s: f32[4, 100, 300]\noutput y: f32[4, 300]\n\
@@ -227,7 +242,10 @@ mod tests {
         let many = "input x: f32[64, 100, 300]\ntemporary s: f32[64, 100, 300]\noutput y: f32[64, 100]\n\
              for a<64, b<100, k<300: s[a, b, k] = exp(x[a, b, k])\n\
              for a<64, b<100: y[a, b] = max[k<300; 0.0](s[a, b, k])\n";
-        for text in [columns, short, many] {
+        let window = "input x: f32[58, 58, 36]\ninput z: f32[56, 56, 36]\noutput y: f32[56, 56, 72]\n\
+             for a<56, b<56, k<36: y[a, b, k] = z[a, b, k]\n\
+             for a<56, b<56, k<36: y[a, b, (k + 36)] = max[m<3, n<3; 0.0](x[(a + m), (b + n), k])\n";
+        for text in [columns, short, many, window] {
             let stages = coalesced(text);
             assert!(
                 stages.iter().all(|stage| !stage.contains('%')),

@@ -90,7 +90,7 @@ fn transpose_constants(
         if let Some(lanes) = lanes
             && has_channels
             && stage.group.is_none()
-            && stage.at.last().is_some_and(|last| last.is_axis(lanes))
+            && stage.at.last().and_then(steps_along) == Some(lanes)
             && Contraction::of(nest, &stage).is_none()
         {
             for (buffer, dim) in strided_constants(nest, &stage, lanes, constants) {

@@ -131,6 +131,19 @@ fn weights_of_windows_over_pictures_with_channels_last_are_stored_so() {
     );
 }
 
+/// A part of the channels of a picture, such as one operand of a concatenation.
+#[test]
+fn weights_of_windows_that_give_some_channels_are_stored_so() {
+    let stages = passed(
+        "input x: f32[12, 20, 24]\ninput w: f32[24, 3, 3]\noutput y: f32[10, 18, 48]\n\
+         for i<10, j<18, k<24: y[i, j, (k + 24)] = add[l<3, m<3; 0.0](term(x[(i + l), (j + m), k], w[k, l, m]))\n",
+    );
+    assert_eq!(
+        stages[0],
+        "for i<3, j<3, k<24: w.channels_last[i, j, k] = w[k, i, j]"
+    );
+}
+
 /// The pass would put a stage that stores `w` with its channels last between stages that take turns.
 #[test]
 fn stages_that_take_turns_stay_together() {
