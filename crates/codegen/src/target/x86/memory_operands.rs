@@ -3,7 +3,7 @@
 //! > `x = memory; y = a + x` is `y = a + memory`, as long as nothing is stored in between.
 
 use super::machine::{Form, INDICES, Id, MachineInstruction, MachineProgram, MachineStep, Operand};
-use super::opcodes;
+use super::opcode::Opcode;
 use rustc_hash::FxHashMap;
 
 /// Takes the loads out of the program that an instruction of the same loop can do.
@@ -55,7 +55,7 @@ fn fold(steps: &mut Vec<MachineStep>, uses: &[u32]) {
             (Form::Store | Form::Check(_), ..) => loads.clear(),
             (Form::Load, Some(to), Some(access)) => {
                 let is_single = uses[to as usize] == 1 && i.mask.is_none();
-                if is_single && access.pointer != INDICES && opcodes::loaded_bytes(i).is_some() {
+                if is_single && access.pointer != INDICES && loaded_bytes(i).is_some() {
                     loads.insert(to, at);
                 }
             }
@@ -79,9 +79,7 @@ fn with_memory(
     // Which operands may come from memory, and the others in the order in which they are then.
     let orders: &[(Option<Operand>, [Option<Operand>; 3])] = match i.form {
         Form::Rm => &[(a, [None; 3])],
-        Form::Rvm if opcodes::commutes(i.op) && is_value(b) => {
-            &[(b, [a, None, None]), (a, [b, None, None])]
-        }
+        Form::Rvm if commutes(i.op) && is_value(b) => &[(b, [a, None, None]), (a, [b, None, None])],
         Form::Rvm => &[(b, [a, None, None])],
         // Both others are in registers.
         Form::MulAdd if [a, b, c].into_iter().all(is_value) => {
@@ -91,16 +89,58 @@ fn with_memory(
     };
     orders.iter().find_map(|&(operand, from)| {
         let (at, load) = load(operand)?;
-        let fits = opcodes::loaded_bytes(&load)? == opcodes::read_bytes(i)?;
+        let fits = loaded_bytes(&load)? == read_bytes(i)?;
         let access = load.access;
         fits.then_some((at, MachineInstruction { from, access, ..*i }))
     })
+}
+
+/// The bytes of a load without a mask of neighbours in memory.
+fn loaded_bytes(load: &MachineInstruction) -> Option<u8> {
+    match (load.op.map, load.op.code) {
+        (1, 0x6e) => Some(4),
+        (1, 0x7e) => Some(8),
+        (1, 0x6f) => Some(load.bytes),
+        _ => None,
+    }
+}
+
+/// The bytes of the last operand in memory, of an instruction that may have one there.
+fn read_bytes(i: &MachineInstruction) -> Option<u8> {
+    if i.form != Form::Rm {
+        return Some(i.bytes);
+    }
+    let widens_by = match (i.op.prefix, i.op.map, i.op.code) {
+        (1, 2, 0x20 | 0x23 | 0x25 | 0x30 | 0x33 | 0x35) => 2,
+        (1, 2, 0x21 | 0x24 | 0x31 | 0x34) => 4,
+        (1, 2, 0x22 | 0x32) => 8,
+        // From `f16`.
+        (1, 2, 0x13) => 2,
+        // From `i32`.
+        (0, 1, 0x5b) => 1,
+        _ => return None,
+    };
+    Some(i.bytes / widens_by)
+}
+
+/// Whether the operands of an instruction may change places: sums, products, and operations on bits.
+fn commutes(op: Opcode) -> bool {
+    match (op.prefix, op.map) {
+        (0, 1) => matches!(op.code, 0x58 | 0x59),
+        (1, 1) => matches!(
+            op.code,
+            0x58 | 0x59 | 0xd4 | 0xd5 | 0xdb | 0xeb | 0xef | 0xfc..=0xfe
+        ),
+        (1, 2) => op.code == 0x40,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::Target;
     use super::super::machine::{Class, instruction};
+    use super::super::opcodes;
     use super::*;
     use crate::vector_ir::ops::{Access, Op};
     use vinelift_tensor::ElementType::F32;

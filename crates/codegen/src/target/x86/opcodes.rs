@@ -1,7 +1,6 @@
 //! Which instruction does what. `None` where the target has none.
 
 use super::super::Target;
-use super::machine::{Form, MachineInstruction};
 use super::opcode::{Opcode, opcode};
 use crate::vector_ir::ops::{Comparison, Op, is_float};
 use vinelift_tensor::ElementType::{self, *};
@@ -174,47 +173,6 @@ pub(super) fn store(total: u8, width: u8, target: Target) -> Opcode {
 fn full_move(code: u8, width: u8, is_512: bool) -> Opcode {
     let prefix = if is_512 && width < 4 { 3 } else { 2 };
     opcode(prefix, 1, is_512 && (width == 2 || width == 8), code)
-}
-
-/// The bytes of a load without a mask of neighbours in memory.
-pub(super) fn loaded_bytes(load: &MachineInstruction) -> Option<u8> {
-    match (load.op.map, load.op.code) {
-        (1, 0x6e) => Some(4),
-        (1, 0x7e) => Some(8),
-        (1, 0x6f) => Some(load.bytes),
-        _ => None,
-    }
-}
-
-/// The bytes of the last operand in memory, of an instruction that may have one there.
-pub(super) fn read_bytes(i: &MachineInstruction) -> Option<u8> {
-    if i.form != Form::Rm {
-        return Some(i.bytes);
-    }
-    let widens_by = match (i.op.prefix, i.op.map, i.op.code) {
-        (1, 2, 0x20 | 0x23 | 0x25 | 0x30 | 0x33 | 0x35) => 2,
-        (1, 2, 0x21 | 0x24 | 0x31 | 0x34) => 4,
-        (1, 2, 0x22 | 0x32) => 8,
-        // From `f16`.
-        (1, 2, 0x13) => 2,
-        // From `i32`.
-        (0, 1, 0x5b) => 1,
-        _ => return None,
-    };
-    Some(i.bytes / widens_by)
-}
-
-/// Whether the operands of an instruction may change places: sums, products, and operations on bits.
-pub(super) fn commutes(op: Opcode) -> bool {
-    match (op.prefix, op.map) {
-        (0, 1) => matches!(op.code, 0x58 | 0x59),
-        (1, 1) => matches!(
-            op.code,
-            0x58 | 0x59 | 0xd4 | 0xd5 | 0xdb | 0xeb | 0xef | 0xfc..=0xfe
-        ),
-        (1, 2) => op.code == 0x40,
-        _ => false,
-    }
 }
 
 /// A load of the lanes that a mask has.
