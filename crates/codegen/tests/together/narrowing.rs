@@ -1,5 +1,5 @@
-//! What one instruction does of several operations: integers that are stored with fewer bits, floats that are rounded to integers,
-//! and operands in memory.
+//! Operations for which vector loops have one instruction together: a rounding and the conversion to integers, the packing of integers
+//! that are stored with fewer bits, and a load with what uses it.
 
 use crate::common::{COMPILER, bytes, output, pointwise, random, reference, vector_loops};
 use vinelift_codegen::{Options, Vectors};
