@@ -54,8 +54,8 @@ fn fold(steps: &mut Vec<MachineStep>, uses: &[u32]) {
         match (i.form, i.to, i.access) {
             (Form::Store | Form::Check(_), ..) => loads.clear(),
             (Form::Load, Some(to), Some(access)) => {
-                let is_single = uses[to as usize] == 1 && i.mask.is_none();
-                if is_single && access.pointer != INDICES && loaded_bytes(i).is_some() {
+                let is_single = uses[to as usize] == 1;
+                if is_single && i.mask.is_none() && access.pointer != INDICES {
                     loads.insert(to, at);
                 }
             }
@@ -95,7 +95,7 @@ fn with_memory(
     })
 }
 
-/// The bytes of a load without a mask of neighbours in memory.
+/// The bytes of a load of neighbours in memory; `None` for one element in all lanes.
 fn loaded_bytes(load: &MachineInstruction) -> Option<u8> {
     match (load.op.map, load.op.code) {
         (1, 0x6e) => Some(4),

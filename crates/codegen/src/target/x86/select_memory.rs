@@ -118,6 +118,7 @@ impl Selector<'_> {
     }
 
     pub(super) fn store(&mut self, access: Access, value: &RegisterGroup, width: u8) -> Option<()> {
+        // A conversion that is deferred to here.
         if value.width > width {
             let (packed, bytes) = self.packed(value, width)?;
             return self.store_registers(access, &packed, bytes);

@@ -206,7 +206,8 @@ fn ranges_that_begin_or_end_at_zero() {
     }
 }
 
-/// After an activation that clamps, such as ReLU, the pass adds no second clamp to the same end; a wider one gives way to its own. It subtracts no lower end of zero.
+/// After an activation that clamps, such as ReLU, the pass adds no second clamp to the same end; a wider one gives way to its own.
+/// It subtracts no lower end of zero.
 #[test]
 fn bounds_of_an_activation_are_bounds() {
     let least = |x: &Scalar| float(0.0).max(x.clone());
