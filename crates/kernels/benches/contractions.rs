@@ -253,7 +253,11 @@ fn contractions(criterion: &mut Criterion) {
         group
             .warm_up_time(Duration::from_millis(50))
             .measurement_time(Duration::from_millis(300));
-        for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
+        let is_of_bytes = matches!(contraction.element, Element::U8I8 | Element::I8U8);
+        for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2, Isa::Portable] {
+            if isa == Isa::AvxVnni && !is_of_bytes {
+                continue;
+            }
             // Without a fused multiply-add in the target, the portable twin is only exact.
             if !isa.available() || isa == Isa::Portable && Isa::best() != Isa::Portable {
                 continue;
@@ -403,7 +407,7 @@ fn grouped_from_memory(
         k_step: 1,
         coding_group,
     };
-    for isa in [Isa::Avx512, Isa::Avx2] {
+    for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2] {
         let Ok(product) = GroupedProduct::new(&problem, isa) else {
             continue;
         };

@@ -19,8 +19,16 @@ pub(crate) struct ColumnPanel {
     pub(crate) columns: u32,
     /// How far whole plain vectors reach: the largest `from`, and all lanes.
     pub(crate) reach: usize,
+    /// How many lanes of the last vector are elements, if these are its first ones, all lanes of the vectors before it are, and
+    /// each vector's are contiguous in `out`; otherwise 0.
+    pub(crate) last: u8,
+}
+
+impl ColumnPanel {
     /// Whether every lane is an element, and each vector's are contiguous in `out`.
-    pub(crate) whole: bool,
+    pub(crate) fn is_whole(&self, lanes: usize) -> bool {
+        usize::from(self.last) == lanes
+    }
 }
 
 impl ColumnVectors {
@@ -92,7 +100,10 @@ impl ColumnVectors {
                     .map(|vector| vector.from as usize + lanes)
                     .max()
                     .unwrap_or(0),
-                whole: contiguous && columns == of.len() * lanes,
+                last: match contiguous {
+                    true => lanes_of_last(of, lanes),
+                    false => 0,
+                },
             });
             first_vector += of.len() as u32;
             first_column += columns as u32;
@@ -101,6 +112,19 @@ impl ColumnVectors {
             vectors: vectors.into(),
             panels: panels.into(),
         }
+    }
+}
+
+/// [`ColumnPanel::last`] of vectors that are contiguous in `out`.
+fn lanes_of_last(vectors: &[Vector], lanes: usize) -> u8 {
+    let is_prefix = |vector: &Vector| u32::from(vector.valid) == (1 << vector.elements) - 1;
+    match vectors.split_last() {
+        Some((last, before))
+            if is_prefix(last) && before.iter().all(|v| usize::from(v.elements) == lanes) =>
+        {
+            last.elements
+        }
+        _ => 0,
     }
 }
 
@@ -283,9 +307,12 @@ mod tests {
     #[test]
     fn a_vector_that_does_not_fit_out_is_scattered() {
         let (columns, contiguous) = ColumnVectors::packed(&[0, 1, 2, 3, 8, 9], 4, 2);
-        assert!(contiguous && !columns.panels[0].whole);
+        // The first vector is whole, of the second one half is there.
+        assert!(contiguous && columns.panels[0].last == 2 && !columns.panels[0].is_whole(4));
+        let (columns, _) = ColumnVectors::packed(&[0, 1, 2, 3, 8, 9, 10, 11], 4, 2);
+        assert!(columns.panels[0].is_whole(4));
         let (columns, contiguous) = ColumnVectors::packed(&[0, 2, 4, 6, 8], 4, 2);
-        assert!(!contiguous);
+        assert!(!contiguous && columns.panels[0].last == 0);
         assert_eq!(columns.vectors[1].to, 4);
     }
 }

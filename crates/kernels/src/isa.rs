@@ -1,6 +1,8 @@
 //! Which instruction set there is.
 
 use std::fmt;
+
+use crate::simd::HasEngine;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
@@ -12,6 +14,8 @@ pub enum Isa {
     Portable,
     /// 256-bit vectors of x86-64: AVX2, F16C, FMA and BMI.
     Avx2,
+    /// `Avx2` and products of bytes: AVX-VNNI.
+    AvxVnni,
     /// 512-bit vectors of x86-64: AVX-512 F, BW, DQ and VL, and what `Avx2` needs.
     Avx512,
     /// `Avx512` on machines that run an instruction of 512 bits as two halves, so that it does as much in a cycle as `Avx2`
@@ -21,7 +25,13 @@ pub enum Isa {
 
 impl Isa {
     /// All of them.
-    pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Avx512Halves];
+    pub const ALL: [Isa; 5] = [
+        Isa::Portable,
+        Isa::Avx2,
+        Isa::AvxVnni,
+        Isa::Avx512,
+        Isa::Avx512Halves,
+    ];
 
     /// The instruction set with which this machine runs contractions fastest.
     pub fn fastest() -> Isa {
@@ -50,18 +60,29 @@ impl Isa {
 
     /// The best instruction set of this machine.
     pub fn best() -> Isa {
-        [Isa::Avx512, Isa::Avx2]
+        match Isa::Avx512.available() {
+            true => Isa::Avx512,
+            false => Isa::best_of_256_bits(),
+        }
+    }
+
+    /// The best instruction set of this machine without vectors of more than 256 bits.
+    pub fn best_of_256_bits() -> Isa {
+        [Isa::AvxVnni, Isa::Avx2]
             .into_iter()
             .find(|isa| isa.available())
             .unwrap_or(Isa::Portable)
     }
 
+    /// How many elements of `f32` a vector has.
+    pub fn lanes(self) -> usize {
+        <f32 as HasEngine>::engine(self, false).lanes
+    }
+
     /// Whether its tiles read rows where they lie, so that pixels need no packing where their channels lie beside each other.
-    ///
-    /// Tiles of AVX-512 mostly have more rows than there are registers for their addresses, which there is time to load where
-    /// multiply-adds take two cycles. The portable ones copy rows anyway.
+    /// The portable ones copy rows anyway.
     pub fn reads_rows_in_place(self) -> bool {
-        matches!(self, Isa::Avx2 | Isa::Avx512Halves)
+        self != Isa::Portable
     }
 
     /// Whether this machine has it.
@@ -77,6 +98,8 @@ impl Isa {
                     && is_x86_feature_detected!("bmi2")
             }
             #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => Isa::Avx2.available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Avx512Halves => {
                 Isa::Avx2.available()
                     && is_x86_feature_detected!("avx512f")
@@ -85,7 +108,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512vl")
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Halves => false,
+            Isa::Avx2 | Isa::AvxVnni | Isa::Avx512 | Isa::Avx512Halves => false,
         }
     }
 }
@@ -95,6 +118,7 @@ impl fmt::Display for Isa {
         f.write_str(match self {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
+            Isa::AvxVnni => "avx-vnni",
             Isa::Avx512 | Isa::Avx512Halves => "avx512",
         })
     }

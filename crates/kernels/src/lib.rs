@@ -33,13 +33,12 @@
 //! Rows come from packed panels as well, or from where they are: side by side in the operand (the pixels of a picture whose
 //! channels are planes), or each at an address of its own, from which `k` takes the same steps in all of them (pixels whose
 //! channels follow each other, rows of a matrix, and windows over either). They are packed where tiles have no register for the
-//! address of each row nor the time to load it, where the lines of a tile's rows crowd a few sets of a cache, or where many panels
+//! address of each row (those of AVX-512 load it), where the lines of a tile's rows crowd a few sets of a cache, or where many panels
 //! of columns would have the caches fetch lines that lie far apart again and again.
 //!
 //! Some machines run an instruction of 512 bits as two halves ([`Isa::Avx512Halves`]): a multiply-add then takes as long as two of
 //! 256 bits. What is left of the advantage is that there are twice the registers and half the instructions, so that a contraction
-//! has tiles of 512 bits unless their last vectors are so empty that 256 bits do more; and every tile has the time to load the
-//! addresses of its rows.
+//! has tiles of 512 bits unless their last vectors are so empty that 256 bits do more.
 //!
 //! The sizes of the tiles are chosen so that rows and vectors divide into equal panels. Of columns that are packed once for
 //! many runs panels suit many rows, so that one copy serves any number of them; tiles of few rows take several of these

@@ -324,6 +324,10 @@ impl Tiling {
     fn suited(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
         /// Tiles of 256 bits load more for each multiply-add.
         const PAYS: f64 = 0.97;
+        let isa = match isa {
+            Isa::AvxVnni if !contraction.element.is_byte() => Isa::Avx2,
+            isa => isa,
+        };
         let wide = Tiling::of(contraction, isa, forms)?;
         if isa != Isa::Avx512Halves || contraction.element.is_byte() {
             return Ok(wide);

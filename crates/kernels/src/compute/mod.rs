@@ -136,7 +136,9 @@ impl<T: HasEngine> Run<'_, T> {
     fn spread(&self, at: &At<'_, T>, rest: &[ColumnPanel]) -> usize {
         let most = self.kernel.spread(self.plan.columns);
         let codes = self.plan.columns == ColumnSource::Coded;
-        let fits = |panel: &ColumnPanel| panel.whole && panel.vectors as usize == SPREAD_WIDTH;
+        let lanes = self.kernel.lanes;
+        let fits =
+            |panel: &ColumnPanel| panel.is_whole(lanes) && panel.vectors as usize == SPREAD_WIDTH;
         let panels = match codes {
             false => most,
             true if self.plan.in_tiles => self.coded_spread(at.block.len()).0,
@@ -276,7 +278,7 @@ impl<T: HasEngine> Run<'_, T> {
                 .scatter
                 .as_ref()
                 .map_or(std::ptr::null(), |table| table.as_ptr()),
-            whole: panel.whole,
+            last: panel.last.into(),
             fresh: at.k == 0,
         };
         if plan.columns == ColumnSource::Plain {
@@ -359,7 +361,14 @@ impl<T: HasEngine> Run<'_, T> {
             // Whole vectors would reach beyond the operand.
             for number in 0..n {
                 let vectors = tile.vectors.add(number);
-                let tile = Tile { vectors, ..*tile };
+                let tile = Tile {
+                    vectors,
+                    last: match panel.is_whole(kernel.lanes) {
+                        true => kernel.lanes,
+                        false => 0,
+                    },
+                    ..*tile
+                };
                 if last + (*vectors).from as usize + kernel.lanes <= at.readable {
                     engine.plain[0][h - 1](&tile);
                 } else {

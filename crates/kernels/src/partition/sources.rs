@@ -164,9 +164,7 @@ impl PreparedContraction {
             _ => self.can_be_strided() && self.spread(columns) == 1,
         };
         // Tiles have a register for the address of each row, or the time to load it.
-        let fits = self.height <= ADDRESSED_ROWS
-            || self.lanes == 16 && self.width(columns) == 16
-            || self.isa == Isa::Avx512Halves;
+        let fits = self.height <= ADDRESSED_ROWS || self.isa.instructions() == Isa::Avx512;
         has_tiles
             && fits
             && match self.rows.spacing {

@@ -4,9 +4,10 @@
 mod codes;
 pub(super) mod grouped;
 pub(super) mod narrow;
-mod words;
+pub(super) mod words;
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 use crate::coded::{self, Decode};
 use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
@@ -152,14 +153,39 @@ impl Simd for V64 {
     }
 }
 
-/// 8 words of two numbers of 16 bits each.
+/// How words are multiplied.
+pub(super) trait WordProducts {
+    /// [`Simd::FETCHES_TAKE_TIME`].
+    const FETCHES_TAKE_TIME: bool;
+
+    /// [`Simd::fma`].
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn fma(a: __m256i, b: __m256i, c: __m256i) -> __m256i;
+}
+
+/// Of two numbers of 16 bits in each word.
 pub(super) struct Halves;
 
-impl Simd for Halves {
+impl WordProducts for Halves {
+    const FETCHES_TAKE_TIME: bool = true;
+
+    #[inline(always)]
+    unsafe fn fma(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+        // SAFETY: the caller's.
+        unsafe { _mm256_add_epi32(c, _mm256_madd_epi16(a, b)) }
+    }
+}
+
+/// 8 words.
+pub(super) struct Words<P>(PhantomData<P>);
+
+impl<P: WordProducts> Simd for Words<P> {
     type T = i32;
     type V = __m256i;
     const LANES: usize = 8;
-    const FETCHES_TAKE_TIME: bool = true;
+    const FETCHES_TAKE_TIME: bool = P::FETCHES_TAKE_TIME;
 
     #[inline(always)]
     unsafe fn zero() -> __m256i {
@@ -209,7 +235,7 @@ impl Simd for Halves {
     #[inline(always)]
     unsafe fn fma(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
         // SAFETY: as `zero`.
-        unsafe { _mm256_add_epi32(c, _mm256_madd_epi16(a, b)) }
+        unsafe { P::fma(a, b, c) }
     }
 }
 
@@ -414,7 +440,7 @@ define_coded_tiles!(
 );
 
 define_byte_engine!(
-    BYTES, byte_tiles, Halves, 2, words::pack_words, Some(words::widen_bytes),
+    BYTES, byte_tiles, Words<Halves>, 2, words::pack_words::<2>, Some(words::widen_bytes),
     target_feature(enable = "avx2,fma,bmi1,bmi2"),
     spread [1: 8 2: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

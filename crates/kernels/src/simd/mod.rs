@@ -5,6 +5,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod avx_vnni;
+#[cfg(target_arch = "x86_64")]
 mod grouped;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -32,6 +34,10 @@ pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
         #[cfg(target_arch = "x86_64")]
         (Isa::Avx512, _) if avx512::has_byte_products() => &avx512::grouped::BYTES,
         #[cfg(target_arch = "x86_64")]
+        (Isa::AvxVnni, 8) => &avx_vnni::grouped::HALVES,
+        #[cfg(target_arch = "x86_64")]
+        (Isa::AvxVnni, _) => &avx_vnni::grouped::BYTES,
+        #[cfg(target_arch = "x86_64")]
         (Isa::Avx512 | Isa::Avx2, 8) => &avx2::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
         (Isa::Avx512 | Isa::Avx2, _) => &avx2::grouped::BYTES,
@@ -46,7 +52,7 @@ pub(crate) fn float_tiles(isa: Isa) -> &'static FloatTiles {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => &avx512::FLOATS,
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => &avx2::FLOATS,
+        Isa::Avx2 | Isa::AvxVnni => &avx2::FLOATS,
         _ => &portable::FLOATS,
     }
 }
@@ -57,7 +63,7 @@ impl HasEngine for f32 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F32,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => &avx2::F32,
+            Isa::Avx2 | Isa::AvxVnni => &avx2::F32,
             _ => &portable::F32,
         }
     }
@@ -69,7 +75,7 @@ impl HasEngine for f64 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => &avx512::F64,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => &avx2::F64,
+            Isa::Avx2 | Isa::AvxVnni => &avx2::F64,
             _ => &portable::F64,
         }
     }
@@ -82,6 +88,10 @@ impl HasEngine for i32 {
             (Isa::Avx512, true) if avx512::has_byte_products() => &avx512::I8U8,
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512, false) if avx512::has_byte_products() => &avx512::U8I8,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::AvxVnni, true) => &avx_vnni::I8U8,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::AvxVnni, false) => &avx_vnni::U8I8,
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512 | Isa::Avx2, _) => &avx2::BYTES,
             _ => &portable::BYTES,

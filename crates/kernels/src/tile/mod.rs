@@ -56,8 +56,9 @@ pub(crate) struct Tile<T> {
     /// Where `out` is not contiguous along the columns: the offset of each column; a vector's `to`
     /// is then the number of its first column. Null otherwise.
     pub(crate) scatter: *const u32,
-    /// Whether every lane of every vector is valid and `out` is contiguous along them.
-    pub(crate) whole: bool,
+    /// How many lanes of the last vector are valid, if these are its first ones, all lanes of the vectors before it are, and
+    /// `out` is contiguous along each vector; otherwise 0.
+    pub(crate) last: usize,
     /// Whether the sums start at zero, and not with what is in `out`.
     pub(crate) fresh: bool,
 }

@@ -4,7 +4,7 @@ use super::Tile;
 use crate::lanes::{Number, Simd, Vector};
 
 /// How all micro-kernels of an engine load and store the sums of tiles whose vectors are not all whole, `h` by
-/// `n` vectors. These are functions of their own, so that there is one copy for all tiles.
+/// `n` vectors, unless only the last one is not and is stored. These are functions of their own, so that there is one copy for all tiles.
 pub(crate) struct EdgeFunctions<S: Simd> {
     /// [`load_sums`].
     pub(crate) load: unsafe fn(&Tile<S::T>, *mut S::V, usize, usize),
@@ -27,7 +27,7 @@ pub(super) unsafe fn start<S: Simd, const H: usize, const N: usize>(
         if tile.fresh {
             return sums;
         }
-        if tile.whole {
+        if tile.last == S::LANES {
             let vectors = *tile.vectors.cast::<[Vector; N]>();
             for i in 0..H {
                 let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
@@ -57,12 +57,21 @@ pub(super) unsafe fn finish<S: Simd, const H: usize, const N: usize>(
     // SAFETY: by the contract of `TileFn` all that is written here may be.
     unsafe {
         let vectors = *tile.vectors.cast::<[Vector; N]>();
-        if tile.whole {
+        if tile.last == S::LANES {
             for i in 0..H {
                 let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
                 for j in 0..N {
                     S::store(row.add(vectors[j].to as usize), sums[i][j]);
                 }
+            }
+        } else if tile.last > 0 {
+            for i in 0..H {
+                let row = tile.out.wrapping_add(*tile.row_offsets.add(i) as usize);
+                for j in 0..N - 1 {
+                    S::store(row.add(vectors[j].to as usize), sums[i][j]);
+                }
+                let to = row.add(vectors[N - 1].to as usize);
+                S::store_first(to, sums[i][N - 1], tile.last);
             }
         } else if H * N <= 8 && tile.scatter.is_null() {
             // Few enough to be written out: small tiles are stored often.

@@ -123,8 +123,9 @@ pub(crate) fn optimize(
         constant_indices(&mut nest, &constant);
         record("constant indices", start, Vec::new(), &nest)?;
         let start = Instant::now();
-        if isa(vectors).reads_rows_in_place() {
-            channels_last(&mut nest, &|buffer| constant(buffer).is_some());
+        let isa = isa(vectors);
+        if isa.reads_rows_in_place() {
+            channels_last(&mut nest, &|buffer| constant(buffer).is_some(), isa.lanes());
             record("channels last", start, Vec::new(), &nest)?;
         }
         let start = Instant::now();

@@ -52,7 +52,7 @@ unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
 const VECTORS: usize = PANEL / 8;
 
 /// 8 lanes of `i32`.
-struct I32;
+pub(in crate::simd) struct I32;
 
 impl Integers for I32 {
     type Floats = V32;

@@ -1,8 +1,8 @@
-//! Words of two numbers of 16 bits, made of bytes that follow each other.
+//! Words of two numbers of 16 bits, or of four bytes, made of bytes that follow each other.
 
 use std::arch::x86_64::*;
 
-use super::Halves;
+use super::{Halves, Words};
 use crate::lanes::Simd;
 use crate::pack::Block;
 use crate::pack::runs::Runs;
@@ -12,22 +12,25 @@ use crate::simd::words::store_vector;
 /// The lines that are laid across at a time, and the most points.
 const SQUARE: usize = 4;
 
-/// [`words`], whose lines of consecutive bytes are packed in squares of four words, and those of consecutive points by
+/// Vectors of words. They are stored alike, whatever they hold.
+type Vectors = Words<Halves>;
+
+/// [`words`] of `GROUP` bytes, 2 or 4, whose lines of consecutive bytes are packed in squares of four words, and those of consecutive points by
 /// vectors of eight words.
 ///
 /// # Safety
 /// as that.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-pub(super) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
-    const LAYOUTS: WordLayouts = WordLayouts {
-        across,
+pub(in crate::simd) unsafe fn pack_words<const GROUP: usize>(block: &Block<i32>, points: &[u32]) {
+    let layouts = WordLayouts {
+        across: across::<GROUP>,
         along: Some(Along {
-            lanes: Halves::LANES,
-            pack: along,
+            lanes: Vectors::LANES,
+            pack: along::<GROUP>,
         }),
     };
     // SAFETY: the caller's.
-    unsafe { words::<2>(block, points, &LAYOUTS) }
+    unsafe { words::<GROUP>(block, points, &layouts) }
 }
 
 /// [`pack::words::widen_bytes`](crate::pack::words::widen_bytes).
@@ -45,14 +48,14 @@ pub(super) unsafe fn widen_bytes(bytes: &WidenBytes) {
 /// # Safety
 /// as that; the machine has the instructions.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn along(block: &Block<i32>, vectors: &[Runs]) {
+unsafe fn along<const GROUP: usize>(block: &Block<i32>, vectors: &[Runs]) {
     for (number, runs) in vectors.iter().enumerate() {
-        let start = number * Halves::LANES;
+        let start = number * Vectors::LANES;
         // SAFETY: the caller's.
         unsafe {
             match block.signed {
-                true => vector_of::<true>(block, runs, start),
-                false => vector_of::<false>(block, runs, start),
+                true => vector_of::<GROUP, true>(block, runs, start),
+                false => vector_of::<GROUP, false>(block, runs, start),
             }
         }
     }
@@ -61,15 +64,19 @@ unsafe fn along(block: &Block<i32>, vectors: &[Runs]) {
 /// # Safety
 /// as [`along`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn vector_of<const SIGNED: bool>(block: &Block<i32>, runs: &Runs, start: usize) {
+unsafe fn vector_of<const GROUP: usize, const SIGNED: bool>(
+    block: &Block<i32>,
+    runs: &Runs,
+    start: usize,
+) {
     // SAFETY: the caller's.
     unsafe {
         match (runs.is_one(), usize::from(runs.lanes), runs.step) {
-            (true, Halves::LANES, 1) => vector::<SIGNED, true, 1>(block, runs, start),
-            (true, Halves::LANES, _) => vector::<SIGNED, true, 2>(block, runs, start),
-            (true, ..) => vector::<SIGNED, true, ANY>(block, runs, start),
-            (false, _, 1) => vector::<SIGNED, false, 1>(block, runs, start),
-            (false, ..) => vector::<SIGNED, false, 2>(block, runs, start),
+            (true, Vectors::LANES, 1) => vector::<GROUP, SIGNED, true, 1>(block, runs, start),
+            (true, Vectors::LANES, _) => vector::<GROUP, SIGNED, true, 2>(block, runs, start),
+            (true, ..) => vector::<GROUP, SIGNED, true, ANY>(block, runs, start),
+            (false, _, 1) => vector::<GROUP, SIGNED, false, 1>(block, runs, start),
+            (false, ..) => vector::<GROUP, SIGNED, false, 2>(block, runs, start),
         }
     }
 }
@@ -82,7 +89,7 @@ const ANY: usize = 0;
 /// # Safety
 /// as [`along`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn vector<const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
+unsafe fn vector<const GROUP: usize, const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
     block: &Block<i32>,
     runs: &Runs,
     start: usize,
@@ -100,18 +107,30 @@ unsafe fn vector<const SIGNED: bool, const IS_ONE: bool, const STEP: usize>(
             }
         }
     };
-    for (line, offsets) in block.offsets.chunks(2).enumerate().take(block.k) {
-        let second = match offsets.get(1) {
-            Some(offset) => row(*offset),
-            None => _mm_setzero_si128(),
-        };
-        let pairs = _mm_unpacklo_epi8(row(offsets[0]), second);
-        let words = match SIGNED {
-            true => _mm256_cvtepi8_epi16(pairs),
-            false => _mm256_cvtepu8_epi16(pairs),
-        };
+    for (line, offsets) in block.offsets.chunks(GROUP).enumerate().take(block.k) {
+        let mut rows = [_mm_setzero_si128(); GROUP];
+        for (to, &offset) in rows.iter_mut().zip(offsets) {
+            *to = row(offset);
+        }
+        let words = interleaved::<GROUP, SIGNED>(rows);
         // SAFETY: the caller lets write all lines, and they are packed in order.
-        unsafe { store_vector::<Halves>(block, line, start, words) }
+        unsafe { store_vector::<Vectors>(block, line, start, words) }
+    }
+}
+
+/// A word for each lane, of one byte of each row.
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+#[inline]
+fn interleaved<const GROUP: usize, const SIGNED: bool>(rows: [__m128i; GROUP]) -> __m256i {
+    let first = _mm_unpacklo_epi8(rows[0], rows[1]);
+    match (GROUP, SIGNED) {
+        (2, true) => _mm256_cvtepi8_epi16(first),
+        (2, false) => _mm256_cvtepu8_epi16(first),
+        _ => {
+            let second = _mm_unpacklo_epi8(rows[2], rows[3]);
+            let low = _mm_unpacklo_epi16(first, second);
+            _mm256_set_m128i(_mm_unpackhi_epi16(first, second), low)
+        }
     }
 }
 
@@ -139,7 +158,7 @@ unsafe fn bytes<const STEP: usize>(from: *const u8, runs: &Runs) -> __m128i {
                 _mm_unpacklo_epi32(low, high)
             }
             _ => {
-                let mut bytes = [0; Halves::LANES];
+                let mut bytes = [0; Vectors::LANES];
                 for (lane, byte) in bytes.iter_mut().enumerate().take(runs.lanes.into()) {
                     *byte = from.add(lane * usize::from(runs.step)).read();
                 }
@@ -154,12 +173,12 @@ unsafe fn bytes<const STEP: usize>(from: *const u8, runs: &Runs) -> __m128i {
 /// # Safety
 /// as that; the machine has the instructions.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn across(block: &Block<i32>, from: *const u8, lines: usize) {
+unsafe fn across<const GROUP: usize>(block: &Block<i32>, from: *const u8, lines: usize) {
     // SAFETY: the caller's.
     unsafe {
         match block.signed {
-            true => all::<true>(block, from, lines),
-            false => all::<false>(block, from, lines),
+            true => all::<GROUP, true>(block, from, lines),
+            false => all::<GROUP, false>(block, from, lines),
         }
         clear(block, block.to, lines);
     }
@@ -168,20 +187,24 @@ unsafe fn across(block: &Block<i32>, from: *const u8, lines: usize) {
 /// # Safety
 /// as [`across`], without the lanes that have no point.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn all<const SIGNED: bool>(block: &Block<i32>, from: *const u8, lines: usize) {
+unsafe fn all<const GROUP: usize, const SIGNED: bool>(
+    block: &Block<i32>,
+    from: *const u8,
+    lines: usize,
+) {
     if lines < SQUARE {
         // SAFETY: the caller's.
-        return unsafe { across_of::<2, SIGNED>(block, from, lines) };
+        return unsafe { across_of::<GROUP, SIGNED>(block, from, lines) };
     }
     let mut to = block.to;
     for points in block.points.chunks(SQUARE) {
         // SAFETY: the caller's; `to` is the first lane of these points.
         unsafe {
             match points.len() {
-                1 => squares::<SIGNED, 1>(points, from, to, lines, block.width),
-                2 => squares::<SIGNED, 2>(points, from, to, lines, block.width),
-                3 => squares::<SIGNED, 3>(points, from, to, lines, block.width),
-                _ => squares::<SIGNED, SQUARE>(points, from, to, lines, block.width),
+                1 => squares::<GROUP, SIGNED, 1>(points, from, to, lines, block.width),
+                2 => squares::<GROUP, SIGNED, 2>(points, from, to, lines, block.width),
+                3 => squares::<GROUP, SIGNED, 3>(points, from, to, lines, block.width),
+                _ => squares::<GROUP, SIGNED, SQUARE>(points, from, to, lines, block.width),
             }
         }
         to = to.wrapping_add(points.len());
@@ -194,7 +217,7 @@ unsafe fn all<const SIGNED: bool>(block: &Block<i32>, from: *const u8, lines: us
 /// # Safety
 /// They may be read, and written.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn squares<const SIGNED: bool, const LANES: usize>(
+unsafe fn squares<const GROUP: usize, const SIGNED: bool, const LANES: usize>(
     points: &[u32],
     from: *const u8,
     to: *mut i32,
@@ -209,11 +232,14 @@ unsafe fn squares<const SIGNED: bool, const LANES: usize>(
         let line = line.min(lines - SQUARE);
         let mut rows = [_mm_setzero_si128(); SQUARE];
         for at in 0..LANES {
-            // SAFETY: the eight bytes of four lines, which the caller lets read.
-            let bytes = unsafe { _mm_loadl_epi64(places[at].add(2 * line).cast()) };
-            rows[at] = match SIGNED {
-                true => _mm_cvtepi8_epi16(bytes),
-                false => _mm_cvtepu8_epi16(bytes),
+            // SAFETY: the bytes of four lines, which the caller lets read.
+            rows[at] = unsafe {
+                let from = places[at].add(GROUP * line).cast();
+                match (GROUP, SIGNED) {
+                    (2, true) => _mm_cvtepi8_epi16(_mm_loadl_epi64(from)),
+                    (2, false) => _mm_cvtepu8_epi16(_mm_loadl_epi64(from)),
+                    _ => _mm_loadu_si128(from),
+                }
             };
         }
         let [a, b, c, d] = rows;

@@ -27,9 +27,16 @@ const OF_BYTES: i64 = 16;
 /// The products of a contraction that gain as much time as it takes to transpose an element.
 const TRANSPOSED: i64 = 160;
 
+/// Of vectors whose lanes are all results, a product takes a share of 1/`GAINED` less time, and where lanes are empty so much
+/// more. This many products of the former gain as much as a result does that other kernels use while it is in the cache.
+const GAINED: f64 = 20.0;
+const OF_RESULT: f64 = 240.0;
+
 pub(super) struct Pictures<'a> {
     nest: &'a Nest,
     constants: &'a FxHashSet<BufferId>,
+    /// The lanes of a vector of results of contractions.
+    lanes: usize,
     /// For each stage, its accesses to temporaries whose dims may be reordered.
     accesses: Vec<Vec<Access>>,
     /// For each stage, whether it is a contraction.
@@ -54,7 +61,11 @@ struct Access {
 }
 
 impl<'a> Pictures<'a> {
-    pub(super) fn of(nest: &'a Nest, constants: &'a FxHashSet<BufferId>) -> Pictures<'a> {
+    pub(super) fn of(
+        nest: &'a Nest,
+        constants: &'a FxHashSet<BufferId>,
+        lanes: usize,
+    ) -> Pictures<'a> {
         let mut movable = rearrangeable(nest);
         movable.retain(|id| !nest.buf(*id).ty.is_packed() && !constants.contains(id));
         let accesses = nest.stages.iter().map(|stage| {
@@ -73,6 +84,7 @@ impl<'a> Pictures<'a> {
         let mut pictures = Pictures {
             nest,
             constants,
+            lanes,
             accesses: accesses.collect(),
             contracts: Vec::new(),
             channels: FxHashMap::default(),
@@ -102,8 +114,10 @@ impl<'a> Pictures<'a> {
         self.unclear.extend(unclear);
         let unclear: FxHashSet<u32> = self.unclear.iter().map(|b| self.group(*b)).collect();
         let mut gains: FxHashMap<u32, i64> = FxHashMap::default();
-        let transposes = (0..self.nest.stages.len()).filter_map(|stage| self.transpose(stage));
-        for (buffer, gain) in self.gains.iter().copied().chain(transposes) {
+        let stages = 0..self.nest.stages.len();
+        let transposes = stages.clone().filter_map(|stage| self.transpose(stage));
+        let folds = stages.filter_map(|stage| self.fold(stage));
+        for (buffer, gain) in self.gains.iter().copied().chain(transposes).chain(folds) {
             let total = gains.entry(self.group(buffer)).or_default();
             *total = total.saturating_add(gain);
         }
@@ -159,7 +173,10 @@ impl<'a> Pictures<'a> {
         let products = extents.fold(1usize, usize::saturating_mul);
         let products = i64::try_from(products).unwrap_or(i64::MAX) / (2 * LOSS);
         let width = results.iter().map(|a| a.extent.example());
-        let enough = width.fold(1usize, usize::saturating_mul) >= LEAST_RESULTS;
+        let width = width.fold(1usize, usize::saturating_mul);
+        let enough = width >= LEAST_RESULTS;
+        let folded = axes.iter().map(|a| a.extent.example());
+        let folded = folded.fold(1usize, usize::saturating_mul);
         // Bytes are packed into words of several channels, which takes less where these lie beside each other.
         let is_byte = nest.buf(picture.0.tensor.buffer).ty.bits() == 8;
         for (buffer, found, least) in [
@@ -171,12 +188,20 @@ impl<'a> Pictures<'a> {
             let gain = match enough && extent >= least {
                 true if is_byte => products / OF_BYTES,
                 false if is_byte => continue,
-                true => products,
+                true => (products as f64 * self.share_that_gains(width, folded)) as i64,
                 false => -LOSS * products,
             };
             self.gains.push((buffer, gain));
         }
         Some(())
+    }
+
+    /// The share of its products, at most 1, by which a contraction of floats gains whose results for a pixel fill vectors of
+    /// [`lanes`](Pictures::lanes) in part; negative if it loses.
+    fn share_that_gains(&self, width: usize, folded: usize) -> f64 {
+        let fill = width as f64 / width.next_multiple_of(self.lanes) as f64;
+        let share = GAINED - (GAINED - 1.0) / fill + OF_RESULT / folded as f64;
+        share.min(1.0)
     }
 
     /// The dim of `buffer` that a stage goes through from end to end along one of these axes, and its extent, if there is just
@@ -253,6 +278,25 @@ impl<'a> Pictures<'a> {
         accesses
             .filter_map(|access| Some((access.buffer, dim(access)?)))
             .collect()
+    }
+
+    /// The picture that a stage folds over as a whole, and the products that this costs: vectors of the fold are of pixels.
+    fn fold(&self, at: usize) -> Option<(BufferId, i64)> {
+        if self.contracts[at] {
+            return None;
+        }
+        let domain = &self.nest.stages[at].domain;
+        let folds = |access: &&Access| {
+            let dim = self.channels.get(&access.buffer);
+            let is_folded = dim.is_some_and(|dim| access.along[*dim].is_some());
+            let is_outer = |axis: AxisId| domain.iter().any(|a| a.id == axis && a.extent > 1);
+            is_folded && !access.along.iter().flatten().any(|axis| is_outer(*axis))
+        };
+        let picture = self.accesses[at].iter().find(folds)?.buffer;
+        let elements = self.nest.buf(picture).shape.iter().map(|n| n.example());
+        let elements = elements.fold(1usize, usize::saturating_mul);
+        let elements = i64::try_from(elements).unwrap_or(i64::MAX);
+        Some((picture, -elements.saturating_mul(TRANSPOSED)))
     }
 
     /// The picture that a stage copies to or from a buffer whose channels are not last, and the products that this costs: its

@@ -2,15 +2,21 @@ use super::*;
 use crate::analysis::verify;
 use crate::ir::parse;
 
-/// After the pass over a nest of this text, in which the contents of what begins with `w` or `b` are known.
+/// After the pass over a nest of this text, in which the contents of what begins with `w` or `b` are known, for vectors of eight
+/// lanes.
 fn passed(text: &str) -> Vec<String> {
+    passed_for(8, text)
+}
+
+fn passed_for(lanes: usize, text: &str) -> Vec<String> {
     let mut nest = parse(text).unwrap();
     verify(&nest).unwrap();
     let names: Vec<String> = nest.buffers.iter().map(|b| b.name.clone()).collect();
-    channels_last(&mut nest, &|buffer| {
+    let is_constant = |buffer: BufferId| {
         let name = &names[buffer.0 as usize];
         name.starts_with('w') || name.starts_with('b')
-    });
+    };
+    channels_last(&mut nest, &is_constant, lanes);
     verify(&nest).unwrap();
     nest.stage_texts()
 }
@@ -59,6 +65,42 @@ fn few_results_keep_planes() {
 fn few_channels_keep_planes() {
     assert!(pointwise(7, 2048)[0].starts_with("for i<7, j<12, k<20: t[i, j, k]"));
     assert!(pointwise(8, 2048)[0].starts_with("for i<12, j<20, k<8: t[i, j, k]"));
+}
+
+/// The stage of `y`, sums over `channels` for `results` with vectors of `lanes`, of which `fold` is read afterwards.
+fn read_by(fold: &str, lanes: usize, channels: usize, results: usize) -> String {
+    let stages = passed_for(
+        lanes,
+        &format!(
+            "input x: f32[{channels}, 12, 20]\ninput w: f32[{results}, {channels}]\n\
+             temporary y: f32[{results}, 12, 20]\noutput z: f32[{results}]\noutput v: f32[8]\n\
+             for i<{results}, j<12, k<20: y[i, j, k] = add[l<{channels}; 0.0](term(x[l, j, k], w[i, l]))\n\
+             for i<{results}: z[i] = max(y[i, 0, 0], y[i, 1, 1])\n{fold}"
+        ),
+    );
+    stages[0].clone()
+}
+
+/// `20 - 19 / fill + 240 / k`, with three quarters of the lanes filled, is 0 for `k = 45`.
+#[test]
+fn emptier_vectors_pay_for_short_sums() {
+    let is_moved = |lanes, channels, results| {
+        read_by("", lanes, channels, results).starts_with("for i<12, j<20")
+    };
+    assert!(is_moved(16, 44, 24) && !is_moved(16, 46, 24));
+    assert!(is_moved(8, 46, 24));
+    assert!(is_moved(16, 46, 32) && is_moved(16, 2000, 32));
+    // With 15 of 16 lanes filled it is 0 for `k = 900`.
+    assert!(is_moved(16, 899, 120) && !is_moved(16, 901, 120));
+}
+
+#[test]
+fn pictures_that_are_folded_as_a_whole_keep_planes() {
+    let fold = |at: &str| format!("for i<8: v[i] = max[j<16, k<30; -inf](y[j, {at}])\n");
+    let whole = fold("(((k * 8) + i) / 20), (((k * 8) + i) % 20)");
+    assert!(read_by(&whole, 8, 64, 16).starts_with("for i<16, j<12, k<20"));
+    // Folded for each of some pixels.
+    assert!(read_by(&fold("i, 0"), 8, 64, 16).starts_with("for i<12, j<20, k<16"));
 }
 
 /// Words of bytes are packed from whatever layout: that of the result and of a large operand is another, and few results lose nothing.

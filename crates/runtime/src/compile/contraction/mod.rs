@@ -242,13 +242,9 @@ const MOST_SCRATCH: usize = 1 << 30;
 /// none within it.
 pub(crate) fn isa(vectors: Vectors) -> kernels::Isa {
     use kernels::Isa;
-    let allowed = match vectors {
-        Vectors::Widest => return Isa::fastest(),
-        Vectors::Bits256 => Isa::Avx2,
+    match vectors {
+        Vectors::Widest => Isa::fastest(),
+        Vectors::Bits256 => Isa::best_of_256_bits(),
         Vectors::Bits128 => Isa::Portable,
-    };
-    match allowed.available() {
-        true => allowed,
-        false => Isa::Portable,
     }
 }

@@ -7,6 +7,8 @@
     reason = "tiles are matrices, and read as such"
 )]
 
+pub(super) mod words;
+
 use crate::codes::Codes;
 use crate::grouped_tile::{LINE_BYTES, PANEL, Steps, Tile};
 use crate::lanes::Simd;
