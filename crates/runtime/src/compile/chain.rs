@@ -1,10 +1,12 @@
-//! Chains: a contraction, code that uses its results, and a contraction of what that makes, as the two products of
+//! Chains: a contraction, code that uses its results, and maybe a contraction of what that makes, as the two products of
 //! attention with the softmax between them.
 //!
-//! Each task of the first goes through all three with its rows while they are in the cache. What lies between the
-//! products is no larger then than what one task of each thread uses, so the memory of attention is linear in the
-//! length of a text. The values and the order of all operations are those of three kernels one after the other.
+//! Each task of the first goes through all of them with its rows while they are in the cache. What lies between them
+//! is no larger then than what one task of each thread uses, so the memory of attention is linear in the
+//! length of a text, and sums that code makes other results of never leave the cache. The values and the order of all
+//! operations are those of the kernels one after the other.
 
+use crate::compile::step::{Engine, Step};
 use std::ops::Range;
 use vinelift_nest::BufferId;
 
@@ -18,8 +20,16 @@ pub(crate) struct Chain {
     pub(crate) windows: Vec<Window>,
     /// The bytes of all parts for one thread.
     pub(crate) worker_bytes: usize,
-    /// The floating-point operations of the other contraction.
+    /// The floating-point operations of the other contraction, if there is one.
     pub(crate) flops: u64,
+}
+
+/// The results of a contraction that no kernel but the code after it uses.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnResults {
+    pub(crate) buffer: BufferId,
+    /// The bytes of an element.
+    pub(crate) size: usize,
 }
 
 /// A temporary of which only the elements of one task have memory, for each thread.
@@ -38,6 +48,25 @@ pub(crate) struct Window {
 const ALIGNMENT: usize = 128;
 
 impl Chain {
+    /// The chain of a contraction and the code after it, if the tasks of the one run all of the other.
+    pub(crate) fn of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Chain> {
+        let Engine::Contraction(contraction) = &first.engine else {
+            return None;
+        };
+        let runs_all = code.consumer.as_ref()?.rest.is_empty();
+        // A contraction that is chained itself begins no chain.
+        if !runs_all || !contraction.writes_windows() || first.consumer.is_some() {
+            return None;
+        }
+        let mut chain = Chain {
+            windows: Vec::new(),
+            worker_bytes: 0,
+            flops: 0,
+        };
+        chain.add(results.buffer, results.size, &contraction.regions()?)?;
+        Some(chain)
+    }
+
     /// Adds a temporary of which the tasks use these elements of `size` bytes.
     pub(crate) fn add(
         &mut self,

@@ -1,5 +1,6 @@
 //! Kernels that are run with each other's tasks, and the steps that are made of them.
 
+use crate::compile::chain::Chain;
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
 use crate::compile::parallelism::{pieces, tasks, workers};
@@ -57,6 +58,9 @@ impl Coupled {
                 before.and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
             let mut step = step(symbolic, engine, numbers, threads);
             step.consumer = consumer;
+            if let (Some(results), Some(before)) = (symbolic.own_results, steps.last_mut()) {
+                before.chain = Chain::of_results([before, &step], results);
+            }
             if let Some(link) = &symbolic.link {
                 link_to(&mut steps, link, &mut step);
             }

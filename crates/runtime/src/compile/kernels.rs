@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
+use crate::compile::chain::{MOST_BUFFERS, OwnResults};
 use crate::compile::consumer::reach;
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::coupled::Coupled;
@@ -17,7 +18,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use vinelift_nest::{
-    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
+    Aliases, Buffer, Contraction, Footprint, Nest, Role, Stage, SubNest, compiler_threads,
+    kernel_ranges,
 };
 
 /// The kernels of a nest, for all values of its symbols.
@@ -73,6 +75,10 @@ impl Kernels {
         for (kernel, is_contraction) in kernels {
             let before = arguments;
             arguments += kernel.buffers().len();
+            let own_results = match is_contraction {
+                false => own_results(nest, &all, &kernel, &users),
+                true => None,
+            };
             let (reach, link) = match is_contraction {
                 false => (follows(&all, &kernel, aliases, &mut forms), None),
                 true => {
@@ -88,6 +94,7 @@ impl Kernels {
                     functions.next()
                 },
                 reach,
+                own_results,
                 link,
                 arguments: before,
                 contraction: OnceLock::new(),
@@ -348,6 +355,31 @@ fn follows(
     let producers = producers.map(|c| &c.kernel.stages);
     let results = reach(producers, &kernel.stages, aliases)?;
     forms.footprint(all.len(), &kernel.stages, results)
+}
+
+/// The results of the last of these kernels, if that is a contraction and no kernel but this code, which `users` counts, uses
+/// them.
+fn own_results(
+    nest: &Nest,
+    all: &[SymbolicKernel],
+    code: &Kernel,
+    users: &[u32],
+) -> Option<OwnResults> {
+    let contraction = all.last().filter(|last| last.function.is_none())?;
+    let [stage] = contraction.kernel.stages.nest.stages.as_slice() else {
+        return None;
+    };
+    let buffer = contraction.kernel.buffers()[stage.target.0 as usize];
+    let Buffer { role, ty, .. } = nest.buf(buffer);
+    let is_own = *role == Role::Temporary
+        && !ty.is_packed()
+        && code.local(buffer).is_some()
+        && users[buffer.0 as usize] == 2
+        && code.buffers().len() <= MOST_BUFFERS;
+    is_own.then_some(OwnResults {
+        buffer,
+        size: ty.bits() / 8,
+    })
 }
 
 /// How a contraction may be chained to the last two of these kernels.

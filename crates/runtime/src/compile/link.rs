@@ -116,7 +116,8 @@ impl Link {
                     *used = used.start.min(region.start)..used.end.max(region.end);
                 }
             }
-            if temporary.is_own {
+            let may_be_window = temporary.buffer != results || producer.writes_windows();
+            if temporary.is_own && may_be_window {
                 chain.add(temporary.buffer, temporary.size, &used)?;
             }
         }

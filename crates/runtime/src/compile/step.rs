@@ -30,7 +30,7 @@ pub(crate) struct Step {
     pub(crate) arguments: usize,
     /// How it runs with the tasks of the contraction before it, if it does.
     pub(crate) consumer: Option<Consumer>,
-    /// The two steps after it, if these are chained to it.
+    /// The one or two steps after it, if these are chained to it.
     pub(crate) chain: Option<Chain>,
 }
 

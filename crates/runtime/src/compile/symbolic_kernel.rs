@@ -1,5 +1,6 @@
 //! Kernels before they have numbers, and these.
 
+use crate::compile::chain::OwnResults;
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
@@ -14,6 +15,8 @@ pub(super) struct SymbolicKernel {
     pub(super) function: Option<Function>,
     /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
     pub(super) reach: Option<Footprint>,
+    /// Those results, if no other kernel uses them.
+    pub(super) own_results: Option<OwnResults>,
     /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
     pub(super) link: Option<Link>,
     /// The number of buffers that the kernels before it are called with.

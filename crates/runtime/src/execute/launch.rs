@@ -146,10 +146,12 @@ impl Launch {
         native.map_or(StepMemory::default(), |native| native.placement.step(step))
     }
 
-    /// A contraction, and the one that is chained to it.
+    /// A contraction, and the one that is chained to it, if there is one.
     fn contractions(&self, number: usize) -> impl Iterator<Item = (usize, &PackedContraction)> {
+        let steps = self.plan.binding.steps();
+        let is_chained = |step: &usize| steps.get(*step).is_some_and(|s| s.consumer.is_some());
         let last = self.at(number).chain.as_ref().map(|_| number + 2);
-        let steps = [number].into_iter().chain(last);
+        let steps = [number].into_iter().chain(last.filter(is_chained));
         steps.filter_map(|step| match &self.at(step).engine {
             Engine::Contraction(contraction) => Some((step, &**contraction)),
             Engine::Code { .. } => None,

@@ -144,8 +144,8 @@ impl GroupedContraction {
         let points = self.points.map(|points| place(&points, size_of::<f32>()));
         let (out, out_bytes) = place(&self.out, size_of::<f32>());
         let own = scratch.0.wrapping_add(worker * self.plan.worker_bytes());
-        // SAFETY: `place` stays inside what is there of each buffer, which the caller has vouched for; it is no part of a chain,
-        // so that buffers are there from their beginning. The plan is the kernel's.
+        // SAFETY: `place` stays inside what is there of each buffer, which the caller has vouched for; none of them is a window,
+        // so that they are there from their beginning. The plan is the kernel's.
         unsafe {
             let buffers = GroupedBuffers {
                 rows: from_raw_parts(rows, row_bytes),

@@ -141,6 +141,11 @@ impl PackedContraction {
         }
     }
 
+    /// Whether the results may be in a [window](crate::compile::chain::Window).
+    pub(crate) fn writes_windows(&self) -> bool {
+        matches!(self.kind, Kind::Strided(_))
+    }
+
     /// The number of tasks of a phase.
     pub(crate) fn tasks(&self, phase: usize) -> usize {
         match &self.kind {
