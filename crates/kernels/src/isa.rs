@@ -1,10 +1,10 @@
 //! Which instruction set there is.
 
 use std::fmt;
-
-use crate::simd::HasEngine;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
+
+use crate::simd::HasEngine;
 
 /// The instruction set a kernel uses. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,9 +74,13 @@ impl Isa {
             .unwrap_or(Isa::Portable)
     }
 
-    /// How many elements of `f32` a vector has.
-    pub fn lanes(self) -> usize {
-        <f32 as HasEngine>::engine(self, false).lanes
+    /// How many elements of `f32` the narrowest vectors of its tiles have.
+    pub fn least_lanes(self) -> usize {
+        let narrowest = match self {
+            Isa::Avx512Halves => Isa::Avx2,
+            isa => isa,
+        };
+        <f32 as HasEngine>::engine(narrowest, false).lanes
     }
 
     /// Whether its tiles read rows where they lie, so that pixels need no packing where their channels lie beside each other.

@@ -125,7 +125,11 @@ pub(crate) fn optimize(
         let start = Instant::now();
         let isa = isa(vectors);
         if isa.reads_rows_in_place() {
-            channels_last(&mut nest, &|buffer| constant(buffer).is_some(), isa.lanes());
+            channels_last(
+                &mut nest,
+                &|buffer| constant(buffer).is_some(),
+                isa.least_lanes(),
+            );
             record("channels last", start, Vec::new(), &nest)?;
         }
         let start = Instant::now();
