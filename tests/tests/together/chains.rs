@@ -171,3 +171,44 @@ fn attention_of_grouped_heads_is_the_same_in_chains() {
         );
     }
 }
+
+/// `Convert(Relu(x · weights))` of `rows` rows: the code after the product makes bytes of its results.
+fn bytes_of_products(core: &Core, rows: usize, [depth, columns]: [usize; 2]) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[rows, depth]);
+    let weights = Random::new(5).fractions(depth * columns);
+    let weights: Vec<u8> = weights.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let weights = graph.constant(ElementType::F32, &[depth, columns], &weights);
+    let straight = "transpose_a=\"false\" transpose_b=\"false\"";
+    let product = graph.single(core, "MatMul", "opset1", straight, &[&x, &weights]);
+    let relu = graph.single(core, "Relu", "opset1", "", &[&product]);
+    let to = "destination_type=\"f16\"";
+    let last = graph.single(core, "Convert", "opset1", to, &[&relu]);
+    graph.model(core, &[last]).unwrap()
+}
+
+/// Sums that only the code after a contraction uses have memory for one task of each thread, if there are several tasks.
+#[test]
+fn sums_that_only_code_uses_have_memory_for_a_task() {
+    let core = Core::new().unwrap();
+    for (rows, is_small) in [(2000, true), (1025, true), (1024, false), (3, false)] {
+        let (depth, columns) = (40, 64);
+        let model = bytes_of_products(&core, rows, [depth, columns]);
+        let x = Random::new(7).fractions(rows * depth);
+        let inputs = [Tensor::from_slice(&[rows, depth], &x).unwrap()];
+        check(&core, &model, &inputs, NEVER, &format!("{rows} rows"));
+        let config = Config {
+            threads: NonZeroUsize::new(1),
+            ..Config::default()
+        };
+        let mut request = core
+            .compile_model_with(&model, config)
+            .unwrap()
+            .create_request();
+        request.set_input_at(0, inputs[0].clone()).unwrap();
+        let listing = request.listing().unwrap();
+        let arena: usize = listing.plans.iter().map(|plan| plan.arena).sum();
+        let sums = rows * columns * size_of::<f32>();
+        assert_eq!(arena < sums, is_small, "{rows} rows: {arena} bytes, {sums}");
+    }
+}
