@@ -4,8 +4,6 @@ use std::fmt;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-use crate::simd::HasEngine;
-
 /// The instruction set a kernel uses. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Isa {
@@ -72,15 +70,6 @@ impl Isa {
             .into_iter()
             .find(|isa| isa.available())
             .unwrap_or(Isa::Portable)
-    }
-
-    /// How many elements of `f32` the narrowest vectors of its tiles have.
-    pub fn least_lanes(self) -> usize {
-        let narrowest = match self {
-            Isa::Avx512Halves => Isa::Avx2,
-            isa => isa,
-        };
-        <f32 as HasEngine>::engine(narrowest, false).lanes
     }
 
     /// Whether its tiles read rows where they lie, so that pixels need no packing where their channels lie beside each other.

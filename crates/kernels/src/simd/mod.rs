@@ -25,6 +25,17 @@ pub(crate) trait HasEngine: Number {
     fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<Self>;
 }
 
+impl Isa {
+    /// How many elements of `f32` the narrowest vectors of its tiles have.
+    pub fn least_lanes(self) -> usize {
+        let narrowest = match self {
+            Isa::Avx512Halves => Isa::Avx2,
+            isa => isa,
+        };
+        <f32 as HasEngine>::engine(narrowest, false).lanes
+    }
+}
+
 /// The tiles of [`GroupedProduct`](crate::GroupedProduct) for an instruction set that this machine has, and for lines of
 /// `depth` `k`.
 pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {

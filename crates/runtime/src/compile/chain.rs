@@ -6,7 +6,6 @@
 //! length of a text, and sums that code makes other results of never leave the cache. The values and the order of all
 //! operations are those of the kernels one after the other.
 
-use crate::compile::step::{Engine, Step};
 use std::ops::Range;
 use vinelift_nest::BufferId;
 
@@ -48,25 +47,6 @@ pub(crate) struct Window {
 const ALIGNMENT: usize = 128;
 
 impl Chain {
-    /// The chain of a contraction and the code after it, if the tasks of the one run all of the other.
-    pub(crate) fn of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Chain> {
-        let Engine::Contraction(contraction) = &first.engine else {
-            return None;
-        };
-        let runs_all = code.consumer.as_ref()?.rest.is_empty();
-        // A contraction that is chained itself begins no chain.
-        if !runs_all || !contraction.writes_windows() || first.consumer.is_some() {
-            return None;
-        }
-        let mut chain = Chain {
-            windows: Vec::new(),
-            worker_bytes: 0,
-            flops: 0,
-        };
-        chain.add(results.buffer, results.size, &contraction.regions()?)?;
-        Some(chain)
-    }
-
     /// Adds a temporary of which the tasks use these elements of `size` bytes.
     pub(crate) fn add(
         &mut self,

@@ -1,6 +1,6 @@
 //! Kernels that are run with each other's tasks, and the steps that are made of them.
 
-use crate::compile::chain::Chain;
+use crate::compile::chain::{Chain, OwnResults};
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
 use crate::compile::parallelism::{pieces, tasks, workers};
@@ -59,7 +59,7 @@ impl Coupled {
             let mut step = step(symbolic, engine, numbers, threads);
             step.consumer = consumer;
             if let (Some(results), Some(before)) = (symbolic.own_results, steps.last_mut()) {
-                before.chain = Chain::of_results([before, &step], results);
+                before.chain = chain_of_results([before, &step], results);
             }
             if let Some(link) = &symbolic.link {
                 link_to(&mut steps, link, &mut step);
@@ -87,6 +87,25 @@ fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
         step.consumer = Some(consumer);
         first.chain = Some(chain);
     }
+}
+
+/// The chain of a contraction and the code after it, if the tasks of the one run all of the other.
+fn chain_of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Chain> {
+    let Engine::Contraction(contraction) = &first.engine else {
+        return None;
+    };
+    let runs_all = code.consumer.as_ref()?.rest.is_empty();
+    // A contraction that is chained itself begins no chain.
+    if !runs_all || !contraction.writes_windows() || first.consumer.is_some() {
+        return None;
+    }
+    let mut chain = Chain {
+        windows: Vec::new(),
+        worker_bytes: 0,
+        flops: 0,
+    };
+    chain.add(results.buffer, results.size, &contraction.regions()?)?;
+    Some(chain)
 }
 
 /// How code runs with the tasks of a contraction, if it does.
