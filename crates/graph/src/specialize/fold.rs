@@ -12,6 +12,11 @@ use vinelift_ops::OpDef;
 use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
 use vinelift_tensor::{Tensor, element_count};
 
+/// The least weights whose codes are kept where products of bytes take them, and the least extent of their second dim, the
+/// channels of the operand: bytes of fewer channels do not lie together.
+const LEAST_WEIGHTS: usize = 64;
+const LEAST_CHANNELS: usize = 8;
+
 impl Walk<'_> {
     /// Whether constant values are to stay codes in the plan, as what becomes of their products depends on it: exact sums of
     /// integers with quantised values, or scales that are hoisted. It does not depend on what the budget has left.
@@ -23,10 +28,14 @@ impl Walk<'_> {
         outputs: &[TensorId],
     ) -> bool {
         let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
+        let shape = |tensor: &TensorId| self.types.get(*tensor)?.shape.to_static();
         let has_least = |tensor: &TensorId, least: usize| {
-            let shape = self.types.get(*tensor).and_then(|ty| ty.shape.to_static());
-            let count = shape.and_then(|shape| element_count(&shape));
+            let count = shape(tensor).and_then(|shape| element_count(&shape));
             count.is_none_or(|count| count >= least)
+        };
+        let has_channels = |tensor: &TensorId| {
+            let shape = shape(tensor);
+            shape.is_none_or(|shape| shape.get(1).is_some_and(|n| *n >= LEAST_CHANNELS))
         };
         let all_of = |types: &[ElementType]| {
             let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
@@ -36,7 +45,10 @@ impl Walk<'_> {
         let quantizes = def.name == FAKE_QUANTIZE || (converts && all_of(&[I8, U8]));
         let decompresses = || all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some();
         let least = if self.is_quantized && quantizes {
-            SMALL_WORK + 1
+            match outputs.iter().all(has_channels) {
+                true => LEAST_WEIGHTS,
+                false => SMALL_WORK + 1,
+            }
         } else if converts && decompresses() {
             LEAST_CODED
         } else {
