@@ -118,18 +118,31 @@ impl PreparedContraction {
     /// part has all columns pass by, which pays for enough rows alone if they come from memory or the third cache.
     fn row_parts(&self, each: usize, units: usize) -> usize {
         let mut parts = each.min(self.row_panels);
-        let column_bytes = self.packed_columns() * self.element.bytes();
-        if column_bytes <= CACHED_COLUMNS {
-            return parts;
-        }
-        let takes_half = |parts: usize| each.div_ceil(parts / 2) <= units;
-        while parts.is_multiple_of(2)
-            && takes_half(parts)
-            && self.rows.points.len() < parts * LEAST_ROWS
-        {
-            parts /= 2;
+        while parts > self.most_row_parts() {
+            let fewer = match parts % 2 {
+                0 => parts / 2,
+                _ => parts - 1,
+            };
+            if each.div_ceil(fewer) > units {
+                break;
+            }
+            parts = fewer;
         }
         parts
+    }
+
+    /// Into how many parts the rows of a batch may be divided, so that having all columns pass by for each pays.
+    fn most_row_parts(&self) -> usize {
+        let column_bytes = self.packed_columns() * self.element.bytes();
+        match column_bytes <= CACHED_COLUMNS {
+            true => self.row_panels.max(1),
+            false => (self.rows.points.len() / LEAST_ROWS).max(1),
+        }
+    }
+
+    /// In how many tasks a run may be that each take all columns, so that having these pass by for each pays.
+    pub fn most_row_tasks(&self) -> usize {
+        self.batch.points().saturating_mul(self.most_row_parts())
     }
 
     pub(super) fn share(

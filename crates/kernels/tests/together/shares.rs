@@ -4,13 +4,10 @@ use crate::problems::matrices;
 use vinelift_kernels::{Form, Isa, Operand, PreparedContraction};
 use zerocopy::IntoBytes;
 
-/// Whether each of eight tasks has all columns for its rows, where `rows` are multiplied with packed columns 512 wide, once the
+/// Whether each of some tasks has all columns for its rows, where `rows` are multiplied with packed columns 512 wide, once the
 /// sums are those of one task.
-fn has_all_columns(rows: usize, k: usize) -> bool {
-    const COLUMNS: usize = 512;
-    let contraction = matrices(1, rows, COLUMNS, k, [false; 3]);
-    let forms = [Form::Plain, Form::Packed];
-    let kernel = PreparedContraction::with_forms(&contraction, Isa::Avx2, forms).unwrap();
+fn has_all_columns(rows: usize, k: usize, tasks: usize) -> bool {
+    let kernel = kernel(rows, k);
     let mut random = fastrand::Rng::with_seed(1);
     let [left, right, out] = kernel.elements();
     let mut numbers = |n: usize| (0..n).map(|_| random.f32() - 0.5).collect::<Vec<_>>();
@@ -18,17 +15,20 @@ fn has_all_columns(rows: usize, k: usize) -> bool {
     let packed = kernel.pack_right(right.as_bytes()).unwrap();
     let run = |tasks: usize| {
         let plan = kernel.plan(Form::Plain, Form::Packed, tasks);
-        assert_eq!(plan.tasks(), tasks);
+        assert!((tasks..=tasks + 1).contains(&plan.tasks()));
         let mut scratch = vec![0xffu8; plan.shared_bytes() + plan.worker_bytes()];
         let mut result = vec![f32::NAN; out];
         let left = Operand::Plain(left.as_bytes());
         let bytes = result.as_mut_bytes();
         kernel.run(&plan, left, Operand::Packed(&packed), bytes, &mut scratch);
         let bits: Vec<u32> = result.iter().map(|x| x.to_bits()).collect();
-        (bits, (0..tasks).all(|task| plan.region(task).is_some()))
+        (
+            bits,
+            (0..plan.tasks()).all(|task| plan.region(task).is_some()),
+        )
     };
     let (one, _) = run(1);
-    let (several, has_all) = run(8);
+    let (several, has_all) = run(tasks);
     assert!(one == several, "{rows} rows, {k} k");
     has_all
 }
@@ -41,11 +41,36 @@ fn few_rows_share_columns_that_come_from_far_away() {
     }
     // 256 KiB of columns, and a little more.
     for rows in [48, 191] {
-        assert!(has_all_columns(rows, 128), "{rows} rows");
-        assert!(!has_all_columns(rows, 129), "{rows} rows");
+        assert!(has_all_columns(rows, 128, 8), "{rows} rows");
+        assert!(!has_all_columns(rows, 129, 8), "{rows} rows");
     }
     // 24 rows for each task.
-    assert!(has_all_columns(192, 129));
+    assert!(has_all_columns(192, 129, 8));
     // Fewer panels of rows than tasks.
-    assert!(!has_all_columns(24, 128));
+    assert!(!has_all_columns(24, 128, 8));
+    // An odd number of panels, of six rows each.
+    assert!(has_all_columns(18, 128, 3));
+    assert!(!has_all_columns(18, 129, 3));
+    assert!(has_all_columns(72, 129, 3));
+    assert!(!has_all_columns(71, 129, 3));
+}
+
+#[test]
+fn tasks_of_whole_rows_have_enough_of_them() {
+    if !Isa::Avx2.available() {
+        return;
+    }
+    let most = |rows, k| kernel(rows, k).most_row_tasks();
+    assert_eq!([191, 192].map(|rows| most(rows, 129)), [7, 8]);
+    assert_eq!([18, 23, 48].map(|rows| most(rows, 129)), [1, 1, 2]);
+    // As many as there are panels, where the columns stay in the cache.
+    assert_eq!(most(18, 128), 3);
+}
+
+/// The product of `rows` with packed columns 512 wide.
+fn kernel(rows: usize, k: usize) -> PreparedContraction {
+    const COLUMNS: usize = 512;
+    let contraction = matrices(1, rows, COLUMNS, k, [false; 3]);
+    let forms = [Form::Plain, Form::Packed];
+    PreparedContraction::with_forms(&contraction, Isa::Avx2, forms).unwrap()
 }

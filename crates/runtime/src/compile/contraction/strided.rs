@@ -435,7 +435,8 @@ fn plan(
     let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, |p| p.form()));
     let plan = |tasks| kernel.plan(left, right, tasks);
     let tasks = tasks_of(workers);
-    let smaller = consumed.map_or(tasks, |bytes| bytes.div_ceil(TASK_BYTES).max(1));
+    let smaller = consumed.map_or(tasks, |bytes| bytes.div_ceil(TASK_BYTES));
+    let smaller = smaller.min(kernel.most_row_tasks());
     if smaller <= tasks {
         return plan(tasks);
     }
