@@ -33,8 +33,8 @@
 //! Rows come from packed panels as well, or from where they are: side by side in the operand (the pixels of a picture whose
 //! channels are planes), or each at an address of its own, from which `k` takes the same steps in all of them (pixels whose
 //! channels follow each other, rows of a matrix, and windows over either). They are packed where tiles have no register for the
-//! address of each row (those of AVX-512 load it), where the lines of a tile's rows crowd a few sets of a cache, or where many panels
-//! of columns would have the caches fetch lines that lie far apart again and again.
+//! address of each row (those of AVX-512 load it), where the lines of a tile's rows crowd a few sets of a cache, or where many
+//! panels of columns would have the caches fetch lines that lie far apart again and again.
 //!
 //! Some machines run an instruction of 512 bits as two halves ([`Isa::Avx512Halves`]): a multiply-add then takes as long as two of
 //! 256 bits. What is left of the advantage is that there are twice the registers and half the instructions, so that a contraction
@@ -47,13 +47,14 @@
 //! network do, tiles have the second cache fetch what comes next: with 30 MB of weights in turn, 24×1536 ·
 //! weights 1536×384 runs at 230 GFLOP/s instead of 155, and 18×1024 · weights 1024×8210 at 235 instead of 120.
 //!
-//! Of bytes, a step takes words of four `k` with AVX-512 VNNI or AVX-VNNI, and of two, as numbers of 16 bits, without. As any order of `k` gives
-//! the same sum, it is that of the operand in memory. Rows whose words lie there as a whole, as those of pixels whose channels
-//! follow each other, are read from where they are; as numbers of 16 bits, once a task has widened the bytes of a block of rows.
-//! Otherwise operands are packed into words, made of vectors along the channels of a pixel, or along pixels. Constant operands of 4 to 16 bits stay so when they are
-//! packed, with zero points and scales for groups of `k` ([`Coding`]): tiles of one or two rows make elements of them on the
-//! way, and for more rows tasks do, a block at a time. Columns that are not constant may be `f16` or `bf16`, as the keys and values that a language model keeps
-//! ([`Narrow`]): tasks make elements of them as they pack them.
+//! Of bytes, a step takes words of four `k` with AVX-512 VNNI or AVX-VNNI, and of two, as numbers of 16 bits, without. As any
+//! order of `k` gives the same sum, it is that of the operand in memory. Rows whose words lie there as a whole, as those of pixels
+//! whose channels follow each other, are read from where they are; as numbers of 16 bits, once a task has widened the bytes of a
+//! block of rows. Otherwise operands are packed into words, made of vectors along the channels of a pixel, or along pixels.
+//! Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for groups of `k` ([`Coding`]):
+//! tiles of one or two rows make elements of them on the way, and for more rows tasks do, a block at a time. Columns that are not
+//! constant may be `f16` or `bf16`, as the keys and values that a language model keeps ([`Narrow`]): tasks make elements of them
+//! as they pack them.
 //!
 //! Codes of 4 or 8 bits whose products are summed by groups of `k` before scales count, as [`Grouped`] says, are multiplied
 //! as they are ([`GroupedProduct`]): with rows of `f32`, or with rows that were quantised to `i8` by groups, whose sums are of

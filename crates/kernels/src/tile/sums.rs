@@ -4,7 +4,8 @@ use super::Tile;
 use crate::lanes::{Number, Simd, Vector};
 
 /// How all micro-kernels of an engine load and store the sums of tiles whose vectors are not all whole, `h` by
-/// `n` vectors, unless only the last one is not and is stored. These are functions of their own, so that there is one copy for all tiles.
+/// `n` vectors, unless only the last one is not and is stored. These are functions of their own, so that there is one copy for
+/// all tiles.
 pub(crate) struct EdgeFunctions<S: Simd> {
     /// [`load_sums`].
     pub(crate) load: unsafe fn(&Tile<S::T>, *mut S::V, usize, usize),

@@ -234,7 +234,7 @@ fn check_bytes(contraction: &Contraction, in_place: &str, widened: &str) {
     });
 }
 
-/// What a kernel's name says of rows must be what is expected of kernels of that name.
+/// Prepares a product of bytes for each instruction set, and checks that the kernel's name says what is expected of it.
 fn check_each_isa<'a>(contraction: &Contraction, expected: impl Fn(&str) -> &'a str) {
     for element in [Element::U8I8, Element::I8U8] {
         for isa in Isa::ALL {

@@ -15,7 +15,7 @@ pub(super) struct SymbolicKernel {
     pub(super) function: Option<Function>,
     /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
     pub(super) reach: Option<Footprint>,
-    /// Those results, if no other kernel uses them.
+    /// The results of that contraction, if no other kernel uses them.
     pub(super) own_results: Option<OwnResults>,
     /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
     pub(super) link: Option<Link>,

@@ -11,42 +11,50 @@ use super::V32;
 use crate::grouped_tile::{MOST_ROWS, PANEL, Tile, TileFn, Tiles};
 use crate::simd::grouped::{self, Integers, LineCodes, Lines};
 
+/// Defines the tiles of an instruction set with vectors of 256 bits: its name and its attribute.
+macro_rules! define_tiles {
+    ($name:literal, $feature:meta) => {
+        const fn tiles<C: LineCodes>() -> Tiles {
+            let narrow: [TileFn; MOST_ROWS] = [
+                tile::<C, 1, 2>,
+                tile::<C, 2, 2>,
+                tile::<C, 3, 2>,
+                tile::<C, 4, 2>,
+            ];
+            Tiles {
+                name: $name,
+                shift: C::SHIFT,
+                wide: [
+                    (4, tile::<C, 1, 8>),
+                    (2, tile::<C, 2, 4>),
+                    (1, narrow[2]),
+                    (1, narrow[3]),
+                ],
+                narrow,
+                group_sums,
+            }
+        }
+
+        /// [`grouped::tile`].
+        ///
+        /// # Safety
+        /// as that; the machine has the instructions.
+        #[$feature]
+        unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
+            // SAFETY: the caller's.
+            unsafe { grouped::tile::<C, H, N>(tile) }
+        }
+    };
+}
+pub(in crate::simd) use define_tiles;
+
 /// Tiles of codes of 4 bits.
 pub(in crate::simd) static HALVES: Tiles = tiles::<Halves>();
 
 /// Tiles of codes of 8 bits.
 pub(in crate::simd) static BYTES: Tiles = tiles::<Bytes>();
 
-const fn tiles<C: LineCodes>() -> Tiles {
-    let narrow: [TileFn; MOST_ROWS] = [
-        tile::<C, 1, 2>,
-        tile::<C, 2, 2>,
-        tile::<C, 3, 2>,
-        tile::<C, 4, 2>,
-    ];
-    Tiles {
-        name: "avx2",
-        shift: C::SHIFT,
-        wide: [
-            (4, tile::<C, 1, 8>),
-            (2, tile::<C, 2, 4>),
-            (1, narrow[2]),
-            (1, narrow[3]),
-        ],
-        narrow,
-        group_sums,
-    }
-}
-
-/// [`grouped::tile`].
-///
-/// # Safety
-/// as that; the machine has the instructions.
-#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
-    // SAFETY: the caller's.
-    unsafe { grouped::tile::<C, H, N>(tile) }
-}
+define_tiles!("avx2", target_feature(enable = "avx2,fma,bmi1,bmi2"));
 
 /// The vectors of a panel.
 const VECTORS: usize = PANEL / 8;

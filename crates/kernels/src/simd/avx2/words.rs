@@ -15,8 +15,8 @@ const SQUARE: usize = 4;
 /// Vectors of words. They are stored alike, whatever they hold.
 type Vectors = Words<Halves>;
 
-/// [`words`] of `GROUP` bytes, 2 or 4, whose lines of consecutive bytes are packed in squares of four words, and those of consecutive points by
-/// vectors of eight words.
+/// [`words`] of `GROUP` bytes, 2 or 4, whose lines of consecutive bytes are packed in squares of four words, and those of
+/// consecutive points by vectors of eight words.
 ///
 /// # Safety
 /// as that.

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::grouped_tile::{MOST_ROWS, Tile, TileFn, Tiles};
-use crate::simd::avx2::grouped::{I32, group_sums};
+use crate::simd::avx2::grouped::{I32, define_tiles, group_sums};
 use crate::simd::grouped::words::{BytesOfWords, HalvesOfWords, Words};
 use crate::simd::grouped::{self, LineCodes};
 
@@ -13,36 +13,10 @@ pub(in crate::simd) static HALVES: Tiles = tiles::<HalvesOfWords<I32>>();
 /// Tiles of codes of 8 bits.
 pub(in crate::simd) static BYTES: Tiles = tiles::<BytesOfWords<I32>>();
 
-const fn tiles<C: LineCodes>() -> Tiles {
-    let narrow: [TileFn; MOST_ROWS] = [
-        tile::<C, 1, 2>,
-        tile::<C, 2, 2>,
-        tile::<C, 3, 2>,
-        tile::<C, 4, 2>,
-    ];
-    Tiles {
-        name: "avx-vnni",
-        shift: C::SHIFT,
-        wide: [
-            (4, tile::<C, 1, 8>),
-            (2, tile::<C, 2, 4>),
-            (1, narrow[2]),
-            (1, narrow[3]),
-        ],
-        narrow,
-        group_sums,
-    }
-}
-
-/// [`grouped::tile`].
-///
-/// # Safety
-/// as that; the machine has the instructions.
-#[target_feature(enable = "avx2,avxvnni,fma,bmi1,bmi2")]
-unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
-    // SAFETY: the caller's.
-    unsafe { grouped::tile::<C, H, N>(tile) }
-}
+define_tiles!(
+    "avx-vnni",
+    target_feature(enable = "avx2,avxvnni,fma,bmi1,bmi2")
+);
 
 impl Words for I32 {
     #[inline(always)]
