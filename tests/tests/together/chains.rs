@@ -172,8 +172,8 @@ fn attention_of_grouped_heads_is_the_same_in_chains() {
     }
 }
 
-/// `Convert(Relu(x · weights))` of `rows` rows: the code after the product makes bytes of its results.
-fn bytes_of_products(core: &Core, rows: usize, [depth, columns]: [usize; 2]) -> Model {
+/// `Convert(Relu(x · weights))` of `rows` rows: the code after the product makes `f16` of its results.
+fn halves_of_products(core: &Core, rows: usize, [depth, columns]: [usize; 2]) -> Model {
     let mut graph = Graph::default();
     let x = graph.parameter("x", ElementType::F32, &[rows, depth]);
     let weights = Random::new(5).fractions(depth * columns);
@@ -193,7 +193,7 @@ fn sums_that_only_code_uses_have_memory_for_a_task() {
     let core = Core::new().unwrap();
     for (rows, is_small) in [(2000, true), (1025, true), (1024, false), (3, false)] {
         let (depth, columns) = (40, 64);
-        let model = bytes_of_products(&core, rows, [depth, columns]);
+        let model = halves_of_products(&core, rows, [depth, columns]);
         let x = Random::new(7).fractions(rows * depth);
         let inputs = [Tensor::from_slice(&[rows, depth], &x).unwrap()];
         check(&core, &model, &inputs, NEVER, &format!("{rows} rows"));

@@ -13,7 +13,7 @@ use vinelift_nest::BufferId;
 pub(crate) const MOST_BUFFERS: usize = 32;
 
 /// The other steps of a chain, as its first step knows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Chain {
     /// The temporaries that each thread has a part of.
     pub(crate) windows: Vec<Window>,

@@ -99,11 +99,7 @@ fn chain_of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Ch
     if !runs_all || !contraction.writes_windows() || first.consumer.is_some() {
         return None;
     }
-    let mut chain = Chain {
-        windows: Vec::new(),
-        worker_bytes: 0,
-        flops: 0,
-    };
+    let mut chain = Chain::default();
     chain.add(results.buffer, results.size, &contraction.regions()?)?;
     Some(chain)
 }

@@ -97,9 +97,8 @@ impl Link {
         let results = first.kernel.buffers()[producer.results().0 as usize];
         let regions = producer.regions()?;
         let mut chain = Chain {
-            windows: Vec::new(),
-            worker_bytes: 0,
             flops: last.flops(),
+            ..Chain::default()
         };
         let mut rows = None;
         for temporary in &self.temporaries {
