@@ -1,10 +1,11 @@
 //! Sums of products of a factor on a grid with weights of 8 bits, or of two factors on grids.
 
+use super::channels::{MOST_CHANNELS, channel};
 use super::concatenation::Piece;
 use super::grid::{Grid, OnGrid};
 use super::{MOST_DEPTH, Pass, other_type, pays, reads_zero, varies};
 use crate::analysis::CodedLoad;
-use crate::build::{integer, lowest, number, select, zero};
+use crate::build::{fma, integer, lowest, number, select, zero};
 use crate::ir::{Axis, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, free_axes};
 use vinelift_tensor::ElementType::{self, F32, I8, I32, U8};
 use vinelift_tensor::Extent;
@@ -90,14 +91,46 @@ impl Pass<'_> {
         if both != 0 {
             total = total + integer(both, I32);
         }
-        let mut value = left.scale.times(right.scale).scaled(total.cast(F32));
-        for (factor, side) in [(left.poison, "left"), (right.poison, "right")] {
-            if let Some(poison) = factor {
-                value = value
-                    + self.nans_along(nest, stage, &format!("{name}.{side}.nan"), axes, poison);
+        let nans = [(left.poison, "left"), (right.poison, "right")].map(|(poison, side)| {
+            let name = format!("{name}.{side}.nan");
+            Some(self.nans_along(nest, stage, &name, axes, poison?))
+        });
+        let mut nans = nans.into_iter().flatten();
+        let (total, scale) = (
+            total.cast(F32),
+            self.product(nest, &name, left.scale, right.scale),
+        );
+        // Rounded once, as a product, as it adds 0 or NaN.
+        let first = nans.next().map(|nan| fma(&total, &scale, &nan));
+        nans.fold(first.unwrap_or_else(|| total * scale), |value, nan| {
+            value + nan
+        })
+    }
+
+    /// The product of two scales. With the elements of a constant, it is a table.
+    fn product(&self, nest: &mut Nest, name: &str, left: Scale, right: Scale) -> Scalar {
+        match (left, right) {
+            (Scale::Value(a), Scale::Value(b)) => number(a * b, F32),
+            (Scale::Tensor(a), Scale::Tensor(b)) => a * b,
+            (Scale::Tensor(x), Scale::Value(by)) | (Scale::Value(by), Scale::Tensor(x)) => {
+                let table = self.table_of(nest, &format!("{name}.scales"), &x, by as f32);
+                table.unwrap_or_else(|| x * number(by, F32))
             }
         }
-        value
+    }
+
+    /// The elements of a constant times a number.
+    fn table_of(&self, nest: &mut Nest, name: &str, x: &Scalar, by: f32) -> Option<Scalar> {
+        let Kind::Load { buffer, .. } = x.kind() else {
+            return None;
+        };
+        let (index, bytes) = (channel(nest, x)?, (self.constant)(*buffer)?);
+        let (numbers, _) = bytes.as_chunks::<4>();
+        let products = numbers.iter().map(|x| f32::from_le_bytes(*x) * by);
+        let products: Vec<u8> = products.flat_map(f32::to_le_bytes).collect();
+        let fits = numbers.len() <= MOST_CHANNELS;
+        let table = fits.then(|| nest.table(name, F32, numbers.len(), &products))?;
+        Some(nest.load(table, vec![index]))
     }
 
     /// The factors of a product, at least one of them on a grid, with codes of one signed and one unsigned type.
@@ -318,23 +351,6 @@ impl Scale {
         match self {
             Scale::Value(_) => None,
             Scale::Tensor(scale) => Some(scale),
-        }
-    }
-
-    fn times(self, other: Scale) -> Scale {
-        match (self, other) {
-            (Scale::Value(a), Scale::Value(b)) => Scale::Value(a * b),
-            (Scale::Tensor(a), Scale::Tensor(b)) => Scale::Tensor(a * b),
-            (Scale::Tensor(a), Scale::Value(b)) | (Scale::Value(b), Scale::Tensor(a)) => {
-                Scale::Tensor(a * number(b, F32))
-            }
-        }
-    }
-
-    fn scaled(self, x: Scalar) -> Scalar {
-        match self {
-            Scale::Value(scale) => x * number(scale, F32),
-            Scale::Tensor(scale) => x * scale,
         }
     }
 }

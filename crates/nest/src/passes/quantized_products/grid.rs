@@ -1,7 +1,7 @@
 //! Values on a grid of at most 256 points, as `FakeQuantize` makes them.
 
 use super::largest::Window;
-use crate::build::{integer, number, select};
+use crate::build::{fma, integer, number, select};
 use crate::ir::{Binary, Kind, Scalar, Stage, Unary, as_binary, as_select, float, part_of};
 use vinelift_tensor::ElementType;
 
@@ -78,11 +78,7 @@ impl Rounded {
             self.inner.clone(),
             float(self.grid.steps as f64),
         );
-        let distance = match self.grid.zero {
-            0 => code,
-            zero => code - float(zero as f64),
-        };
-        distance * float(self.grid.scale)
+        self.grid.value(code, None)
     }
 
     /// The code as a `u8`, or [`less`](Self::less) that as an `i8`. Anything where `x` is NaN.
@@ -109,6 +105,22 @@ impl Rounded {
 }
 
 impl Grid {
+    /// The value that a code stands for, an `f32` from 0 on or what is stored of it, plus what is NaN where the value is, and 0
+    /// elsewhere.
+    pub(super) fn value(&self, code: Scalar, nan: Option<Scalar>) -> Scalar {
+        let zero = self.zero - Grid::less(code.ty());
+        let code = code.cast(ElementType::F32);
+        let distance = match zero {
+            0 => code,
+            zero => code - number(zero as f64, ElementType::F32),
+        };
+        let scale = number(self.scale, ElementType::F32);
+        match nan {
+            Some(nan) => fma(&distance, &scale, &nan),
+            None => distance * scale,
+        }
+    }
+
     /// How much less codes of a type are than those from 0 on.
     pub(super) fn less(ty: ElementType) -> i64 {
         if ty == ElementType::I8 { 128 } else { 0 }

@@ -24,6 +24,7 @@ mod grid;
 mod integers;
 mod largest;
 mod nans;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -88,6 +89,7 @@ pub fn quantized_products<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Op
         nest.stages.append(&mut pass.made);
         nest.stages.push(stage);
     }
+    pass.read_stored(nest);
 }
 
 /// The stages whose values are on grids, by their targets.

@@ -11,7 +11,7 @@ use super::largest::Window;
 use super::{Pass, varies};
 use crate::build::{index, number, select, zero};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, Unary, free_axes,
+    Axis, AxisId, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, Unary, free_axes,
     rewrite,
 };
 use vinelift_tensor::ElementType::{self, F32};
@@ -40,6 +40,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// What is NaN where the value is, and 0 elsewhere, together.
+    pub(super) fn sources(&self) -> &[Scalar] {
+        &self.sources
+    }
+
     fn finite(largest: f64) -> Known {
         Known {
             largest,
@@ -93,7 +98,7 @@ impl Pass<'_> {
         };
         let is_nan = rounded.x.ne(rounded.x.clone());
         let nan = || select(is_nan, number(f64::NAN, F32), zero(F32));
-        let known = match self.known_nans(nest, stage, summed) {
+        let known = match self.known_nans(stage, summed) {
             None if !summed.is_empty() => {
                 let sum = |axes| Scalar::reduce(Binary::Add, axes, zero(F32), nan());
                 let sums = self.nan_buffer(nest, stage, summed.clone(), kept, sum);
@@ -171,10 +176,17 @@ impl Pass<'_> {
                     let known = pass.known(nest, &rounded.x, visits)?;
                     known.of_size(rounded.grid.largest())
                 }
-                _ => pass.known(nest, &stage.value, visits)?,
+                Some(OnGrid::Largest(grid, window)) => {
+                    let one = pass.known_load(nest, window.buffer, &window.at)?;
+                    let in_window =
+                        |nan| window.fold(Binary::Add, zero(F32), window.guarded(nan, zero(F32)));
+                    one.map(in_window).of_size(grid.largest())
+                }
+                None => pass.known(nest, &stage.value, visits)?,
             };
-            // Sums of sums would be computed for each element anew.
-            match known.sources.iter().any(Scalar::folds) {
+            // Sums of sums would be computed for each element anew, and all that read codes add what tells where they are NaN.
+            let are_several = known.sources.len() > 1 && pass.grids.contains_key(&stage.target);
+            match are_several || known.sources.iter().any(Scalar::folds) {
                 true => Some(pass.in_a_buffer(nest, stage, known)),
                 false => Some(known),
             }
@@ -214,7 +226,7 @@ impl Pass<'_> {
                 (!value.is_nan()).then(|| Known::finite(value))
             }
             Kind::Cast(inner) => largest_integer(inner.ty()).map(Known::finite),
-            Kind::Load { buffer, at } => self.known_load(nest, x, *buffer, at),
+            Kind::Load { buffer, at } => self.known_load(nest, *buffer, at),
             Kind::Unary(op, inner) => {
                 let inner = of(inner)?;
                 let largest = match op {
@@ -285,25 +297,19 @@ impl Pass<'_> {
 }
 
 impl Pass<'_> {
-    /// The bound of `x`, a load of `buffer[at]`, and where it is NaN.
-    fn known_load(
-        &self,
-        nest: &mut Nest,
-        x: &Scalar,
-        buffer: BufferId,
-        at: &[Scalar],
-    ) -> Option<Known> {
+    /// The bound of a load of `buffer[at]`, and where it is NaN.
+    fn known_load(&self, nest: &mut Nest, buffer: BufferId, at: &[Scalar]) -> Option<Known> {
         if at.iter().any(|index| index.loads() || index.may_fault()) {
             return None;
         }
         if self.nan_buffers.contains(&buffer) {
             return Some(Known {
                 largest: 0.0,
-                sources: vec![x.clone()],
+                sources: vec![nest.load(buffer, at.to_vec())],
                 steps: 0,
             });
         }
-        if let Some(bytes) = (self.constant)(buffer) {
+        if let Some(bytes) = self.constant_or_table(nest, buffer) {
             let largest = numbers(bytes)?.fold(0.0, |largest: f32, x| largest.max(x.abs()));
             return Some(Known::finite(largest.into()));
         }
@@ -318,6 +324,14 @@ impl Pass<'_> {
         let mut known = known.clone().map(at_index);
         known.steps += 1;
         (known.steps <= MOST_STEPS).then_some(known)
+    }
+
+    /// The bytes of a buffer that every run finds the same.
+    fn constant_or_table<'n>(&'n self, nest: &'n Nest, buffer: BufferId) -> Option<&'n [u8]> {
+        match &nest.buf(buffer).role {
+            Role::Table(bytes) => Some(bytes),
+            _ => (self.constant)(buffer),
+        }
     }
 
     /// A positive number that no size of `x`, a constant or the difference of two, is below.
@@ -369,7 +383,7 @@ impl Pass<'_> {
 
     /// A scalar by the axes of `stage` that is NaN where an element of it is, and 0 elsewhere; `None` if the sources of NaN are not
     /// known, or differ along the dims `summed`.
-    fn known_nans(&mut self, nest: &mut Nest, stage: &Stage, summed: &[usize]) -> Option<Scalar> {
+    fn known_nans(&self, stage: &Stage, summed: &[usize]) -> Option<Scalar> {
         let known = self.known.get(&stage.target)?.clone();
         let is_summed = |x: &Scalar| {
             let free = free_axes(x);
@@ -378,11 +392,8 @@ impl Pass<'_> {
         if known.sources.iter().any(is_summed) {
             return None;
         }
-        let mut known = match known.sources.len() {
-            0 | 1 => known,
-            _ => self.in_a_buffer(nest, stage, known),
-        };
-        Some(known.sources.pop().unwrap_or_else(|| zero(F32)))
+        let sum = known.sources.into_iter().reduce(|a, b| a + b);
+        Some(sum.unwrap_or_else(|| zero(F32)))
     }
 
     /// The buffer of what is NaN where one of the elements of `stage` along the dims `summed` is, by the others, `kept`. It is made

@@ -13,8 +13,8 @@ use crate::build::{fma, number, zero};
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Stage, Unary, as_binary, reciprocal};
 use vinelift_tensor::ElementType::F32;
 
-/// Ranges of more channels may be known while compiling, or not, by what else there is to compute.
-const MOST_CHANNELS: usize = 1 << 10;
+/// Ranges and scales of more channels may be known while compiling, or not, by what else there is to compute.
+pub(super) const MOST_CHANNELS: usize = 1 << 10;
 
 /// The value of `stage` by tables, if it is on grids that differ from channel to channel.
 pub(super) fn by_channel<'a>(
@@ -85,7 +85,7 @@ fn ranges<'a>(
 }
 
 /// The index of the channel in a load from a tensor that has but one dim of more than one element.
-fn channel(nest: &Nest, x: &Scalar) -> Option<Scalar> {
+pub(super) fn channel(nest: &Nest, x: &Scalar) -> Option<Scalar> {
     let Kind::Load { buffer, at } = x.kind() else {
         return None;
     };
