@@ -38,7 +38,7 @@ pub fn schedule(nest: &mut Nest) {
     } = nest;
     compiler_threads::for_each(stages, |stage| {
         simplify_stage(stage);
-        clamp_quantized(stage);
+        clamp_quantized(buffers, stage);
         move_guards_to_indices(buffers, stage);
     });
     peel_borders(nest);

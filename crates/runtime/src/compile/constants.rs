@@ -23,7 +23,10 @@ pub(crate) struct Prologue {
 const MOST_NANOSECONDS: usize = 100_000_000;
 const MOST_TURNS: usize = 64;
 
-/// The operands of contractions, the folds and the copies that depend on constants alone, as a plan; their stages leave the
+/// Results of at most this size are kept from before the first run, whatever makes them.
+const SMALL_BYTES: usize = 1 << 18;
+
+/// The operands of contractions, the folds, the copies and the small stages that depend on constants alone, as a plan; their stages leave the
 /// nest, in which their targets are then inputs.
 pub(crate) fn constant_stages(
     nest: &mut Nest,
@@ -39,6 +42,7 @@ pub(crate) fn constant_stages(
     let is_constant = |stage: &Stage| {
         let is_wanted = operands.contains(&stage.target)
             || matches!(stage.value.kind(), Kind::Reduce { .. })
+            || bytes(nest, stage.target) <= SMALL_BYTES
             || reorders(nest, stage);
         is_wanted && depends_on_constants(nest, stage, slots)
     };

@@ -6,22 +6,28 @@
 //! `low`: this is evaluated, and the select of an end where it is not so stays. And `(y - low) / width` is then a product and a
 //! sum ([`reciprocal`]), as it can neither overflow nor, where that would change what it is rounded to, underflow.
 
+mod limits;
+
 use crate::build::{fma, number};
 use crate::interpret::value_where;
 use crate::ir::{
-    Binary, Kind, Scalar, Stage, Unary, as_binary, as_select, float, reciprocal, rewrite_stage,
-    visit_stage,
+    Binary, Buffer, Kind, Scalar, Stage, Unary, as_binary, as_select, float, reciprocal,
+    rewrite_stage, visit_stage,
 };
+use limits::{bound, unlimited, without_needless};
 use vinelift_tensor::ElementType::F32;
 
 /// Has all such values of a stage take fewer operations.
-pub(crate) fn clamp_quantized(stage: &mut Stage) {
+pub(crate) fn clamp_quantized(buffers: &[Buffer], stage: &mut Stage) {
     let mut rounds = false;
     visit_stage(stage, &mut |x| {
         rounds |= matches!(x.kind(), Kind::Unary(Unary::Round, _));
     });
     if rounds {
-        rewrite_stage(stage, &mut |x| clamped(&x).unwrap_or(x));
+        rewrite_stage(stage, &mut |x| {
+            let fewer = clamped(&x).or_else(|| without_needless(buffers, &x));
+            fewer.unwrap_or(x)
+        });
     }
 }
 
@@ -76,29 +82,6 @@ fn between_ends(x: &Scalar, low: f64, high: f64) -> Scalar {
         limited = number(high, F32).min(unlimited(&limited, Binary::Min).clone());
     }
     limited
-}
-
-/// `x` without its outermost limits of one kind.
-fn unlimited(x: &Scalar, end: Binary) -> &Scalar {
-    match as_binary(end, x) {
-        Some((limit, inner)) if float(limit).is_some() => unlimited(inner, end),
-        _ => x,
-    }
-}
-
-/// The number that `x` is at least (`Max`) or at most (`Min`) if it is not NaN, where an activation before makes it so.
-fn bound(x: &Scalar, end: Binary) -> Option<f64> {
-    let Kind::Binary(op @ (Binary::Max | Binary::Min), limit, inner) = x.kind() else {
-        return None;
-    };
-    let limit = float(limit).filter(|limit| !limit.is_nan())?;
-    let inner = bound(inner, end);
-    match (*op == end, end) {
-        (true, Binary::Max) => Some(inner.map_or(limit, |inner| inner.max(limit))),
-        (true, _) => Some(inner.map_or(limit, |inner| inner.min(limit))),
-        (false, Binary::Max) => inner.map(|inner| inner.min(limit)),
-        (false, _) => inner.map(|inner| inner.max(limit)),
-    }
 }
 
 /// Rebuilds the expression for numbers between the ends, of the clamped number in place of the unknown one.

@@ -73,7 +73,10 @@ fn nest(count: usize, ty: ElementType, f: impl FnOnce(&Scalar) -> Scalar) -> Nes
 
 fn clamped_nest(nest: &Nest) -> Nest {
     let mut nest = nest.clone();
-    nest.stages.iter_mut().for_each(clamp_quantized);
+    let (buffers, stages) = (&nest.buffers, &mut nest.stages);
+    stages
+        .iter_mut()
+        .for_each(|stage| clamp_quantized(buffers, stage));
     nest
 }
 
@@ -273,5 +276,67 @@ proptest! {
             all.extend(numbers(grid));
         }
         check(grid, &all);
+    }
+}
+
+/// A limit that an activation before has, or one that is wider than all elements of a table, is needless. What is left gives the same
+/// bits, also of zeros and NaN.
+#[test]
+fn needless_limits_are_left_out() {
+    type Limits = dyn Fn(&Scalar, &Scalar) -> Scalar;
+    let cases: [(&Limits, &str); 6] = [
+        (
+            &|x, _| float(0.0).max(float(6.0).min(float(0.0).max(x.clone()))),
+            "min(6.0, max(0.0, x[i]))",
+        ),
+        (
+            &|x, highs| highs.min(float(6.0).min(float(0.0).max(x.clone()))),
+            "min(highs[i], max(0.0, x[i]))",
+        ),
+        // Not those of which an element is beyond the limit, or which are narrower.
+        (
+            &|x, highs| highs.min(float(5.0).min(x.clone())),
+            "min(highs[i], min(5.0, x[i]))",
+        ),
+        (
+            &|x, _| float(0.5).max(float(6.0).min(float(0.0).max(x.clone()))),
+            "max(0.5, min(6.0, max(0.0, x[i])))",
+        ),
+        (
+            &|x, _| float(4.0).min(float(6.0).min(x.clone())),
+            "min(4.0, x[i])",
+        ),
+        (
+            &|x, _| float(-1.0).max(float(0.0).max(x.clone())),
+            "max(0.0, x[i])",
+        ),
+    ];
+    let mut x = vec![0.0, -0.0, 0.25, -3.0, 4.5, 5.5, 7.0, f32::NAN];
+    x.extend([f32::INFINITY, f32::NEG_INFINITY]);
+    let highs: Vec<u8> = (0..x.len())
+        .flat_map(|i| (1.5 + 0.45 * i as f32).to_le_bytes())
+        .collect();
+    for (case, (limits, want)) in cases.into_iter().enumerate() {
+        let mut plain = nest(x.len(), F32, |x| x.clone());
+        let table = plain.table("highs", F32, x.len(), &highs);
+        let stage = &plain.stages[0];
+        let highs = plain.load(table, stage.at.clone());
+        let value = limits(&stage.value, &highs).round();
+        plain.stages[0].value = value;
+        let fewer = clamped_nest(&plain);
+        let text = fewer.stage_texts().pop().unwrap();
+        assert_eq!(text, format!("for i<10: y[i] = round({want})"), "{case}");
+        let bits = |nest: &Nest| {
+            let input: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let mut y = vec![0; 4 * x.len()];
+            let mut buffers = [
+                BufferBytes::Read(&input),
+                BufferBytes::Write(&mut y),
+                BufferBytes::Read(&[]),
+            ];
+            interpret(nest, &mut buffers).unwrap();
+            y
+        };
+        assert_eq!(bits(&plain), bits(&fewer), "{case}");
     }
 }

@@ -83,8 +83,8 @@ impl Pass<'_> {
             // `Σ code · (other - zero)` is `Σ code · other` less `zero` times the sum of the codes.
             if other.zero != 0 {
                 let name = format!("{name}.{side}.total");
-                let part = self.fold(nest, stage, &name, axes, wide(&factor.code));
-                total = total - part * integer(other.zero, I32);
+                let (code, zero) = (wide(&factor.code), integer(other.zero, I32));
+                total = total - self.fold(nest, stage, &name, axes, code, Some(zero));
             }
         }
         let both = left.zero * right.zero * count;

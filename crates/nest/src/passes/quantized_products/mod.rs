@@ -163,7 +163,7 @@ impl Pass<'_> {
         made
     }
 
-    /// The sum of `body` over `sum_axes`, as a load of a stage of its own over the other axes of `stage`.
+    /// The sum of `body` over `sum_axes` times a number of its type, as a load of a stage of its own over the other axes of `stage`.
     fn fold(
         &mut self,
         nest: &mut Nest,
@@ -171,13 +171,18 @@ impl Pass<'_> {
         name: &str,
         sum_axes: &[Axis],
         body: Scalar,
+        times: Option<Scalar>,
     ) -> Scalar {
         let free = free_axes(&body);
         let outer = stage.domain.iter().filter(|a| free.contains(&a.id));
         let outer: Vec<Axis> = outer.copied().collect();
         let init = zero(body.ty());
         let sum = Scalar::reduce(Binary::Add, sum_axes.to_vec(), init, body);
-        let target = self.store(nest, name, stage, &outer, &sum);
+        let value = match times {
+            Some(times) => sum * times,
+            None => sum,
+        };
+        let target = self.store(nest, name, stage, &outer, &value);
         nest.load(target, outer.iter().map(|a| Scalar::axis(a.id)).collect())
     }
 

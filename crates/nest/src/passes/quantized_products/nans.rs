@@ -40,9 +40,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is NaN where the value is, and 0 elsewhere, together.
-    pub(super) fn sources(&self) -> &[Scalar] {
-        &self.sources
+    /// NaN where the value is, and 0 elsewhere; nothing if it never is.
+    pub(super) fn nan(&self) -> Option<Scalar> {
+        self.sources.iter().cloned().reduce(|a, b| a + b)
     }
 
     fn finite(largest: f64) -> Known {
@@ -156,7 +156,7 @@ impl Pass<'_> {
         if axes.is_empty() {
             return nan;
         }
-        let sum = self.fold(nest, stage, name, &axes, nan);
+        let sum = self.fold(nest, stage, name, &axes, nan, None);
         if let Kind::Load { buffer, .. } = sum.kind() {
             self.nan_buffers.insert(*buffer);
         }
@@ -384,16 +384,13 @@ impl Pass<'_> {
     /// A scalar by the axes of `stage` that is NaN where an element of it is, and 0 elsewhere; `None` if the sources of NaN are not
     /// known, or differ along the dims `summed`.
     fn known_nans(&self, stage: &Stage, summed: &[usize]) -> Option<Scalar> {
-        let known = self.known.get(&stage.target)?.clone();
+        let known = self.known.get(&stage.target)?;
         let is_summed = |x: &Scalar| {
             let free = free_axes(x);
             summed.iter().any(|d| free.contains(&stage.domain[*d].id))
         };
-        if known.sources.iter().any(is_summed) {
-            return None;
-        }
-        let sum = known.sources.into_iter().reduce(|a, b| a + b);
-        Some(sum.unwrap_or_else(|| zero(F32)))
+        let are_same = !known.sources.iter().any(is_summed);
+        are_same.then(|| known.nan().unwrap_or_else(|| zero(F32)))
     }
 
     /// The buffer of what is NaN where one of the elements of `stage` along the dims `summed` is, by the others, `kept`. It is made

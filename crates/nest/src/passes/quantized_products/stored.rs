@@ -42,7 +42,6 @@ impl Pass<'_> {
         let grid = self.grids.get(&stage.target)?.grid();
         let at = stage.domain.iter().map(|axis| Scalar::axis(axis.id));
         let code = nest.load(codes, at.collect());
-        let nans = known.sources().iter().cloned();
-        (grid.scale > 0.0).then(|| grid.value(code, nans.reduce(|a, b| a + b)))
+        (grid.scale > 0.0).then(|| grid.value(code, known.nan()))
     }
 }

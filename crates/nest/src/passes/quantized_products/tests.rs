@@ -49,14 +49,18 @@ fn activations_and_weights_are_bytes() {
     quantized_products(&mut nest, &|_| None);
     verify(&nest).unwrap();
     assert_eq!(
-        nest.stage_texts()[3..],
+        nest.stage_texts(),
         [
             "for i<16, j<64: q.u8[i, j] = select((x[i, j] > 2.05), 255u8, select((x[i, j] <= -0.5), 0u8, \
              u8(i32(round((((x[i, j] - -0.5) / (2.05 - -0.5)) * 255.0))))))",
+            "for i<16, j<64: q[i, j] = ((select((x[i, j] > 2.05), 255.0, select((x[i, j] <= -0.5), 0.0, \
+             round((((x[i, j] - -0.5) / (2.05 - -0.5)) * 255.0)))) - 50.0) * 0.01)",
+            "for i<64, j<32: f[i, j] = f32(w[i, j])",
+            "for i<64, j<32: s[i, j] = (f[i, j] * scale[0, j])",
             "for i<16: q.nan[i] = add[j<64; 0.0](select((x[i, j] != x[i, j]), nan(0x7fc00000), 0.0))",
-            "for i<32: y.right.total[i] = add[j<64; 0i32](i32(w[j, i]))",
-            "for i<16, j<32: y[i, j] = ((f32((add[k<64; 0i32](term(i32(q.u8[i, k]), i32(w[k, j]))) \
-             - (y.right.total[j] * 50i32))) * (scale[0, j] * 0.01)) + q.nan[i])",
+            "for i<32: y.right.total[i] = (add[j<64; 0i32](i32(w[j, i])) * 50i32)",
+            "for i<16, j<32: y[i, j] = (q.nan[i] + term(f32((add[k<64; 0i32](term(i32(q.u8[i, k]), i32(w[k, j]))) \
+             - y.right.total[j])), (scale[0, j] * 0.01)))",
         ]
     );
     fuse(&mut nest);
@@ -162,7 +166,7 @@ fn concatenations_on_one_grid_are_bytes() {
     );
     assert!(has("for i<20, j<24: c.u8[(i + 20), j] = q1.u8[i, j]"));
     assert!(has("term(i32(w[i, k]), i32(c.u8[k, j]))"));
-    assert!(has("+ (q0.nan[j] + q1.nan[j])"));
+    assert!(has("((q0.nan[j] + q1.nan[j]) + term("));
 
     let mut nest = concatenated([2.55, 5.1]);
     quantized_products(&mut nest, &|_| None);
@@ -310,6 +314,106 @@ fn chain(stages: &[&Step]) -> Nest {
         }
     }
     nest
+}
+
+/// The scale of the weights and that of the grid are one table, if the former is constant.
+#[test]
+fn scales_are_multiplied_while_compiling() {
+    let scale: Vec<u8> = (1..=32).flat_map(|j| (j as f32).to_le_bytes()).collect();
+    let mut nest = weighted(-0.5, 2.05);
+    quantized_products(&mut nest, &|b| (b == BufferId(2)).then_some(&scale[..]));
+    verify(&nest).unwrap();
+    let text = nest.stage_texts().pop().unwrap();
+    assert!(text.contains(", y.scales[j])"), "{text}");
+    let table = nest.buffers.iter().find(|b| b.name == "y.scales");
+    let Role::Table(bytes) = &table.unwrap().role else {
+        panic!("{nest}")
+    };
+    let want: Vec<u8> = (1..=32)
+        .flat_map(|j| (j as f32 * 0.01).to_le_bytes())
+        .collect();
+    assert_eq!(**bytes, want[..]);
+}
+
+/// The chain whose second operand, `qz`, is read by `sum`, `qz[i, j] + y[i, j]`, too.
+fn with_another_reader() -> Nest {
+    let mut nest = chain(&[]);
+    let find = |name: &str| nest.buffers.iter().position(|b| b.name == name).unwrap();
+    let [q, y] = ["qz", "y"].map(|name| BufferId(find(name) as u32));
+    let sum = nest.buffer("sum", F32, &[16, 32], Role::Output);
+    nest.define(vec![], sum, |n, at| {
+        n.load(q, at.to_vec()) + n.load(y, at.to_vec())
+    });
+    nest
+}
+
+/// Where it is known when a value is NaN, all that read it read its code; the first operand is looked at.
+#[test]
+fn all_readers_read_codes() {
+    let mut nest = with_another_reader();
+    quantized_products(&mut nest, &|_| None);
+    verify(&nest).unwrap();
+    let texts = nest.stage_texts();
+    let place = |start: &str| texts.iter().position(|text| text.contains(start)).unwrap();
+    let [codes, values] = ["j<32: qz.u8[i, j] =", "j<32: qz[i, j] ="].map(place);
+    assert_eq!(codes + 1, values);
+    assert_eq!(
+        texts[values],
+        "for i<16, j<32: qz[i, j] = (qy.nan[i] + term((f32(qz.u8[i, j]) - 50.0), 0.01))"
+    );
+    assert!(texts[place("j<64: qy[i, j] =")].contains("round("));
+}
+
+/// Codes give the very values, and NaN.
+#[test]
+fn values_from_codes_keep_their_bits() {
+    let mut nest = with_another_reader();
+    quantized_products(&mut nest, &|_| None);
+    let (mut decoded, mut rounded) = (nest.clone(), nest);
+    let find = |nest: &Nest, name: &str| nest.buffers.iter().position(|b| b.name == name).unwrap();
+    for nest in [&mut decoded, &mut rounded] {
+        let q = find(nest, "qz");
+        nest.buffers[q].role = Role::Output;
+    }
+    let y = find(&rounded, "y") as u32;
+    let q = find(&rounded, "qz") as u32;
+    let stage = rounded.stages.iter().position(|s| s.target == BufferId(q));
+    let stage = stage.unwrap();
+    let at = rounded.stages[stage].at.clone();
+    let x = quantized(rounded.load(BufferId(y), at), -0.5, 2.05);
+    let again = Stage {
+        value: x,
+        ..rounded.stages[stage].clone()
+    };
+    rounded.stages[stage].value = Rounded::of(&again).unwrap().value();
+    let mut x: Vec<f32> = (0..16 * 64)
+        .map(|i| (i * 37 % 101) as f32 / 50.0 - 0.5)
+        .collect();
+    (x[70], x[64 * 9 + 1]) = (f32::NAN, f32::INFINITY);
+    let x: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let w: Vec<u8> = (0..64 * 32).map(|i| (i * 29 % 251) as u8).collect();
+    let run = |nest: &Nest| {
+        let mut out = vec![0; 16 * 32 * 4];
+        let (mut z, mut sum) = (out.clone(), out.clone());
+        let temporary = nest.buffers.iter().map(|_| BufferBytes::Temporary);
+        let mut buffers: Vec<BufferBytes<'_>> = temporary.collect();
+        for (buffer, bytes) in buffers.iter_mut().zip([&x[..], &w, &w[..32 * 32]]) {
+            *buffer = BufferBytes::Read(bytes);
+        }
+        buffers[find(nest, "qz")] = BufferBytes::Write(&mut out);
+        buffers[find(nest, "z")] = BufferBytes::Write(&mut z);
+        buffers[find(nest, "sum")] = BufferBytes::Write(&mut sum);
+        interpret(nest, &mut buffers).unwrap();
+        out
+    };
+    let (decoded, rounded) = (run(&decoded), run(&rounded));
+    let numbers = |bytes: &[u8]| -> Vec<f32> {
+        let (numbers, _) = bytes.as_chunks::<4>();
+        numbers.iter().map(|x| f32::from_le_bytes(*x)).collect()
+    };
+    for (decoded, rounded) in numbers(&decoded).into_iter().zip(numbers(&rounded)) {
+        assert!(decoded.to_bits() == rounded.to_bits() || decoded.is_nan() && rounded.is_nan());
+    }
 }
 
 /// The pass derives where the operands of the second product are NaN from the first one, or looks at their values where it cannot.

@@ -35,7 +35,7 @@ pub(super) fn by_channel<'a>(
     if channel != self::channel(nest, high)? {
         return None;
     }
-    let mut tables = [const { Vec::new() }; 4];
+    let mut tables = [const { Vec::new() }; 6];
     let mut begin_at_zero = true;
     let mut channels = 0;
     for (low, high) in ranges {
@@ -44,7 +44,7 @@ pub(super) fn by_channel<'a>(
         let [near, rest] = reciprocal(high - low)?;
         for (table, x) in tables
             .iter_mut()
-            .zip([zero as f32, scale as f32, near, rest])
+            .zip([low, high, zero as f32, scale as f32, near, rest])
         {
             table.extend(x.to_le_bytes());
         }
@@ -56,17 +56,21 @@ pub(super) fn by_channel<'a>(
         let table = nest.table(&format!("{name}.{of}"), F32, channels, bytes);
         nest.load(table, vec![channel.clone()])
     };
-    let [zeros, scales, reciprocals, rests] = tables;
+    let [lows, highs, zeros, scales, reciprocals, rests] = tables;
     let scale = load("scales", &scales);
     let (near, rest) = (load("reciprocals", &reciprocals), load("rests", &rests));
     let code = |moved: Scalar| {
         let quotient = fma(&moved, &near, &(&moved * &rest));
         Scalar::unary(Unary::Round, quotient * number(formula.steps, F32))
     };
+    let high = load("highs", &highs);
     let clamped = |low: Scalar| high.clone().min(low.max(formula.x.clone()));
     let distance = match begin_at_zero {
         true => code(clamped(zero(F32))),
-        false => code(clamped(low.clone()) - low.clone()) - load("zeros", &zeros),
+        false => {
+            let low = load("lows", &lows);
+            code(clamped(low.clone()) - low) - load("zeros", &zeros)
+        }
     };
     Some(distance * scale)
 }

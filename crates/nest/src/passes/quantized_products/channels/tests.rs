@@ -65,8 +65,8 @@ fn each_channel_has_a_zero_point_and_a_scale() {
     assert_eq!(
         nest.stage_texts(),
         [
-            "for i<3, j<600: y[i, j] = ((round(((((min(high[i, 0], max(low[i, 0], x[i, j])) - low[i, 0]) * y.rests[i]) \
-          + term((min(high[i, 0], max(low[i, 0], x[i, j])) - low[i, 0]), y.reciprocals[i])) * 255.0)) - y.zeros[i]) \
+            "for i<3, j<600: y[i, j] = ((round(((((min(y.highs[i], max(y.lows[i], x[i, j])) - y.lows[i]) * y.rests[i]) \
+          + term((min(y.highs[i], max(y.lows[i], x[i, j])) - y.lows[i]), y.reciprocals[i])) * 255.0)) - y.zeros[i]) \
           * y.scales[i])"
         ]
     );
@@ -100,8 +100,8 @@ fn ranges_from_zero_need_no_zero_points() {
     assert_eq!(
         nest.stage_texts(),
         [
-            "for i<2, j<600: y[i, j] = (round((((min(high[i, 0], max(0.0, x[i, j])) * y.rests[i]) \
-          + term(min(high[i, 0], max(0.0, x[i, j])), y.reciprocals[i])) * 255.0)) * y.scales[i])"
+            "for i<2, j<600: y[i, j] = (round((((min(y.highs[i], max(0.0, x[i, j])) * y.rests[i]) \
+          + term(min(y.highs[i], max(0.0, x[i, j])), y.reciprocals[i])) * 255.0)) * y.scales[i])"
         ]
     );
 }

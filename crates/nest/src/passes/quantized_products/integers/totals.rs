@@ -27,7 +27,7 @@ impl Pass<'_> {
                 });
                 nest.load(table, vec![position])
             }
-            None => self.fold(nest, stage, name, axes, x.clone()),
+            None => self.fold(nest, stage, name, axes, x.clone(), None),
         }
     }
 
