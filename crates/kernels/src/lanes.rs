@@ -38,6 +38,9 @@ pub(crate) trait Simd {
     type T: Number;
     type V: Copy;
     const LANES: usize;
+    /// The bytes of what offsets of the row side count, where tiles read it where it is: elements of the operand or, if these
+    /// are bytes that are widened first, what becomes of one.
+    const ROW_BYTES: usize = size_of::<Self::T>();
     /// How many registers there are.
     const REGISTERS: usize = 16;
     /// Whether fetching takes time from the multiply-adds: these are several instructions each.

@@ -33,6 +33,8 @@ struct Side {
     lanes: usize,
     points: Box<[u32]>,
     offsets: Box<[u32]>,
+    /// [`Overlap::first`](crate::words::Overlap::first).
+    first: Option<Box<[u32]>>,
     /// The extent of each axis of the batch, and how it steps in the operand and among the packed copies.
     batch: Vec<[usize; 3]>,
     /// Where each panel begins, its columns or rows, and its vectors.
@@ -84,6 +86,7 @@ impl PreparedContraction {
             lanes: self.lanes,
             points: side.points.clone(),
             offsets: side.offsets.clone(),
+            first: self.overlap.as_ref().map(|overlap| overlap.first.clone()),
             batch: batch
                 .map(|axis| [axis.extent, axis.strides[from], axis.strides[to]])
                 .collect(),

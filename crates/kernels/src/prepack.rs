@@ -128,6 +128,13 @@ impl PreparedContraction {
             };
             // SAFETY: the caller's, and the engine is of this machine.
             unsafe { pack(&engine.packing, engine.lanes, &block, group, stride) }
+            if let Some(overlap) = &self.overlap {
+                for panel in 0..group {
+                    let to = block.to.wrapping_add(panel * stride).cast();
+                    // SAFETY: all lines of the panel, which is of words, were written.
+                    unsafe { clear_repeated(to, width, &overlap.first[k..k + count]) }
+                }
+            }
             rest = &rest[group..];
         }
     }
@@ -192,6 +199,26 @@ impl PreparedContraction {
         };
         // SAFETY: the caller's, and the engine is of this machine.
         unsafe { pack(&engine.packing, engine.lanes, &block, panels, width * count) }
+    }
+}
+
+/// Keeps of the words of each line, `width` of them, these bits.
+///
+/// # Safety
+/// All lines may be read and written.
+unsafe fn clear_repeated(to: *mut u32, width: usize, kept: &[u32]) {
+    for (line, &kept) in kept
+        .iter()
+        .enumerate()
+        .filter(|(_, bits)| **bits != u32::MAX)
+    {
+        for lane in 0..width {
+            // SAFETY: the caller's.
+            unsafe {
+                let word = to.add(line * width + lane);
+                word.write_unaligned(word.read_unaligned() & kept);
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::groups::{Groups, Side};
 use crate::pack::Packing;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
-use crate::words::RowWords;
+use crate::words::{Overlap, RowWords};
 use crate::{Contraction, Element, Form, Isa, Narrow, Refused};
 
 /// A [`Contraction`] prepared for this machine: dims joined where strides allow, the two sides
@@ -33,11 +33,14 @@ pub struct PreparedContraction {
     pub(crate) columns: Side,
     /// The row side in words, where tiles could take these from where they are.
     pub(crate) row_words: Option<RowWords>,
+    /// The order of `k`, if words of the row side overlap.
+    pub(crate) overlap: Option<Overlap>,
     /// How the elements of the column side are stored, if not as they are.
     pub(crate) narrow: Option<Narrow>,
-    /// How many steps the sums take, and how many `k` each has.
+    /// How many steps the sums take, how many `k` each has, and how many there are.
     pub(crate) k: usize,
     pub(crate) group: usize,
+    terms: usize,
     /// The height of the highest row panel.
     pub(crate) height: usize,
     /// How many row panels there are; how many of them are one row higher than the others, and how
@@ -150,7 +153,13 @@ impl PreparedContraction {
         let (rows, columns) = (&groups.rows, &groups.columns);
         let (row_out, column_out) = (rows.table(1)?, columns.table(1)?);
         let signed_rows = groups.exchanged == (contraction.element == Element::U8I8);
-        let (row_side, column_side) = (groups.side(0, signed_rows)?, groups.side(1, !signed_rows)?);
+        let (mut row_side, mut column_side) =
+            (groups.side(0, signed_rows)?, groups.side(1, !signed_rows)?);
+        let overlap = words.and_then(|_| Overlap::of(&row_side.offsets, group, columns.points()));
+        if let Some(overlap) = &overlap {
+            overlap.apply(&mut row_side);
+            overlap.apply(&mut column_side);
+        }
         let row_words = match words {
             Some(are_widened) => RowWords::of(&row_side, group, are_widened),
             None => None,
@@ -177,8 +186,9 @@ impl PreparedContraction {
             isa,
             exchanged: groups.exchanged,
             narrow,
-            k: groups.sum.points().div_ceil(group),
+            k: row_side.offsets.len().div_ceil(group),
             group,
+            terms: groups.sum.points(),
             height,
             row_panels,
             higher: rows.points() % row_panels.max(1),
@@ -196,6 +206,7 @@ impl PreparedContraction {
             m,
             n,
             row_words,
+            overlap,
             rows: row_side,
             columns: column_side,
             batch: groups.batch,
@@ -204,7 +215,7 @@ impl PreparedContraction {
 
     /// How many operations a run does: two for each multiply-add.
     pub fn flops(&self) -> u64 {
-        [self.batch.points(), self.m, self.n, self.rows.offsets.len()]
+        [self.batch.points(), self.m, self.n, self.terms]
             .iter()
             .fold(2, |flops: u64, &extent| flops.saturating_mul(extent as u64))
     }

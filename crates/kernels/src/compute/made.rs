@@ -64,7 +64,7 @@ impl<T: HasEngine> Run<'_, T> {
         }
     }
 
-    /// Widens the bytes of a block of rows, and of those between them. Returns the number of the first word.
+    /// Widens the bytes of a block of rows, and of those between them. Returns the number of the first one.
     ///
     /// # Safety
     /// as [`PreparedContraction::run_task`]; `rows` is the row side of one batch.
@@ -77,16 +77,16 @@ impl<T: HasEngine> Run<'_, T> {
         let Some(widen) = widen_bytes else {
             unreachable!("runs are only planned so where words are of 16 bits");
         };
-        let words = self.kernel.words_of(words, block);
+        let elements = self.kernel.elements_of(words, block);
         let bytes = WidenBytes {
-            from: rows.wrapping_add(words.start * self.kernel.group),
+            from: rows.wrapping_add(elements.start),
             to: self.own_rows.cast(),
-            count: words.len() * self.kernel.group,
+            count: elements.len(),
             signed: self.kernel.rows.signed,
         };
-        // SAFETY: the operand has all bytes from the first to the last of these; the task has memory for as many words.
+        // SAFETY: the operand has all bytes from the first to the last of these; the task has memory for as many numbers.
         unsafe { widen(&bytes) }
-        words.start
+        elements.start
     }
 
     /// Makes `count` lines of a tile's rows, from number `k` on.

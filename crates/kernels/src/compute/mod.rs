@@ -299,7 +299,10 @@ impl<T: HasEngine> Run<'_, T> {
                 (self.own_rows.wrapping_add(place).cast_const(), step)
             }
             RowSource::Strided => (rows, 0),
-            RowSource::Widened => (self.own_rows.wrapping_sub(at.widened).cast_const(), 0),
+            RowSource::Widened => {
+                let first: *const i16 = self.own_rows.cast();
+                (first.wrapping_sub(at.widened).cast(), 0)
+            }
             RowSource::Direct { step } => {
                 let row = self.kernel.rows.points[first] as usize;
                 (rows.wrapping_add(row + at.k * step), step)
@@ -395,6 +398,6 @@ struct At<'a, T> {
     panels: &'a [ColumnPanel],
     k: usize,
     count: usize,
-    /// The number of the first word of `own_rows`, where these are widened.
+    /// The number of the first element of `own_rows`, where these are widened.
     widened: usize,
 }

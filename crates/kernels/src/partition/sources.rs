@@ -55,12 +55,12 @@ impl Sets {
 const SHARED_BYTES: usize = 256 << 20;
 
 impl PreparedContraction {
-    /// The words of all steps of some rows, from the first to the last one.
-    pub(crate) fn words_of(&self, words: &RowWords, rows: Range<usize>) -> Range<usize> {
+    /// The elements of all words of some rows, and those between them.
+    pub(crate) fn elements_of(&self, words: &RowWords, rows: Range<usize>) -> Range<usize> {
         let points = words.rows[rows].iter();
         let (first, last) = (points.clone().min(), points.max());
         let of = |word: Option<&u32>| word.map_or(0, |word| *word as usize);
-        of(first)..of(last) + self.rows.largest as usize / self.group + 1
+        of(first)..of(last) + self.rows.largest as usize + 1
     }
 
     /// The most words of blocks of `block` rows of these tasks.
@@ -70,9 +70,10 @@ impl PreparedContraction {
             let blocks = parts.iter().flat_map(|part| {
                 starts(part).map(|start| start..part.rows.end.min(start.saturating_add(block)))
             });
-            blocks.map(|rows| self.words_of(words, rows).len()).max()
+            blocks.map(|rows| self.elements_of(words, rows).len()).max()
         };
-        self.row_words.as_ref().and_then(of_words).unwrap_or(0)
+        let elements = self.row_words.as_ref().and_then(of_words);
+        elements.map_or(0, |elements| elements.div_ceil(self.group))
     }
 
     /// Where tiles get columns of a form from, if each task has some of its own.

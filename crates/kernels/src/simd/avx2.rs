@@ -155,6 +155,8 @@ impl Simd for V64 {
 
 /// How words are multiplied.
 pub(super) trait WordProducts {
+    /// [`Simd::ROW_BYTES`].
+    const ROW_BYTES: usize;
     /// [`Simd::FETCHES_TAKE_TIME`].
     const FETCHES_TAKE_TIME: bool;
 
@@ -169,6 +171,7 @@ pub(super) trait WordProducts {
 pub(super) struct Halves;
 
 impl WordProducts for Halves {
+    const ROW_BYTES: usize = 2;
     const FETCHES_TAKE_TIME: bool = true;
 
     #[inline(always)]
@@ -185,6 +188,7 @@ impl<P: WordProducts> Simd for Words<P> {
     type T = i32;
     type V = __m256i;
     const LANES: usize = 8;
+    const ROW_BYTES: usize = P::ROW_BYTES;
     const FETCHES_TAKE_TIME: bool = P::FETCHES_TAKE_TIME;
 
     #[inline(always)]

@@ -239,6 +239,7 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
     type T = i32;
     type V = __m512i;
     const LANES: usize = 16;
+    const ROW_BYTES: usize = 1;
     const REGISTERS: usize = 32;
 
     #[inline(always)]

@@ -14,6 +14,7 @@ use crate::tile::{self, Tile};
 struct Bytes<const SIGNED_ROWS: bool>;
 
 impl<const SIGNED_ROWS: bool> WordProducts for Bytes<SIGNED_ROWS> {
+    const ROW_BYTES: usize = 1;
     const FETCHES_TAKE_TIME: bool = false;
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use crate::tile::{self, Tile};
 use half::{bf16, f16};
 
 macro_rules! portable {
-    ($name:ident, $t:ty, $lanes:literal, $fma:expr) => {
+    ($name:ident, $t:ty, $lanes:literal, $row_bytes:expr, $fma:expr) => {
         /// An array of lanes.
         pub(super) struct $name;
 
@@ -24,6 +24,7 @@ macro_rules! portable {
             type T = $t;
             type V = [$t; $lanes];
             const LANES: usize = $lanes;
+            const ROW_BYTES: usize = $row_bytes;
 
             #[inline(always)]
             unsafe fn zero() -> Self::V {
@@ -90,9 +91,9 @@ macro_rules! portable {
     };
 }
 
-portable!(V32, f32, 8, f32::mul_add);
-portable!(V64, f64, 4, f64::mul_add);
-portable!(Halves, i32, 8, add_products);
+portable!(V32, f32, 8, 4, f32::mul_add);
+portable!(V64, f64, 4, 8, f64::mul_add);
+portable!(Halves, i32, 8, 2, add_products);
 
 /// The products of the two numbers of 16 bits in each word, added.
 #[inline(always)]

@@ -202,20 +202,20 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
         let mut apart = [tile.rows; H];
         if strided {
             for i in 0..H {
-                apart[i] = tile.rows.add(*tile.row_points.add(i) as usize);
+                apart[i] = (tile.rows).byte_add(*tile.row_points.add(i) as usize * S::ROW_BYTES);
             }
         }
         for k in 0..tile.k {
             let columns = columns(k);
             let step = match strided {
-                true => *tile.row_steps.add(k) as usize,
+                true => *tile.row_steps.add(k) as usize * S::ROW_BYTES,
                 false => 0,
             };
             if H >= LEAST_FETCHING && !strided {
                 S::fetch(rows.wrapping_add(tile.rows_ahead));
             }
             let element = |i: usize| match strided {
-                true => apart[i].add(step),
+                true => apart[i].byte_add(step),
                 false => rows.add(i),
             };
             // Two loops: the compiler leaves longer ones as they are.

@@ -254,14 +254,14 @@ fn words_of_bytes_are_read_where_they_are_or_widened_once() {
     for (rows, k) in [(40, 24), (401, 700)] {
         check_bytes(&product(rows, 40, k, [k, 1]), "", widened);
     }
-    // Words of two bytes, of four, and of neither.
-    check_bytes(&product(60, 40, 46, [46, 1]), packed, widened);
-    check_bytes(&product(60, 40, 45, [46, 1]), packed, packed);
-    check_bytes(&product(60, 40, 46, [47, 1]), packed, packed);
+    // Words of two bytes, of four, and of neither: the last one overlaps. Rows may lie any number of bytes apart.
+    let strided = "left strided";
+    check_bytes(&product(60, 40, 46, [46, 1]), strided, widened);
+    check_bytes(&product(60, 40, 45, [45, 1]), strided, widened);
     check_bytes(&product(60, 40, 46, [92, 2]), packed, packed);
     // As many bytes between the first and the last as would be packed, and more.
-    check_bytes(&product(60, 40, 46, [46, 1]), packed, widened);
-    check_bytes(&product(60, 40, 46, [48, 1]), packed, packed);
+    check_bytes(&product(60, 40, 46, [46, 1]), strided, widened);
+    check_bytes(&product(60, 40, 46, [47, 1]), strided, packed);
     // The second cache keeps all `k` of the rows of a tile, which has six rows with AVX2, or does not.
     for (k, expected) in [(21_844, widened), (21_848, packed)] {
         let name = byte_rows_with(Isa::Avx2, &product(6, 16, k, [k, 1]), Element::U8I8);
@@ -269,6 +269,32 @@ fn words_of_bytes_are_read_where_they_are_or_widened_once() {
     }
     let words = product(60, 40, 48, [52, 1]);
     check_bytes(&words, "left strided", packed);
+}
+
+/// Windows of `taps` by three pixels of three channels, two pixels apart, in a picture whose rows have 133 pixels.
+fn pixels_of_three(columns: usize, taps: usize) -> Contraction {
+    let run = 3 * taps;
+    Contraction {
+        m: vec![Dim::new(60, 6, 0, columns)],
+        k: vec![
+            Dim::new(3, 399, run * columns, 0),
+            Dim::new(run, 1, columns, 0),
+        ],
+        ..product(60, columns, run, [6, 1])
+    }
+}
+
+/// Runs of bytes that are not of whole words have the last word overlap, unless that has too much be multiplied again.
+#[test]
+fn the_last_word_of_a_run_of_bytes_overlaps() {
+    let (packed, widened) = ("left packed in tasks", "left widened in tasks");
+    for taps in [3, 5, 7] {
+        check_bytes(&pixels_of_three(24, taps), "left strided", widened);
+    }
+    check_bytes(&pixels_of_three(192, 3), "left strided", widened);
+    check_bytes(&pixels_of_three(193, 3), packed, widened);
+    // Less than a word of four bytes, which is a word of two and one more.
+    check_bytes(&pixels_of_three(24, 1), packed, packed);
 }
 
 #[test]
