@@ -236,6 +236,58 @@ fn products_with_few_weights_are_exact() {
     }
 }
 
+/// Weights of few channels stay codes where the model transposes the pixels before, as their channels lie beside each other.
+#[test]
+fn products_with_channels_of_transposed_pixels_are_exact() {
+    let core = Core::new().unwrap();
+    let (height, width, channels, results) = (24, 25, 3, 8);
+    let w = weights(results * channels * 9, 1);
+    let codes: Vec<u32> = numbers(height * width * channels, 3)
+        .map(|v| v % 256)
+        .collect();
+    let scale = (f64::from(2.55f32) / 255.0 * 0.5) as f32;
+    for is_transposed in [true, false] {
+        let mut layers = Layers::default();
+        let x = match is_transposed {
+            true => {
+                let x = layers.parameter("1,24,25,3");
+                let order = [0i64, 3, 1, 2].map(i64::to_le_bytes).concat();
+                let order = layers.constant("i64", "4", &order);
+                layers.layer("Transpose", "opset1", "", &[x, order])
+            }
+            false => layers.parameter("1,3,24,25"),
+        };
+        let code = |c, i, j| match is_transposed {
+            true => codes[(i * width + j) * channels + c],
+            false => codes[(c * height + i) * width + j],
+        };
+        let q = layers.quantize(x, 0.0, 2.55);
+        let s = layers.weights("8,3,3,3", "1", &w, &[0.5]);
+        let data = "strides=\"1,1\" pads_begin=\"0,0\" pads_end=\"0,0\" dilations=\"1,1\" auto_pad=\"explicit\"";
+        let y = layers.layer("Convolution", "opset1", data, &[q, s]);
+        let model = layers.model(&core, y);
+        let x: Vec<f32> = codes.iter().map(|code| *code as f32 * 0.01).collect();
+        let shape = match is_transposed {
+            true => [1, height, width, channels],
+            false => [1, channels, height, width],
+        };
+        let y = run(&core, &model, &[Tensor::from_slice(&shape, &x).unwrap()]);
+        let (rows, columns) = (height - 2, width - 2);
+        assert_eq!(y.len(), results * rows * columns);
+        for (at, y) in y.into_iter().enumerate() {
+            let (o, i, j) = (at / (rows * columns), at / columns % rows, at % columns);
+            let products = (0..channels * 9).map(|k| {
+                let (c, m, n) = (k / 9, k / 3 % 3, k % 3);
+                code(c, i + m, j + n) as i32 * i32::from(w[o * channels * 9 + k])
+            });
+            match is_transposed {
+                true => assert_eq!(y, f64::from(products.sum::<i32>() as f32 * scale)),
+                false => check(y, products.map(|p| f64::from(p) * f64::from(scale))),
+            }
+        }
+    }
+}
+
 #[test]
 fn products_of_activations() {
     let core = Core::new().unwrap();

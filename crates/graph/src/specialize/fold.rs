@@ -1,62 +1,15 @@
 //! Constant folding.
 
-use super::budget::SMALL_WORK;
-use super::walk::{FAKE_QUANTIZE, Mark, Walk};
+use super::walk::{Mark, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
-use vinelift_nest::{BufferBytes, BufferId, LEAST_CODED, Role, Scalar, interpret, partial_folds};
-use vinelift_ops::OpDef;
-use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
-use vinelift_tensor::{Tensor, element_count};
-
-/// The least weights whose codes are kept where products of bytes take them, and the least extent of their second dim, the
-/// channels of the operand: bytes of fewer channels do not lie together.
-const LEAST_WEIGHTS: usize = 64;
-const LEAST_CHANNELS: usize = 8;
+use vinelift_nest::{BufferBytes, BufferId, Role, Scalar, interpret, partial_folds};
+use vinelift_tensor::{ElementType, Tensor};
 
 impl Walk<'_> {
-    /// Whether constant values are to stay codes in the plan, as what becomes of their products depends on it: exact sums of
-    /// integers with quantised values, or scales that are hoisted. It does not depend on what the budget has left.
-    pub(super) fn keeps_codes(
-        &self,
-        node: NodeIndex,
-        def: &OpDef,
-        inputs: &[TensorId],
-        outputs: &[TensorId],
-    ) -> bool {
-        let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
-        let shape = |tensor: &TensorId| self.types.get(*tensor)?.shape.to_static();
-        let has_least = |tensor: &TensorId, least: usize| {
-            let count = shape(tensor).and_then(|shape| element_count(&shape));
-            count.is_none_or(|count| count >= least)
-        };
-        let has_channels = |tensor: &TensorId| {
-            let shape = shape(tensor);
-            shape.is_none_or(|shape| shape.get(1).is_some_and(|n| *n >= LEAST_CHANNELS))
-        };
-        let all_of = |types: &[ElementType]| {
-            let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
-            inputs.iter().all(is_one)
-        };
-        let converts = def.name == "Convert";
-        let quantizes = def.name == FAKE_QUANTIZE || (converts && all_of(&[I8, U8]));
-        let decompresses = || all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some();
-        let least = if self.is_quantized && quantizes {
-            match outputs.iter().all(has_channels) {
-                true => LEAST_WEIGHTS,
-                false => SMALL_WORK + 1,
-            }
-        } else if converts && decompresses() {
-            LEAST_CODED
-        } else {
-            return false;
-        };
-        outputs.iter().all(|t| is_float(t) && has_least(t, least))
-    }
-
     /// Interprets the stages since `before` if that is little work, and keeps the values of `outputs`.
     pub(super) fn fold(
         &mut self,

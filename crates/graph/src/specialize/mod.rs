@@ -9,6 +9,7 @@
 mod bounds;
 mod budget;
 mod calls;
+mod codes;
 mod decompression;
 mod finish;
 mod fold;

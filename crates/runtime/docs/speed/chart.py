@@ -16,7 +16,8 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "speed.md"
 README = HERE.parents[3] / "README.md"
 
-LIMITS = {"256": "AVX2", "512": "AVX-512"}
+LIMITS = {"256": "256-bit AVX", "512": "AVX-512"}
+INSTRUCTIONS = {"256": "AVX2, AVX-VNNI", "512": "AVX-512"}
 COUNTS = {"1": "one thread", "2": "two threads"}
 
 STYLE = """
@@ -102,7 +103,7 @@ def draw(data):
     # The key.
     x = 18
     for which in data.widths:
-        name = f"vectors of {which} bits ({LIMITS[which]})"
+        name = f"vectors of {which} bits ({INSTRUCTIONS[which]})"
         out.append(mark(x + 5, 48, which, "faster"))
         out.append(f'<text class="soft" x="{x + 15}" y="52">{name}</text>')
         x += 36 + 5.7 * len(name)
@@ -181,7 +182,7 @@ def table(data, bits):
     columns.append((data.counts[-1], "first_ms", "first result"))
     about = data.measured[bits]
     lines = [
-        f"{LIMITS[bits]}, vectors of {bits} bits: {about['machine']}, {about['date']}, Vinelift {about['vinelift']}, "
+        f"Vectors of {bits} bits ({INSTRUCTIONS[bits]}): {about['machine']}, {about['date']}, Vinelift {about['vinelift']}, "
         f"OpenVINO {about['openvino']}; {about['rounds']} rounds of {about['seconds']:g} s. Times in milliseconds; "
         "the first result is with " + COUNTS.get(data.counts[-1], f"{data.counts[-1]} threads") + ".",
         "",

@@ -14,6 +14,8 @@
 //! So are values on a grid, wherever they are used: `(code - zero) · scale`, with two roundings, where the operator's formula has five,
 //! and one more value at the upper end.
 //!
+//! Codes that are stored for a product are what all others read, too, where it is known when a value is NaN (`stored`).
+//!
 //! A sum of integers from the start, of numbers of 8 bits less zero points, keeps its value bit by bit
 //! (`integers`).
 

@@ -166,7 +166,9 @@ impl Pass<'_> {
     /// Keeps what follows of the values of a stage, as it is at the end, from what is known of those it reads.
     pub(super) fn note(&mut self, nest: &mut Nest, stage: &Stage) {
         let is_float = nest.buf(stage.target).ty == F32;
-        if !is_float || self.grids.is_empty() || self.definitions.get(&stage.target).is_none() {
+        let is_definition = self.definitions.get(&stage.target).is_some();
+        // Nothing may be put between stages that take turns.
+        if !is_float || self.grids.is_empty() || !is_definition || stage.group.is_some() {
             return;
         }
         let known = self.attempt(nest, |pass, nest| {

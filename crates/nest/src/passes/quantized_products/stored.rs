@@ -15,7 +15,10 @@ impl Pass<'_> {
     pub(super) fn read_stored(&self, nest: &mut Nest) {
         let mut stored: FxHashMap<BufferId, Vec<BufferId>> = FxHashMap::default();
         for ((values, _), codes) in &self.codes {
-            if self.grids.contains_key(values) {
+            // Stages that take turns must follow each other.
+            let made_by = self.definitions.get(values);
+            let is_alone = made_by.is_some_and(|stage| stage.group.is_none());
+            if is_alone && self.grids.contains_key(values) {
                 stored.entry(*values).or_default().push(*codes);
             }
         }

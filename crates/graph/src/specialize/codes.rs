@@ -1,0 +1,108 @@
+//! Which constants stay codes, although they could be folded.
+
+use super::budget::SMALL_WORK;
+use super::walk::{FAKE_QUANTIZE, Walk};
+use crate::model::{NodeKind, TensorId};
+use petgraph::graph::NodeIndex;
+use vinelift_nest::LEAST_CODED;
+use vinelift_ops::OpDef;
+use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
+use vinelift_tensor::element_count;
+
+/// The least weights whose codes are kept where products of bytes take them, and the least extent of their second dim, the
+/// channels of the operand: bytes of fewer channels do not lie together, unless the channels of a pixel do.
+const LEAST_WEIGHTS: usize = 64;
+const LEAST_CHANNELS: usize = 8;
+
+/// How many nodes there are between weights and what takes them, and between that and a transposition, at most.
+const MOST_STEPS: usize = 4;
+
+impl Walk<'_> {
+    /// Whether constant values are to stay codes in the plan, as what becomes of their products depends on it: exact sums of
+    /// integers with quantised values, or scales that are hoisted. It does not depend on what the budget has left.
+    pub(super) fn keeps_codes(
+        &self,
+        node: NodeIndex,
+        def: &OpDef,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> bool {
+        let is_float = |t: &TensorId| self.element(*t).is_some_and(ElementType::is_float);
+        let shape = |tensor: &TensorId| self.types.get(*tensor)?.shape.to_static();
+        let has_least = |tensor: &TensorId, least: usize| {
+            let count = shape(tensor).and_then(|shape| element_count(&shape));
+            count.is_none_or(|count| count >= least)
+        };
+        let has_channels = |tensor: &TensorId| {
+            let least = match self.takes_transposed_pixels(*tensor) {
+                true => 1,
+                false => LEAST_CHANNELS,
+            };
+            let shape = shape(tensor);
+            shape.is_none_or(|shape| shape.get(1).is_some_and(|n| *n >= least))
+        };
+        let all_of = |types: &[ElementType]| {
+            let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
+            inputs.iter().all(is_one)
+        };
+        let converts = def.name == "Convert";
+        let quantizes = def.name == FAKE_QUANTIZE || (converts && all_of(&[I8, U8]));
+        let decompresses = || all_of(&[I4, U4, I8, U8]) || self.decompression(node, def).is_some();
+        let least = if self.is_quantized && quantizes {
+            match outputs.iter().all(has_channels) {
+                true => LEAST_WEIGHTS,
+                false => SMALL_WORK + 1,
+            }
+        } else if converts && decompresses() {
+            LEAST_CODED
+        } else {
+            return false;
+        };
+        outputs.iter().all(|t| is_float(t) && has_least(t, least))
+    }
+
+    /// Whether a convolution takes `weights`, and pixels that the model transposes before, step by step for each element: their
+    /// channels lie beside each other in memory.
+    fn takes_transposed_pixels(&self, weights: TensorId) -> bool {
+        let mut tensor = weights;
+        for _ in 0..MOST_STEPS {
+            let mut readers = self.model.readers(tensor);
+            let (Some(reader), None) = (readers.next(), readers.next()) else {
+                return false;
+            };
+            if self.operator_name(reader) == Some("Convolution") {
+                return self.is_transposed(reader);
+            }
+            tensor = TensorId {
+                node: reader,
+                output: 0,
+            };
+        }
+        false
+    }
+
+    /// Whether the first operand of a node comes from a transposition, step by step for each element.
+    fn is_transposed(&self, node: NodeIndex) -> bool {
+        let mut node = node;
+        for _ in 0..MOST_STEPS {
+            let Some(operand) = self.model.inputs(node).first().copied() else {
+                return false;
+            };
+            node = operand.node;
+            match self.operator_name(node) {
+                Some("Transpose") => return true,
+                Some(FAKE_QUANTIZE | "Convert" | "Add" | "Subtract" | "Multiply" | "Pad") => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The name of the operator that a node is.
+    fn operator_name(&self, node: NodeIndex) -> Option<&str> {
+        match &self.model.node(node).kind {
+            NodeKind::Operator { def, .. } => Some(def.name),
+            _ => None,
+        }
+    }
+}
