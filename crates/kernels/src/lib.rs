@@ -51,7 +51,8 @@
 //! order of `k` gives the same sum, it is that of the operand in memory. Rows whose words lie there as a whole, as those of pixels
 //! whose channels follow each other, are read from where they are; as numbers of 16 bits, once a task has widened the bytes of a
 //! block of rows. So are runs of bytes that are not of whole words, as the nine of three pixels with three channels: their last word
-//! ends with the run, and what it has again is zero on the other side. Otherwise operands are packed into words, made of vectors along the channels of a pixel, or along pixels.
+//! ends with the run, and what it has again is zero on the other side. Otherwise operands are packed into words, made of vectors
+//! along the channels of a pixel, or along pixels.
 //! Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for groups of `k` ([`Coding`]):
 //! tiles of one or two rows make elements of them on the way, and for more rows tasks do, a block at a time. Columns that are not
 //! constant may be `f16` or `bf16`, as the keys and values that a language model keeps ([`Narrow`]): tasks make elements of them
