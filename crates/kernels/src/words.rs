@@ -2,8 +2,7 @@
 
 use crate::groups::Side;
 
-/// The most `k` that are read again, times the columns, for each `k`: reading one again takes each column a product, packing it
-/// about as long as so many products.
+/// To read a `k` again costs a product for each column. To pack one costs about as much as this many products.
 const MOST_AGAIN: usize = 64;
 
 /// Where the words of the row side are: each of as many elements as a step has `k`, which lie beside each other in the operand.
