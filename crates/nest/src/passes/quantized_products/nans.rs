@@ -92,20 +92,22 @@ impl Pass<'_> {
         at: &[Scalar],
     ) -> Option<Scalar> {
         let (summed, kept) = dims;
-        let rounded = match values {
-            OnGrid::Rounded(rounded) => rounded,
-            OnGrid::Largest(_, window) => return self.nans_in(nest, (stage, window), dims, at),
-        };
-        let is_nan = rounded.x.ne(rounded.x.clone());
-        let nan = || select(is_nan, number(f64::NAN, F32), zero(F32));
-        let known = match self.known_nans(stage, summed) {
-            None if !summed.is_empty() => {
-                let sum = |axes| Scalar::reduce(Binary::Add, axes, zero(F32), nan());
-                let sums = self.nan_buffer(nest, stage, summed.clone(), kept, sum);
-                let at = kept.iter().map(|d| at[*d].clone());
-                return Some(nest.load(sums, at.collect()));
+        let known = match (self.known_nans(stage, summed), values) {
+            (Some(known), _) => known,
+            (None, OnGrid::Largest(_, window)) => {
+                return self.nans_in(nest, (stage, window), dims, at);
             }
-            known => known.unwrap_or_else(nan),
+            (None, OnGrid::Rounded(rounded)) => {
+                let is_nan = rounded.x.ne(rounded.x.clone());
+                let nan = select(is_nan, number(f64::NAN, F32), zero(F32));
+                if !summed.is_empty() {
+                    let sum = |axes| Scalar::reduce(Binary::Add, axes, zero(F32), nan);
+                    let sums = self.nan_buffer(nest, stage, summed.clone(), kept, sum);
+                    let at = kept.iter().map(|d| at[*d].clone());
+                    return Some(nest.load(sums, at.collect()));
+                }
+                nan
+            }
         };
         let definition = Definition {
             value: &known,
