@@ -250,11 +250,11 @@ impl PreparedContraction {
         last.map_or(0, |&last| last as usize)
     }
 
-    /// Where tiles find the elements or words of rows that lie apart: the offset of each row, and of each step of `k`.
-    pub(crate) fn row_tables(&self) -> (&[u32], &[u32]) {
+    /// Where tiles find the elements or words of each step in rows that lie apart, from the point of a row on.
+    pub(crate) fn row_steps(&self) -> &[u32] {
         match &self.row_words {
-            Some(words) => (&words.rows, &words.steps),
-            None => (&self.rows.points, &self.rows.offsets),
+            Some(words) => &words.steps,
+            None => &self.rows.offsets,
         }
     }
 

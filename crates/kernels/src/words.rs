@@ -5,12 +5,10 @@ use crate::groups::Side;
 /// To read a `k` again costs a product for each column. To pack one costs about as much as this many products.
 const MOST_AGAIN: usize = 64;
 
-/// Where the words of the row side are: each of as many elements as a step has `k`, which lie beside each other in the operand.
-/// Offsets count elements, which are bytes, or, where bytes are widened first, numbers of 16 bits.
+/// Where the words of a row are, from its point on: each of as many elements as a step has `k`, which lie beside each other in the
+/// operand. Offsets count elements, which are bytes, or, where bytes are widened first, numbers of 16 bits.
 #[derive(Debug)]
 pub(crate) struct RowWords {
-    /// The offset of the first word of each row.
-    pub(crate) rows: Box<[u32]>,
     /// The offset of each step.
     pub(crate) steps: Box<[u32]>,
     /// Whether they are words of bytes widened to 16 bits.
@@ -28,7 +26,6 @@ impl RowWords {
             is_whole.then_some(word[0])
         };
         Some(RowWords {
-            rows: side.points.clone(),
             steps: side
                 .offsets
                 .chunks(group)

@@ -69,15 +69,14 @@ impl<T: HasEngine> Run<'_, T> {
     /// # Safety
     /// as [`PreparedContraction::run_task`]; `rows` is the row side of one batch.
     pub(super) unsafe fn widen_rows(&self, rows: *const u8, block: Range<usize>) -> usize {
-        let (Some(words), Packing::Words { widen_bytes, .. }) =
-            (&self.kernel.row_words, &self.engine.packing)
+        let Packing::Words {
+            widen_bytes: Some(widen),
+            ..
+        } = &self.engine.packing
         else {
-            unreachable!("only words are of widened bytes");
-        };
-        let Some(widen) = widen_bytes else {
             unreachable!("runs are only planned so where words are of 16 bits");
         };
-        let elements = self.kernel.elements_of(words, block);
+        let elements = self.kernel.elements_of(block);
         let bytes = WidenBytes {
             from: rows.wrapping_add(elements.start),
             to: self.own_rows.cast(),

@@ -216,7 +216,7 @@ impl<T: HasEngine> Run<'_, T> {
         }
         let ahead = self.ahead(at, panel, following, tile.columns);
         let is_strided = matches!(plan.rows, RowSource::Strided | RowSource::Widened);
-        let (points, steps) = kernel.row_tables();
+        let steps = kernel.row_steps();
         if is_strided {
             // All tiles take theirs from here.
             let all = RowTile {
@@ -229,7 +229,7 @@ impl<T: HasEngine> Run<'_, T> {
         for (number, row_tile) in kernel.row_tiles(at.block.clone(), at.panel).enumerate() {
             let h = row_tile.rows.len();
             match is_strided {
-                true => tile.row_points = points[row_tile.rows.clone()].as_ptr(),
+                true => tile.row_points = kernel.rows.points[row_tile.rows.clone()].as_ptr(),
                 false => (tile.rows, tile.rows_step) = self.rows(at, &row_tile),
             }
             tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();

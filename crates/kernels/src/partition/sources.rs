@@ -6,7 +6,6 @@ use crate::geometry::ColumnVectors;
 use crate::groups::Spacing;
 use crate::packed::Form;
 use crate::tile::SPREAD_WIDTH;
-use crate::words::RowWords;
 use crate::{Isa, PreparedContraction};
 use std::ops::Range;
 
@@ -55,24 +54,21 @@ impl Sets {
 const SHARED_BYTES: usize = 256 << 20;
 
 impl PreparedContraction {
-    /// The elements of all words of some rows, and those between them.
-    pub(crate) fn elements_of(&self, words: &RowWords, rows: Range<usize>) -> Range<usize> {
-        let points = words.rows[rows].iter();
+    /// The elements of some rows, and those between them.
+    pub(crate) fn elements_of(&self, rows: Range<usize>) -> Range<usize> {
+        let points = self.rows.points[rows].iter();
         let (first, last) = (points.clone().min(), points.max());
-        let of = |word: Option<&u32>| word.map_or(0, |word| *word as usize);
+        let of = |point: Option<&u32>| point.map_or(0, |point| *point as usize);
         of(first)..of(last) + self.rows.largest as usize + 1
     }
 
     /// The most words of blocks of `block` rows of these tasks.
     pub(super) fn most_widened(&self, parts: &[TaskShare], block: usize) -> usize {
-        let of_words = |words: &RowWords| {
-            let starts = |part: &TaskShare| part.rows.clone().step_by(block);
-            let blocks = parts.iter().flat_map(|part| {
-                starts(part).map(|start| start..part.rows.end.min(start.saturating_add(block)))
-            });
-            blocks.map(|rows| self.elements_of(words, rows).len()).max()
-        };
-        let elements = self.row_words.as_ref().and_then(of_words);
+        let starts = |part: &TaskShare| part.rows.clone().step_by(block);
+        let blocks = parts.iter().flat_map(|part| {
+            starts(part).map(|start| start..part.rows.end.min(start.saturating_add(block)))
+        });
+        let elements = blocks.map(|rows| self.elements_of(rows).len()).max();
         elements.map_or(0, |elements| elements.div_ceil(self.group))
     }
 
