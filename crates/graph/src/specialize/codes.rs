@@ -34,12 +34,9 @@ impl Walk<'_> {
             count.is_none_or(|count| count >= least)
         };
         let has_channels = |tensor: &TensorId| {
-            let least = match self.takes_transposed_pixels(*tensor) {
-                true => 1,
-                false => LEAST_CHANNELS,
-            };
-            let shape = shape(tensor);
-            shape.is_none_or(|shape| shape.get(1).is_some_and(|n| *n >= least))
+            let lie_together =
+                |n: &usize| *n >= LEAST_CHANNELS || self.takes_transposed_pixels(*tensor);
+            shape(tensor).is_none_or(|shape| shape.get(1).is_some_and(lie_together))
         };
         let all_of = |types: &[ElementType]| {
             let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));

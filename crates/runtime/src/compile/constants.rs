@@ -26,8 +26,8 @@ const MOST_TURNS: usize = 64;
 /// Results of at most this size are kept from before the first run, whatever makes them.
 const SMALL_BYTES: usize = 1 << 18;
 
-/// The operands of contractions, the folds, the copies and the small stages that depend on constants alone, as a plan; their stages leave the
-/// nest, in which their targets are then inputs.
+/// The operands of contractions, the folds, the copies and the small stages that depend on constants alone, as a plan; their
+/// stages leave the nest, in which their targets are then inputs.
 pub(crate) fn constant_stages(
     nest: &mut Nest,
     slots: &[Slot],
