@@ -9,9 +9,11 @@
 //!
 //! > `x[i, j, c]` of `x: [18, 18, 256]` becomes `x[i, j, c]` of `x: [18, 18, 272]`
 //!
-//! So do the pixels of windows over pictures with their channels last, where the channels fill a quarter of a page or several:
-//! windows of 3×3 in six columns, which go through 512 channels one after the other, take lines of 24 pixels, which had 16 places.
+//! So do the pixels of windows over pictures with their channels last, which go through the channels one after the other: the
+//! windows of several columns take a line of each of their pixels, and these have `4096 / gcd(4096, bytes of a pixel)` places of
+//! a few lines each. Windows of 3×3 in 12 columns have 42 pixels; those of 512 channels had 16 lines.
 
+use crate::analysis::Linear;
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, visit,
     visit_accesses, visit_folds,
@@ -21,8 +23,11 @@ use rustc_hash::FxHashMap;
 /// The bytes that the lines at the same place of the first cache are apart.
 const PAGE: usize = 4096;
 
-/// The least distance of pixels, in bytes, at which the first cache has too few lines for a window of 5×5 over several columns.
-const PIXEL: usize = PAGE / 4;
+/// The lines that each place of a small first cache holds.
+const WAYS: usize = 8;
+
+/// The columns of results that a contraction kernel has at a time; the largest have 14.
+const COLUMNS: usize = 12;
 
 /// The bytes of a line of the cache.
 const LINE: usize = 64;
@@ -39,8 +44,8 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
     // The dim that grows, and by how much.
     let mut padded: FxHashMap<BufferId, (usize, usize)> = FxHashMap::default();
     for stage in &nest.stages {
-        for buffer in windowed(nest, stage) {
-            if let Some(padding) = crowded_pixels(nest, buffer) {
+        for (buffer, pixels) in windowed(nest, stage) {
+            if let Some(padding) = crowded_pixels(nest, buffer, pixels) {
                 padded.insert(buffer, padding);
             }
         }
@@ -71,8 +76,9 @@ pub(crate) fn pad_arrays(nest: &mut Nest) {
 }
 
 /// The temporaries that a sum of products goes through by windows or their taps, and whose last dim are channels: those it sums
-/// over, or an axis of the stage that is the last one of all that it multiplies.
-fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
+/// over, or an axis of the stage that is the last one of all that it multiplies. Each with the pixels of the windows of several
+/// columns.
+fn windowed(nest: &Nest, stage: &Stage) -> Vec<(BufferId, usize)> {
     let mut operands = Vec::new();
     visit_folds(stage, &mut |x| {
         let Kind::Reduce { axes, body, .. } = x.kind() else {
@@ -110,19 +116,50 @@ fn windowed(nest: &Nest, stage: &Stage) -> Vec<BufferId> {
         let windows = factors
             .iter()
             .filter(|(_, at)| goes_through_taps(at) || are_same && at.iter().any(is_window));
-        operands.extend(windows.map(|(buffer, _)| *buffer));
+        operands.extend(windows.map(|(buffer, at)| (*buffer, pixels(at, axes))));
     });
-    operands.retain(|b| nest.buf(*b).role == Role::Temporary && *b != stage.target);
+    operands.retain(|(b, _)| nest.buf(*b).role == Role::Temporary && *b != stage.target);
     operands
 }
 
-/// The last dim of a temporary whose pixels crowd, and the elements of a line of the cache.
-fn crowded_pixels(nest: &Nest, buffer: BufferId) -> Option<(usize, usize)> {
+/// The pixels that windows over `taps` have in [`COLUMNS`] columns, where `at` is the index of an element: the last dim but one
+/// has the columns of a line.
+fn pixels(at: &[Scalar], taps: &[Axis]) -> usize {
+    let outer = at.split_last().map_or(at, |(_, outer)| outer);
+    let values = |(dim, index): (usize, &Scalar)| {
+        let form = Linear::of(index);
+        let terms = form.terms.iter().filter_map(|(atom, k)| {
+            let tap = taps.iter().find(|tap| atom.is_axis(tap.id));
+            let count = match tap {
+                Some(tap) => tap.extent.example(),
+                None if dim + 1 == outer.len() => COLUMNS,
+                None => return None,
+            };
+            Some((count, k.unsigned_abs() as usize))
+        });
+        let (all, reach) = terms.fold((1usize, 1usize), |(all, reach), (count, k)| {
+            let steps = count.saturating_sub(1).saturating_mul(k);
+            (all.saturating_mul(count), reach.saturating_add(steps))
+        });
+        all.min(reach)
+    };
+    outer
+        .iter()
+        .enumerate()
+        .map(values)
+        .fold(1, usize::saturating_mul)
+}
+
+/// The last dim of a temporary of which so many pixels crowd, and the elements of a line of the cache.
+fn crowded_pixels(nest: &Nest, buffer: BufferId, pixels: usize) -> Option<(usize, usize)> {
     let b = nest.buf(buffer);
     let dim = b.shape.len().checked_sub(1)?;
     let bytes = b.ty.bits() / 8;
-    let channels = b.shape[dim].number()?.checked_mul(bytes)?;
-    (bytes > 0 && channels > 0 && channels.is_multiple_of(PIXEL)).then(|| (dim, LINE / bytes))
+    let pixel = b.shape[dim].number()?.checked_mul(bytes)?;
+    // The greatest power of two that divides the bytes of a pixel, and those of a page.
+    let apart = (1 << pixel.trailing_zeros().min(PAGE.trailing_zeros())).max(LINE);
+    let crowds = pixel > LINE && apart > LINE && pixels > PAGE / apart * WAYS;
+    (bytes > 0 && crowds).then(|| (dim, LINE / bytes))
 }
 
 fn divides(index: &Scalar) -> bool {
@@ -264,17 +301,40 @@ mod tests {
     /// Taps that lie apart, as a transposed convolution stores them for each of its phases.
     #[test]
     fn pixels_of_taps_get_a_line_more() {
-        let text = "input x: f32[2, 4, 256]\ninput w: f32[8, 256, 2]\ntemporary t: f32[2, 4, 256]\noutput y: f32[4, 8]\n\
-                    for i<2, j<4, k<256: t[i, j, k] = (x[i, j, k] + x[i, j, k])\n\
-                    for i<4, j<8: y[i, j] = add[k<256, l<2; 0.0](term(t[l, i, k], w[j, k, l]))\n";
+        let text = "input x: f32[2, 4, 512]\ninput w: f32[8, 512, 2]\ntemporary t: f32[2, 4, 512]\noutput y: f32[4, 8]\n\
+                    for i<2, j<4, k<512: t[i, j, k] = (x[i, j, k] + x[i, j, k])\n\
+                    for i<4, j<8: y[i, j] = add[k<512, l<2; 0.0](term(t[l, i, k], w[j, k, l]))\n";
         let mut nest = parse(text).unwrap();
         schedule(&mut nest);
         verify(&nest).unwrap();
         let stages = nest.stage_texts();
         assert!(
-            stages[1].contains("t[(((l * 1088) + (i * 272)) + k)]"),
+            stages[1].contains("t[(((l * 2112) + (i * 528)) + k)]"),
             "{stages:#?}"
         );
+    }
+
+    /// The places of 128 channels hold 64 lines: windows of 3×3×3 in 12 columns have 14·9 pixels, those of 3×3 with a step of two
+    /// 25·3, and with a step of one 14·3.
+    #[test]
+    fn windows_of_more_pixels_than_their_places_hold_get_a_line_more() {
+        let first = |taps: usize, step: usize| {
+            let (planes, rows) = (taps, 2 * step + 3);
+            let text = format!(
+                "input x: f32[{planes}, {rows}, {rows}, 128]\ninput w: f32[8, 128, {taps}, 3, 3]\n\
+                 temporary t: f32[{planes}, {rows}, {rows}, 128]\noutput y: f32[3, 3, 8]\n\
+                 for i<{planes}, j<{rows}, k<{rows}, l<128: t[i, j, k, l] = (x[i, j, k, l] + x[i, j, k, l])\n\
+                 for i<3, j<3, k<8: y[i, j, k] = add[l<128, m<{taps}, n<3, o<3; 0.0](term(t[m, ((i * {step}) + n), ((j * {step}) + o), l], w[k, l, m, n, o]))\n"
+            );
+            let mut nest = parse(&text).unwrap();
+            schedule(&mut nest);
+            verify(&nest).unwrap();
+            nest.stage_texts().swap_remove(0)
+        };
+        for (taps, step, is_padded) in [(1, 1, false), (1, 2, true), (3, 1, true)] {
+            let stage = first(taps, step);
+            assert_eq!(stage.contains("* 144)"), is_padded, "{stage}");
+        }
     }
 
     #[test]
