@@ -59,7 +59,7 @@
 //! * **pad**: store an operand with its borders filled in, so that windows need no guards.
 //! * **strip-mine**: make two loops of one, of which the inner one has a fixed number of points.
 //! * **channels last**: order the dims of a picture so that its channels are the innermost
-//!   ([`channels_last`](crate::channels_last())).
+//!   ([`channels_last`](crate::channels_last()), [`gathered_channels_last`](crate::gathered_channels_last())).
 //! * **halo**: the border around a picture, stored with it, that windows read beyond its edges.
 //! * **flatten**: merge neighbouring dims of a buffer, `[m, n]` → `[m·n]`.
 //! * **collapse**: merge neighbouring axes of a domain, `i<m, j<n` → `k<m·n`.

@@ -10,7 +10,6 @@ use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
-use vinelift_tensor::Extent;
 
 /// Values of at least this many scalars are chains, of which each operation waits for the one before.
 const LONG: usize = 16;
@@ -330,8 +329,8 @@ impl<'n> Analysis<'n> {
         (count, folds)
     }
 
-    /// The scalars that may be evaluated whatever the data are: those that no select guards, and loads
-    /// that lie inside their buffer without their guard.
+    /// The scalars that may be evaluated whatever the data are: those that no select guards, and those whose loads lie inside
+    /// their buffers without their guard.
     pub(super) fn certain_loads(&mut self, stage: &'n Stage) -> FxHashSet<usize> {
         let mut certain = FxHashSet::default();
         let mut guarded = Vec::new();
@@ -359,28 +358,42 @@ impl<'n> Analysis<'n> {
                 _ => open.extend(x.children()),
             }
         }
+        self.add_harmless(guarded, &mut certain);
+        certain
+    }
+
+    /// Adds the scalars under `guarded` that may be evaluated without their guards: all that they load lies inside of its buffer.
+    fn add_harmless(&mut self, guarded: Vec<&'n Scalar>, certain: &mut FxHashSet<usize>) {
         let mut seen = FxHashSet::default();
-        while let Some(x) = guarded.pop() {
-            if certain.contains(&x.address()) || !seen.insert(x.address()) {
+        let mut open: Vec<_> = guarded.into_iter().map(|x| (x, false)).collect();
+        while let Some((x, children_done)) = open.pop() {
+            if !children_done {
+                if certain.contains(&x.address()) || !seen.insert(x.address()) {
+                    continue;
+                }
+                if let Kind::Reduce { axes, .. } = x.kind() {
+                    self.ranges.bind(axes);
+                }
+                open.push((x, true));
+                open.extend(x.children().map(|child| (child, false)));
                 continue;
             }
-            match x.kind() {
+            let mut children = x.children();
+            let is_harmless = match x.kind() {
                 Kind::Load { buffer, at } => {
                     let shape = &self.nest.buf(*buffer).shape;
-                    let inside = |(i, n): (&Scalar, &Extent)| self.ranges.is_index(i, *n);
-                    let harmless = !at.iter().any(|i| self.facts.has_effect(i));
-                    if harmless && at.iter().zip(shape).all(inside) {
-                        certain.insert(x.address());
-                    }
+                    let mut dims = at.iter().zip(shape);
+                    dims.all(|(index, extent)| self.ranges.is_index(index, *extent))
                 }
-                Kind::Reduce { axes, .. } => {
-                    self.ranges.bind(axes);
-                    guarded.extend(x.children());
-                }
-                _ => guarded.extend(x.children()),
+                Kind::Wrap(_) | Kind::Reduce { .. } => false,
+                _ => true,
+            };
+            if is_harmless
+                && children.all(|x| certain.contains(&x.address()) || !self.facts.has_effect(x))
+            {
+                certain.insert(x.address());
             }
         }
-        certain
     }
 }
 

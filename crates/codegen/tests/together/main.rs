@@ -7,6 +7,7 @@ mod common;
 mod arithmetic;
 mod code;
 mod folds_random;
+mod gathers;
 mod halves;
 mod indices;
 mod memory;

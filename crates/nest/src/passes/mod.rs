@@ -14,6 +14,7 @@
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
 //! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
+//! | [`gathered_channels_last()`] | `channels_last` | data that a stage reads in several places chosen by other values, the same for all channels → with the channels last |
 //! | [`unordered_partial_folds()`] | `partial_folds` | long folds that are the same in any order → partial folds, where their points are neighbours in memory |
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
@@ -72,7 +73,7 @@ mod simplify;
 mod strip_mine;
 mod trim_folds;
 
-pub use channels_last::channels_last;
+pub use channels_last::{channels_last, gathered_channels_last};
 pub use coded_products::LEAST_CODED;
 pub use constant_indices::constant_indices;
 pub use contract::contract;

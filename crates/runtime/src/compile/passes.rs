@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
 use vinelift_nest::{
     BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, dead_taps,
-    dynamic_quantization, fuse, hoist_scales, partial_folds, quantized_products, schedule,
-    unordered_partial_folds, verify,
+    dynamic_quantization, fuse, gathered_channels_last, hoist_scales, partial_folds,
+    quantized_products, schedule, unordered_partial_folds, verify,
 };
 
 /// The choices, besides the nest, on which the passes depend.
@@ -132,6 +132,9 @@ pub(crate) fn optimize(
             );
             record("channels last", start, Vec::new(), &nest)?;
         }
+        let start = Instant::now();
+        gathered_channels_last(&mut nest);
+        record("gathered channels last", start, Vec::new(), &nest)?;
         let start = Instant::now();
         unordered_partial_folds(&mut nest);
         record("unordered partial folds", start, Vec::new(), &nest)?;

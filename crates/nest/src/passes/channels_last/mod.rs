@@ -6,11 +6,15 @@
 //! Vectors of channels are whole in pictures narrower than a vector, and at the borders of windows. The pass changes the order
 //! of the dims of temporaries, and of the loops that write them. Sums keep their order, and so every value its bits.
 //!
-//! [`Pictures`] finds out which temporaries have channels, and whether it pays to put them last.
+//! [`Pictures`] finds out which temporaries have channels, and whether it pays to put them last. [`gathers`] does it for data that
+//! is read in places which other values choose.
 
+mod gathers;
 mod pictures;
 #[cfg(test)]
 mod tests;
+
+pub use gathers::gathered_channels_last;
 
 use crate::analysis::{Contraction, sums};
 use crate::ir::{

@@ -1,0 +1,423 @@
+//! Gathers: data that a stage reads in several places which other values choose, the same ones for all channels, is stored
+//! with its channels last.
+//!
+//! > `y[c, k] = x[c, p[k]] + x[c, q[k]]` becomes `s[i, c] = x[c, i]`, `t[k, c] = s[p[k], c] + s[q[k], c]` and `y[c, k] = t[k, c]`
+//!
+//! Vectors of channels are loaded at once, where those of places are put together element by element. Operators that mix
+//! neighbours of computed points do so: GridSample, ROIAlign.
+
+use super::pictures::steps_along;
+use super::{moved_last, transpose};
+use crate::build;
+use crate::ir::{
+    Axis, AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, replace_axes,
+    rewrite, rewrite_those, visit_folds, visit_those,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::Extent;
+
+/// The least channels that are worth it: two loads of the smallest vectors.
+const LEAST_CHANNELS: usize = 8;
+
+/// The most points of folds that are unrolled.
+const MOST_UNROLLED: usize = 16;
+
+/// Stores what stages gather with its channels last, where more is gathered than that.
+pub fn gathered_channels_last(nest: &mut Nest) {
+    let mut stored: FxHashMap<(BufferId, usize), BufferId> = FxHashMap::default();
+    for mut stage in std::mem::take(&mut nest.stages) {
+        let target = stage.target;
+        if let Some(gathers) = Gathers::of(nest, &stage).filter(|g| g.pay(nest, &stage, &stored)) {
+            unroll_folds(&mut stage);
+            store_guards(nest, &mut stage, gathers.channels);
+            for (buffer, dim) in gathers.data {
+                let known = stored.entry((buffer, dim));
+                let moved = *known.or_insert_with(|| transpose(nest, &stage, buffer, dim));
+                rewrite_those(&mut stage, Scalar::loads, &mut |x| match x.kind() {
+                    Kind::Load { buffer: b, at } if *b == buffer => {
+                        let shape = &nest.buf(buffer).shape;
+                        Scalar::load(moved, moved_last(&inside(at, shape), dim), x.ty())
+                    }
+                    _ => x,
+                });
+            }
+            store_apart(nest, stage, gathers.channels);
+        } else {
+            nest.stages.push(stage);
+        }
+        stored.retain(|(buffer, _), _| *buffer != target);
+    }
+}
+
+/// What a stage gathers channel by channel.
+struct Gathers {
+    /// The axis of the channels.
+    channels: Axis,
+    /// The data, and the dims of its channels.
+    data: Vec<(BufferId, usize)>,
+    /// How many elements each point reads.
+    reads: usize,
+}
+
+impl Gathers {
+    fn of(nest: &Nest, stage: &Stage) -> Option<Gathers> {
+        // The first of several faults is that of the first point.
+        let keeps_order = stage.mode != Mode::Set || stage.group.is_some() || stage.wraps();
+        let is_plain = !stage.at.iter().any(Scalar::loads)
+            && !nest.buf(stage.target).ty.is_packed()
+            && !stage.loads().contains(&stage.target);
+        if keeps_order || !is_plain {
+            return None;
+        }
+        let (_, outer) = stage.domain.split_last()?;
+        outer
+            .iter()
+            .find_map(|axis| Gathers::along(nest, stage, *axis))
+    }
+
+    /// Those of which `channels` is the axis of the channels, if all else that depends on it has them last already.
+    fn along(nest: &Nest, stage: &Stage, channels: Axis) -> Option<Gathers> {
+        if channels.extent.example() < LEAST_CHANNELS {
+            return None;
+        }
+        let mut dims: FxHashMap<BufferId, Option<usize>> = FxHashMap::default();
+        let mut is_clear = true;
+        let mut gathered = FxHashSet::default();
+        visit_those(&stage.value, Scalar::loads, &mut |x| {
+            let Kind::Load { buffer, at } = x.kind() else {
+                return;
+            };
+            match Place::of(at, channels.id) {
+                Place::Apart => {}
+                Place::Unclear => is_clear = false,
+                place => {
+                    let dim = match place {
+                        Place::Gathered(dim) => Some(dim),
+                        _ => None,
+                    };
+                    is_clear &= *dims.entry(*buffer).or_insert(dim) == dim;
+                    if dim.is_some() {
+                        gathered.insert(x.address());
+                    }
+                }
+            }
+        });
+        let data = dims
+            .into_iter()
+            .filter_map(|(buffer, dim)| Some((buffer, dim?)));
+        let mut data: Vec<(BufferId, usize)> = data.collect();
+        data.sort_unstable();
+        let is_suited = |(buffer, _): &(BufferId, usize)| {
+            let buffer = nest.buf(*buffer);
+            !buffer.ty.is_packed() && buffer.shape.iter().all(|n| *n > 0)
+        };
+        let found = is_clear && !data.is_empty() && data.iter().all(is_suited);
+        found.then(|| Gathers {
+            channels,
+            data,
+            reads: gathered.len().saturating_mul(points_of_folds(stage)),
+        })
+    }
+
+    /// Whether more is gathered than has to be stored before and after it, unless it is `stored` already.
+    fn pay(
+        &self,
+        nest: &Nest,
+        stage: &Stage,
+        stored: &FxHashMap<(BufferId, usize), BufferId>,
+    ) -> bool {
+        let results = count(stage.domain.iter().map(|axis| axis.extent.example()));
+        let new = self.data.iter().filter(|data| !stored.contains_key(data));
+        let stores = new.fold(results, |stores, (buffer, _)| {
+            let shape = &nest.buf(*buffer).shape;
+            stores.saturating_add(count(shape.iter().map(|n| n.example())))
+        });
+        results.saturating_mul(self.reads) >= stores
+    }
+}
+
+/// Where the channels are in the index of a load.
+enum Place {
+    /// It does not depend on them.
+    Apart,
+    /// In the last dim.
+    Last,
+    /// In this dim; the last one is chosen by other values.
+    Gathered(usize),
+    Unclear,
+}
+
+impl Place {
+    fn of(at: &[Scalar], channels: AxisId) -> Place {
+        let mut of_channels = at
+            .iter()
+            .enumerate()
+            .filter(|(_, index)| free_axes(index).contains(&channels));
+        match (of_channels.next(), of_channels.next()) {
+            (None, _) => Place::Apart,
+            (Some((dim, index)), None) if steps_along(index) == Some(channels) => {
+                match at.split_last() {
+                    Some((_, outer)) if outer.len() == dim => Place::Last,
+                    Some((last, _)) if last.loads() => Place::Gathered(dim),
+                    _ => Place::Unclear,
+                }
+            }
+            _ => Place::Unclear,
+        }
+    }
+}
+
+/// Unrolls short folds: what is gathered at each of their points has a guard and an index of its own, which do not change along
+/// the channels.
+fn unroll_folds(stage: &mut Stage) {
+    rewrite_those(stage, Scalar::folds, &mut |x| {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = x.kind()
+        else {
+            return x;
+        };
+        let extents = axes.iter().map(|axis| axis.extent.number());
+        let points = extents.fold(Some(1), |n: Option<usize>, extent| n?.checked_mul(extent?));
+        if points.is_none_or(|points| points > MOST_UNROLLED) || body.as_term().is_some() {
+            return x;
+        }
+        points_of(axes).iter().fold(init.clone(), |sum, point| {
+            let by_axis: FxHashMap<AxisId, &Scalar> =
+                axes.iter().map(|axis| axis.id).zip(point).collect();
+            let value = rewrite(body, &mut |x| match x.kind() {
+                Kind::Axis(id) => by_axis.get(id).map_or(x.clone(), |value| (*value).clone()),
+                _ => x,
+            });
+            let [a, b] = op.fold_operands(value.ty(), sum, value.clone());
+            Scalar::binary(*op, a, b)
+        })
+    });
+}
+
+/// All points of these axes, of which the extents are numbers, in row-major order.
+fn points_of(axes: &[Axis]) -> Vec<Vec<Scalar>> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let values = 0..axis.extent.example() as i64;
+        let with = |point: &Vec<Scalar>| {
+            let point = point.clone();
+            values.clone().map(move |value| {
+                let mut point = point.clone();
+                point.push(build::index(value));
+                point
+            })
+        };
+        points.iter().flat_map(with).collect()
+    })
+}
+
+/// Stores the guards of what a stage gathers, which are the same for all channels: whole vectors are read whether or not they
+/// hold, by an index that is in range, and chosen afterwards. A guard that is computed where the index is would let the index go
+/// out of range where it does not hold.
+fn store_guards(nest: &mut Nest, stage: &mut Stage, channels: Axis) {
+    let mut outer = stage.domain.clone();
+    outer.retain(|axis| axis.id != channels.id);
+    let is_outer = |id: &AxisId| outer.iter().any(|axis| axis.id == *id);
+    let mut guards: Vec<(Scalar, BufferId)> = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![stage.value.clone()];
+    while let Some(x) = open.pop() {
+        if !x.selects() || !seen.insert(x.address()) {
+            continue;
+        }
+        match x.kind() {
+            Kind::Select(guard, yes, no) => {
+                let is_new = !guards.iter().any(|(known, _)| known == guard);
+                let is_of_data = guard.loads() && (yes.loads() || no.loads());
+                if is_new && is_of_data && free_axes(guard).iter().all(is_outer) {
+                    let mask = store(nest, stage, "guard", guard.clone(), &outer);
+                    guards.push((guard.clone(), mask));
+                }
+            }
+            _ => open.extend(x.children().cloned()),
+        }
+    }
+    let at: Vec<Scalar> = outer.iter().map(|axis| Scalar::axis(axis.id)).collect();
+    rewrite_those(stage, Scalar::selects, &mut |x| match x.kind() {
+        Kind::Select(guard, yes, no) => match guards.iter().find(|(known, _)| known == guard) {
+            Some((_, mask)) => {
+                Scalar::select(nest.load(*mask, at.clone()), yes.clone(), no.clone())
+            }
+            None => x,
+        },
+        _ => x,
+    });
+}
+
+/// Appends a stage that stores `value`, which depends on axes of `domain` alone, for `reader`.
+fn store(nest: &mut Nest, reader: &Stage, name: &str, value: Scalar, domain: &[Axis]) -> BufferId {
+    let shape: Vec<Extent> = domain.iter().map(|axis| axis.extent).collect();
+    let target = nest.buffer(name, value.ty(), &shape, Role::Temporary);
+    let own = nest.axes(&shape);
+    let by_axis = domain.iter().zip(&own);
+    let by_axis = by_axis.map(|(old, new)| (old.id, Scalar::axis(new.id)));
+    let by_axis = by_axis.collect();
+    let mut stage = Stage {
+        at: own.iter().map(|axis| Scalar::axis(axis.id)).collect(),
+        domain: own,
+        target,
+        value,
+        ..reader.clone()
+    };
+    replace_axes(&mut stage, &by_axis);
+    nest.stages.push(stage);
+    target
+}
+
+/// The index with each of its parts that other values choose in range, so that it may be read whether or not its guard holds.
+fn inside(at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
+    let dims = at.iter().zip(shape);
+    let last = |extent: &Extent| match extent.number() {
+        Some(n) => build::index(n as i64 - 1),
+        None => Scalar::extent(*extent) - 1,
+    };
+    let dims = dims.map(|(index, extent)| match index.loads() {
+        true => index.max(build::index(0)).min(last(extent)),
+        false => index.clone(),
+    });
+    dims.collect()
+}
+
+/// The points of the longest fold of a stage; 1 without one.
+fn points_of_folds(stage: &Stage) -> usize {
+    let mut most = 1;
+    visit_folds(stage, &mut |x| {
+        if let Kind::Reduce { axes, .. } = x.kind() {
+            most = most.max(count(axes.iter().map(|axis| axis.extent.example())));
+        }
+    });
+    most
+}
+
+fn count(extents: impl Iterator<Item = usize>) -> usize {
+    extents.fold(1, usize::saturating_mul)
+}
+
+/// Appends a stage that computes what `stage` does with the loop along the channels inside, into memory of its own, and one
+/// that copies that to its target.
+fn store_apart(nest: &mut Nest, stage: Stage, channels: Axis) {
+    let mut domain = stage.domain.clone();
+    domain.retain(|axis| axis.id != channels.id);
+    domain.push(channels);
+    let name = format!("{}.channels_last", nest.buf(stage.target).name);
+    let apart = store(nest, &stage, &name, stage.value.clone(), &domain);
+    let at = domain.iter().map(|axis| Scalar::axis(axis.id)).collect();
+    nest.stages.push(Stage {
+        value: nest.load(apart, at),
+        ..stage
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::ir::parse;
+
+    fn passed(text: &str) -> Vec<String> {
+        let mut nest = parse(text).unwrap();
+        verify(&nest).unwrap();
+        gathered_channels_last(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    /// The stages for the value `value` of `y[i, j]`, for `channels` channels `i` of `extent` elements and ten points `j`.
+    fn of(channels: usize, extent: usize, value: &str) -> Vec<String> {
+        passed(&format!(
+            "input x: f32[{channels}, {extent}]\ninput z: f32[{channels}, 10]\ninput p: i64[10]\ninput q: i64[10]\n\
+             output y: f32[{channels}, 10]\nfor i<{channels}, j<10: y[i, j] = {value}\n"
+        ))
+    }
+
+    const TWO: &str = "(x[i, min(max(p[j], 0), 5)] + x[i, min(max(q[j], 0), 5)])";
+
+    #[test]
+    fn data_is_stored_before_and_results_after() {
+        assert_eq!(
+            of(8, 6, TWO),
+            [
+                "for i<6, j<8: x.channels_last[i, j] = x[j, i]",
+                "for i<10, j<8: y.channels_last[i, j] = \
+                 (x.channels_last[min(max(min(max(p[i], 0), 5), 0), 5), j] + x.channels_last[min(max(min(max(q[i], 0), 5), 0), 5), j])",
+                "for i<8, j<10: y[i, j] = y.channels_last[j, i]",
+            ]
+        );
+    }
+
+    #[test]
+    fn few_channels_stay() {
+        assert_eq!(of(8, 6, TWO).len(), 3);
+        assert_eq!(of(7, 6, TWO).len(), 1);
+    }
+
+    /// Two elements for each of ten points are as many as ten of data and ten results.
+    #[test]
+    fn more_data_than_is_gathered_stays() {
+        assert_eq!(of(8, 10, TWO).len(), 3);
+        assert_eq!(of(8, 11, TWO).len(), 1);
+    }
+
+    #[test]
+    fn guards_are_stored() {
+        let place = "min(max(p[j], -9), 9)";
+        let guarded = format!("select((({place} >= 0) & ({place} < 6)), x[i, {place}], 0.0)");
+        let stages = of(8, 6, &format!("({guarded} + x[i, min(max(q[j], 0), 5)])"));
+        let guard =
+            "for i<10: guard[i] = ((min(max(p[i], -9), 9) >= 0) & (min(max(p[i], -9), 9) < 6))";
+        assert_eq!(stages[0], guard);
+        let chosen =
+            "select(guard[i], x.channels_last[min(max(min(max(p[i], -9), 9), 0), 5), j], 0.0)";
+        assert!(stages[2].contains(chosen), "{stages:#?}");
+    }
+
+    #[test]
+    fn short_folds_are_unrolled() {
+        let sum = |points: usize| {
+            let value = format!("add[k<{points}; 0.0](x[i, min(max((p[j] + k), 0), 5)])");
+            of(8, 6, &value)
+        };
+        assert!(
+            sum(2)[1].contains("((0.0 + x.channels_last["),
+            "{:#?}",
+            sum(2)
+        );
+        assert!(sum(16)[1].contains("((0.0 + x.channels_last["));
+        assert!(sum(17)[1].contains("add[k<17; 0.0](x.channels_last["));
+    }
+
+    /// What else depends on the channels would be read apart; checked indices have faults, of which the first one counts.
+    #[test]
+    fn others_stay() {
+        assert_eq!(of(8, 6, &format!("({TWO} + z[i, j])")).len(), 1);
+        assert_eq!(of(8, 6, "(x[i, 1] + x[i, 2])").len(), 1);
+        let checked = "(x[i, check(p[j], 6)] + x[i, check(q[j], 6)])";
+        assert_eq!(of(8, 6, checked).len(), 1);
+    }
+
+    /// Data that changes between two stages is stored for each.
+    #[test]
+    fn data_that_changes_is_stored_again() {
+        let text = |between: &str| {
+            format!(
+                "input p: i64[10]\ninput q: i64[10]\ntemporary x: f32[8, 6]\noutput y: f32[8, 10]\noutput z: f32[8, 10]\n\
+                 for i<8, j<6: x[i, j] = f32((i + j))\nfor i<8, j<10: y[i, j] = {TWO}\n{between}for i<8, j<10: z[i, j] = {TWO}\n"
+            )
+        };
+        let stores = |between| {
+            let stages = passed(&text(between));
+            let is_store = |stage: &&String| stage.contains("] = x[j, i]");
+            stages.iter().filter(is_store).count()
+        };
+        assert_eq!(stores(""), 1);
+        assert_eq!(stores("for i<8: x[i, 0] = 2.0\n"), 2);
+    }
+}
