@@ -180,8 +180,8 @@ fn unroll_folds(stage: &mut Stage) {
         else {
             return x;
         };
-        let extents = axes.iter().map(|axis| axis.extent.number());
-        let points = extents.fold(Some(1), |n: Option<usize>, extent| n?.checked_mul(extent?));
+        let mut extents = axes.iter().map(|axis| axis.extent.number());
+        let points = extents.try_fold(1usize, |n, extent| n.checked_mul(extent?));
         if points.is_none_or(|points| points > MOST_UNROLLED) || body.as_term().is_some() {
             return x;
         }
