@@ -22,9 +22,13 @@ impl Linear {
             };
             let quotient = divide(&x, c, ranges).unwrap_or_else(|| Linear::atom(&(&x / c)));
             let joined = self.clone().plus(&Linear::atom(&atom), k.wrapping_neg());
-            let joined = joined
+            let mut joined = joined
                 .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
                 .plus(&Linear::of(&x), k);
+            // What `x` is made of may go on: the digits of one index are joined one by one.
+            if joined.divisions() < self.divisions() {
+                joined = joined.recombined(ranges);
+            }
             let (fewer, divisions) = (joined.terms.len() < self.terms.len(), joined.divisions());
             // Where a quotient remains, less is known of how large the sum is.
             let both_gone = divisions + 2 <= self.divisions();
@@ -169,4 +173,32 @@ fn gcd(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     i64::try_from(a).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Axis, AxisId};
+
+    /// Element `64·i + j` by its digits in `[64, 56, 56]`, of which no division is by a factor of 64.
+    #[test]
+    fn digits_of_one_index_are_that_index() {
+        let axes = [(0, 3136), (1, 64)].map(|(id, extent): (u32, usize)| Axis {
+            id: AxisId(id),
+            extent: extent.into(),
+        });
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let whole = i * 64 + j;
+        let mut quotient =
+            |x: &Scalar, c| divide(x, c, &mut ranges).map_or(x / c, Linear::into_scalar);
+        let line = quotient(&whole, 56);
+        let plane = quotient(&line, 56);
+        let mut rest = |x: &Scalar| {
+            remainder(x, 56, &mut ranges).map_or_else(|| x.rem(index(56)), Linear::into_scalar)
+        };
+        let digits = [plane, rest(&line), rest(&whole)];
+        assert_eq!(flat_offset(&digits, &[56 * 56, 56, 1], &mut ranges), whole);
+    }
 }
