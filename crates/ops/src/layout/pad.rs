@@ -5,7 +5,7 @@
 //! opposite edge.
 
 use super::extent::{countable, grown};
-use super::index_map::{extent, last};
+use super::index_map::{extent, last, within_extent};
 use crate::attrs::Attributes;
 use crate::error::ensure;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -228,9 +228,14 @@ impl Pad {
                 let i = i.max(index(-1) - &i);
                 i.min(last_but(1) - &i)
             }
-            _ => i,
+            _ => i.clone(),
         };
-        mirrored.max(index(0)).min(last(n))
+        let mirrored = mirrored.max(index(0)).min(last(n));
+        match n.is_symbolic() {
+            true => mirrored,
+            // The interior is peeled off where this holds, and copied line by line.
+            false => select(within_extent(&i, n), i, mirrored),
+        }
     }
 }
 
