@@ -96,6 +96,27 @@ mod tests {
         );
     }
 
+    /// A guard in an index, as a pad that repeats the ends has it.
+    #[test]
+    fn the_middle_of_an_index_has_no_guards() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[80], Role::Input);
+        let y = nest.buffer("y", F32, &[83], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let i = &at[0] - 1;
+            let repeated = i.max(index(0)).min(index(79));
+            n.load(x, vec![select(inside(&i, 0, 80), i, repeated)])
+        });
+        assert_eq!(
+            scheduled(&mut nest),
+            [
+                "for i<1: y[0] = x[0]",
+                "for i<2: y[(i + 81)] = x[79]",
+                "for i<80: y[(i + 1)] = x[i]",
+            ]
+        );
+    }
+
     #[test]
     fn only_what_steps_together_joins() {
         let mut nest = Nest::new();
