@@ -6,6 +6,9 @@
 //! Vectors of channels are loaded at once, where those of places are put together element by element. Operators that mix
 //! neighbours of computed points do so: GridSample, ROIAlign.
 
+#[cfg(test)]
+mod tests;
+
 use super::pictures::steps_along;
 use super::{moved_last, transpose};
 use crate::build;
@@ -19,7 +22,7 @@ use vinelift_tensor::Extent;
 /// The least channels that are worth it: two loads of the smallest vectors.
 const LEAST_CHANNELS: usize = 8;
 
-/// The most points of folds that are unrolled.
+/// The most points of folds that are unrolled: the samples of a bin of ROIAlign are 2·2 or 4·4, if their number is fixed.
 const MOST_UNROLLED: usize = 16;
 
 /// Stores what stages gather with its channels last, where more is gathered than that.
@@ -314,110 +317,4 @@ fn store_apart(nest: &mut Nest, stage: Stage, channels: Axis) {
         value: nest.load(apart, at),
         ..stage
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analysis::verify;
-    use crate::ir::parse;
-
-    fn passed(text: &str) -> Vec<String> {
-        let mut nest = parse(text).unwrap();
-        verify(&nest).unwrap();
-        gathered_channels_last(&mut nest);
-        verify(&nest).unwrap();
-        nest.stage_texts()
-    }
-
-    /// The stages for the value `value` of `y[i, j]`, for `channels` channels `i` of `extent` elements and ten points `j`.
-    fn of(channels: usize, extent: usize, value: &str) -> Vec<String> {
-        passed(&format!(
-            "input x: f32[{channels}, {extent}]\ninput z: f32[{channels}, 10]\ninput p: i64[10]\ninput q: i64[10]\n\
-             output y: f32[{channels}, 10]\nfor i<{channels}, j<10: y[i, j] = {value}\n"
-        ))
-    }
-
-    const TWO: &str = "(x[i, min(max(p[j], 0), 5)] + x[i, min(max(q[j], 0), 5)])";
-
-    #[test]
-    fn data_is_stored_before_and_results_after() {
-        assert_eq!(
-            of(8, 6, TWO),
-            [
-                "for i<6, j<8: x.channels_last[i, j] = x[j, i]",
-                "for i<10, j<8: y.channels_last[i, j] = \
-                 (x.channels_last[min(max(min(max(p[i], 0), 5), 0), 5), j] + x.channels_last[min(max(min(max(q[i], 0), 5), 0), 5), j])",
-                "for i<8, j<10: y[i, j] = y.channels_last[j, i]",
-            ]
-        );
-    }
-
-    #[test]
-    fn few_channels_stay() {
-        assert_eq!(of(8, 6, TWO).len(), 3);
-        assert_eq!(of(7, 6, TWO).len(), 1);
-    }
-
-    /// Two elements for each of ten points are as many as ten of data and ten results.
-    #[test]
-    fn more_data_than_is_gathered_stays() {
-        assert_eq!(of(8, 10, TWO).len(), 3);
-        assert_eq!(of(8, 11, TWO).len(), 1);
-    }
-
-    #[test]
-    fn guards_are_stored() {
-        let place = "min(max(p[j], -9), 9)";
-        let guarded = format!("select((({place} >= 0) & ({place} < 6)), x[i, {place}], 0.0)");
-        let stages = of(8, 6, &format!("({guarded} + x[i, min(max(q[j], 0), 5)])"));
-        let guard =
-            "for i<10: guard[i] = ((min(max(p[i], -9), 9) >= 0) & (min(max(p[i], -9), 9) < 6))";
-        assert_eq!(stages[0], guard);
-        let chosen =
-            "select(guard[i], x.channels_last[min(max(min(max(p[i], -9), 9), 0), 5), j], 0.0)";
-        assert!(stages[2].contains(chosen), "{stages:#?}");
-    }
-
-    #[test]
-    fn short_folds_are_unrolled() {
-        let sum = |points: usize| {
-            let value = format!("add[k<{points}; 0.0](x[i, min(max((p[j] + k), 0), 5)])");
-            of(8, 6, &value)
-        };
-        assert!(
-            sum(2)[1].contains("((0.0 + x.channels_last["),
-            "{:#?}",
-            sum(2)
-        );
-        assert!(sum(16)[1].contains("((0.0 + x.channels_last["));
-        assert!(sum(17)[1].contains("add[k<17; 0.0](x.channels_last["));
-    }
-
-    /// What else depends on the channels would be read apart; checked indices have faults, of which the first one counts.
-    #[test]
-    fn others_stay() {
-        assert_eq!(of(8, 6, &format!("({TWO} + z[i, j])")).len(), 1);
-        assert_eq!(of(8, 6, "(x[i, 1] + x[i, 2])").len(), 1);
-        let checked = "(x[i, check(p[j], 6)] + x[i, check(q[j], 6)])";
-        assert_eq!(of(8, 6, checked).len(), 1);
-    }
-
-    /// Data that changes between two stages is stored for each.
-    #[test]
-    fn data_that_changes_is_stored_again() {
-        let text = |between: &str| {
-            format!(
-                "input p: i64[10]\ninput q: i64[10]\ntemporary x: f32[8, 6]\noutput y: f32[8, 10]\noutput z: f32[8, 10]\n\
-                 for i<8, j<6: x[i, j] = f32((i + j))\nfor i<8, j<10: y[i, j] = {TWO}\n{between}for i<8, j<10: z[i, j] = {TWO}\n"
-            )
-        };
-        let stores = |between| {
-            let stages = passed(&text(between));
-            let is_store = |stage: &&String| stage.contains("] = x[j, i]");
-            stages.iter().filter(is_store).count()
-        };
-        assert_eq!(stores(""), 1);
-        assert_eq!(stores("for i<8: x[i, 0] = 2.0\n"), 2);
-    }
 }
