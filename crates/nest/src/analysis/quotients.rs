@@ -25,7 +25,7 @@ impl Linear {
             let mut joined = joined
                 .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
                 .plus(&Linear::of(&x), k);
-            // What `x` is made of may go on: the digits of one index are joined one by one.
+            // `x` may hold a quotient of which another term is the remainder: so the digits of one index are joined one by one.
             if joined.divisions() < self.divisions() {
                 joined = joined.recombined(ranges);
             }

@@ -52,7 +52,7 @@ pub fn gathered_channels_last(nest: &mut Nest) {
     }
 }
 
-/// What a stage gathers channel by channel.
+/// The loads of a stage whose places other values choose, the same ones for all channels.
 struct Gathers {
     /// The axis of the channels.
     channels: Axis,
@@ -78,7 +78,8 @@ impl Gathers {
             .find_map(|axis| Gathers::along(nest, stage, *axis))
     }
 
-    /// Those of which `channels` is the axis of the channels, if all else that depends on it has them last already.
+    /// The gathers of a stage in which `channels` is the axis of the channels; `None` if a load that is no gather would step by
+    /// more than one element with that axis.
     fn along(nest: &Nest, stage: &Stage, channels: Axis) -> Option<Gathers> {
         if channels.extent.example() < LEAST_CHANNELS {
             return None;

@@ -39,7 +39,7 @@ fn few_channels_stay() {
     assert_eq!(of(7, 6, TWO).len(), 1);
 }
 
-/// Two elements for each of ten points are as many as ten of data and ten results.
+/// For each channel ten points read 20 elements, and ten elements of data and ten results are stored.
 #[test]
 fn more_data_than_is_gathered_stays() {
     assert_eq!(of(8, 10, TWO).len(), 3);
@@ -72,7 +72,8 @@ fn short_folds_are_unrolled() {
     assert!(sum(17)[1].contains("add[k<17; 0.0](x.channels_last["));
 }
 
-/// What else depends on the channels would be read apart; checked indices have faults, of which the first one counts.
+/// A stage stays if it loads `z` with channels that are not last, if no data chooses its places, or if its indices are checked: of
+/// several faults, a run reports that of the first point.
 #[test]
 fn others_stay() {
     assert_eq!(of(8, 6, &format!("({TWO} + z[i, j])")).len(), 1);
