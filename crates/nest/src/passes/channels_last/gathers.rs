@@ -116,10 +116,11 @@ impl Gathers {
             !buffer.ty.is_packed() && buffer.shape.iter().all(|n| *n > 0)
         };
         let found = is_clear && !data.is_empty() && data.iter().all(is_suited);
-        found.then(|| Gathers {
+        let points = points_of_folds(stage).filter(|_| found)?;
+        Some(Gathers {
             channels,
             data,
-            reads: gathered.len().saturating_mul(points_of_folds(stage)),
+            reads: gathered.len().saturating_mul(points),
         })
     }
 
@@ -171,7 +172,7 @@ impl Place {
     }
 }
 
-/// Unrolls short folds: what is gathered at each of their points has a guard and an index of its own, which do not change along
+/// Unrolls all folds, which have few [points](points_of_folds): what is gathered at each of their points has a guard and an index of its own, which do not change along
 /// the channels.
 fn unroll_folds(stage: &mut Stage) {
     rewrite_those(stage, Scalar::folds, &mut |x| {
@@ -184,11 +185,6 @@ fn unroll_folds(stage: &mut Stage) {
         else {
             return x;
         };
-        let mut extents = axes.iter().map(|axis| axis.extent.number());
-        let points = extents.try_fold(1usize, |n, extent| n.checked_mul(extent?));
-        if points.is_none_or(|points| points > MOST_UNROLLED) || body.as_term().is_some() {
-            return x;
-        }
         points_of(axes).iter().fold(init.clone(), |sum, point| {
             let by_axis: FxHashMap<AxisId, &Scalar> =
                 axes.iter().map(|axis| axis.id).zip(point).collect();
@@ -290,15 +286,19 @@ fn inside(at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
     dims.collect()
 }
 
-/// The points of the longest fold of a stage; 1 without one.
-fn points_of_folds(stage: &Stage) -> usize {
-    let mut most = 1;
+/// The product of the points of all folds of a stage, 1 without one; `None` if there are too many to unroll, or folds that cannot
+/// be. Guards in folds that stay are conditions of branches, by which parts of a fold are left out.
+fn points_of_folds(stage: &Stage) -> Option<usize> {
+    let mut points = Some(1usize);
     visit_folds(stage, &mut |x| {
-        if let Kind::Reduce { axes, .. } = x.kind() {
-            most = most.max(count(axes.iter().map(|axis| axis.extent.example())));
+        if let Kind::Reduce { axes, body, .. } = x.kind() {
+            let mut extents = axes.iter().map(|axis| axis.extent.number());
+            let own = extents.try_fold(1usize, |n, extent| n.checked_mul(extent?));
+            let own = own.filter(|_| body.as_term().is_none());
+            points = points.zip(own).and_then(|(all, own)| all.checked_mul(own));
         }
     });
-    most
+    points.filter(|points| *points <= MOST_UNROLLED)
 }
 
 fn count(extents: impl Iterator<Item = usize>) -> usize {

@@ -69,7 +69,13 @@ fn short_folds_are_unrolled() {
         sum(2)
     );
     assert!(sum(16)[1].contains("((0.0 + x.channels_last["));
-    assert!(sum(17)[1].contains("add[k<17; 0.0](x.channels_last["));
+    assert_eq!(sum(17).len(), 1);
+    let nested = |points: usize| {
+        let index = "min(max(((p[j] + k) + l), 0), 5)";
+        let value = format!("add[k<4; 0.0](add[l<{points}; 0.0](x[i, {index}]))");
+        of(8, 6, &value).len()
+    };
+    assert_eq!([nested(4), nested(5)], [3, 1]);
 }
 
 /// A stage stays if it loads `z` with channels that are not last, if no data chooses its places, or if its indices are checked: of
