@@ -358,12 +358,19 @@ impl<'n> Analysis<'n> {
                 _ => open.extend(x.children()),
             }
         }
-        self.add_harmless(guarded, &mut certain);
+        let (_, folds) = self.size_of(&stage.value);
+        self.add_harmless(guarded, folds, &mut certain);
         certain
     }
 
     /// Adds the scalars under `guarded` that may be evaluated without their guards: all that they load lies inside of its buffer.
-    fn add_harmless(&mut self, guarded: Vec<&'n Scalar>, certain: &mut FxHashSet<usize>) {
+    /// Where a stage `folds`, guards over places that depend on data leave out most of a fold, and stay.
+    fn add_harmless(
+        &mut self,
+        guarded: Vec<&'n Scalar>,
+        folds: bool,
+        certain: &mut FxHashSet<usize>,
+    ) {
         let mut seen = FxHashSet::default();
         let mut open: Vec<_> = guarded.into_iter().map(|x| (x, false)).collect();
         while let Some((x, children_done)) = open.pop() {
@@ -383,10 +390,12 @@ impl<'n> Analysis<'n> {
                 Kind::Load { buffer, at } => {
                     let shape = &self.nest.buf(*buffer).shape;
                     let mut dims = at.iter().zip(shape);
-                    dims.all(|(index, extent)| self.ranges.is_index(index, *extent))
+                    let of_data = at.iter().any(|index| self.facts.has_effect(index));
+                    !(folds && of_data)
+                        && dims.all(|(index, extent)| self.ranges.is_index(index, *extent))
                 }
                 Kind::Wrap(_) | Kind::Reduce { .. } => false,
-                _ => true,
+                _ => !folds,
             };
             if is_harmless
                 && children.all(|x| certain.contains(&x.address()) || !self.facts.has_effect(x))
