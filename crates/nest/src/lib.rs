@@ -48,9 +48,9 @@ pub use analysis::{
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{
-    Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, Kind, Layer, LayerId, MAX_RANK, Mode,
-    Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest, Unary, Wrap, build,
-    parse, part_of, row_major,
+    Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, FoldWindow, Kind, Layer, LayerId,
+    MAX_RANK, Mode, Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest,
+    Unary, Wrap, build, parse, part_of, row_major,
 };
 pub use math::{legalize, legalize_with_halves};
 pub use passes::{

@@ -3,7 +3,7 @@
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
 use super::state::{Binding, Reduce, Select, Task};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
-use vinelift_nest::{AxisId, Binary, Kind, Scalar, Unary};
+use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;
 
 impl<'n> Emitter<'n, '_> {
@@ -49,10 +49,13 @@ impl<'n> Emitter<'n, '_> {
                 let ready = self.ready([reduce.body].into_iter());
                 self.need(ready);
             }
-            Task::Open(axis) => {
+            Task::Open(axis, turns) => {
                 let accumulator: Vec<Value> =
                     self.accumulators.last().copied().into_iter().collect();
-                let carried = self.open_loop_by(axis, 1, &accumulator);
+                let carried = match turns {
+                    Some(turns) => self.open_loop(axis, turns, 1, &accumulator),
+                    None => self.open_loop_by(axis, 1, &accumulator),
+                };
                 if let (Some(top), [carried]) = (self.accumulators.last_mut(), &carried[..]) {
                     *top = *carried;
                 }
@@ -113,14 +116,18 @@ impl<'n> Emitter<'n, '_> {
                 init,
                 body,
             } => {
+                let window = FoldWindow::of(x);
                 self.tasks.push(Task::Start(Reduce {
                     whole: x,
                     op: *op,
                     axes,
                     init,
-                    body,
+                    body: window.map_or(body, |window| window.value),
+                    window,
                 }));
-                self.need([init]);
+                let ends = window.into_iter().flat_map(FoldWindow::ends);
+                let needed: Vec<&'n Scalar> = std::iter::once(init).chain(ends).collect();
+                self.need(needed);
             }
             Kind::Unary(..) | Kind::Binary(..) | Kind::Cast(_) | Kind::Bitcast(_) => {
                 self.tasks.push(Task::Finish(x));
@@ -226,16 +233,22 @@ impl<'n> Emitter<'n, '_> {
         }
         self.accumulators.push(init);
         self.analysis.ranges.bind(reduce.axes);
-        for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
-            self.bind_point(axis);
-        }
         self.tasks.push(Task::Fold(reduce));
         match reduce.body.as_term() {
             Some((x, y)) => self.need([x, y]),
             None => self.need([reduce.body]),
         }
+        if let Some(window) = reduce.window {
+            let turns = self.window_turns(window);
+            self.tasks.push(Task::Open(window.axis, Some(turns)));
+            return;
+        }
+        for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
+            self.bind_point(axis);
+        }
         for &axis in reduce.axes.iter().filter(|axis| axis.extent > 1).rev() {
-            self.tasks.extend([Task::Open(axis), Task::Hoist(reduce)]);
+            self.tasks
+                .extend([Task::Open(axis, None), Task::Hoist(reduce)]);
         }
     }
 
@@ -251,7 +264,8 @@ impl<'n> Emitter<'n, '_> {
                 self.binary(reduce.op, ty, a, b, None)?
             }
         };
-        for _ in reduce.axes.iter().filter(|axis| axis.extent > 1) {
+        let has_loop = |axis: &&Axis| axis.extent > 1 || reduce.window.is_some();
+        for _ in reduce.axes.iter().filter(has_loop) {
             value = self.close_loop(&[value]).first().copied().unwrap_or(value);
         }
         for axis in reduce.axes {

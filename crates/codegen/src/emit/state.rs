@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{Block, Value};
 use rustc_hash::FxHashMap;
-use vinelift_nest::{Axis, AxisId, Binary, Scalar, Wrap};
+use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Scalar, Wrap};
 use vinelift_tensor::Extent;
 
 /// A loop that is open: code is being emitted into its body.
@@ -79,8 +79,8 @@ pub(super) enum Task<'n> {
     Start(Reduce<'n>),
     /// Computes what does not depend on the axes of a reduction that are still to be opened.
     Hoist(Reduce<'n>),
-    /// Opens the loop over an axis of a reduction.
-    Open(Axis),
+    /// Opens the loop over an axis of a reduction, over some of its points if it says over which.
+    Open(Axis, Option<Bounds>),
     /// Folds the body, which has been computed, and closes the loops.
     Fold(Reduce<'n>),
     /// Reports a fault whose position has been computed.
@@ -106,7 +106,9 @@ pub(super) struct Reduce<'n> {
     pub(super) op: Binary,
     pub(super) axes: &'n [Axis],
     pub(super) init: &'n Scalar,
+    /// What is folded at each point that the loops visit.
     pub(super) body: &'n Scalar,
+    pub(super) window: Option<FoldWindow<'n>>,
 }
 
 /// How much work the loops of a stage are.

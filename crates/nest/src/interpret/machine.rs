@@ -197,8 +197,18 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
 
     fn fold(&mut self, fold: &Fold) -> Result<u64, InterpretError> {
         let mut sum = self.value(fold.init);
+        let [begin, end] = fold.window.map(|end| end.map(|end| self.value(end) as i64));
         let mut more = self.start(&fold.axes);
-        while more {
+        if let (Some(begin), [axis]) = (begin, &fold.axes[..]) {
+            let begin = begin.max(0) as u64;
+            self.values[axis.node as usize] = begin;
+            more &= begin < axis.extent as u64;
+        }
+        let is_inside = |machine: &Self| match (end, &fold.axes[..]) {
+            (Some(end), [axis]) => (machine.value(axis.node) as i64) < end,
+            _ => true,
+        };
+        while more && is_inside(self) {
             self.go_on()?;
             self.evaluate(&fold.steps)?;
             sum = match fold.term {

@@ -7,9 +7,7 @@
 
 use crate::analysis;
 use crate::analysis::Linear;
-use crate::ir::{
-    Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, rewrite, substitute, visit_folds,
-};
+use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, rewrite, substitute, visit_folds};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 
@@ -50,12 +48,7 @@ fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
     let Kind::Select(condition, _, no) = body.kind() else {
         return None;
     };
-    let neutral = match op {
-        Binary::Add => crate::build::zero(fold.ty()),
-        Binary::Max => crate::build::lowest(fold.ty()),
-        Binary::Min => crate::build::highest(fold.ty()),
-        _ => return None,
-    };
+    let neutral = op.neutral(fold.ty())?;
     if *no != neutral || *init != neutral || body.folds() {
         return None;
     }
@@ -128,7 +121,7 @@ mod tests {
     use super::*;
     use crate::analysis::verify;
     use crate::build::*;
-    use crate::ir::Role;
+    use crate::ir::{Binary, Role};
     use vinelift_tensor::ElementType::F32;
 
     fn trimmed(op: Binary, neutral: Scalar, shift: i64) -> String {

@@ -1,20 +1,11 @@
 //! Folds whose length is data.
 
 use crate::Lower;
-use crate::layout::index_map::extent;
 use vinelift_nest::build::select;
 use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::Extent;
 
-/// Points of one loop, of the loops around it too.
-const BASE: usize = 8;
-
-/// `init op body(0) op … op body(count - 1)`, where `count` is data and at most `most`. `init` must
-/// leave values as they are.
-///
-/// Loops have fixed extents, so a single one would run `most` times whatever `count` is. Here the index
-/// is written with digits, and a loop over each digit is entered only if its first index is below
-/// `count`: that takes about `count` steps, and a few for each digit.
+/// `init op body(0) op … op body(count - 1)`, where `count` is data and at most `most`. `init` is neutral.
 pub(super) fn counted<'a>(
     cx: &mut Lower<'a>,
     op: Binary,
@@ -23,59 +14,33 @@ pub(super) fn counted<'a>(
     init: &Scalar,
     body: impl FnOnce(&mut Lower<'a>, &Scalar) -> Scalar,
 ) -> Scalar {
-    let mut span = 1;
-    while most.example().div_ceil(span) > BASE {
-        span *= BASE;
-    }
-    let digits = match most.number() {
-        Some(most) => most.div_ceil(span),
-        // As many as there may be with this many digits.
-        None if most.at_most((span * BASE).into()) => BASE,
-        None => most.pin().div_ceil(span),
-    };
-    digit(cx, op, count, digits, span, init, None, Box::new(body))
+    fold(cx, op, most, init, body, |k| k.lt(count.clone()))
 }
 
-type Body<'b, 'a> = Box<dyn FnOnce(&mut Lower<'a>, &Scalar) -> Scalar + 'b>;
-
-/// The fold over the indices from `from` on, `span` of them for each of `digits`.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a recursive step with all its state"
-)]
-fn digit<'a>(
+/// `init op body(begin) op … op body(end - 1)`, where `[begin, end]` are data, of the points that are below `extent`. `init` is neutral.
+pub(super) fn between<'a>(
     cx: &mut Lower<'a>,
     op: Binary,
-    count: &Scalar,
-    digits: usize,
-    span: usize,
+    [begin, end]: [Scalar; 2],
+    extent: Extent,
     init: &Scalar,
-    from: Option<Scalar>,
-    body: Body<'_, 'a>,
+    body: impl FnOnce(&mut Lower<'a>, &Scalar) -> Scalar,
 ) -> Scalar {
-    cx.reduce(op, &[digits], init.clone(), |cx, k| {
-        let step = match span {
-            1 => k[0].clone(),
-            _ => &k[0] * extent(span),
-        };
-        let i = match from {
-            Some(from) => from + step,
-            None => step,
-        };
-        let value = match span {
-            1 => body(cx, &i),
-            _ => digit(
-                cx,
-                op,
-                count,
-                BASE,
-                span / BASE,
-                init,
-                Some(i.clone()),
-                body,
-            ),
-        };
-        select(i.lt(count.clone()), value, init.clone())
+    fold(cx, op, extent, init, body, |k| k.ge(begin) & k.lt(end))
+}
+
+/// The fold over the points of an axis at which `guard` holds, in the form of a [window](vinelift_nest::FoldWindow).
+fn fold<'a>(
+    cx: &mut Lower<'a>,
+    op: Binary,
+    extent: Extent,
+    init: &Scalar,
+    body: impl FnOnce(&mut Lower<'a>, &Scalar) -> Scalar,
+    guard: impl FnOnce(&Scalar) -> Scalar,
+) -> Scalar {
+    cx.reduce(op, &[extent], init.clone(), |cx, k| {
+        let value = body(cx, &k[0]);
+        select(guard(&k[0]), value, init.clone())
     })
 }
 

@@ -17,7 +17,6 @@
 //! that are on the map and is 0 if there are none, and an interpolated value is 0 before the first
 //! element and after the last. The least size, 0.1, is from there too. A negative batch gives 0, one out of range is an error.
 
-use super::counted::counted;
 use super::regions::{self, Batches, Windows, float, scaled, stage};
 use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
@@ -169,11 +168,9 @@ impl PsRoiPooling {
             let channel = (c * group + p) * group + q;
             let (add, init) = (Binary::Add, zero(wide));
             let [height, width] = [rows.count(cx, r, p), columns.count(cx, r, q)];
-            let sum = counted(cx, add, &height, rows.n, &init, |cx, i| {
-                counted(cx, add, &width, columns.n, &init, |cx, j| {
-                    let (y, x) = (rows.at(cx, r, p, i), columns.at(cx, r, q, j));
-                    let at = [&batch, &channel, &y, &x].map(Clone::clone);
-                    widened(cx.load("data", &at))
+            let sum = rows.fold(cx, add, &init, [r, p], |cx, y| {
+                columns.fold(cx, add, &init, [r, q], |cx, x| {
+                    widened(cx.load("data", &[&batch, &channel, y, x].map(Clone::clone)))
                 })
             });
             let filled = any & height.gt(index(0)) & width.gt(index(0));

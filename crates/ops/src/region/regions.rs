@@ -1,6 +1,7 @@
 //! The common part of operators on regions: feature maps `data` `[N, C, H, W]`, and `rois`, a row of
 //! numbers for each region.
 
+use super::counted::between;
 use super::sample::bounded;
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -8,7 +9,7 @@ use crate::layout::extent::countable;
 use crate::layout::index_map::last;
 use crate::{Infer, Lower, OpError, TensorType};
 use vinelift_nest::build::{index, number, select, zero};
-use vinelift_nest::{BufferId, Policy, Scalar};
+use vinelift_nest::{Binary, BufferId, Policy, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 /// Checks `data` and `rois`, which has `columns`; the number of regions, and the dims of `data`.
@@ -161,9 +162,9 @@ pub(super) fn stage<'a>(
 /// The elements of a dim of `n` that each bin of each region covers.
 pub(super) struct Windows {
     first: BufferId,
-    count: BufferId,
+    end: BufferId,
     /// Extent of the dim.
-    pub(super) n: Extent,
+    n: Extent,
 }
 
 impl Windows {
@@ -177,23 +178,32 @@ impl Windows {
         let shape = [cx.extents("rois")[0], bins.into()];
         let edge =
             |cx: &Lower<'_>, at: &[Scalar], k: usize| bounded(&edges(cx, &at[0], &at[1])[k], n);
-        let first = stage(cx, "first", ElementType::I64, &shape, |cx, at| {
-            edge(cx, at, 0)
-        });
-        let count = stage(cx, "count", ElementType::I64, &shape, |cx, at| {
-            edge(cx, at, 1) - cx.load_from(first, at)
-        });
-        Windows { first, count, n }
+        let [first, end] = ["first", "end"];
+        let [first, end] = [(first, 0), (end, 1)]
+            .map(|(name, k)| stage(cx, name, ElementType::I64, &shape, |cx, at| edge(cx, at, k)));
+        Windows { first, end, n }
     }
 
-    /// How many elements bin `p` of region `r` covers.
+    fn ends(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar) -> [Scalar; 2] {
+        [self.first, self.end].map(|end| cx.load_from(end, &[r.clone(), p.clone()]))
+    }
+
+    /// How many elements bin `p` of region `r` covers; not above 0 if none.
     pub(super) fn count(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar) -> Scalar {
-        cx.load_from(self.count, &[r.clone(), p.clone()])
+        let [first, end] = self.ends(cx, r, p);
+        end - first
     }
 
-    /// Element `i` of them.
-    pub(super) fn at(&self, cx: &Lower<'_>, r: &Scalar, p: &Scalar, i: &Scalar) -> Scalar {
-        let first = cx.load_from(self.first, &[r.clone(), p.clone()]);
-        (first + i).max(index(0)).min(last(self.n))
+    /// The fold of what `body` gives for each of them, in their order, from `init` on, which is neutral.
+    pub(super) fn fold<'a>(
+        &self,
+        cx: &mut Lower<'a>,
+        op: Binary,
+        init: &Scalar,
+        [r, p]: [&Scalar; 2],
+        body: impl FnOnce(&mut Lower<'a>, &Scalar) -> Scalar,
+    ) -> Scalar {
+        let ends = self.ends(cx, r, p);
+        between(cx, op, ends, self.n, init, body)
     }
 }

@@ -15,7 +15,6 @@
 //! proposals, gives 0; one out of range is an error. `output_size` and `output_roi`, which OpenVINO
 //! writes beside `pooled_h` and `pooled_w`, must say the same.
 
-use super::counted::counted;
 use super::regions::{self, Batches, Windows, float, scaled, stage};
 use super::sample::{bilinear, within};
 use crate::elementwise::round::half_away;
@@ -137,11 +136,8 @@ impl Op for RoiPooling {
                     let (batch, any) = batches.of(cx, r);
                     let (max, init) = (Binary::Max, lowest(wide));
                     let [height, width] = [rows.count(cx, r, p), columns.count(cx, r, q)];
-                    let most = counted(cx, max, &height, rows.n, &init, |cx, i| {
-                        counted(cx, max, &width, columns.n, &init, |cx, j| {
-                            let (y, x) = (rows.at(cx, r, p, i), columns.at(cx, r, q, j));
-                            load(cx, &batch, c, &y, &x)
-                        })
+                    let most = rows.fold(cx, max, &init, [r, p], |cx, y| {
+                        columns.fold(cx, max, &init, [r, q], |cx, x| load(cx, &batch, c, y, x))
                     });
                     let filled = any & height.gt(index(0)) & width.gt(index(0));
                     select(filled, most, zero(wide)).cast(ty)

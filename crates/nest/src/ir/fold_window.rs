@@ -1,0 +1,171 @@
+//! Folds over a window of an axis whose ends are data.
+//!
+//! > `op_k select(b <= k & k < e, x[k], n)`, where `n` is neutral, folds `x[k]` over the `k` from `b` to `e` alone
+//!
+//! The ends are loaded, so nobody knows before a run how small a part of the axis the window is. Whoever runs such a fold visits
+//! the points of the window alone; what the others fold in changes nothing.
+
+use super::{Axis, Binary, Kind, Scalar, free_axes};
+use crate::build;
+use vinelift_tensor::ElementType::{self, I64};
+
+/// A fold over a window of its only axis.
+#[derive(Clone, Copy, Debug)]
+pub struct FoldWindow<'s> {
+    /// The axis.
+    pub axis: Axis,
+    /// The first point, an `i64` that may be below zero; that of the axis if there is none.
+    pub begin: Option<&'s Scalar>,
+    /// The point behind the last, an `i64` that may be behind the axis or before `begin`; the extent of the axis if there is none.
+    pub end: Option<&'s Scalar>,
+    /// The value at a point of the window.
+    pub value: &'s Scalar,
+}
+
+impl<'s> FoldWindow<'s> {
+    /// The window of `fold`, if it is over one, and asking for its ends cannot fail.
+    pub fn of(fold: &'s Scalar) -> Option<FoldWindow<'s>> {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = fold.kind()
+        else {
+            return None;
+        };
+        let (Kind::Select(guard, value, no), [axis]) = (body.kind(), &axes[..]) else {
+            return None;
+        };
+        let neutral = op.neutral(fold.ty())?;
+        if *init != neutral || *no != neutral {
+            return None;
+        }
+        let mut window = FoldWindow {
+            axis: *axis,
+            begin: None,
+            end: None,
+            value,
+        };
+        match guard.kind() {
+            Kind::Binary(Binary::And, a, b) => {
+                window.narrow(a)?;
+                window.narrow(b)?;
+            }
+            _ => window.narrow(guard)?,
+        }
+        let is_end = |x: &&Scalar| x.loads() && !x.wraps() && !free_axes(x).contains(&axis.id);
+        window.ends().all(|x| is_end(&x)).then_some(window)
+    }
+
+    /// The ends that it has.
+    pub fn ends(self) -> impl Iterator<Item = &'s Scalar> {
+        self.begin.into_iter().chain(self.end)
+    }
+
+    /// Takes in a comparison of the axis with an end; `None` if it is something else, or that end is known.
+    fn narrow(&mut self, comparison: &'s Scalar) -> Option<()> {
+        use Binary::{Ge, Gt, Le, Lt};
+        let Kind::Binary(op, a, b) = comparison.kind() else {
+            return None;
+        };
+        let is_axis = |x: &Scalar| x.is_axis(self.axis.id);
+        let (end, bound) = match (op, is_axis(a), is_axis(b)) {
+            (Ge, true, false) => (&mut self.begin, b),
+            (Le, false, true) => (&mut self.begin, a),
+            (Lt, true, false) => (&mut self.end, b),
+            (Gt, false, true) => (&mut self.end, a),
+            _ => return None,
+        };
+        (end.is_none() && bound.ty() == I64).then(|| *end = Some(bound))
+    }
+}
+
+impl Binary {
+    /// The value that a fold which starts from it may take in without a change.
+    pub(crate) fn neutral(self, ty: ElementType) -> Option<Scalar> {
+        Some(match self {
+            Binary::Add => build::zero(ty),
+            Binary::Max => build::lowest(ty),
+            Binary::Min => build::highest(ty),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::*;
+    use crate::ir::{BufferId, Nest, Role};
+    use vinelift_tensor::ElementType::F32;
+
+    /// The ends of the window of a fold of ten points whose guard is given, as they are printed.
+    fn window(
+        op: Binary,
+        init: Scalar,
+        guard: impl Fn(&Nest, BufferId, &Scalar) -> Scalar,
+    ) -> Option<[Option<String>; 2]> {
+        let mut nest = Nest::new();
+        let ends = nest.buffer("ends", I64, &[2], Role::Input);
+        let x = nest.buffer("x", F32, &[10], Role::Input);
+        let k = nest.axis(10);
+        let at = Scalar::axis(k.id);
+        let value = nest.load(x, vec![at.clone()]);
+        let body = select(guard(&nest, ends, &at), value, init.clone());
+        let fold = Scalar::reduce(op, vec![k], init, body);
+        let text = |x: &Scalar| match x.kind() {
+            Kind::Load { at, .. } => format!("ends[{}]", at[0].as_const().unwrap()),
+            _ => "other".to_owned(),
+        };
+        let window = FoldWindow::of(&fold)?;
+        Some([window.begin.map(text), window.end.map(text)])
+    }
+
+    #[test]
+    fn either_end_and_both_in_any_order() {
+        let end = |nest: &Nest, ends, k| nest.load(ends, vec![index(k)]);
+        let (first, last) = ("ends[0]".to_owned(), "ends[1]".to_owned());
+        let sum = |guard: &dyn Fn(&Nest, BufferId, &Scalar) -> Scalar| {
+            window(Binary::Add, zero(F32), guard)
+        };
+        let both = Some([Some(first.clone()), Some(last.clone())]);
+        assert_eq!(
+            sum(&|n, e, k| k.ge(end(n, e, 0)) & k.lt(end(n, e, 1))),
+            both
+        );
+        assert_eq!(
+            sum(&|n, e, k| end(n, e, 1).gt(k.clone()) & end(n, e, 0).le(k.clone())),
+            both
+        );
+        assert_eq!(
+            sum(&|n, e, k| k.ge(end(n, e, 0))),
+            Some([Some(first), None])
+        );
+        assert_eq!(sum(&|n, e, k| k.lt(end(n, e, 1))), Some([None, Some(last)]));
+    }
+
+    #[test]
+    fn other_guards_are_no_windows() {
+        let end = |nest: &Nest, ends| nest.load(ends, vec![index(0)]);
+        let sum = |guard: &dyn Fn(&Nest, BufferId, &Scalar) -> Scalar| {
+            window(Binary::Add, zero(F32), guard)
+        };
+        // Known ends are cut off by other means.
+        assert_eq!(sum(&|_, _, k| k.lt(index(3))), None);
+        assert_eq!(sum(&|n, e, k| k.lt(end(n, e) + k)), None);
+        assert_eq!(sum(&|n, e, k| k.le(end(n, e))), None);
+        assert_eq!(sum(&|n, e, k| k.lt(end(n, e)) & k.lt(end(n, e))), None);
+        assert_eq!(sum(&|n, e, k| k.lt(end(n, e)) | k.ge(end(n, e))), None);
+    }
+
+    #[test]
+    fn what_is_left_out_must_change_nothing() {
+        let guard = |n: &Nest, e, k: &Scalar| k.lt(n.load(e, vec![index(0)]));
+        assert!(window(Binary::Max, lowest(F32), guard).is_some());
+        assert!(window(Binary::Min, highest(F32), guard).is_some());
+        assert_eq!(window(Binary::Add, number(1.0, F32), guard), None);
+        assert_eq!(window(Binary::Max, zero(F32), guard), None);
+        assert_eq!(window(Binary::Mul, number(1.0, F32), guard), None);
+    }
+}
