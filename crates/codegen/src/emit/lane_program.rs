@@ -9,13 +9,14 @@ use crate::vector_ir::ops::{Access, Gather, IndexCheck, LaneOp, Op, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value as ProgramValue};
 use crate::vectorize::{Argument, KernelLoop, KernelScalar};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
-use vinelift_nest::{Axis, AxisId, Binary, Unary};
+use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Unary};
 use vinelift_tensor::ElementType::{self, Boolean, I8, U8};
 
 /// A program while it is emitted.
 pub(super) struct LaneProgram<'p, 'n> {
     program: &'p Program,
     scalars: &'p [KernelScalar<'n>],
+    windows: &'p [FoldWindow<'n>],
     /// The axis that runs over lanes.
     pub(super) axis: AxisId,
     pub(super) lanes: usize,
@@ -39,6 +40,7 @@ impl<'p, 'n> LaneProgram<'p, 'n> {
         let mut this = LaneProgram {
             program,
             scalars: &kernel_loop.scalars,
+            windows: &kernel_loop.windows,
             axis: kernel_loop.axis.id,
             lanes: kernel_loop.lanes,
             arguments: Vec::with_capacity(kernel_loop.arguments.len()),
@@ -182,7 +184,15 @@ impl<'n, 'f> Emitter<'n, 'f> {
             }
         };
         let first = registers(p)?;
-        let carried = self.open_loop_by(axis, 1, &first);
+        let window = p.windows.iter().find(|window| window.axis.id == axis.id);
+        let carried = match window {
+            Some(window) => {
+                self.compute(window.ends())?;
+                let turns = self.window_turns(*window);
+                self.open_loop(axis, turns, 1, &first)
+            }
+            None => self.open_loop_by(axis, 1, &first),
+        };
         put(p, carried);
         p.moves.push((axis.id, moves));
         self.lane_steps(p, body)?;

@@ -8,7 +8,7 @@ use crate::analysis::work::usual_points;
 use crate::target::Target;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, FoldWindow, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of at least this many scalars are chains, of which each operation waits for the one before.
@@ -334,6 +334,8 @@ impl<'n> Analysis<'n> {
     pub(super) fn certain_loads(&mut self, stage: &'n Stage) -> FxHashSet<usize> {
         let mut certain = FxHashSet::default();
         let mut guarded = Vec::new();
+        let lane = stage.domain.iter().rfind(|axis| axis.extent > 1);
+        let lane = lane.map(|axis| axis.id);
         let mut open: Vec<&Scalar> = stage.at.iter().chain([&stage.value]).collect();
         while let Some(x) = open.pop() {
             if !certain.insert(x.address()) {
@@ -349,6 +351,11 @@ impl<'n> Analysis<'n> {
                 } => {
                     self.ranges.bind(axes);
                     open.push(init);
+                    if let Some(window) = FoldWindow::of(x) {
+                        open.extend(window.ends());
+                        guarded.extend(self.visited(window, lane));
+                        continue;
+                    }
                     match axes.iter().all(|axis| axis.extent > 0) {
                         true => open.push(body),
                         false => guarded.push(body),
@@ -358,17 +365,23 @@ impl<'n> Analysis<'n> {
                 _ => open.extend(x.children()),
             }
         }
-        let (_, folds) = self.size_of(&stage.value);
-        self.add_harmless(guarded, folds, &mut certain);
+        self.add_harmless(guarded, lane, &mut certain);
         certain
     }
 
+    /// What a fold over a window folds, if the same points are visited for all lanes.
+    fn visited(&self, window: FoldWindow<'n>, lane: Option<AxisId>) -> Option<&'n Scalar> {
+        let varies = |end: &Scalar| lane.is_some_and(|lane| self.facts.free(end).contains(&lane));
+        let is_same = !window.ends().any(varies);
+        is_same.then_some(window.value)
+    }
+
     /// Adds the scalars under `guarded` that may be evaluated without their guards: all that they load lies inside of its buffer.
-    /// Where a stage `folds`, guards over places that depend on data leave out most of a fold, and stay.
+    /// Windows of folds that differ along `lane` leave out most of a fold, and stay.
     fn add_harmless(
         &mut self,
         guarded: Vec<&'n Scalar>,
-        folds: bool,
+        lane: Option<AxisId>,
         certain: &mut FxHashSet<usize>,
     ) {
         let mut seen = FxHashSet::default();
@@ -382,7 +395,13 @@ impl<'n> Analysis<'n> {
                     self.ranges.bind(axes);
                 }
                 open.push((x, true));
-                open.extend(x.children().map(|child| (child, false)));
+                match FoldWindow::of(x) {
+                    Some(window) => {
+                        let visited = self.visited(window, lane);
+                        open.extend(window.ends().chain(visited).map(|child| (child, false)));
+                    }
+                    None => open.extend(x.children().map(|child| (child, false))),
+                }
                 continue;
             }
             let mut children = x.children();
@@ -390,12 +409,10 @@ impl<'n> Analysis<'n> {
                 Kind::Load { buffer, at } => {
                     let shape = &self.nest.buf(*buffer).shape;
                     let mut dims = at.iter().zip(shape);
-                    let of_data = at.iter().any(|index| self.facts.has_effect(index));
-                    !(folds && of_data)
-                        && dims.all(|(index, extent)| self.ranges.is_index(index, *extent))
+                    dims.all(|(index, extent)| self.ranges.is_index(index, *extent))
                 }
                 Kind::Wrap(_) | Kind::Reduce { .. } => false,
-                _ => !folds,
+                _ => true,
             };
             if is_harmless
                 && children.all(|x| certain.contains(&x.address()) || !self.facts.has_effect(x))

@@ -12,13 +12,14 @@ use crate::analysis::work::usual_points;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Effects, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, Effects, FoldWindow, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
 /// Bytes of the widest type that are done at once, the most first.
 const SIDE_BY_SIDE: [usize; 3] = [128, 64, 32];
-/// The most of them, unless each turn of a fold checks an index, which is then checked once for all lanes.
+/// The most of them, unless each turn of a fold checks an index, which is then checked once for all lanes, or finds out whether
+/// it is the last.
 const MOST_UNCHECKED: usize = 32;
 /// Elements narrower than this take longer to put together than to store one by one.
 const LEAST_GATHERED: u8 = 4;
@@ -41,7 +42,7 @@ impl<'n> Analysis<'n> {
             return None;
         }
         let widest = self.widest_varying(stage, axis.id);
-        let most = match self.checks_in_fold(&stage.value) {
+        let most = match self.checks_in_fold(&stage.value) || folds_over_window(&stage.value) {
             true => SIDE_BY_SIDE[0],
             false => MOST_UNCHECKED,
         };
@@ -74,6 +75,7 @@ impl<'n> Analysis<'n> {
             program,
             arguments,
             kernel_scalars,
+            windows,
             may_fault,
             how,
             ..
@@ -82,6 +84,7 @@ impl<'n> Analysis<'n> {
             program,
             arguments,
             scalars: kernel_scalars,
+            windows,
             may_fault,
             axis,
             lanes,
@@ -265,4 +268,9 @@ impl<'n> Builder<'_, 'n> {
     fn may_fail(&self, x: &Scalar) -> bool {
         matches!(x.kind(), Kind::Wrap(wrap) if !wrap.policy.zero && !self.analysis.never_faults(wrap))
     }
+}
+
+/// Whether there is a fold over a window in a value.
+fn folds_over_window(value: &Scalar) -> bool {
+    any_under(value, |x| FoldWindow::of(x).is_some())
 }

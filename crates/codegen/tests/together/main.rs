@@ -6,6 +6,7 @@ mod common;
 
 mod arithmetic;
 mod code;
+mod fold_windows;
 mod folds_random;
 mod gathers;
 mod halves;
