@@ -57,7 +57,17 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     };
     let all = stages.iter().zip(&outer).map(points);
     let all: Vec<Extent> = all.collect::<Option<_>>()?;
-    let extent = *all.iter().min_by_key(|points| points.example())?;
+    let longest = *all.iter().min_by_key(|points| points.example())?;
+    // One loop over all points would compute an index for each of them.
+    let is_all = |((stage, outer), points): ((&Stage, &Axis), &Extent)| {
+        let loops = stage.domain.iter().filter(|axis| axis.extent > 1);
+        let is_joined = outer.extent == shortest && *points == longest;
+        is_joined && loops.count() == 2 && !stage.value.folds()
+    };
+    let extent = match stages.iter().zip(&outer).zip(&all).any(is_all) {
+        true => with_rows(shortest, longest)?,
+        false => longest,
+    };
     let coalesced = |((stage, outer), points): ((&Stage, &Axis), &Extent)| {
         let turns = points.over(extent)?.number()?;
         match outer.extent == shortest {
@@ -72,6 +82,14 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     }
     let is_longer = ParallelChunks::of_stages(nest, &stages).extent == extent;
     is_longer.then_some(stages)
+}
+
+/// The least multiple of `shortest` that is enough, and leaves long rows of `longest` points inside.
+fn with_rows(shortest: Extent, longest: Extent) -> Option<Extent> {
+    let (outer, inner) = (shortest.number()?, longest.over(shortest)?.number()?);
+    let fits = |parts: &usize| inner.is_multiple_of(*parts) && outer * parts >= ENOUGH;
+    let parts = (2..=inner / LONG_ROW).find(fits)?;
+    Some((outer * parts).into())
 }
 
 /// Whether neighbouring turns of one of a stage's two outermost loops read the same elements.
@@ -227,6 +245,30 @@ mod tests {
             stages[0],
             "for i<400, j<300: s[(j + (i * 300))] = (x[(j + (i * 300))] + mask[(((i % 100) * 300) + j)])"
         );
+    }
+
+    /// The points of a copy stay in rows, of which there are enough.
+    #[test]
+    fn copies_keep_rows() {
+        let parts = |rows: usize, points: usize| {
+            coalesced(&format!(
+                "input x: f32[{rows}, {all}]\noutput y: f32[{rows}, {points}]\noutput z: f32[{rows}, {points}]\n\
+                 for a<{rows}, b<{points}: y[a, b] = x[a, b]\n\
+                 for a<{rows}, b<{points}: z[a, b] = x[a, (b + {points})]\n",
+                all = 2 * points,
+            ))
+        };
+        let stages = parts(8, 25600);
+        assert_eq!(
+            stages[1],
+            "for i<64, j<3200: z[(i / 8), (((i % 8) * 3200) + j)] = x[(i / 8), ((((i % 8) * 3200) + j) + 25600)]"
+        );
+        // 8 times 8 rows of 32, but not of 31.
+        assert_eq!(
+            parts(8, 256)[0],
+            "for i<64, j<32: y[(i / 8), (((i % 8) * 32) + j)] = x[(i / 8), (((i % 8) * 32) + j)]"
+        );
+        assert_eq!(parts(8, 248)[0], "for i<8, j<248: y[i, j] = x[i, j]");
     }
 
     /// Chunks of rows would read what others write; rows that are short would compute an index for each point; 64 heads are
