@@ -22,17 +22,10 @@ impl Linear {
             };
             let quotient = divide(&x, c, ranges).unwrap_or_else(|| Linear::atom(&(&x / c)));
             let joined = self.clone().plus(&Linear::atom(&atom), k.wrapping_neg());
-            let mut joined = joined
+            let joined = joined
                 .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
                 .plus(&Linear::of(&x), k);
-            // `x` may hold a quotient of which another term is the remainder: so the digits of one index are joined one by one.
-            if joined.divisions() < self.divisions() {
-                joined = joined.recombined(ranges);
-            }
-            let (fewer, divisions) = (joined.terms.len() < self.terms.len(), joined.divisions());
-            // Where a quotient remains, less is known of how large the sum is.
-            let both_gone = divisions + 2 <= self.divisions();
-            if both_gone || (fewer && divisions <= self.divisions()) {
+            if let Some(joined) = self.improved_by(joined, ranges) {
                 self = joined;
                 tried = 0;
             }
@@ -40,13 +33,37 @@ impl Linear {
         self
     }
 
-    /// How many of its terms are quotients or rests.
-    fn divisions(&self) -> usize {
-        let divides = |(atom, _): &&(Scalar, i64)| {
+    /// What `joined`, the same number, comes to, if that is better to have.
+    fn improved_by(&self, joined: Linear, ranges: &mut Ranges) -> Option<Linear> {
+        let (old, new) = (self.divisions(), joined.divisions());
+        let fewer = joined.terms.len() < self.terms.len();
+        // Where a quotient remains, less is known of how large the sum is.
+        let both_gone = new + 2 <= old;
+        if both_gone || (fewer && new <= old) {
+            return Some(joined);
+        }
+        if new >= old {
+            return None;
+        }
+        // `x` may hold a quotient of which another term is the remainder: so the digits of one index are joined one by one. In the end
+        // none that was not there before may be left: other terms may have been joined, which can be without this.
+        let joined = joined.recombined(ranges);
+        let is_known = |term: &(Scalar, i64)| self.terms.contains(term);
+        let are_known = joined.division_terms().all(is_known);
+        are_known.then_some(joined)
+    }
+
+    /// Its terms that are quotients or rests.
+    fn division_terms(&self) -> impl Iterator<Item = &(Scalar, i64)> {
+        self.terms.iter().filter(|(atom, _)| {
             let found = by_constant(atom, Binary::Div).or_else(|| by_constant(atom, Binary::Rem));
             found.is_some()
-        };
-        self.terms.iter().filter(divides).count()
+        })
+    }
+
+    /// How many these are.
+    fn divisions(&self) -> usize {
+        self.division_terms().count()
     }
 }
 
@@ -200,5 +217,23 @@ mod tests {
         };
         let digits = [plane, rest(&line), rest(&whole)];
         assert_eq!(flat_offset(&digits, &[56 * 56, 56, 1], &mut ranges), whole);
+    }
+
+    /// A channel of two groups that are interleaved, and a point by its row and column: the point is one index, while the channel
+    /// keeps its digits, of whose sum with a quotient of another weight less would be known.
+    #[test]
+    fn digits_in_another_order_stay() {
+        let axes = [(0, 116), (1, 784)].map(|(id, extent): (u32, usize)| Axis {
+            id: AxisId(id),
+            extent: extent.into(),
+        });
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [channel, point] = axes.map(|axis| Scalar::axis(axis.id));
+        let (group, inside) = (channel.rem(index(2)), &channel / 2);
+        let digits = [group * 58 + inside, &point / 28, point.rem(index(28))];
+        let offset = flat_offset(&digits, &[784, 28, 1], &mut ranges);
+        let range = ranges.of(&offset);
+        assert_eq!((range.low, range.high), (0, 116 * 784 - 1), "{offset:?}");
     }
 }
