@@ -6,7 +6,7 @@
 //! Of equal elements the first counts. NaN is skipped, as `ReduceMax` does; a window of nothing else is -inf.
 
 use super::first;
-use super::slide::{Lane, Rounding, Slide, attributes, count, guarded, places};
+use super::slide::{Lane, Rounding, Slide, and, attributes, count, guarded, places};
 use crate::attrs::element_type;
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -17,7 +17,7 @@ use crate::{
     AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
 };
 use vinelift_nest::build::{index, lowest, number, select};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static V1: OpDef = version(
@@ -140,11 +140,15 @@ impl Op for MaxPool {
             ([&at[..2], &places].concat(), guard)
         };
         let least = lowest(ty.compute());
+        let row_maxima = self.row_maxima(cx, &lanes);
         cx.define(cx.output(0), |cx, at| {
-            let largest = cx.reduce(Binary::Max, &self.kernel, least.clone(), |cx, k| {
-                let (from, guard) = place(at, k);
-                guarded(guard, widened(cx.load("data", &from)), least)
-            });
+            let largest = match row_maxima {
+                Some(maxima) => maximum_of_rows(cx, maxima, &lanes, self.kernel[0], at),
+                None => cx.reduce(Binary::Max, &self.kernel, least.clone(), |cx, k| {
+                    let (from, guard) = place(at, k);
+                    guarded(guard, widened(cx.load("data", &from)), least)
+                }),
+            };
             if !may_miss {
                 return largest.cast(ty);
             }
@@ -160,6 +164,57 @@ impl Op for MaxPool {
             first::positions(cx, &self.kernel, axis, place);
         }
     }
+}
+
+/// The points of a window from which on its rows are folded first.
+const LARGE: usize = 25;
+
+impl MaxPool {
+    /// The largest element of each row of each window, with those rows that lie in the padding, if that is worth a buffer of its own: of
+    /// windows over rows and columns that are large, and overlap. The first of equal elements is that of the first row that has one,
+    /// as in a single fold.
+    fn row_maxima(&self, cx: &mut Lower<'_>, lanes: &[Lane]) -> Option<BufferId> {
+        let ([down, across], &[rows, columns]) = (lanes, &self.kernel[..]) else {
+            return None;
+        };
+        let overlaps = self.slide.strides[0] < rows;
+        if rows < 2 || columns < 2 || rows.checked_mul(columns)? < LARGE || !overlaps {
+            return None;
+        }
+        let data = cx.extents("data");
+        let ty = cx.element("data").compute();
+        let shape = [data[0], data[1], down.padded_extent(), across.windows];
+        let maxima = cx.temporary("row_maxima", ty, &shape);
+        cx.define(maxima, |cx, at| {
+            let [n, c, row, o] = at else {
+                return lowest(ty);
+            };
+            let row = down.unpadded(row);
+            cx.reduce(Binary::Max, &[columns], lowest(ty), |cx, k| {
+                let across = std::slice::from_ref(across);
+                let (column, guard) = places(across, std::slice::from_ref(o), k);
+                let from = [n, c, &row, &column[0]].map(Clone::clone);
+                let guard = and(down.inside(&row), guard);
+                guarded(guard, widened(cx.load("data", &from)), lowest(ty))
+            })
+        });
+        Some(maxima)
+    }
+}
+
+/// The largest element of a window of `rows` rows, of which `maxima` has the largest elements.
+fn maximum_of_rows(
+    cx: &mut Lower<'_>,
+    maxima: BufferId,
+    lanes: &[Lane],
+    rows: usize,
+    at: &[Scalar],
+) -> Scalar {
+    let least = lowest(cx.type_of(maxima));
+    cx.reduce(Binary::Max, &[rows], least, |cx, k| {
+        let row = lanes[0].padded_place(&at[2], &k[0]);
+        cx.load_from(maxima, &[&at[0], &at[1], &row, &at[3]].map(Clone::clone))
+    })
 }
 
 /// The shape of what a pooling operator gives for `data` with this kernel.
@@ -269,6 +324,45 @@ mod tests {
         );
         let x = f32s(&[0, 1, 3], &[]);
         assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
+    }
+
+    /// Windows of 24 and of 25 points, over edges and with steps of two, against the definition.
+    #[test]
+    fn large_windows_fold_rows_first() {
+        let (rows, columns) = (9i64, 11i64);
+        let special = |n: i64| match n % 13 {
+            0 => f32::NAN,
+            1 => -0.0,
+            2 => 0.0,
+            3 => f32::NEG_INFINITY,
+            _ => -((n * 7 % 29) as f32),
+        };
+        let x: Vec<f32> = (0..rows * columns).map(special).collect();
+        for (kernel, [high, wide]) in [("4,6", [4, 6]), ("5,5", [5, 5]), ("7,5", [7, 5])] {
+            for (strides, step) in [("1,1", 1), ("2,2", 2)] {
+                let data = f32s(&[1, 1, 9, 11], &x);
+                let attributes = [("kernel", kernel), ("strides", strides)];
+                let found = pool(&V1, "2,2", &attributes, data).swap_remove(0);
+                let windows = |n: i64, k: i64| (0..=(n + 4 - k) / step).map(move |o| o * step - 2);
+                let mut want = Vec::new();
+                for top in windows(rows, high) {
+                    for left in windows(columns, wide) {
+                        let mut most = f32::NEG_INFINITY;
+                        for r in top.max(0)..(top + high).min(rows) {
+                            for c in left.max(0)..(left + wide).min(columns) {
+                                let value = x[(r * columns + c) as usize];
+                                most = if value > most { value } else { most };
+                            }
+                        }
+                        want.push(most);
+                    }
+                }
+                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let found = found.to_f64_vec().unwrap();
+                let found: Vec<f32> = found.into_iter().map(|x| x as f32).collect();
+                assert_eq!(bits(&found), bits(&want), "{kernel} {strides}");
+            }
+        }
     }
 
     /// Values of OpenVINO 2026.4.1, but for the window of NaN alone, which is the lowest finite number there.

@@ -282,12 +282,28 @@ impl Lane {
 
     /// The index of element `k` of window `o`, which may lie in the padding.
     fn place(&self, o: &Scalar, k: &Scalar) -> Scalar {
+        self.unpadded(&self.padded_place(o, k))
+    }
+
+    /// The same, counted from the first place of the first window on.
+    pub(super) fn padded_place(&self, o: &Scalar, k: &Scalar) -> Scalar {
         let times = |x: &Scalar, by: i64| if by == 1 { x.clone() } else { x * by };
-        let place = times(o, self.stride) + times(k, self.dilation);
+        times(o, self.stride) + times(k, self.dilation)
+    }
+
+    /// The index in the dim of a place that is counted so.
+    pub(super) fn unpadded(&self, place: &Scalar) -> Scalar {
         match self.begin {
-            0 => place,
+            0 => place.clone(),
             begin => place - begin,
         }
+    }
+
+    /// How many places the windows reach over, from the first place of the first one on: the dim with what lies before and behind it.
+    pub(super) fn padded_extent(&self) -> Extent {
+        let around = i128::from(self.begin) + self.beyond.max(0);
+        self.extent
+            .sum(usize::try_from(around).unwrap_or(usize::MAX).into())
     }
 
     /// Whether index `i` lies in the dim, where it may not.
@@ -385,7 +401,7 @@ pub(super) fn guarded(guard: Option<Scalar>, x: Scalar, fill: Scalar) -> Scalar 
 }
 
 /// Both conditions, where there are any.
-fn and(a: Option<Scalar>, b: Option<Scalar>) -> Option<Scalar> {
+pub(super) fn and(a: Option<Scalar>, b: Option<Scalar>) -> Option<Scalar> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a & b),
         (a, b) => a.or(b),
