@@ -40,6 +40,7 @@ mod storage;
 mod strings;
 mod symbol_set;
 pub mod symbols;
+mod take;
 mod tensor;
 mod view;
 
