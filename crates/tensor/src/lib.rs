@@ -32,6 +32,7 @@ mod images;
 #[cfg(feature = "json")]
 mod json;
 pub mod memory;
+mod non_zero;
 mod npy;
 pub mod order;
 pub mod packed;
