@@ -4,11 +4,13 @@ mod along;
 mod best;
 mod columns;
 mod narrow;
+mod one_by_one;
 
 use crate::memory::{collected, filled};
 use crate::{ElementType, Tensor, TensorError};
 
 pub use along::{Found, Wanted, best_along};
+pub use one_by_one::OneByOne;
 
 /// A direction to sort in. NaN comes last in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
