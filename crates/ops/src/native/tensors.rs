@@ -10,19 +10,28 @@ pub(crate) fn floats(
     shape: &[usize],
     values: &[f64],
 ) -> Result<Tensor, TensorError> {
-    fn of<T: vinelift_tensor::Element>(
+    float_groups(ty, shape, values.iter().map(|x| [*x]))
+}
+
+/// As [`floats`], of values that come several at a time.
+pub(crate) fn float_groups<const N: usize>(
+    ty: ElementType,
+    shape: &[usize],
+    values: impl Iterator<Item = [f64; N]>,
+) -> Result<Tensor, TensorError> {
+    fn of<T: vinelift_tensor::Element, const N: usize>(
         shape: &[usize],
-        values: &[f64],
+        values: impl Iterator<Item = [f64; N]>,
         round: impl Fn(f64) -> T,
     ) -> Result<Tensor, TensorError> {
-        let values = collected(values.iter().map(|x| round(*x)))?;
-        Tensor::from_slice(shape, &values)
+        let values = collected(values.map(|group| group.map(&round)))?;
+        Tensor::from_slice(shape, values.as_flattened())
     }
     match ty {
         ElementType::F16 => of(shape, values, f16::from_f64),
         ElementType::BF16 => of(shape, values, bf16::from_f64),
         ElementType::F32 => of(shape, values, |x| x as f32),
-        _ => Tensor::from_slice(shape, values),
+        _ => of(shape, values, |x| x),
     }
 }
 
