@@ -170,7 +170,7 @@ mod tests {
     /// Against all elements of each slice sorted, for each way there is, with many equal elements.
     #[test]
     fn slices_of_every_dim() {
-        let extents = [1, 2, 40, 75, 76, 300];
+        let extents = [1, 2, 4, 5, 6, 32, 33, 300];
         let inners = [1, 2, COLUMNS - 1, COLUMNS, COLUMNS + 1, 3 * COLUMNS];
         for (extent, inner) in extents.iter().flat_map(|e| inners.map(|i| (*e, i))) {
             let dims = [2, extent, inner];

@@ -1,7 +1,5 @@
 //! The `k` best of neighbouring columns of keys, several at a time.
 
-use std::array;
-
 use super::best::Best;
 use crate::TensorError;
 use crate::memory::filled;
@@ -10,8 +8,6 @@ use crate::memory::filled;
 pub(super) const COLUMNS: usize = 16;
 /// The most that are looked for in a block: the bounds cost the square of them.
 const MOST: usize = 12;
-/// Bounds pay if there are at least so many keys in a column for each of the groups.
-const LEAST_OF_GROUP: usize = 4;
 
 /// The rows whose bits are in one number.
 const WORD: usize = u32::BITS as usize;
@@ -31,12 +27,14 @@ pub(super) struct Columns {
 impl Columns {
     /// `None` if it would not pay for `k` of `extent`.
     pub(super) fn new(k: usize, extent: usize) -> Result<Option<Columns>, TensorError> {
-        if k > MOST || groups(k) * LEAST_OF_GROUP > extent {
+        if k > MOST {
             return Ok(None);
         }
+        // More groups mean fewer keys that are not above the bound by chance, but more steps to find it.
+        let groups = (k + k / 2 + 1).min(extent);
         Ok(Some(Columns {
             k,
-            minima: filled(groups(k), [0; COLUMNS])?,
+            minima: filled(groups, [0; COLUMNS])?,
             hits: filled(extent.div_ceil(WORD), [0; COLUMNS])?,
         }))
     }
@@ -45,10 +43,12 @@ impl Columns {
     pub(super) fn find(&mut self, rows: &[Row]) {
         let bounds = self.bounds(rows);
         for (found, rows) in self.hits.iter_mut().zip(rows.chunks(WORD)) {
-            let mut bits = [0; COLUMNS];
+            let mut bits = [0u32; COLUMNS];
             // The bit of the first row comes last, so that it is the lowest.
             for row in rows.iter().rev() {
-                bits = array::from_fn(|c| bits[c] << 1 | u32::from(row[c] <= bounds[c]));
+                for (c, bits) in bits.iter_mut().enumerate() {
+                    *bits = *bits << 1 | u32::from(row[c] <= bounds[c]);
+                }
             }
             *found = bits;
         }
@@ -90,15 +90,18 @@ impl Columns {
     }
 }
 
-/// How many groups of the rows of a block there are.
-fn groups(k: usize) -> usize {
-    k + k / 2 + 1
-}
-
 fn lesser(a: &Row, b: &Row) -> Row {
-    array::from_fn(|c| if b[c] < a[c] { b[c] } else { a[c] })
+    let mut lesser = *a;
+    for (c, x) in lesser.iter_mut().enumerate() {
+        *x = if b[c] < *x { b[c] } else { *x };
+    }
+    lesser
 }
 
 fn greater(a: &Row, b: &Row) -> Row {
-    array::from_fn(|c| if b[c] < a[c] { a[c] } else { b[c] })
+    let mut greater = *a;
+    for (c, x) in greater.iter_mut().enumerate() {
+        *x = if b[c] < *x { *x } else { b[c] };
+    }
+    greater
 }
