@@ -32,6 +32,7 @@ mod images;
 #[cfg(feature = "json")]
 mod json;
 pub mod memory;
+mod non_zero;
 mod npy;
 pub mod order;
 pub mod packed;
@@ -40,6 +41,7 @@ mod storage;
 mod strings;
 mod symbol_set;
 pub mod symbols;
+mod take;
 mod tensor;
 mod view;
 

@@ -1,7 +1,16 @@
 //! A total order on the elements of a tensor of any type.
 
+mod along;
+mod best;
+mod columns;
+mod narrow;
+mod one_by_one;
+
 use crate::memory::{collected, filled};
 use crate::{ElementType, Tensor, TensorError};
+
+pub use along::{Found, Wanted, best_along};
+pub use one_by_one::OneByOne;
 
 /// A direction to sort in. NaN comes last in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -142,7 +142,7 @@ impl Tensor {
     }
 
     /// The elements, which have the size of a `T`, at any alignment.
-    fn elements<T: Element>(&self) -> &[Unalign<T>] {
+    pub(crate) fn elements<T: Element>(&self) -> &[Unalign<T>] {
         // It fails for parts of an element alone, and a tensor has none.
         <[Unalign<T>]>::ref_from_bytes(self.bytes()).unwrap_or(&[])
     }

@@ -3,7 +3,7 @@
 use super::real::Real;
 use crate::{OpError, Stop};
 use vinelift_tensor::memory::{collected, extend};
-use vinelift_tensor::order;
+use vinelift_tensor::order::{self, OneByOne};
 
 /// A box by two opposite corners, the first of which has the smaller coordinates unless the box is
 /// none.
@@ -49,7 +49,8 @@ impl<R: Real> Rect<R> {
 
     /// Whether there is a gap between the two.
     pub(super) fn is_apart(&self, other: &Rect<R>) -> bool {
-        other.x0 > self.x1 || other.x1 < self.x0 || other.y0 > self.y1 || other.y1 < self.y0
+        // All four comparisons: no jump depends on which it is that tells them apart.
+        (other.x0 > self.x1) | (other.x1 < self.x0) | (other.y0 > self.y1) | (other.y1 < self.y0)
     }
 
     /// Area of the intersection over area of the union; 0 if either is empty.
@@ -138,14 +139,14 @@ impl<R: Real> Threshold<R> {
 /// Goes through `candidates`, the best first, and keeps those that no kept one suppresses; at most
 /// `most`.
 pub(super) fn greedy<R: Real>(
-    candidates: &[usize],
+    candidates: impl IntoIterator<Item = usize>,
     most: usize,
     mut threshold: Threshold<R>,
     stop: Stop<'_>,
     iou: impl Fn(usize, usize) -> R,
 ) -> Result<Vec<usize>, OpError> {
     let mut kept: Vec<usize> = Vec::new();
-    for &i in candidates {
+    for i in candidates {
         if kept.len() >= most {
             break;
         }
@@ -169,6 +170,16 @@ pub(super) fn best_first<R: Real>(
     order::select(&mut ranked, most);
     order::sort(&mut ranked);
     Ok(collected(ranked.into_iter().map(|(_, i)| i))?)
+}
+
+/// As [`best_first`], all of them, sorted as far as they are asked for.
+pub(super) fn best_one_by_one<R: Real>(
+    positions: impl Iterator<Item = usize>,
+    score: impl Fn(usize) -> R,
+) -> Result<OneByOne, OpError> {
+    Ok(OneByOne::of(collected(
+        positions.map(|i| (score(i).rank(), i)),
+    )?))
 }
 
 /// An attribute for which -1 stands for no limit.
@@ -220,17 +231,17 @@ mod tests {
         let iou = |i: usize, j: usize| if i.abs_diff(j) == 1 { 0.6f32 } else { 0.0 };
         let all = [0, 1, 2, 3];
         let below = Threshold::below(0.6);
-        assert_eq!(greedy(&all, 9, below, Stop::NEVER, iou).unwrap(), [0, 2]);
-        assert_eq!(greedy(&all, 1, below, Stop::NEVER, iou).unwrap(), [0]);
+        assert_eq!(greedy(all, 9, below, Stop::NEVER, iou).unwrap(), [0, 2]);
+        assert_eq!(greedy(all, 1, below, Stop::NEVER, iou).unwrap(), [0]);
         assert_eq!(
-            greedy(&all, 9, Threshold::above(0.6), Stop::NEVER, iou).unwrap(),
+            greedy(all, 9, Threshold::above(0.6), Stop::NEVER, iou).unwrap(),
             all
         );
         let adaptive = Threshold {
             eta: 0.9,
             ..Threshold::above(0.65)
         };
-        assert_eq!(greedy(&all, 9, adaptive, Stop::NEVER, iou).unwrap(), [0, 2]);
+        assert_eq!(greedy(all, 9, adaptive, Stop::NEVER, iou).unwrap(), [0, 2]);
     }
 
     #[test]
@@ -240,5 +251,7 @@ mod tests {
         assert_eq!(order(9), [2, 5, 0, 3, 4, 1]);
         assert_eq!(order(3), [2, 5, 0]);
         assert_eq!(order(0), [0; 0]);
+        let all = best_one_by_one(0..6, |i| scores[i]).unwrap();
+        assert!(all.eq(order(6)));
     }
 }

@@ -259,7 +259,7 @@ impl DetectionOutput {
         let mut kept: Vec<Kept> = Vec::new();
         for (class, order) in candidates {
             let iou = |i: usize, j: usize| rect(class, i).iou(&rect(class, j), R::of(0.0));
-            let of_class = greedy(&order, usize::MAX, threshold, stop, iou)?;
+            let of_class = greedy(order.iter().copied(), usize::MAX, threshold, stop, iou)?;
             extend(
                 &mut kept,
                 of_class.into_iter().map(|prior| Kept { class, prior }),

@@ -136,7 +136,7 @@ impl DetectionOutput {
             let order = best_first((0..n).filter(counts), n, score)?;
             let threshold = Threshold::above(R::of(self.nms_threshold));
             let most = limit(self.post_nms_count);
-            let kept = greedy(&order, most, threshold, cx.stop(), |i, j| {
+            let kept = greedy(order.iter().copied(), most, threshold, cx.stop(), |i, j| {
                 rects[i].iou_if_touching(&rects[j], R::of(1.0))
             })?;
             let detections = kept.into_iter().map(|i| Detection {

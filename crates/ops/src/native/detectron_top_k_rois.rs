@@ -7,7 +7,6 @@
 use super::boxes::best_first;
 use super::checks::real_type;
 use super::proposals::count;
-use super::tensors::take;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -54,7 +53,7 @@ impl Native for TopKRois {
         let most = count("max_rois", self.max_rois)?;
         let order = best_first(0..probabilities.len(), most, |i| probabilities[i])?;
         let positions = collected(order.iter().flat_map(|i| 4 * i..4 * i + 4))?;
-        let found = take(rois, &[order.len(), 4], &positions)?;
+        let found = rois.take(&[order.len(), 4], &positions)?;
         let mut out = Tensor::zeros(rois.element_type(), &[most, 4])?;
         let bytes = found.bytes();
         if let Some(start) = out.make_mut()?.get_mut(..bytes.len()) {

@@ -6,7 +6,6 @@
 //! -1 leaves it as it is. Axes count without the last dim, negative ones too.
 
 use super::fourier::{self, Direction};
-use super::tensors::floats;
 use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -70,9 +69,7 @@ fn evaluate(cx: &Evaluate<'_>, direction: Direction) -> Result<Vec<Tensor>, OpEr
     for (axis, _) in axes {
         data.transform(axis, direction, cx.stop())?;
     }
-    shape.push(2);
-    let ty = cx.input("data").element_type();
-    Ok(vec![floats(ty, &shape, &data.pairs()?)?])
+    Ok(vec![data.to_tensor(cx.input("data").element_type())?])
 }
 
 #[cfg(test)]

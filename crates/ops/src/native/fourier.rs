@@ -4,13 +4,14 @@
 //! power of two is not padded.
 
 use super::checks::real_type;
+use super::tensors::float_groups;
 use crate::error::ensure;
 use crate::infer::normalize_axes;
 use crate::{Evaluate, Infer, OpError, Stop};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
 use vinelift_tensor::memory::{collected, filled, room_for};
-use vinelift_tensor::{Dim, PartialShape, element_count};
+use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor, element_count};
 
 /// How many numbers the library's tables for a transform have for each of its elements, and more.
 const TABLES: usize = 16;
@@ -18,6 +19,10 @@ const TABLES: usize = 16;
 /// The most numbers that are transformed before it is asked whether they are still wanted, unless a single
 /// line has more.
 const TURN: usize = 1 << 14;
+
+/// How many lines along an axis before the last are copied, transformed and copied back together: as many numbers as a
+/// few lines of the cache hold, so that what is transformed stays in it.
+const LINES: usize = 8;
 
 /// The direction of a transform; the inverse one divides by the length.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,28 +44,43 @@ pub(super) struct Grid {
 impl Grid {
     /// From real and imaginary parts, which alternate.
     pub(super) fn from_pairs(shape: &[usize], parts: &[f64]) -> Result<Grid, OpError> {
-        let pairs = parts.chunks_exact(2);
+        Grid::collected(
+            shape,
+            parts
+                .as_chunks()
+                .0
+                .iter()
+                .map(|[re, im]| Complex64::new(*re, *im)),
+        )
+    }
+
+    fn collected(
+        shape: &[usize],
+        values: impl Iterator<Item = Complex64>,
+    ) -> Result<Grid, OpError> {
         Ok(Grid {
             shape: shape.to_vec(),
-            values: collected(pairs.map(|p| Complex64::new(p[0], p[1])))?,
+            values: collected(values)?,
         })
     }
 
     /// Without an imaginary part.
     pub(super) fn from_reals(shape: &[usize], reals: &[f64]) -> Result<Grid, OpError> {
-        Ok(Grid {
-            shape: shape.to_vec(),
-            values: collected(reals.iter().map(|&x| Complex64::new(x, 0.0)))?,
-        })
+        Grid::collected(shape, reals.iter().map(|x| Complex64::new(*x, 0.0)))
     }
 
     pub(super) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Real and imaginary parts, alternating.
-    pub(super) fn pairs(&self) -> Result<Vec<f64>, OpError> {
-        Ok(collected(self.values.iter().flat_map(|z| [z.re, z.im]))?)
+    /// A tensor of the real and imaginary parts, each rounded to `ty`; they are a last dim.
+    pub(super) fn to_tensor(&self, ty: ElementType) -> Result<Tensor, OpError> {
+        let shape = [&self.shape[..], &[2]].concat();
+        Ok(float_groups(
+            ty,
+            &shape,
+            self.values.iter().map(|z| [z.re, z.im]),
+        )?)
     }
 
     pub(super) fn reals(&self) -> Result<Vec<f64>, OpError> {
@@ -152,18 +172,23 @@ impl Grid {
                 fft.process_with_scratch(lines, &mut scratch);
             }
         } else {
-            let mut lines = filled(n * inner, Complex64::ZERO)?;
+            let mut lines = filled(n.saturating_mul(inner.min(LINES)), Complex64::ZERO)?;
             for block in self.values.chunks_exact_mut(n * inner) {
-                stop.go_on()?;
-                for (k, row) in block.chunks_exact(inner).enumerate() {
-                    for (i, z) in row.iter().enumerate() {
-                        lines[i * n + k] = *z;
+                for first in (0..inner).step_by(LINES) {
+                    stop.go_on()?;
+                    let columns = first..inner.min(first + LINES);
+                    let lines = &mut lines[..n * columns.len()];
+                    for (k, row) in block.chunks_exact(inner).enumerate() {
+                        let places = lines[k..].iter_mut().step_by(n);
+                        places
+                            .zip(&row[columns.clone()])
+                            .for_each(|(to, z)| *to = *z);
                     }
-                }
-                fft.process_with_scratch(&mut lines, &mut scratch);
-                for (k, row) in block.chunks_exact_mut(inner).enumerate() {
-                    for (i, z) in row.iter_mut().enumerate() {
-                        *z = lines[i * n + k];
+                    fft.process_with_scratch(lines, &mut scratch);
+                    for (k, row) in block.chunks_exact_mut(inner).enumerate() {
+                        let found = lines[k..].iter().step_by(n);
+                        let places = row[columns.clone()].iter_mut();
+                        places.zip(found).for_each(|(to, z)| *to = *z);
                     }
                 }
             }
@@ -309,7 +334,20 @@ pub(super) fn axes_of(cx: &Evaluate<'_>, rank: usize) -> Result<Vec<Axis>, OpErr
 
 /// The input `data`, as a complex tensor.
 pub(super) fn read(cx: &Evaluate<'_>, complex: bool) -> Result<Grid, OpError> {
-    let (values, shape) = (cx.f64s("data")?, cx.shape("data"));
+    let (data, shape) = (cx.input("data"), cx.shape("data"));
+    // Most are of this type: without a copy as f64.
+    if data.element_type() == ElementType::F32 {
+        let values = data.as_slice::<f32>()?;
+        let complex_of = |re: f32, im: f32| Complex64::new(re.into(), im.into());
+        return match (shape, complex) {
+            ([dims @ .., _], true) => {
+                let pairs = values.as_chunks().0.iter();
+                Grid::collected(dims, pairs.map(|[re, im]| complex_of(*re, *im)))
+            }
+            _ => Grid::collected(shape, values.iter().map(|x| complex_of(*x, 0.0))),
+        };
+    }
+    let values = cx.f64s("data")?;
     match (shape, complex) {
         ([dims @ .., _], true) => Grid::from_pairs(dims, &values),
         _ => Grid::from_reals(shape, &values),
@@ -347,18 +385,20 @@ mod tests {
     /// Against the sum of the definition, for lengths that are prime, powers of two and neither.
     #[test]
     fn as_the_definition_says() {
-        for n in [1, 2, 3, 4, 6, 7, 16, 31] {
-            let grid = counting(&[2, n, 3]);
+        let lengths = [1, 2, 3, 4, 6, 7, 16, 31];
+        let inners = [1, 3, LINES - 1, LINES, LINES + 1, 3 * LINES];
+        for (n, inner) in lengths.into_iter().flat_map(|n| inners.map(|i| (n, i))) {
+            let grid = counting(&[2, n, inner]);
             let mut found = grid.clone();
             found.transform(1, Direction::Forward, Stop::NEVER).unwrap();
-            for (o, m, i) in [(0, 0, 0), (1, n - 1, 2), (1, n / 2, 1)] {
+            for (o, m, i) in [(0, 0, 0), (1, n - 1, inner - 1), (1, n / 2, inner / 2)] {
                 let term = |k: usize| {
                     let angle = -std::f64::consts::TAU * (m * k) as f64 / n as f64;
-                    grid.values[(o * n + k) * 3 + i] * Complex64::from_polar(1.0, angle)
+                    grid.values[(o * n + k) * inner + i] * Complex64::from_polar(1.0, angle)
                 };
                 let want: Complex64 = (0..n).map(term).sum();
                 assert!(
-                    (found.values[(o * n + m) * 3 + i] - want).norm() < 1e-9,
+                    (found.values[(o * n + m) * inner + i] - want).norm() < 1e-9,
                     "{n}"
                 );
             }

@@ -107,17 +107,24 @@ impl MatrixNms {
         let order = best_first(candidates, most, |i| scores[i])?;
         let rects = collected(order.iter().map(|i| rect(*i)))?;
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
-        let mut largest: Vec<R> = room_for(order.len())?;
+        let zero = R::of(0.0);
+        // The largest overlap of each with a better one, and the factor for those that do not overlap it: most do
+        // not, and the factor of an overlap has a division.
+        let mut known: Vec<(R, R)> = room_for(order.len())?;
         let mut decayed = room_for(order.len())?;
         for (i, &position) in order.iter().enumerate() {
             stop.go_on()?;
-            let (mut factor, mut most) = (R::of(1.0), R::of(0.0));
-            for (j, above) in largest.iter().enumerate() {
-                let iou = rects[i].iou_if_touching(&rects[j], pixel);
-                factor = factor.least(self.factor(iou, *above));
+            let (mut factor, mut most) = (R::of(1.0), zero);
+            for (better, &(largest, apart)) in rects.iter().zip(&known) {
+                if rects[i].is_apart(better) {
+                    factor = factor.least(apart);
+                    continue;
+                }
+                let iou = rects[i].iou(better, pixel);
+                factor = factor.least(self.factor(iou, largest));
                 most = most.most(iou);
             }
-            largest.push(most);
+            known.push((most, self.factor(zero, most)));
             decayed.push((position, factor * scores[position]));
         }
         Ok(decayed)

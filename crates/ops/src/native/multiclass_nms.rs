@@ -161,9 +161,13 @@ impl MulticlassNms {
             ..Threshold::below(R::of(self.iou_threshold))
         };
         let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
-        let kept = greedy(&order, usize::MAX, threshold, stop, |i, j| {
-            rect(i).iou(&rect(j), pixel)
-        })?;
+        let kept = greedy(
+            order.iter().copied(),
+            usize::MAX,
+            threshold,
+            stop,
+            |i, j| rect(i).iou(&rect(j), pixel),
+        )?;
         let found = kept.into_iter().map(|index| Found {
             class,
             index,

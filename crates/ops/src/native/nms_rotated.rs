@@ -5,7 +5,7 @@
 //! with exactly `score_threshold` is left out, and `selected_scores` are f32. Of equal scores the lowest
 //! batch, class and box come first.
 
-use super::boxes::{Threshold, best_first, greedy};
+use super::boxes::{Threshold, best_one_by_one, greedy};
 use super::real::Real;
 use super::rotated_box::RotatedBox;
 use super::selection;
@@ -66,13 +66,16 @@ impl NmsRotated {
         let iou = Threshold::above(selection::number::<R>(cx, "iou_threshold")?);
         let least = selection::number::<R>(cx, "score_threshold")?;
         let descending = self.sort_result_descending;
-        let selected = selection::for_each_class(cx, descending, |boxes, scores: &[R]| {
-            let count = scores.len();
-            let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
-            let candidates = (0..count).filter(|i| scores[*i] > least);
-            let order = best_first(candidates, count, |i| scores[i])?;
+        let decode = |boxes: &[R]| {
+            Ok(collected(
+                (0..boxes.len() / 5).map(|i| self.decode(boxes, i)),
+            )?)
+        };
+        let selected = selection::for_each_class(cx, descending, decode, |boxes, scores: &[R]| {
+            let candidates = (0..scores.len()).filter(|i| scores[*i] > least);
+            let order = best_one_by_one(candidates, |i| scores[i])?;
             let overlap = |i: usize, j: usize| R::of(boxes[i].iou(&boxes[j]));
-            let kept = greedy(&order, most, iou, cx.stop(), overlap)?;
+            let kept = greedy(order, most, iou, cx.stop(), overlap)?;
             Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
         selection::tensors(self.output_type, &selected)

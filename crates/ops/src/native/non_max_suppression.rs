@@ -15,7 +15,7 @@
 //! negative `max_output_boxes_per_class` is 0, and what is found beyond the rows that versions 1 and 3
 //! have is left out.
 
-use super::boxes::{Rect, Threshold, best_first, greedy};
+use super::boxes::{Rect, Threshold, best_one_by_one, greedy};
 use super::decay::Decay;
 use super::real::Real;
 use super::selection;
@@ -174,22 +174,25 @@ impl NonMaxSuppression {
             _ => (true, R::of(0.0)),
         };
         let descending = self.given.sort_result_descending;
-        let selected = selection::for_each_class(cx, descending, |boxes, scores: &[R]| {
-            let count = scores.len();
-            let boxes = collected((0..count).map(|i| self.decode(boxes, i)))?;
+        let decode = |boxes: &[R]| {
+            Ok(collected(
+                (0..boxes.len() / 4).map(|i| self.decode(boxes, i)),
+            )?)
+        };
+        let selected = selection::for_each_class(cx, descending, decode, |boxes, scores: &[R]| {
             let overlap = |i: usize, j: usize| boxes[i].iou(&boxes[j], R::of(0.0));
-            let candidates = (0..count).filter(|i| scores[*i] > threshold);
-            let candidates = best_first(candidates, count, |i| scores[i])?;
+            let candidates = (0..scores.len()).filter(|i| scores[*i] > threshold);
             if sigma > R::of(0.0) {
                 let decay = Decay {
                     sigma,
                     cut: cut.then_some(iou),
                     threshold,
                 };
-                let scored = collected(candidates.into_iter().map(|i| (i, scores[i])))?;
+                let scored = collected(candidates.map(|i| (i, scores[i])))?;
                 return decay.select(scored, most, cx.stop(), overlap);
             }
-            let kept = greedy(&candidates, most, Threshold::below(iou), cx.stop(), overlap)?;
+            let candidates = best_one_by_one(candidates, |i| scores[i])?;
+            let kept = greedy(candidates, most, Threshold::below(iou), cx.stop(), overlap)?;
             Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
 

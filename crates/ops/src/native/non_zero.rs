@@ -4,13 +4,11 @@
 //! Specification: NonZero-3. A scalar that is not zero has the position of no dims: `[0, 1]`. NaN is not
 //! zero, -0 is.
 
-use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -49,31 +47,49 @@ impl Native for NonZero {
 
     fn evaluate(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError> {
         let data = cx.input("data");
-        let found = positions(data)?;
-        let shape = data.shape();
-        let mut out = filled(shape.len().saturating_mul(found.len()), 0)?;
-        for (k, &position) in found.iter().enumerate() {
-            let mut rest = position;
-            for d in (0..shape.len()).rev() {
-                out[d * found.len() + k] = (rest % shape[d]) as i64;
-                rest /= shape[d];
+        let found = data.non_zero()?;
+        let shape = [data.shape().len(), found.len()];
+        let mut out = Tensor::zeros(self.output_type, &shape)?;
+        match self.output_type {
+            ElementType::I32 => {
+                put_indices(data.shape(), &found, out.as_mut_slice()?, |i| i as i32);
             }
+            _ => put_indices(data.shape(), &found, out.as_mut_slice()?, |i| i as i64),
         }
-        let shape = [shape.len(), found.len()];
-        Ok(vec![integers(self.output_type, &shape, &out)?])
+        Ok(vec![out])
     }
 }
 
-/// The flat positions of the elements that are not zero.
-fn positions(data: &Tensor) -> Result<Vec<usize>, OpError> {
-    fn of<T>(values: Vec<T>, is_zero: impl Fn(&T) -> bool) -> Result<Vec<usize>, OpError> {
-        let found = values.iter().enumerate().filter(|(_, x)| !is_zero(x));
-        Ok(collected(found.map(|(k, _)| k))?)
+/// Puts the indices of flat positions, which ascend, along the dims of `shape` into rows of `out`, one for each dim.
+fn put_indices<T: Copy>(
+    shape: &[usize],
+    positions: &[usize],
+    out: &mut [T],
+    index: impl Fn(usize) -> T,
+) {
+    let Some((&width, outer)) = shape.split_last() else {
+        return;
+    };
+    let count = positions.len();
+    let (outer_out, last_out) = out.split_at_mut(outer.len() * count);
+    // Those in the same row of the last dim differ in their last index alone.
+    let mut done = 0;
+    while let Some(position) = positions.get(done) {
+        let row = position / width;
+        let (start, end) = (row * width, (row + 1) * width);
+        let first = done;
+        while let Some(&position) = positions.get(done)
+            && position < end
+        {
+            last_out[done] = index(position - start);
+            done += 1;
+        }
+        let mut rest = row;
+        for (extent, out) in outer.iter().zip(outer_out.chunks_exact_mut(count)).rev() {
+            out[first..done].fill(index(rest % extent));
+            rest /= extent;
+        }
     }
-    if data.element_type().is_float() {
-        return of(data.to_f64_vec()?, |x| *x == 0.0);
-    }
-    of(data.to_i64_vec()?, |x| *x == 0)
 }
 
 #[cfg(test)]
@@ -81,7 +97,7 @@ mod tests {
     use super::*;
     use crate::testing::{f32s, i32s, i64s, infer, run};
 
-    /// The example of the specification, and NumPy's `nonzero` for the others.
+    /// The example of the specification, and NumPy's `nonzero` for the others here and below.
     #[test]
     fn positions_in_row_major_order() {
         let data = i32s(&[3, 3], &[3, 0, 0, 0, 4, 0, 5, 6, 0]);
@@ -92,6 +108,13 @@ mod tests {
         assert_eq!(run(&DEF, &attributes, &[data]), i32s(&[1, 2], &[1, 2]));
         assert_eq!(run(&DEF, &[], &[i32s(&[], &[1])]), i64s(&[0, 1], &[]));
         assert_eq!(run(&DEF, &[], &[i32s(&[0, 2], &[])]), i64s(&[2, 0], &[]));
+    }
+
+    #[test]
+    fn several_rows_and_dims() {
+        let data = i32s(&[2, 3, 2], &[0, 1, 0, 0, 2, 3, 0, 0, 4, 0, 5, 6]);
+        let want = [0, 0, 0, 1, 1, 1, 0, 2, 2, 1, 2, 2, 1, 0, 1, 0, 0, 1];
+        assert_eq!(run(&DEF, &[], &[data]), i64s(&[3, 6], &want));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) fn best<R: Real>(
     let mut order = best_first(0..proposals.len(), before, |i| proposals[i].score)?;
     order.retain(|i| admits(&proposals[*i].rect));
     let iou = |i: usize, j: usize| proposals[i].rect.iou_if_touching(&proposals[j].rect, pixel);
-    let kept = greedy(&order, after, threshold, stop, iou)?;
+    let kept = greedy(order.iter().copied(), after, threshold, stop, iou)?;
     Ok(collected(kept.into_iter().map(|i| proposals[i]))?)
 }
 

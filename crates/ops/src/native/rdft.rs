@@ -6,7 +6,6 @@
 //! it as it is.
 
 use super::fourier::{self, Direction};
-use super::tensors::floats;
 use crate::layout::extent::countable;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -48,9 +47,7 @@ impl Native for Rdft {
         for &(axis, _) in axes.iter().rev().skip(1) {
             data.transform(axis, Direction::Forward, cx.stop())?;
         }
-        let shape = [data.shape(), &[2]].concat();
-        let ty = cx.input("data").element_type();
-        Ok(vec![floats(ty, &shape, &data.pairs()?)?])
+        Ok(vec![data.to_tensor(cx.input("data").element_type())?])
     }
 }
 

@@ -130,33 +130,36 @@ pub(super) struct Selected<R> {
     pub(super) score: R,
 }
 
-/// Calls `select(boxes of the image, scores of the class)` for each class of each image, which gives
-/// positions and scores, the best first. With `descending`, all of them are put in the order of their
+/// Calls `select(boxes of the image, scores of the class)` for each class of each image, `decode` having made the
+/// boxes of the rows of the image. It gives positions and scores, the best first. With `descending`, all of them are put in the order of their
 /// scores; those with equal ones stay in the order of images and classes.
-pub(super) fn for_each_class<R: Real>(
+pub(super) fn for_each_class<R: Real, B>(
     cx: &Evaluate<'_>,
     descending: bool,
-    mut select: impl FnMut(&[R], &[R]) -> Result<Vec<(usize, R)>, OpError>,
+    decode: impl Fn(&[R]) -> Result<Vec<B>, OpError>,
+    select: impl Fn(&[B], &[R]) -> Result<Vec<(usize, R)>, OpError>,
 ) -> Result<Vec<Selected<R>>, OpError> {
     let (boxes, scores) = (R::read(cx, "boxes")?, R::read(cx, "scores")?);
     let (classes, count) = (cx.shape("scores")[1], cx.shape("scores")[2]);
     let row = cx.shape("boxes")[2];
     let mut selected = Vec::new();
-    if count == 0 {
+    if count == 0 || classes == 0 {
         return Ok(selected);
     }
-    for (n, scores) in scores.chunks_exact(count).enumerate() {
-        cx.go_on()?;
-        let (batch, class) = (n / classes, n % classes);
-        let boxes = &boxes[batch * count * row..(batch + 1) * count * row];
-        let found = select(boxes, scores)?.into_iter();
-        let found = found.map(|(index, score)| Selected {
-            batch,
-            class,
-            index,
-            score,
-        });
-        extend(&mut selected, found)?;
+    let images = scores.chunks_exact(classes * count);
+    for (batch, (boxes, scores)) in boxes.chunks_exact(count * row).zip(images).enumerate() {
+        let boxes = decode(boxes)?;
+        for (class, scores) in scores.chunks_exact(count).enumerate() {
+            cx.go_on()?;
+            let found = select(&boxes, scores)?.into_iter();
+            let found = found.map(|(index, score)| Selected {
+                batch,
+                class,
+                index,
+                score,
+            });
+            extend(&mut selected, found)?;
+        }
     }
     if descending {
         sort_by_keys(&mut selected, |s| {

@@ -5,7 +5,7 @@
 //! `dense_shape` is an error.
 
 use super::checks::index_type;
-use super::tensors::{integers, take};
+use super::tensors::integers;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -158,7 +158,7 @@ fn pick(values: &Tensor, default: &Tensor, positions: &[usize]) -> Result<Tensor
     let (first, last) = all.make_mut()?.split_at_mut(values.bytes().len());
     first.copy_from_slice(values.bytes());
     last.copy_from_slice(default.bytes());
-    Ok(take(&all, &shape, positions)?)
+    Ok(all.take(&shape, positions)?)
 }
 
 #[cfg(test)]

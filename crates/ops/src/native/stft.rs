@@ -8,7 +8,6 @@
 use super::checks::real_type;
 use super::fourier::{Direction, Grid};
 use super::frames;
-use super::tensors::floats;
 use crate::error::ensure;
 use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;
@@ -95,10 +94,12 @@ impl Native for Stft {
         if self.transpose_frames {
             grid = grid.with_last_axes_exchanged()?;
         }
+        let out = grid.to_tensor(cx.input("signal").element_type())?;
         let batched = shape.len() == 2;
-        let shape = [&grid.shape()[usize::from(!batched)..], &[2]].concat();
-        let ty = cx.input("signal").element_type();
-        Ok(vec![floats(ty, &shape, &grid.pairs()?)?])
+        Ok(vec![match batched {
+            true => out,
+            false => out.reshaped(&out.shape()[1..])?,
+        }])
     }
 }
 

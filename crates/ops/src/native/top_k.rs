@@ -6,7 +6,7 @@
 //! is as with `sort="value"` and the lowest index first. NaN comes last, in both modes. `k` may also be
 //! 0; more than there are elements is an error.
 
-use super::tensors::{integers, take};
+use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -15,8 +15,7 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
-use vinelift_tensor::memory::{filled, room_for};
-use vinelift_tensor::order::{self, Direction, keys};
+use vinelift_tensor::order::{Direction, Found, Wanted, best_along};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
@@ -93,44 +92,20 @@ impl Native for TopK {
         let extent = shape[axis];
         let k = count(cx.integer("k")?.unwrap_or(0), Some(extent))?;
         shape[axis] = k;
-        // Slice (o, i) has its elements at o * extent * inner + j * inner + i.
+        // Element j of slice (o, i) is at (o * extent + j) * inner + i.
         let inner: usize = shape[axis + 1..].iter().product();
         let outer: usize = shape[..axis].iter().product();
-        let empty = Tensor::zeros(data.element_type(), &shape)?.element_count() == 0;
-        let mut indices = filled(if empty { 0 } else { outer * k * inner }, 0)?;
-        let mut positions = filled(indices.len(), 0)?;
-        if !empty {
-            let keys = keys(data, self.mode.direction())?;
-            let mut slice = room_for(extent)?;
-            for o in 0..outer {
-                for i in 0..inner {
-                    cx.go_on()?;
-                    slice.clear();
-                    slice.extend((0..extent).map(|j| (keys[(o * extent + j) * inner + i], j)));
-                    self.keep_best(&mut slice, k);
-                    for (n, &(_, j)) in slice.iter().enumerate() {
-                        indices[(o * k + n) * inner + i] = j as i64;
-                        positions[(o * k + n) * inner + i] = (o * extent + j) * inner + i;
-                    }
-                }
-            }
-        }
+        let wanted = Wanted {
+            direction: self.mode.direction(),
+            k,
+            by_position: self.sort == Sort::Index,
+        };
+        let found = best_along(data, [outer, extent, inner], wanted, &|| cx.go_on().is_ok())?;
+        let Found { indices, places } = found.ok_or(OpError::Cancelled)?;
         Ok(vec![
-            take(data, &shape, &positions)?,
+            data.take(&shape, &places)?,
             integers(self.index_element_type, &shape, &indices)?,
         ])
-    }
-}
-
-impl TopK {
-    /// Leaves the `k` smallest of `(key, position)` in the order that is asked for, `k` being at least 1
-    /// and at most their number.
-    fn keep_best(&self, slice: &mut Vec<(u64, usize)>, k: usize) {
-        order::select(slice, k);
-        match self.sort {
-            Sort::Value | Sort::None => order::sort(slice),
-            Sort::Index => slice.sort_unstable_by_key(|(_, j)| *j),
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! one value, the largest; so are -0 and 0, of which the first is given. The specification has no
 //! rule for slices of no elements: they are all equal.
 
-use super::tensors::{integers, take};
+use super::tensors::integers;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -97,7 +97,7 @@ impl Native for Unique {
             integers(ty, &[values.len()], &values)
         };
         Ok(vec![
-            take(data, &shape, &positions)?,
+            data.take(&shape, &positions)?,
             vector(self.index_element_type, &found.first)?,
             vector(self.index_element_type, &found.class)?,
             vector(self.count_element_type, &found.count)?,
