@@ -1,9 +1,9 @@
 //! The definition of every function that is not primitive, as polynomials over scalars.
 //!
-//! One definition each, in arithmetic that is exact or rounded once per operation, without fused
-//! multiply-add: results agree to the bit on every machine and for every lane width. The functions
-//! are evaluated in `f64`, of an `f32` operand too but for those in `single`, in straight lines with
-//! few selects.
+//! One definition each, in arithmetic that is exact or rounded once per operation: results agree to the
+//! bit on every machine and for every lane width. The functions are evaluated in `f64`, of an `f32`
+//! operand too but for those in `single`, in straight lines with few selects. Those of `f32` have
+//! shorter definitions where networks call for them, which may fuse products and sums.
 
 #![allow(
     clippy::excessive_precision,
@@ -18,6 +18,7 @@ mod inverse;
 mod legalize;
 mod power;
 mod single;
+mod single_trigonometric;
 mod trigonometric;
 mod words;
 
@@ -55,6 +56,9 @@ impl Math {
                 Unary::Log1p => single::log1p(x),
                 Unary::Tanh => single::tanh(x),
                 Unary::Erf => single::erf(x),
+                Unary::Sin => single_trigonometric::sin(x),
+                Unary::Cos => single_trigonometric::cos(x),
+                Unary::Tan => single_trigonometric::tan(x),
                 _ => self.unary_f64(nest, op, &x.clone().cast(F64))?.cast(F32),
             }),
             _ => None,

@@ -13,7 +13,7 @@ fn f64s(op: Unary, xs: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-fn f32s(op: Unary, xs: &[f32]) -> Vec<f32> {
+pub(super) fn f32s(op: Unary, xs: &[f32]) -> Vec<f32> {
     let bits: Vec<u64> = xs.iter().map(|x| x.to_bits().into()).collect();
     map([(F32, &bits)], |[x]| Scalar::unary(op, x))
         .into_iter()
@@ -86,7 +86,7 @@ fn distance(got: f64, expected: f64) -> f64 {
 }
 
 /// Units in the last place of an `f32` between a number and the exact one.
-fn distance_f32(got: f32, expected: f64) -> f64 {
+pub(super) fn distance_f32(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     if got.is_nan() || rounded.is_nan() || got.is_infinite() || rounded.is_infinite() {
         return if got == rounded || got.is_nan() && rounded.is_nan() {

@@ -1,6 +1,6 @@
-//! Words for writing definitions, and the parts that several share. All in `f64`.
+//! Words for writing definitions, and the parts that several share. All in `f64`, but for polynomials.
 
-use crate::build::{number, select};
+use crate::build::{fma, number, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
@@ -24,6 +24,13 @@ pub(super) fn polynomial(x: &Scalar, coefficients: &[f64]) -> Scalar {
     let mut terms = coefficients.iter().rev().map(|&c| number(c, x.ty()));
     let last = terms.next().unwrap_or_else(|| number(0.0, x.ty()));
     terms.fold(last, |sum, c| sum * x + c)
+}
+
+/// As [`polynomial`], with every step rounded once.
+pub(super) fn fused_polynomial(x: &Scalar, coefficients: &[f64]) -> Scalar {
+    let mut terms = coefficients.iter().rev().map(|&c| number(c, x.ty()));
+    let last = terms.next().unwrap_or_else(|| number(0.0, x.ty()));
+    terms.fold(last, |sum, c| fma(&sum, x, &c))
 }
 
 /// `min(max(x, low), high)`, NaN where `x` is.
