@@ -18,6 +18,7 @@ mod inverse;
 mod legalize;
 mod power;
 mod single;
+mod single_power;
 mod single_trigonometric;
 mod trigonometric;
 mod words;
