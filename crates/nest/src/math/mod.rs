@@ -14,6 +14,7 @@ mod convert;
 mod erf;
 mod exponential;
 mod hyperbolic;
+mod integer_division;
 mod inverse;
 mod legalize;
 mod power;
@@ -25,6 +26,7 @@ mod words;
 
 pub use legalize::{legalize, legalize_with_halves};
 
+use self::integer_division::Divisions;
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -35,6 +37,7 @@ pub(crate) struct Math {
     has_halves: bool,
     nf4: Option<BufferId>,
     two_over_pi: Option<BufferId>,
+    divisions: Divisions,
 }
 
 impl Math {
@@ -78,10 +81,11 @@ impl Math {
         Some(single::log1p_of_part(x))
     }
 
-    /// The definition of `op(x, y)`, if it is not primitive.
+    /// The definition of `op(x, y)`, if it is not primitive; `x` and `y` live as long as this.
     pub(crate) fn binary(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
         match x.ty() {
-            _ if op != Binary::Pow || x.ty() != y.ty() => None,
+            _ if op != Binary::Pow => self.divisions.binary(op, x, y),
+            _ if x.ty() != y.ty() => None,
             F64 => Some(power::pow_f64(x, y)),
             F32 => Some(power::pow_f32(x, y)),
             ty if ty.is_integer() && ty.is_arithmetic() => Some(power::pow_integer(x, y)),
