@@ -12,6 +12,7 @@
 
 use crate::ir::{Binary, Kind, Mode, Nest, Scalar};
 use crate::math::Math;
+use crate::math::integer_division::rounded_down;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -96,6 +97,10 @@ impl Rewrite {
             },
             Kind::Binary(op, x, y) => self.math.binary(*op, x, y),
             Kind::Cast(x) => self.math.cast(nest, x, scalar.ty()),
+            Kind::Select(..) => rounded_down(original).and_then(|(op, x, y)| {
+                let [x, y] = [x, y].map(|x| &self.done[&x.address()]);
+                self.math.rounded_down(op, x, y)
+            }),
             _ => None,
         };
         definition.unwrap_or(scalar)

@@ -26,7 +26,7 @@ mod words;
 
 pub use legalize::{legalize, legalize_with_halves};
 
-use self::integer_division::Divisions;
+use self::integer_division::{Divisions, Rounding};
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -84,13 +84,19 @@ impl Math {
     /// The definition of `op(x, y)`, if it is not primitive; `x` and `y` live as long as this.
     pub(crate) fn binary(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
         match x.ty() {
-            _ if op != Binary::Pow => self.divisions.binary(op, x, y),
+            _ if op != Binary::Pow => self.divisions.binary(op, Rounding::TowardZero, x, y),
             _ if x.ty() != y.ty() => None,
             F64 => Some(power::pow_f64(x, y)),
             F32 => Some(power::pow_f32(x, y)),
             ty if ty.is_integer() && ty.is_arithmetic() => Some(power::pow_integer(x, y)),
             _ => None,
         }
+    }
+
+    /// The definition of `op(x, y)` of integers, rounded down, as a select among primitives that corrects it says; see
+    /// [`rounded_down`](integer_division::rounded_down).
+    pub(crate) fn rounded_down(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
+        self.divisions.binary(op, Rounding::Down, x, y)
     }
 
     /// The definition of a cast, if it is not primitive.
