@@ -3,7 +3,7 @@
 //! After it, a nest holds only operations that code generators and the interpreter know:
 //! * [`Unary`](crate::Unary) functions that are
 //!   [primitive](crate::Unary::is_primitive), and [`Binary`] ones but [`Binary::Pow`], and but [`Binary::Div`] and
-//!   [`Binary::Rem`] of integers of 8, 16 and 32 bits;
+//!   [`Binary::Rem`] of integers of 8, 16 and 32 bits, and the latter of `f32`;
 //! * casts among integers of any width, boolean, `f32` and `f64`;
 //! * loads, stores, selects and bitcasts of any type.
 //!
@@ -136,9 +136,8 @@ mod tests {
         let castable = |x: &Scalar| x.ty().is_integer() || [Boolean, F32, F64].contains(&x.ty());
         match scalar.kind() {
             Kind::Unary(op, _) => op.is_primitive(),
-            Kind::Binary(Binary::Div | Binary::Rem, x, _) => {
-                x.ty().is_float() || x.ty().bits() == 64
-            }
+            Kind::Binary(Binary::Div, x, _) => x.ty().is_float() || x.ty().bits() == 64,
+            Kind::Binary(Binary::Rem, x, _) => x.ty().bits() == 64,
             Kind::Binary(op, ..) => *op != Binary::Pow,
             Kind::Cast(x) => castable(x) && castable(scalar),
             _ => true,
@@ -174,7 +173,7 @@ mod tests {
         let of_integers = [I8, U64]
             .into_iter()
             .map(|ty| nest(ty, |x| x.pow(x.clone())));
-        let of_divisions = [I8, U16, I32, U32, I64]
+        let of_divisions = [I8, U16, I32, U32, I64, F32, F64]
             .into_iter()
             .map(|ty| nest(ty, |x| (&x / &x).rem(x)));
         let of_integers = of_integers.chain(of_divisions);

@@ -20,6 +20,7 @@ mod legalize;
 mod power;
 mod single;
 mod single_power;
+mod single_remainder;
 mod single_trigonometric;
 mod trigonometric;
 mod words;
@@ -84,6 +85,7 @@ impl Math {
     /// The definition of `op(x, y)`, if it is not primitive; `x` and `y` live as long as this.
     pub(crate) fn binary(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
         match x.ty() {
+            F32 if op == Binary::Rem => Some(single_remainder::remainder(x, y)),
             _ if op != Binary::Pow => self.divisions.binary(op, Rounding::TowardZero, x, y),
             _ if x.ty() != y.ty() => None,
             F64 => Some(power::pow_f64(x, y)),

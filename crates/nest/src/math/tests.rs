@@ -34,7 +34,7 @@ fn pow_f64(pairs: &[(f64, f64)]) -> Vec<f64> {
 }
 
 /// Pseudo-random bits (SplitMix64).
-fn random(count: usize) -> impl Iterator<Item = u64> {
+pub(super) fn random(count: usize) -> impl Iterator<Item = u64> {
     (1..=count as u64).map(|k| {
         let z = k.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

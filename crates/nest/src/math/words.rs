@@ -54,14 +54,13 @@ pub(super) fn chop(x: &Scalar) -> Scalar {
 }
 
 /// The integer nearest to `x`, which is below 2^51, and the integer's low bits as those of a word.
-///
-/// Adding 1.5 · 2^52 leaves no room for a fraction.
 pub(super) fn nearest(x: Scalar) -> (Scalar, Scalar) {
     let shifted = x + MAGIC;
     (&shifted - MAGIC, bits(&shifted))
 }
 
-const MAGIC: f64 = 6_755_399_441_055_744.0;
+/// 1.5 · 2^52: adding it to what is below 2^51 leaves no room for a fraction.
+pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// `y · 2^k` for an integer `k` in -2000..=2000, rounded once: in two steps, of which the first is
 /// exact unless the result overflows anyway.
