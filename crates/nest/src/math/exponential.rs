@@ -74,12 +74,6 @@ pub(super) fn log(x: &Scalar) -> Scalar {
     special_logs(x, 0.0, value)
 }
 
-/// Natural logarithm of a normal positive number.
-pub(super) fn log_of_normal(x: &Scalar) -> Scalar {
-    let (k, f) = split(x);
-    log_parts(k, &f, &c(0.0))
-}
-
 /// `ln(1 + x)`: the logarithm of the rounded sum `u`, and the rest of the sum over `u`.
 pub(super) fn log1p(x: &Scalar) -> Scalar {
     let (u, rest) = two_sum(&c(1.0), x);
@@ -91,7 +85,7 @@ pub(super) fn log1p(x: &Scalar) -> Scalar {
 const TWO_54: f64 = 18_014_398_509_481_984.0;
 
 /// `(k, f)` with `x = 2^k (1 + f)` and `sqrt(1/2) <= 1 + f < sqrt(2)`, for a normal positive `x`.
-fn split(x: &Scalar) -> (Scalar, Scalar) {
+pub(super) fn split(x: &Scalar) -> (Scalar, Scalar) {
     const ONE: u64 = 0x3ff0_0000_0000_0000;
     const SQRT_HALF: u64 = 0x3fe6_a09e_0000_0000;
     const TWO_52: u64 = 0x4330_0000_0000_0000;

@@ -2,7 +2,8 @@
 //!
 //! After it, a nest holds only operations that code generators and the interpreter know:
 //! * [`Unary`](crate::Unary) functions that are
-//!   [primitive](crate::Unary::is_primitive), and [`Binary`] ones but [`Binary::Pow`];
+//!   [primitive](crate::Unary::is_primitive), and [`Binary`] ones but [`Binary::Pow`], and but [`Binary::Div`] and
+//!   [`Binary::Rem`] of integers of 8, 16 and 32 bits, and the latter of `f32`;
 //! * casts among integers of any width, boolean, `f32` and `f64`;
 //! * loads, stores, selects and bitcasts of any type.
 //!
@@ -11,6 +12,7 @@
 
 use crate::ir::{Binary, Kind, Mode, Nest, Scalar};
 use crate::math::Math;
+use crate::math::integer_division::rounded_down;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -95,6 +97,10 @@ impl Rewrite {
             },
             Kind::Binary(op, x, y) => self.math.binary(*op, x, y),
             Kind::Cast(x) => self.math.cast(nest, x, scalar.ty()),
+            Kind::Select(..) => rounded_down(original).and_then(|(op, x, y)| {
+                let [x, y] = [x, y].map(|x| &self.done[&x.address()]);
+                self.math.rounded_down(op, x, y)
+            }),
             _ => None,
         };
         definition.unwrap_or(scalar)
@@ -130,6 +136,8 @@ mod tests {
         let castable = |x: &Scalar| x.ty().is_integer() || [Boolean, F32, F64].contains(&x.ty());
         match scalar.kind() {
             Kind::Unary(op, _) => op.is_primitive(),
+            Kind::Binary(Binary::Div, x, _) => x.ty().is_float() || x.ty().bits() == 64,
+            Kind::Binary(Binary::Rem, x, _) => x.ty().bits() == 64,
             Kind::Binary(op, ..) => *op != Binary::Pow,
             Kind::Cast(x) => castable(x) && castable(scalar),
             _ => true,
@@ -165,6 +173,10 @@ mod tests {
         let of_integers = [I8, U64]
             .into_iter()
             .map(|ty| nest(ty, |x| x.pow(x.clone())));
+        let of_divisions = [I8, U16, I32, U32, I64, F32, F64]
+            .into_iter()
+            .map(|ty| nest(ty, |x| (&x / &x).rem(x)));
+        let of_integers = of_integers.chain(of_divisions);
         for nest in of_functions.chain(of_formats).chain(of_integers) {
             let legal = legalize(&nest);
             assert!(scalars(&legal).iter().all(is_primitive), "{nest:?}");

@@ -1,9 +1,9 @@
 //! The definition of every function that is not primitive, as polynomials over scalars.
 //!
-//! One definition each, in arithmetic that is exact or rounded once per operation, without fused
-//! multiply-add: results agree to the bit on every machine and for every lane width. The functions
-//! are evaluated in `f64`, of an `f32` operand too but for those in `single`, in straight lines with
-//! few selects.
+//! One definition each, in arithmetic that is exact or rounded once per operation: results agree to the
+//! bit on every machine and for every lane width. The functions are evaluated in `f64`, of an `f32`
+//! operand too but for those in `single`, in straight lines with few selects. Those of `f32` have
+//! shorter definitions where networks call for them, which may fuse products and sums.
 
 #![allow(
     clippy::excessive_precision,
@@ -14,15 +14,20 @@ mod convert;
 mod erf;
 mod exponential;
 mod hyperbolic;
+mod integer_division;
 mod inverse;
 mod legalize;
 mod power;
 mod single;
+mod single_power;
+mod single_remainder;
+mod single_trigonometric;
 mod trigonometric;
 mod words;
 
 pub use legalize::{legalize, legalize_with_halves};
 
+use self::integer_division::{Divisions, Rounding};
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -33,6 +38,7 @@ pub(crate) struct Math {
     has_halves: bool,
     nf4: Option<BufferId>,
     two_over_pi: Option<BufferId>,
+    divisions: Divisions,
 }
 
 impl Math {
@@ -55,6 +61,9 @@ impl Math {
                 Unary::Log1p => single::log1p(x),
                 Unary::Tanh => single::tanh(x),
                 Unary::Erf => single::erf(x),
+                Unary::Sin => single_trigonometric::sin(x),
+                Unary::Cos => single_trigonometric::cos(x),
+                Unary::Tan => single_trigonometric::tan(x),
                 _ => self.unary_f64(nest, op, &x.clone().cast(F64))?.cast(F32),
             }),
             _ => None,
@@ -73,15 +82,23 @@ impl Math {
         Some(single::log1p_of_part(x))
     }
 
-    /// The definition of `op(x, y)`, if it is not primitive.
+    /// The definition of `op(x, y)`, if it is not primitive; `x` and `y` live as long as this.
     pub(crate) fn binary(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
         match x.ty() {
-            _ if op != Binary::Pow || x.ty() != y.ty() => None,
+            F32 if op == Binary::Rem => Some(single_remainder::remainder(x, y)),
+            _ if op != Binary::Pow => self.divisions.binary(op, Rounding::TowardZero, x, y),
+            _ if x.ty() != y.ty() => None,
             F64 => Some(power::pow_f64(x, y)),
             F32 => Some(power::pow_f32(x, y)),
             ty if ty.is_integer() && ty.is_arithmetic() => Some(power::pow_integer(x, y)),
             _ => None,
         }
+    }
+
+    /// The definition of `op(x, y)` of integers, rounded down, as a select among primitives that corrects it says; see
+    /// [`rounded_down`](integer_division::rounded_down).
+    pub(crate) fn rounded_down(&mut self, op: Binary, x: &Scalar, y: &Scalar) -> Option<Scalar> {
+        self.divisions.binary(op, Rounding::Down, x, y)
     }
 
     /// The definition of a cast, if it is not primitive.

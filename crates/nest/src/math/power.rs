@@ -1,6 +1,6 @@
 //! Powers of floats and of integers.
 
-use super::exponential::{exp, log_of_normal};
+use super::single_power;
 use super::words::*;
 use crate::build::{integer, number, select};
 use crate::ir::Scalar;
@@ -11,12 +11,14 @@ pub(super) fn pow_f64(x: &Scalar, y: &Scalar) -> Scalar {
     simple(x, y).unwrap_or_else(|| with_edges(x, y, exp2_of_product))
 }
 
-/// `x^y` of `f32`: by the exponential and logarithm of `f64`, which have bits enough.
+/// `x^y` of `f32`.
 pub(super) fn pow_f32(x: &Scalar, y: &Scalar) -> Scalar {
-    simple(x, y).unwrap_or_else(|| {
-        let (x, y) = (x.clone().cast(F64), y.clone().cast(F64));
-        with_edges(&x, &y, |x, y| exp(&(log_of_normal(x) * y))).cast(F32)
-    })
+    let exponent = y.as_const().map(|bits| f32::from_bits(bits as u32));
+    match (simple(x, y), exponent) {
+        (Some(simple), _) => simple,
+        (None, Some(y)) if y.is_finite() => single_power::pow_constant(x, y.into()),
+        _ => single_power::pow(x, y),
+    }
 }
 
 /// `x^y` of integers, wrapping: the product of those `x^(2^k)` whose bit `k` of `y` is set.
@@ -58,26 +60,31 @@ fn simple(x: &Scalar, y: &Scalar) -> Option<Scalar> {
         (_, bits) => f64::from_bits(bits),
     };
     let one = || number(1.0, x.ty());
-    // Of -inf the root is inf, not NaN, and of -0 it is 0.
-    let root = || {
-        let infinity = number(f64::INFINITY, x.ty());
-        select(x.eq(-infinity.clone()), infinity, (x + 0.0).sqrt())
-    };
     Some(match y {
         0.0 => one(),
         1.0 => x.clone(),
         2.0 => x * x,
         3.0 => x * x * x,
-        0.5 => root(),
-        -0.5 => one() / root(),
+        0.5 => root(x),
+        -0.5 => one() / root(x),
         -1.0 => one() / x,
         _ => return None,
     })
 }
 
+/// `x^(1/2)`: of -inf it is inf, not NaN, and of -0 it is 0.
+pub(super) fn root(x: &Scalar) -> Scalar {
+    let infinity = number(f64::INFINITY, x.ty());
+    select(x.eq(-infinity.clone()), infinity, (x + 0.0).sqrt())
+}
+
 /// The edges of `pow`, and the sign; `power` is that of a normal positive number and an exponent of
 /// at most 2^70, which over- or underflows as a larger one would.
-fn with_edges(x: &Scalar, y: &Scalar, power: impl Fn(&Scalar, &Scalar) -> Scalar) -> Scalar {
+pub(super) fn with_edges(
+    x: &Scalar,
+    y: &Scalar,
+    power: impl Fn(&Scalar, &Scalar) -> Scalar,
+) -> Scalar {
     let (zero, one, infinity) = (c(0.0), c(1.0), c(f64::INFINITY));
     let size = x.abs();
     let regular = power(&size, &clamp(y, -TWO_70, TWO_70));

@@ -2,7 +2,7 @@
 //! half as many. Within 4 units in the last place of an `f32`, subnormal results included; `tanh` and
 //! `erf` within 6.
 
-use super::words::{clamp, two_sum};
+use super::words::{clamp, fused_polynomial, two_sum};
 use crate::build::{fma, number, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
@@ -25,7 +25,7 @@ pub(super) fn exp(x: &Scalar) -> Scalar {
     let shifted = fma(&x, &c(std::f64::consts::LOG2_E), &c(MAGIC));
     let k = &shifted - MAGIC;
     let r = fma(&k, &c(-LN_2.1), &fma(&k, &c(-LN_2.0), &x));
-    let y = polynomial(&r, &P);
+    let y = fused_polynomial(&r, &P);
     // By two powers of two, of which the first is a normal number and its product exact: what overflows
     // or becomes subnormal does so by the second.
     let is_tiny = x.lt(c(-86.0));
@@ -68,7 +68,11 @@ pub(super) fn log1p_of_part(x: &Scalar) -> Scalar {
     let s = x / (x + 2.0);
     let square = &s * &s;
     let double = &s + s.clone();
-    fma(&(&double * &square), &polynomial(&square, &P), &double)
+    fma(
+        &(&double * &square),
+        &fused_polynomial(&square, &P),
+        &double,
+    )
 }
 
 /// `(k, f)` with `x = 2^k (1 + f)` and `sqrt(1/2) <= 1 + f < sqrt(2)`, for a normal positive `x`.
@@ -99,7 +103,7 @@ fn log_parts(k: &Scalar, f: &Scalar, rest: &Scalar) -> Scalar {
     let square = f * f;
     let tail = fma(
         &(&square * f),
-        &polynomial(f, &P),
+        &fused_polynomial(f, &P),
         &fma(k, &c(LN_2.1), rest),
     );
     let near = fma(&square, &c(-0.5), &tail) + f;
@@ -154,7 +158,7 @@ pub(super) fn erf(x: &Scalar) -> Scalar {
 fn odd_quotient(x: &Scalar, limit: f64, p: &[f64], q: &[f64]) -> Scalar {
     let near = clamp(x, -limit, limit);
     let square = &near * &near;
-    let quotient = &near * polynomial(&square, p) / polynomial(&square, q);
+    let quotient = &near * fused_polynomial(&square, p) / fused_polynomial(&square, q);
     let quotient = clamp(&quotient, -1.0, 1.0);
     let quotient = select(x.ge(c(limit)), c(1.0), quotient);
     select(x.le(c(-limit)), c(-1.0), quotient)
@@ -173,11 +177,4 @@ fn word(x: u32) -> Scalar {
 
 fn bits(x: &Scalar) -> Scalar {
     x.clone().bitcast(U32)
-}
-
-/// `p[0] + x (p[1] + x (p[2] + …))`, by Horner's rule.
-fn polynomial(x: &Scalar, p: &[f64]) -> Scalar {
-    let mut terms = p.iter().rev().map(|&p| c(p));
-    let last = terms.next().unwrap_or_else(|| c(0.0));
-    terms.fold(last, |sum, p| fma(&sum, x, &p))
 }

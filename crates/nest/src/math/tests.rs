@@ -13,7 +13,7 @@ fn f64s(op: Unary, xs: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-fn f32s(op: Unary, xs: &[f32]) -> Vec<f32> {
+pub(super) fn f32s(op: Unary, xs: &[f32]) -> Vec<f32> {
     let bits: Vec<u64> = xs.iter().map(|x| x.to_bits().into()).collect();
     map([(F32, &bits)], |[x]| Scalar::unary(op, x))
         .into_iter()
@@ -34,7 +34,7 @@ fn pow_f64(pairs: &[(f64, f64)]) -> Vec<f64> {
 }
 
 /// Pseudo-random bits (SplitMix64).
-fn random(count: usize) -> impl Iterator<Item = u64> {
+pub(super) fn random(count: usize) -> impl Iterator<Item = u64> {
     (1..=count as u64).map(|k| {
         let z = k.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,7 +86,7 @@ fn distance(got: f64, expected: f64) -> f64 {
 }
 
 /// Units in the last place of an `f32` between a number and the exact one.
-fn distance_f32(got: f32, expected: f64) -> f64 {
+pub(super) fn distance_f32(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     if got.is_nan() || rounded.is_nan() || got.is_infinite() || rounded.is_infinite() {
         return if got == rounded || got.is_nan() && rounded.is_nan() {

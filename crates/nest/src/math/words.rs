@@ -1,6 +1,6 @@
-//! Words for writing definitions, and the parts that several share. All in `f64`.
+//! Words for writing definitions, and the parts that several share. All in `f64`, but for polynomials.
 
-use crate::build::{number, select};
+use crate::build::{fma, number, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
@@ -26,6 +26,13 @@ pub(super) fn polynomial(x: &Scalar, coefficients: &[f64]) -> Scalar {
     terms.fold(last, |sum, c| sum * x + c)
 }
 
+/// As [`polynomial`], with every step rounded once.
+pub(super) fn fused_polynomial(x: &Scalar, coefficients: &[f64]) -> Scalar {
+    let mut terms = coefficients.iter().rev().map(|&c| number(c, x.ty()));
+    let last = terms.next().unwrap_or_else(|| number(0.0, x.ty()));
+    terms.fold(last, |sum, c| fma(&sum, x, &c))
+}
+
 /// `min(max(x, low), high)`, NaN where `x` is.
 pub(super) fn clamp(x: &Scalar, low: f64, high: f64) -> Scalar {
     crate::build::clamp(x.clone(), low, high)
@@ -47,14 +54,13 @@ pub(super) fn chop(x: &Scalar) -> Scalar {
 }
 
 /// The integer nearest to `x`, which is below 2^51, and the integer's low bits as those of a word.
-///
-/// Adding 1.5 · 2^52 leaves no room for a fraction.
 pub(super) fn nearest(x: Scalar) -> (Scalar, Scalar) {
     let shifted = x + MAGIC;
     (&shifted - MAGIC, bits(&shifted))
 }
 
-const MAGIC: f64 = 6_755_399_441_055_744.0;
+/// 1.5 · 2^52: adding it to what is below 2^51 leaves no room for a fraction.
+pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// `y · 2^k` for an integer `k` in -2000..=2000, rounded once: in two steps, of which the first is
 /// exact unless the result overflows anyway.

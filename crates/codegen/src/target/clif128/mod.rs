@@ -304,6 +304,8 @@ impl Clif128<'_, '_> {
             (I32, F32) => self.each(x, |b, x| b.ins().fcvt_from_sint(types::F32X4, x)),
             (U32, F32) => self.each(x, |b, x| b.ins().fcvt_from_uint(types::F32X4, x)),
             (F32, I32) => self.truncated(x),
+            (I32, F64) => self.doubles_of(x),
+            (F64, I32) => self.truncated_doubles(x),
             (F32, F64) => self.promoted(x),
             (F64, F32) => self.demoted(x),
             _ => return None,
