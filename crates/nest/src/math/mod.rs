@@ -57,6 +57,7 @@ impl Math {
             F64 => self.unary_f64(nest, op, x),
             F32 => Some(match op {
                 Unary::Exp => single::exp(x),
+                Unary::Expm1 => single::expm1(x),
                 Unary::Log => single::log(x),
                 Unary::Log1p => single::log1p(x),
                 Unary::Tanh => single::tanh(x),

@@ -7,25 +7,36 @@ use crate::build::{fma, number, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
-/// `e^x = 2^k e^r` with `x = k ln 2 + r` (Cody–Waite); the polynomial is that of Cephes.
-pub(super) fn exp(x: &Scalar) -> Scalar {
-    const P: [f64; 8] = [
-        1.0,
-        1.0,
-        5.0000001201e-1,
-        1.6666665459e-1,
-        4.1665795894e-2,
-        8.3334519073e-3,
-        1.3981999507e-3,
-        1.9875691500e-4,
-    ];
-    /// Adding it leaves no room for a fraction.
-    const MAGIC: f64 = 12_582_912.0;
-    let x = clamp(x, -104.0, 89.0);
-    let shifted = fma(&x, &c(std::f64::consts::LOG2_E), &c(MAGIC));
+/// Of `e^r = 1 + r + r² P(r)` for `|r| <= ln(2) / 2`, by Cephes.
+const EXP_TAIL: [f64; 6] = [
+    5.0000001201e-1,
+    1.6666665459e-1,
+    4.1665795894e-2,
+    8.3334519073e-3,
+    1.3981999507e-3,
+    1.9875691500e-4,
+];
+
+/// `(1.5 · 2^23 + k, r)` with `x = k ln 2 + r` (Cody–Waite).
+fn nearest_power(x: &Scalar) -> (Scalar, Scalar) {
+    let shifted = fma(x, &c(std::f64::consts::LOG2_E), &c(MAGIC));
     let k = &shifted - MAGIC;
-    let r = fma(&k, &c(-LN_2.1), &fma(&k, &c(-LN_2.0), &x));
-    let y = fused_polynomial(&r, &P);
+    let r = fma(&k, &c(-LN_2.1), &fma(&k, &c(-LN_2.0), x));
+    (shifted, r)
+}
+
+/// Adding it leaves no room for a fraction.
+const MAGIC: f64 = 12_582_912.0;
+
+/// `e^x = 2^k e^r` with `x = k ln 2 + r`.
+pub(super) fn exp(x: &Scalar) -> Scalar {
+    let x = clamp(x, -104.0, 89.0);
+    let (shifted, r) = nearest_power(&x);
+    let y = fma(
+        &fma(&fused_polynomial(&r, &EXP_TAIL), &r, &c(1.0)),
+        &r,
+        &c(1.0),
+    );
     // By two powers of two, of which the first is a normal number and its product exact: what overflows
     // or becomes subnormal does so by the second.
     let is_tiny = x.lt(c(-86.0));
@@ -36,6 +47,18 @@ pub(super) fn exp(x: &Scalar) -> Scalar {
     );
     let factor = select(is_tiny, c(2f64.powi(-64)), c(2.0));
     y * (bits(&shifted).shl(word(23)) + offset).bitcast(F32) * factor
+}
+
+/// `e^x - 1 = 2^k (e^r - 1) + (2^k - 1)` with `x = k ln 2 + r`, of which half is computed, as `2^k` may overflow.
+pub(super) fn expm1(x: &Scalar) -> Scalar {
+    // Below, it is -1.
+    let near = clamp(x, -27.0, 89.0);
+    let (shifted, r) = nearest_power(&near);
+    let part = fma(&(&r * &r), &fused_polynomial(&r, &EXP_TAIL), &r);
+    let half_power = (bits(&shifted).shl(word(23)) + word(126 << 23)).bitcast(F32);
+    let value = fma(&part, &half_power, &(&half_power - 0.5)) * 2.0;
+    // Which also keeps the sign of zero.
+    select(x.abs().lt(c(2f64.powi(-25))), x.clone(), value)
 }
 
 /// Natural logarithm.
