@@ -22,6 +22,7 @@ mod opcode;
 mod opcodes;
 mod row_table;
 mod select;
+mod select_avx2;
 mod select_convert;
 mod select_memory;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A value becomes one register for each part of the program, or a single one if it is the same in all lanes
 //! ([`RegisterGroup`]). Constants and arguments are operands in memory until [`assemble`](super::assemble) finds a register
 //! for them, so whichever operand may come from memory is put last. Masks are mask registers with AVX-512; with AVX2
-//! they are lanes of zeros or ones, as wide as what was compared, and fit lanes of that width alone.
+//! they are lanes of zeros or ones, as wide as what was compared, and resized where they govern lanes of another width.
 
 use super::super::Target;
 use super::combine::deferred;
@@ -120,7 +120,7 @@ impl Selector<'_> {
                 let argument = self.broadcast(BroadcastSource::Argument(number), width);
                 RegisterGroup::new(vec![argument], width)
             }
-            Op::MaskArgument(number) => self.mask_argument(number)?,
+            Op::MaskArgument(number) => self.mask_argument(number),
             Op::Load(access) => self.load(access, width)?,
             Op::LoadUniform(access) => self.load_uniform(access, width),
             Op::LoadStrided(access, 2) => self.load_every_second(access, width)?,
@@ -276,10 +276,21 @@ impl Selector<'_> {
         RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
     }
 
-    fn mask_argument(&mut self, number: u32) -> Option<RegisterGroup> {
-        let i = instruction(Form::Argument(number), opcodes::NOT_MASK, 16);
-        self.is_512()
-            .then(|| RegisterGroup::new(vec![self.give(i, Class::Mask)], 0))
+    fn mask_argument(&mut self, number: u32) -> RegisterGroup {
+        if self.is_512() {
+            let i = instruction(Form::Argument(number), opcodes::NOT_MASK, 16);
+            return RegisterGroup::new(vec![self.give(i, Class::Mask)], 0);
+        }
+        let argument = self.broadcast(BroadcastSource::Argument(number), 8);
+        RegisterGroup::new(vec![argument], 8)
+    }
+
+    /// What all lanes are the same of, if they are.
+    pub(super) fn broadcast_source(&self, x: &RegisterGroup) -> Option<BroadcastSource> {
+        match x.parts[..] {
+            [Operand::Broadcast(number)] => Some(self.selected.broadcasts[number as usize].source),
+            _ => None,
+        }
     }
 
     fn unary(&mut self, op: Op, ty: ElementType, x: &RegisterGroup) -> Option<RegisterGroup> {
@@ -308,7 +319,10 @@ impl Selector<'_> {
                 self.three(subtract, &zero, x, None)
             }
             Op::Abs if !ty.is_signed_integer() => x.clone(),
-            Op::Abs => self.two(opcodes::absolute(width, self.target)?, x, width, None),
+            Op::Abs => match opcodes::absolute(width, self.target) {
+                Some(op) => self.two(op, x, width, None),
+                None => self.absolute_of_64_bits(x)?,
+            },
             Op::Sqrt => self.two(opcodes::square_root(width), x, width, None),
             Op::Round | Op::Floor | Op::Ceil | Op::Trunc => {
                 let mode = match op {
@@ -322,13 +336,31 @@ impl Selector<'_> {
             Op::ShiftLeft(amount) | Op::ShiftRight(amount) => {
                 let left = matches!(op, Op::ShiftLeft(_));
                 let signed = ty.is_signed_integer();
-                let (op, digit) = opcodes::shift(left, signed, width, self.target)?;
-                let mut i = instruction(Form::Vm(digit), op, self.bytes(width));
-                i.immediate = Some(amount);
-                RegisterGroup::new(self.each(i, Class::Vector, &[x]), width)
+                match self.shifted(left, signed, x, amount) {
+                    Some(shifted) => shifted,
+                    None if width == 8 => self.shifted_64_bits(x, amount)?,
+                    None => return None,
+                }
             }
             _ => return None,
         })
+    }
+
+    /// `x` shifted by a constant, if there is an instruction for it.
+    pub(super) fn shifted(
+        &mut self,
+        left: bool,
+        signed: bool,
+        x: &RegisterGroup,
+        amount: u8,
+    ) -> Option<RegisterGroup> {
+        let (op, digit) = opcodes::shift(left, signed, x.width, self.target)?;
+        let mut i = instruction(Form::Vm(digit), op, self.bytes(x.width));
+        i.immediate = Some(amount);
+        Some(RegisterGroup::new(
+            self.each(i, Class::Vector, &[x]),
+            x.width,
+        ))
     }
 
     fn binary(
@@ -345,10 +377,10 @@ impl Selector<'_> {
             return self.compare(comparison, ty, x, y);
         }
         let commutes = matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor);
-        let op = opcodes::binary(op, ty, x.width, self.target)?;
-        match commutes && x.is_broadcast() {
-            true => Some(self.three(op, y, x, None)),
-            false => Some(self.three(op, x, y, None)),
+        match opcodes::binary(op, ty, x.width, self.target) {
+            None => self.composed(op, ty, x, y),
+            Some(op) if commutes && x.is_broadcast() => Some(self.three(op, y, x, None)),
+            Some(op) => Some(self.three(op, x, y, None)),
         }
     }
 
@@ -400,7 +432,8 @@ impl Selector<'_> {
         use Comparison::*;
         let mask = match comparison {
             Equal | NotEqual => self.three(opcodes::equal(width), x, y, None),
-            _ if !signed => return None,
+            Greater | LessOrEqual if !signed => self.is_above(x, y)?,
+            _ if !signed => self.is_above(y, x)?,
             Greater | LessOrEqual => self.three(opcodes::greater(width), x, y, None),
             Less | GreaterOrEqual => self.three(opcodes::greater(width), y, x, None),
         };
@@ -440,20 +473,18 @@ impl Selector<'_> {
             let i = instruction(Form::Masks, opcodes::masks(op)?, 32);
             return Some(RegisterGroup::new(self.each(i, Class::Mask, &[x, y]), 0));
         }
-        if x.width != y.width {
-            return None;
-        }
+        let [x, y] = self.both_fitted(x, y)?;
         let (x, op, negate) = match op {
-            Op::And | Op::Or | Op::Xor => (x.clone(), op, false),
-            Op::Compare(Equal) => (x.clone(), Op::Xor, true),
-            Op::Compare(Less) => (self.not(x), Op::And, false),
+            Op::And | Op::Or | Op::Xor => (x, op, false),
+            Op::Compare(Equal) => (x, Op::Xor, true),
+            Op::Compare(Less) => (self.not(&x), Op::And, false),
             _ => return None,
         };
-        let mask = self.three(opcodes::bitwise(op, x.width)?, &x, y, None);
+        let mask = self.three(opcodes::bitwise(op, x.width)?, &x, &y, None);
         Some(if negate { self.not(&mask) } else { mask })
     }
 
-    fn select(
+    pub(super) fn select(
         &mut self,
         mask: &RegisterGroup,
         ty: ElementType,
@@ -471,9 +502,9 @@ impl Selector<'_> {
         let mut i = instruction(Form::Blend, op, self.bytes(width));
         i.broadcasts = self.broadcasts(width);
         if !self.is_512() {
-            let fits = mask.width == width;
-            return fits
-                .then(|| RegisterGroup::new(self.each(i, Class::Vector, &[no, yes, mask]), width));
+            let mask = self.fitted(mask, width)?;
+            let chosen = self.each(i, Class::Vector, &[no, yes, &mask]);
+            return Some(RegisterGroup::new(chosen, width));
         }
         let parts = mask.parts.len().max(yes.parts.len()).max(no.parts.len());
         let mut all = Vec::with_capacity(parts);
@@ -512,10 +543,8 @@ impl Selector<'_> {
         if self.is_512() {
             return self.select(mask, U64, &value, &zero);
         }
-        if mask.width != width {
-            return None;
-        }
-        Some(self.three(opcodes::bitwise(Op::And, width)?, mask, &value, None))
+        let mask = self.fitted(mask, width)?;
+        Some(self.three(opcodes::bitwise(Op::And, width)?, &mask, &value, None))
     }
 
     /// A new value in every part that starts as `start`.
@@ -531,15 +560,34 @@ impl Selector<'_> {
         RegisterGroup::new(parts, start.width)
     }
 
+    /// Has a variable be `x`.
+    fn copy(&mut self, x: &RegisterGroup, variable: &RegisterGroup) {
+        let copy = opcodes::load(64, 4, Target::Avx2);
+        let i = instruction(Form::Rm, copy, self.bytes(variable.width));
+        for (part, to) in variable.parts.iter().enumerate() {
+            let Operand::Value(to) = *to else { continue };
+            self.add(MachineInstruction {
+                to: Some(to),
+                from: [Some(x.part(part)), None, None],
+                ..i
+            });
+        }
+    }
+
     /// An instruction whose result goes to a variable.
     fn accumulate(&mut self, i: &Instruction) -> Option<()> {
         let variable = self.values[i.to?.0 as usize].clone()?;
         let (form, op, count) = match i.op {
             Op::MulAdd => (Form::MulAdd, opcodes::multiply_add(variable.width), 3),
-            op => {
-                let op = opcodes::binary(op, i.ty, variable.width, self.target)?;
-                (Form::Rvm, op, 2)
-            }
+            op => match opcodes::binary(op, i.ty, variable.width, self.target) {
+                Some(op) => (Form::Rvm, op, 2),
+                None => {
+                    let operands = [self.operand(i, 0)?, self.operand(i, 1)?];
+                    let result = self.composed(op, i.ty, &operands[0], &operands[1])?;
+                    self.copy(&result, &variable);
+                    return Some(());
+                }
+            },
         };
         let operands: Vec<RegisterGroup> = (0..count)
             .map(|k| self.operand(i, k))
