@@ -62,7 +62,9 @@ impl<'n> Analysis<'n> {
                         return Some("reads only where a guard holds");
                     }
                 }
-                Kind::Axis(_) => return Some("computes with the innermost axis"),
+                Kind::Axis(_) if self.target.is_none() => {
+                    return Some("computes with the innermost axis");
+                }
                 Kind::Select(c, yes, no) => open.extend([(c, guarded), (yes, true), (no, true)]),
                 Kind::Wrap(_) => return Some("computes with a checked index"),
                 _ => open.extend(x.children().map(|child| (child, guarded))),

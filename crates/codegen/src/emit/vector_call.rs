@@ -140,6 +140,7 @@ impl<'n> Emitter<'n, '_> {
         turns: Option<Bounds>,
     ) -> Result<Value> {
         match argument {
+            Argument::First => Ok(turns.map_or_else(|| self.index(0), |turns| turns.from)),
             Argument::Points { less } => {
                 let Some(Bounds { from, to, .. }) = turns else {
                     return Ok(self.index(0));

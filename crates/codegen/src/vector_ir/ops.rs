@@ -14,6 +14,10 @@ pub(crate) enum Op {
     /// `to =` the argument of this number, whose bits are all zero or all one, as a mask.
     MaskArgument(u32),
 
+    /// `to =` the points of the lane axis that the lanes are at, counted on from the argument of this number if there is one.
+    /// Of functions alone.
+    Points(Option<u32>),
+
     /// `to =` neighbours in memory.
     Load(Access),
     /// `to =` one element of memory in all lanes.

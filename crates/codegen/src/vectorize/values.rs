@@ -5,8 +5,8 @@ use super::vector_loop::Argument;
 use crate::analysis::walk::operands_first;
 use crate::vector_ir::ops::{Op, is_float};
 use crate::vector_ir::program::Value;
-use vinelift_nest::{Axis, Kind, Scalar};
-use vinelift_tensor::ElementType::Boolean;
+use vinelift_nest::{Axis, AxisId, Kind, Scalar};
+use vinelift_tensor::ElementType::{Boolean, I64};
 
 /// Values of more scalars than this have too few registers.
 const MOST_NODES: usize = 2000;
@@ -116,6 +116,15 @@ impl<'n> Builder<'_, 'n> {
         self.arguments.len() as u32 - 1
     }
 
+    /// The points that the lanes are at, of the axis that runs over them if a function goes through all of it.
+    fn points_of_lanes(&mut self, axis: AxisId) -> Option<Value> {
+        if self.lane != Some(axis) || self.is_in_kernel() || self.blocked.contains(&axis) {
+            return None;
+        }
+        let first = (self.cut == Some(axis)).then(|| self.argument(Argument::First));
+        Some(self.apply(Op::Points(first), I64, &[]))
+    }
+
     fn compute(&mut self, x: &'n Scalar) -> Option<Value> {
         if x.ty().is_packed() {
             return None;
@@ -154,7 +163,8 @@ impl<'n> Builder<'_, 'n> {
                 Some(self.bitcast(a, from, x.ty()))
             }
             Kind::Reduce { .. } => self.fold(x),
-            Kind::Const(_) | Kind::Axis(_) | Kind::Extent(_) | Kind::Wrap(_) => None,
+            Kind::Axis(id) => self.points_of_lanes(*id),
+            Kind::Const(_) | Kind::Extent(_) | Kind::Wrap(_) => None,
         }
     }
 }

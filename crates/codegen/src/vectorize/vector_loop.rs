@@ -89,6 +89,8 @@ pub(crate) enum Argument<'n> {
         /// How the points of the axis that is cut move on.
         pace: Pace,
     },
+    /// The first point of the axis that is cut.
+    First,
     /// How many points of the axis that is cut there are to do, less `less`.
     Points { less: i64 },
     /// The points of an extent, less `less`.

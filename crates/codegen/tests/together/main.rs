@@ -11,6 +11,7 @@ mod folds_random;
 mod gathers;
 mod halves;
 mod indices;
+mod lane_points;
 mod masks;
 mod memory;
 mod narrowing;

@@ -1,7 +1,7 @@
 //! Machine instructions, by the form of their operands.
 
 use super::assembly::Assembly;
-use super::encode::{Memory, RmOperand};
+use super::encode::{Memory, RAX, RmOperand};
 use super::machine::{Class, Form, MachineInstruction, Operand};
 use super::opcode::{Opcode, opcode};
 use super::opcodes;
@@ -38,6 +38,7 @@ impl Assembly<'_> {
             }
             Form::MulAdd => self.multiply_add(i, to),
             Form::Blend => self.blend(i, to),
+            Form::Turn => self.turn(i, to),
             Form::Load => self.load(i, to),
             Form::Store => {
                 let first = self.register(a);
@@ -117,6 +118,19 @@ impl Assembly<'_> {
             false => Some(self.register(c) << 4),
         };
         self.emit(&MachineInstruction { immediate, ..*i }, to, no, yes);
+    }
+
+    /// Loops over lanes count in `rax`.
+    fn turn(&mut self, i: &MachineInstruction, to: u8) {
+        let counter = RmOperand::Register(RAX.0);
+        if self.evex {
+            self.emit(i, to, 0, counter);
+            return;
+        }
+        self.code.vex(i.op, 16, to, 0, counter, None);
+        let all = opcodes::broadcast(8, self.target);
+        self.code
+            .vex(all, i.bytes, to, 0, RmOperand::Register(to), None);
     }
 
     fn load(&mut self, i: &MachineInstruction, to: u8) {

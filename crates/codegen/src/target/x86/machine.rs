@@ -90,6 +90,8 @@ pub(super) enum Form {
     MulAdd,
     /// `to = mask ? from 1 : from 0`; without AVX-512 the mask is from 2.
     Blend,
+    /// `to =` where the turn of the loop over lanes begins, in all lanes of 64 bits.
+    Turn,
     /// `to = memory`
     Load,
     /// `memory = from 0`
@@ -119,6 +121,7 @@ impl Form {
             Form::Rvm | Form::Rm | Form::Vm(_) | Form::Mr => "compute",
             Form::MulAdd => "multiply and add",
             Form::Blend => "select",
+            Form::Turn => "where the turn begins",
             Form::Load => "load",
             Form::Store => "store",
             Form::Prefetch => "prefetch",

@@ -314,6 +314,14 @@ pub(super) fn broadcast(width: u8, target: Target) -> Opcode {
     opcode(1, 2, width == 8 && target == Target::Avx512, code)
 }
 
+/// A general register of 64 bits in all lanes, or without AVX-512 in the first.
+pub(super) fn turn(target: Target) -> Opcode {
+    match target {
+        Target::Avx2 => opcode(1, 1, true, 0x6e),
+        Target::Avx512 => opcode(1, 2, true, 0x7c),
+    }
+}
+
 /// Two words of 32 bits of each operand, in each 128 bits.
 pub(super) const SHUFFLE_TWO: Opcode = opcode(0, 1, false, 0xc6);
 

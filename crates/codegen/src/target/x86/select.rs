@@ -16,7 +16,18 @@ use super::opcodes;
 use crate::vector_ir::ops::{Comparison, Op, is_float, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{self, Boolean, F32, U64};
+use vinelift_tensor::ElementType::{self, Boolean, F32, I64, U64};
+
+/// Eight numbers, of which each begins two after the one before: the lanes of a register hold at least two.
+static COUNTED: [[u64; 8]; 32] = {
+    let mut all = [[0; 8]; 32];
+    let mut k = 0;
+    while k < 8 * 32 {
+        all[k / 8][k % 8] = (k / 8 * 2 + k % 8) as u64;
+        k += 1;
+    }
+    all
+};
 
 /// The machine program, if `target` has instructions for all of `program`.
 pub(super) fn select(program: &Program, target: Target) -> Option<MachineProgram> {
@@ -121,6 +132,7 @@ impl Selector<'_> {
                 RegisterGroup::new(vec![argument], width)
             }
             Op::MaskArgument(number) => self.mask_argument(number),
+            Op::Points(first) => self.points(first)?,
             Op::Load(access) => self.load(access, width)?,
             Op::LoadUniform(access) => self.load_uniform(access, width),
             Op::LoadStrided(access, 2) => self.load_every_second(access, width)?,
@@ -283,6 +295,24 @@ impl Selector<'_> {
         }
         let argument = self.broadcast(BroadcastSource::Argument(number), 8);
         RegisterGroup::new(vec![argument], 8)
+    }
+
+    /// Where the turn begins, and on from there lane by lane.
+    fn points(&mut self, first: Option<u32>) -> Option<RegisterGroup> {
+        let begin = instruction(Form::Turn, opcodes::turn(self.target), self.bytes(8));
+        let begin = RegisterGroup::new(vec![self.give(begin, Class::Vector)], 8);
+        let mut steps = Vec::with_capacity(self.parts);
+        for part in 0..self.parts {
+            let words = COUNTED.get(part * self.lanes / 2)?;
+            steps.push(self.broadcast(BroadcastSource::Whole(words), 64));
+        }
+        let steps = RegisterGroup::new(steps, 8);
+        let points = self.binary(Op::Add, I64, &begin, &steps)?;
+        let Some(first) = first else {
+            return Some(points);
+        };
+        let first = self.broadcast(BroadcastSource::Argument(first), 8);
+        self.binary(Op::Add, I64, &points, &RegisterGroup::new(vec![first], 8))
     }
 
     /// What all lanes are the same of, if they are.
