@@ -55,7 +55,6 @@ fn one_hot_is_a_vector_loop() {
     let options = Options {
         capture_text: true,
         vectors: Vectors::Bits256,
-        ..Options::default()
     };
     let code = COMPILER.compile(&[&nest], &options).unwrap();
     let text = &code.text(0).unwrap().clif;

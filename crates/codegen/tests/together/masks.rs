@@ -57,7 +57,6 @@ fn masks_are_resized() {
     let options = Options {
         capture_text: true,
         vectors: Vectors::Bits256,
-        ..Options::default()
     };
     let code = COMPILER.compile(&[&nest], &options).unwrap();
     let text = &code.text(0).unwrap().clif;
