@@ -18,6 +18,8 @@
 //!   counts negatives from the end, and whether it faults or reads zero out of range.
 //! * **fault**: the end of a run at an index out of range ([`Fault`](crate::Fault)).
 //! * **guard**: the condition of a select around a load or wrap, which proves its index.
+//! * **fold bounds**: where the guard of a fold holds, if its ends are data; other points are not visited
+//!   ([`FoldBounds`](crate::FoldBounds)).
 //! * **turn**: one point of the outermost axis; stages of one [group](crate::Stage::group) run turn by turn, one after
 //!   the other, as the stages of a recurrent step do.
 //! * **kernel**: stages compiled to one native function; a **sub-nest** is the nest that holds just these

@@ -48,7 +48,7 @@ pub use analysis::{
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{
-    Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, FoldWindow, Kind, Layer, LayerId,
+    Axis, AxisId, Binary, Buffer, BufferId, Const, Fault, FoldBounds, Kind, Layer, LayerId,
     MAX_RANK, Mode, Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest,
     Unary, Wrap, build, parse, part_of, row_major,
 };

@@ -9,14 +9,14 @@ use crate::vector_ir::ops::{Access, Gather, IndexCheck, LaneOp, Op, lane_bytes};
 use crate::vector_ir::program::{Instruction, Program, Step, Value as ProgramValue};
 use crate::vectorize::{Argument, KernelLoop, KernelScalar};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
-use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Unary};
+use vinelift_nest::{Axis, AxisId, Binary, FoldBounds, Unary};
 use vinelift_tensor::ElementType::{self, Boolean, I8, U8};
 
 /// A program while it is emitted.
 pub(super) struct LaneProgram<'p, 'n> {
     program: &'p Program,
     scalars: &'p [KernelScalar<'n>],
-    windows: &'p [FoldWindow<'n>],
+    bounds: &'p [FoldBounds<'n>],
     /// The axis that runs over lanes.
     pub(super) axis: AxisId,
     pub(super) lanes: usize,
@@ -40,7 +40,7 @@ impl<'p, 'n> LaneProgram<'p, 'n> {
         let mut this = LaneProgram {
             program,
             scalars: &kernel_loop.scalars,
-            windows: &kernel_loop.windows,
+            bounds: &kernel_loop.bounds,
             axis: kernel_loop.axis.id,
             lanes: kernel_loop.lanes,
             arguments: Vec::with_capacity(kernel_loop.arguments.len()),
@@ -184,11 +184,11 @@ impl<'n, 'f> Emitter<'n, 'f> {
             }
         };
         let first = registers(p)?;
-        let window = p.windows.iter().find(|window| window.axis.id == axis.id);
-        let carried = match window {
-            Some(window) => {
-                self.compute(window.ends())?;
-                let turns = self.window_turns(*window);
+        let bounds = p.bounds.iter().find(|bounds| bounds.axis.id == axis.id);
+        let carried = match bounds {
+            Some(bounds) => {
+                self.compute(bounds.ends())?;
+                let turns = self.turns_between(*bounds);
                 self.open_loop(axis, turns, 1, &first)
             }
             None => self.open_loop_by(axis, 1, &first),

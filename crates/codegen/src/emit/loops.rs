@@ -7,7 +7,7 @@
 use super::emitter::Emitter;
 use super::state::{Binding, Bounds, Loop};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, condcodes::IntCC, types};
-use vinelift_nest::{Axis, FoldWindow, Stage};
+use vinelift_nest::{Axis, FoldBounds, Stage};
 
 impl Emitter<'_, '_> {
     /// All points of an axis or, if it is the one of a nest that is cut, those of the part that the kernel was
@@ -35,14 +35,14 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The points of a window that its axis has; its ends have been computed.
-    pub(super) fn window_turns(&mut self, window: FoldWindow<'_>) -> Bounds {
-        let mut turns = self.all_turns(window.axis);
-        if let Some(begin) = window.begin {
+    /// The points between bounds that their axis has; its ends have been computed.
+    pub(super) fn turns_between(&mut self, bounds: FoldBounds<'_>) -> Bounds {
+        let mut turns = self.all_turns(bounds.axis);
+        if let Some(begin) = bounds.begin {
             let begin = self.get(begin);
             turns.from = self.builder.ins().smax(begin, turns.from);
         }
-        if let Some(end) = window.end {
+        if let Some(end) = bounds.end {
             let end = self.get(end);
             turns.to = self.builder.ins().smin(end, turns.to);
         }

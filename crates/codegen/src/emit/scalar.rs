@@ -3,7 +3,7 @@
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
 use super::state::{Binding, Reduce, Select, Task};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
-use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Kind, Scalar, Unary};
+use vinelift_nest::{Axis, AxisId, Binary, FoldBounds, Kind, Scalar, Unary};
 use vinelift_tensor::ElementType;
 
 impl<'n> Emitter<'n, '_> {
@@ -116,16 +116,16 @@ impl<'n> Emitter<'n, '_> {
                 init,
                 body,
             } => {
-                let window = FoldWindow::of(x);
+                let bounds = FoldBounds::of(x);
                 self.tasks.push(Task::Start(Reduce {
                     whole: x,
                     op: *op,
                     axes,
                     init,
-                    body: window.map_or(body, |window| window.value),
-                    window,
+                    body: bounds.map_or(body, |bounds| bounds.value),
+                    bounds,
                 }));
-                let ends = window.into_iter().flat_map(FoldWindow::ends);
+                let ends = bounds.into_iter().flat_map(FoldBounds::ends);
                 let needed: Vec<&'n Scalar> = std::iter::once(init).chain(ends).collect();
                 self.need(needed);
             }
@@ -238,9 +238,9 @@ impl<'n> Emitter<'n, '_> {
             Some((x, y)) => self.need([x, y]),
             None => self.need([reduce.body]),
         }
-        if let Some(window) = reduce.window {
-            let turns = self.window_turns(window);
-            self.tasks.push(Task::Open(window.axis, Some(turns)));
+        if let Some(bounds) = reduce.bounds {
+            let turns = self.turns_between(bounds);
+            self.tasks.push(Task::Open(bounds.axis, Some(turns)));
             return;
         }
         for &axis in reduce.axes.iter().filter(|axis| axis.extent == 1) {
@@ -264,7 +264,7 @@ impl<'n> Emitter<'n, '_> {
                 self.binary(reduce.op, ty, a, b, None)?
             }
         };
-        let has_loop = |axis: &&Axis| axis.extent > 1 || reduce.window.is_some();
+        let has_loop = |axis: &&Axis| axis.extent > 1 || reduce.bounds.is_some();
         for _ in reduce.axes.iter().filter(has_loop) {
             value = self.close_loop(&[value]).first().copied().unwrap_or(value);
         }

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{Block, Value};
 use rustc_hash::FxHashMap;
-use vinelift_nest::{Axis, AxisId, Binary, FoldWindow, Scalar, Wrap};
+use vinelift_nest::{Axis, AxisId, Binary, FoldBounds, Scalar, Wrap};
 use vinelift_tensor::Extent;
 
 /// A loop that is open: code is being emitted into its body.
@@ -108,7 +108,7 @@ pub(super) struct Reduce<'n> {
     pub(super) init: &'n Scalar,
     /// What is folded at each point that the loops visit.
     pub(super) body: &'n Scalar,
-    pub(super) window: Option<FoldWindow<'n>>,
+    pub(super) bounds: Option<FoldBounds<'n>>,
 }
 
 /// How much work the loops of a stage are.

@@ -10,7 +10,7 @@ use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::rc::Rc;
-use vinelift_nest::{Axis, AxisId, BufferId, FoldWindow, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, BufferId, FoldBounds, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
@@ -102,8 +102,8 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) arguments: Vec<Argument<'n>>,
     /// The scalars that the kernel computes inside the program.
     pub(super) kernel_scalars: Vec<KernelScalar<'n>>,
-    /// The windows of the folds that are loops of the kernel.
-    pub(super) windows: Vec<FoldWindow<'n>>,
+    /// The bounds of the folds that are loops of the kernel.
+    pub(super) bounds: Vec<FoldBounds<'n>>,
     pub(super) stage: &'n Stage,
     /// Elements in one register.
     pub(super) lanes: usize,
@@ -161,7 +161,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             program: Program::default(),
             arguments: Vec::new(),
             kernel_scalars: Vec::new(),
-            windows: Vec::new(),
+            bounds: Vec::new(),
             stage,
             lanes,
             parts,

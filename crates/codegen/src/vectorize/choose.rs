@@ -8,7 +8,7 @@ use crate::analysis::work::usual_points;
 use crate::target::Target;
 use crate::vector_ir::ops::lane_bytes;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, FoldWindow, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, FoldBounds, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
 /// Values of at least this many scalars are chains, of which each operation waits for the one before.
@@ -351,9 +351,9 @@ impl<'n> Analysis<'n> {
                 } => {
                     self.ranges.bind(axes);
                     open.push(init);
-                    if let Some(window) = FoldWindow::of(x) {
-                        open.extend(window.ends());
-                        guarded.extend(self.visited(window, lane));
+                    if let Some(bounds) = FoldBounds::of(x) {
+                        open.extend(bounds.ends());
+                        guarded.extend(self.visited(bounds, lane));
                         continue;
                     }
                     match axes.iter().all(|axis| axis.extent > 0) {
@@ -369,15 +369,15 @@ impl<'n> Analysis<'n> {
         certain
     }
 
-    /// What a fold over a window folds, if the same points are visited for all lanes.
-    fn visited(&self, window: FoldWindow<'n>, lane: Option<AxisId>) -> Option<&'n Scalar> {
+    /// What a fold between bounds folds, if these are the same for all lanes.
+    fn visited(&self, bounds: FoldBounds<'n>, lane: Option<AxisId>) -> Option<&'n Scalar> {
         let varies = |end: &Scalar| lane.is_some_and(|lane| self.facts.free(end).contains(&lane));
-        let is_same = !window.ends().any(varies);
-        is_same.then_some(window.value)
+        let is_same = !bounds.ends().any(varies);
+        is_same.then_some(bounds.value)
     }
 
     /// Adds the scalars under `guarded` that may be evaluated without their guards: all that they load lies inside of its buffer.
-    /// Windows of folds that differ along `lane` leave out most of a fold, and stay.
+    /// Bounds that differ along `lane` leave out most of a fold, and stay.
     fn add_harmless(
         &mut self,
         guarded: Vec<&'n Scalar>,
@@ -395,10 +395,10 @@ impl<'n> Analysis<'n> {
                     self.ranges.bind(axes);
                 }
                 open.push((x, true));
-                match FoldWindow::of(x) {
-                    Some(window) => {
-                        let visited = self.visited(window, lane);
-                        open.extend(window.ends().chain(visited).map(|child| (child, false)));
+                match FoldBounds::of(x) {
+                    Some(bounds) => {
+                        let visited = self.visited(bounds, lane);
+                        open.extend(bounds.ends().chain(visited).map(|child| (child, false)));
                     }
                     None => open.extend(x.children().map(|child| (child, false))),
                 }

@@ -12,7 +12,7 @@ use crate::analysis::work::usual_points;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
 use crate::vector_ir::program::Value;
 use rustc_hash::FxHashSet;
-use vinelift_nest::{Axis, AxisId, Effects, FoldWindow, Kind, Mode, Scalar, Stage};
+use vinelift_nest::{Axis, AxisId, Effects, FoldBounds, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
@@ -42,7 +42,7 @@ impl<'n> Analysis<'n> {
             return None;
         }
         let widest = self.widest_varying(stage, axis.id);
-        let most = match self.checks_in_fold(&stage.value) || folds_over_window(&stage.value) {
+        let most = match self.checks_in_fold(&stage.value) || has_fold_bounds(&stage.value) {
             true => SIDE_BY_SIDE[0],
             false => MOST_UNCHECKED,
         };
@@ -75,7 +75,7 @@ impl<'n> Analysis<'n> {
             program,
             arguments,
             kernel_scalars,
-            windows,
+            bounds,
             may_fault,
             how,
             ..
@@ -84,7 +84,7 @@ impl<'n> Analysis<'n> {
             program,
             arguments,
             scalars: kernel_scalars,
-            windows,
+            bounds,
             may_fault,
             axis,
             lanes,
@@ -270,7 +270,7 @@ impl<'n> Builder<'_, 'n> {
     }
 }
 
-/// Whether there is a fold over a window in a value.
-fn folds_over_window(value: &Scalar) -> bool {
-    any_under(value, |x| FoldWindow::of(x).is_some())
+/// Whether there is a fold between bounds in a value.
+fn has_fold_bounds(value: &Scalar) -> bool {
+    any_under(value, |x| FoldBounds::of(x).is_some())
 }

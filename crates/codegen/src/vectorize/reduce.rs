@@ -4,7 +4,7 @@ use super::build::Builder;
 use crate::analysis::walk::operands_first;
 use crate::vector_ir::ops::{LaneOp, Op, is_float};
 use crate::vector_ir::program::Value;
-use vinelift_nest::{Axis, Binary, FoldWindow, Kind, Scalar};
+use vinelift_nest::{Axis, Binary, FoldBounds, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
 /// Folds over at most `MOST_UNROLLED` points have no loop; nor do folds of small bodies, if points times registers are at
@@ -29,13 +29,13 @@ impl<'n> Builder<'_, 'n> {
         if self.at + 1 != self.blocks.len() {
             return None;
         }
-        let window = FoldWindow::of(x);
-        // The loop of the kernel's own visits the points of the window, if they are the same ones for all lanes.
-        if let Some(window) = window {
-            let is_same = self.is_in_kernel() && window.ends().all(|end| self.is_scalar(end));
-            self.windows.push(is_same.then_some(window)?);
+        let bounds = FoldBounds::of(x);
+        // The loop of the kernel's own visits the points between them, if they are the same ones for all lanes.
+        if let Some(bounds) = bounds {
+            let is_same = self.is_in_kernel() && bounds.ends().all(|end| self.is_scalar(end));
+            self.bounds.push(is_same.then_some(bounds)?);
         }
-        let body = window.map_or(body, |window| window.value);
+        let body = bounds.map_or(body, |bounds| bounds.value);
         let start = self.known_value(init)?;
         if axes.iter().any(|axis| axis.extent == 0) {
             return Some(start);
@@ -55,7 +55,7 @@ impl<'n> Builder<'_, 'n> {
         let depth = self.blocks.len();
         for axis in axes {
             match axis.extent.number() {
-                Some(1) if window.is_none() => drop(self.fixed.insert(axis.id, 0)),
+                Some(1) if bounds.is_none() => drop(self.fixed.insert(axis.id, 0)),
                 _ => self.open_fold(*axis)?,
             }
         }

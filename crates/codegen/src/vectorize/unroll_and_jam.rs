@@ -17,7 +17,7 @@ use super::reduce::points_of;
 use crate::analysis::walk::{Visit, visit};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
-use vinelift_nest::{Axis, AxisId, FoldWindow, Kind, Scalar};
+use vinelift_nest::{Axis, AxisId, FoldBounds, Kind, Scalar};
 use vinelift_tensor::ElementType;
 
 /// Registers for what is neither a sum nor kept: what is being loaded, and what becomes of a sum.
@@ -105,7 +105,7 @@ fn shared_folds<'n>(builder: &Builder<'_, 'n>, rows: AxisId) -> Option<Vec<FoldG
     (!groups.is_empty()).then_some(groups)
 }
 
-/// The folds in a value; `None` if one of them is in another, or over a window.
+/// The folds in a value; `None` if one of them is in another, or between bounds.
 fn folds(value: &Scalar) -> Option<Vec<&Scalar>> {
     let collect = |inside: Visit| {
         let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn folds(value: &Scalar) -> Option<Vec<&Scalar>> {
         found
     };
     let outer = collect(Visit::Past);
-    if outer.iter().any(|fold| FoldWindow::of(fold).is_some()) {
+    if outer.iter().any(|fold| FoldBounds::of(fold).is_some()) {
         return None;
     }
     (outer.len() == collect(Visit::Children).len()).then_some(outer)

@@ -4,7 +4,7 @@ use crate::analysis::linear::Linear;
 use crate::analysis::runs::Runs;
 use crate::target::Assembled;
 use crate::vector_ir::program::Program;
-use vinelift_nest::{Axis, AxisId, BufferId, FoldWindow, Scalar};
+use vinelift_nest::{Axis, AxisId, BufferId, FoldBounds, Scalar};
 use vinelift_tensor::Extent;
 
 /// Bytes of a register inside the kernel.
@@ -51,8 +51,8 @@ pub(crate) struct KernelLoop<'n> {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<Argument<'n>>,
     pub(crate) scalars: Vec<KernelScalar<'n>>,
-    /// The windows of folds: loops over their axes visit these points alone.
-    pub(crate) windows: Vec<FoldWindow<'n>>,
+    /// The bounds of folds: loops over their axes visit the points between them alone.
+    pub(crate) bounds: Vec<FoldBounds<'n>>,
     /// Whether an index may be out of range: the points of the axis are then done again, one by one.
     pub(crate) may_fault: bool,
     /// The axis that it goes over, and how many of its points each turn does; there may be fewer if its extent has

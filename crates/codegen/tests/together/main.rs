@@ -6,7 +6,7 @@ mod common;
 
 mod arithmetic;
 mod code;
-mod fold_windows;
+mod fold_bounds;
 mod folds_random;
 mod gathers;
 mod halves;

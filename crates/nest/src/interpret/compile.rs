@@ -4,7 +4,7 @@ use super::analyze::{Needed, check_nesting, set_levels, set_steps};
 use super::program::{Fold, Id, Index, Loop, Node, Op, Program, malformed};
 use super::{InterpretError, arith};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, FoldWindow, Kind, Mode, Nest, Scalar, Stage, Wrap,
+    Axis, AxisId, Binary, BufferId, FoldBounds, Kind, Mode, Nest, Scalar, Stage, Wrap,
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
@@ -185,8 +185,8 @@ impl<'n> Flattener<'n> {
             Kind::Bitcast(x) => return Ok(self.id(x)),
             Kind::Reduce { op, init, body, .. } => {
                 check_fold(*op, ty)?;
-                let window = FoldWindow::of(scalar);
-                let window = window.map_or([None; 2], |window| [window.begin, window.end]);
+                let bounds = FoldBounds::of(scalar);
+                let bounds = bounds.map_or([None; 2], |bounds| [bounds.begin, bounds.end]);
                 Op::Reduce(Fold {
                     op: *op,
                     ty,
@@ -194,7 +194,7 @@ impl<'n> Flattener<'n> {
                     init: self.id(init),
                     body: self.id(body),
                     term: body.as_term().map(|(x, y)| (self.id(x), self.id(y))),
-                    window: window.map(|end| end.map(|x| self.id(x))),
+                    bounds: bounds.map(|end| end.map(|x| self.id(x))),
                     steps: Box::default(),
                 })
             }

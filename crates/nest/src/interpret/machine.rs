@@ -197,7 +197,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
 
     fn fold(&mut self, fold: &Fold) -> Result<u64, InterpretError> {
         let mut sum = self.value(fold.init);
-        let [begin, end] = fold.window.map(|end| end.map(|end| self.value(end) as i64));
+        let [begin, end] = fold.bounds.map(|end| end.map(|end| self.value(end) as i64));
         let mut more = self.start(&fold.axes);
         if let (Some(begin), [axis]) = (begin, &fold.axes[..]) {
             let begin = begin.max(0) as u64;

@@ -63,9 +63,9 @@ pub(super) struct Fold {
     pub(super) body: Id,
     /// The factors, if the body is a term.
     pub(super) term: Option<(Id, Id)>,
-    /// The ends of its [window](crate::FoldWindow), if it has them; else its axes are visited from their beginnings, and to their
+    /// The ends of its [bounds](crate::FoldBounds), if it has them; else its axes are visited from their beginnings, and to their
     /// ends.
-    pub(super) window: [Option<Id>; 2],
+    pub(super) bounds: [Option<Id>; 2],
     /// The nodes to evaluate at each point, in order.
     pub(super) steps: Box<[Id]>,
 }
@@ -114,7 +114,7 @@ impl Op {
             }
             Op::Reduce(fold) => {
                 f(fold.init);
-                fold.window.into_iter().flatten().for_each(f);
+                fold.bounds.into_iter().flatten().for_each(f);
             }
         }
     }

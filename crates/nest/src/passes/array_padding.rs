@@ -150,8 +150,8 @@ fn pixels(at: &[Scalar], taps: &[Axis]) -> usize {
         .fold(1, usize::saturating_mul)
 }
 
-/// The last dim of a temporary, and how many elements it gets more, if a kernel reads so many `pixels` at a time that the places
-/// of the first cache which they share cannot hold a line of each.
+/// The last dim of a temporary, and by how many elements to pad it, if a kernel reads `pixels` at a time, and the sets of the first
+/// cache which these fall into cannot hold a line of each.
 fn crowded_pixels(nest: &Nest, buffer: BufferId, pixels: usize) -> Option<(usize, usize)> {
     let b = nest.buf(buffer);
     let dim = b.shape.len().checked_sub(1)?;

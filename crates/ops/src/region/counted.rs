@@ -29,7 +29,7 @@ pub(super) fn between<'a>(
     fold(cx, op, extent, init, body, |k| k.ge(begin) & k.lt(end))
 }
 
-/// The fold over the points of an axis at which `guard` holds, in the form of a [window](vinelift_nest::FoldWindow).
+/// The fold over the points of an axis at which `guard` holds, in the form of [`FoldBounds`](vinelift_nest::FoldBounds).
 fn fold<'a>(
     cx: &mut Lower<'a>,
     op: Binary,

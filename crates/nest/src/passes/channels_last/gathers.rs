@@ -13,7 +13,7 @@ use super::pictures::steps_along;
 use super::{moved_last, transpose};
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, BufferId, FoldWindow, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
+    Axis, AxisId, BufferId, FoldBounds, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
     replace_axes, rewrite, rewrite_those, visit_folds, visit_those,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,8 +25,8 @@ const LEAST_CHANNELS: usize = 8;
 /// The most points of folds that are unrolled: the samples of a bin of ROIAlign are 2·2 or 4·4, if their number is fixed.
 const MOST_UNROLLED: usize = 16;
 
-/// How many points of a window to expect.
-const USUAL_WINDOW: usize = 2;
+/// How many points of a fold between bounds to expect.
+const USUAL_POINTS: usize = 2;
 
 /// Stores what stages gather with its channels last, where more is gathered than that.
 pub fn gathered_channels_last(nest: &mut Nest) {
@@ -90,12 +90,12 @@ impl Gathers {
         let mut dims: FxHashMap<BufferId, Option<usize>> = FxHashMap::default();
         let mut is_clear = true;
         let mut gathered = FxHashSet::default();
-        let windows = window_axes(stage);
+        let bounded = bounded_axes(stage);
         visit_those(&stage.value, Scalar::loads, &mut |x| {
             let Kind::Load { buffer, at } = x.kind() else {
                 return;
             };
-            match Place::of(at, channels.id, &windows) {
+            match Place::of(at, channels.id, &bounded) {
                 Place::Apart => {}
                 Place::Unclear => is_clear = false,
                 place => {
@@ -121,14 +121,14 @@ impl Gathers {
         };
         let found = is_clear && !data.is_empty() && data.iter().all(is_suited);
         let points = points_of_folds(stage).filter(|_| found)?;
-        let in_windows = windows.iter().map(|_| USUAL_WINDOW);
+        let in_bounds = bounded.iter().map(|_| USUAL_POINTS);
         Some(Gathers {
             channels,
             data,
             reads: gathered
                 .len()
                 .saturating_mul(points)
-                .saturating_mul(count(in_windows)),
+                .saturating_mul(count(in_bounds)),
         })
     }
 
@@ -155,13 +155,13 @@ enum Place {
     Apart,
     /// In the last dim.
     Last,
-    /// In this dim; the last one is chosen by other values, or is the axis of a window.
+    /// In this dim; the last one is chosen by other values, or is the axis of a fold between bounds.
     Gathered(usize),
     Unclear,
 }
 
 impl Place {
-    fn of(at: &[Scalar], channels: AxisId, windows: &[AxisId]) -> Place {
+    fn of(at: &[Scalar], channels: AxisId, bounded: &[AxisId]) -> Place {
         let mut of_channels = at
             .iter()
             .enumerate()
@@ -172,7 +172,7 @@ impl Place {
                 match at.split_last() {
                     Some((_, outer)) if outer.len() == dim => Place::Last,
                     Some((last, _))
-                        if last.loads() || windows.iter().any(|axis| last.is_axis(*axis)) =>
+                        if last.loads() || bounded.iter().any(|axis| last.is_axis(*axis)) =>
                     {
                         Place::Gathered(dim)
                     }
@@ -184,16 +184,16 @@ impl Place {
     }
 }
 
-/// The axes of the folds over windows.
-fn window_axes(stage: &Stage) -> Vec<AxisId> {
+/// The axes of the folds between bounds.
+fn bounded_axes(stage: &Stage) -> Vec<AxisId> {
     let mut axes = Vec::new();
     visit_folds(stage, &mut |x| {
-        axes.extend(FoldWindow::of(x).map(|window| window.axis.id));
+        axes.extend(FoldBounds::of(x).map(|bounds| bounds.axis.id));
     });
     axes
 }
 
-/// Unrolls all folds but those over windows, which have few [points](points_of_folds): what is gathered at each of their points has a guard and an index of its own, which do not change along
+/// Unrolls all folds but those between bounds, which have few [points](points_of_folds): what is gathered at each of their points has a guard and an index of its own, which do not change along
 /// the channels.
 fn unroll_folds(stage: &mut Stage) {
     rewrite_those(stage, Scalar::folds, &mut |x| {
@@ -206,7 +206,7 @@ fn unroll_folds(stage: &mut Stage) {
         else {
             return x;
         };
-        if FoldWindow::of(&x).is_some() {
+        if FoldBounds::of(&x).is_some() {
             return x;
         }
         points_of(axes).iter().fold(init.clone(), |sum, point| {
@@ -310,13 +310,13 @@ fn inside(at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
     dims.collect()
 }
 
-/// The product of the points of all folds of a stage but those over windows, 1 without one; `None` if there are too many to unroll, or folds that cannot
+/// The product of the points of all folds of a stage but those between bounds, 1 without one; `None` if there are too many to unroll, or folds that cannot
 /// be. Guards in folds that stay are conditions of branches, by which parts of a fold are left out.
 fn points_of_folds(stage: &Stage) -> Option<usize> {
     let mut points = Some(1usize);
     visit_folds(stage, &mut |x| {
         if let Kind::Reduce { axes, body, .. } = x.kind()
-            && FoldWindow::of(x).is_none()
+            && FoldBounds::of(x).is_none()
         {
             let mut extents = axes.iter().map(|axis| axis.extent.number());
             let own = extents.try_fold(1usize, |n, extent| n.checked_mul(extent?));

@@ -106,23 +106,23 @@ fn data_that_changes_is_stored_again() {
     assert_eq!(stores("for i<8: x[i, 0] = 2.0\n"), 2);
 }
 
-/// Of a window some points are read, which are found in a loop.
+/// Between bounds some points are read, which are found in a loop.
 #[test]
-fn windows_are_read_with_channels_last() {
-    let window = |channels: usize, extent: usize| {
+fn folds_between_bounds_read_channels_last() {
+    let sums = |channels: usize, extent: usize| {
         of(
             channels,
             extent,
             &format!("add[k<{extent}; 0.0](select(((k >= p[j]) & (k < q[j])), x[i, k], 0.0))"),
         )
     };
-    let stages = window(8, 10);
+    let stages = sums(8, 10);
     assert_eq!(
         stages[1],
         "for i<10, j<8: y.channels_last[i, j] = \
          add[k<10; 0.0](select(((k >= p[i]) & (k < q[i])), x.channels_last[k, j], 0.0))"
     );
     assert_eq!(stages.len(), 3);
-    assert_eq!(window(7, 10).len(), 1);
-    assert_eq!(window(8, 11).len(), 1);
+    assert_eq!(sums(7, 10).len(), 1);
+    assert_eq!(sums(8, 11).len(), 1);
 }

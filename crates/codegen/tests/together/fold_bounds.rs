@@ -1,4 +1,4 @@
-//! Folds over windows whose ends are data, by scalars and with lanes along the channels.
+//! Folds between bounds that are data, by scalars and with lanes along the channels.
 
 use crate::common::{COMPILER, bytes, random, reference, run, same, vector_loops};
 use vinelift_codegen::Options;
@@ -10,7 +10,7 @@ const COLUMNS: usize = 9;
 /// So many that data is worth storing with its channels last.
 const REGIONS: usize = 20;
 
-/// The fold `op` of what lies in the window of each region, in each channel of `x`.
+/// The fold `op` of what lies in each region, in each channel of `x`.
 fn regions(op: &str, init: &str, channels: usize) -> Nest {
     let columns = format!(
         "{op}[l<{COLUMNS}; {init}](select(((l >= e[j, 2]) & (l < e[j, 3])), x[i, k, l], {init}))"
@@ -25,7 +25,7 @@ fn regions(op: &str, init: &str, channels: usize) -> Nest {
     parse(&text).unwrap()
 }
 
-/// What they are, found in the window alone.
+/// What they are, found in the regions alone.
 fn folded(
     op: impl Fn(f32, f32) -> f32,
     init: f32,
@@ -46,7 +46,7 @@ fn folded(
     ends.iter().map(of_region).collect()
 }
 
-/// Windows inside, over the edges, turned around and far away.
+/// Regions inside, over the edges, turned around and far away.
 fn ends(seed: u64) -> Vec<[i64; 4]> {
     let mut next = random(seed);
     let mut end = |extent: usize| match next() % 10 {
@@ -58,7 +58,7 @@ fn ends(seed: u64) -> Vec<[i64; 4]> {
 }
 
 #[test]
-fn the_points_of_a_window_and_no_others() {
+fn the_points_between_bounds_and_no_others() {
     let fold_max = |sum: f32, x: f32| if x > sum { x } else { sum };
     for (seed, channels) in [1, 7, 8, 9, 31, 32, 64, 100].into_iter().enumerate() {
         let mut next = random(seed as u64);
@@ -112,7 +112,7 @@ fn heading(nest: &Nest, stage: usize) -> String {
 
 /// Lanes along the channels visit the same points; lanes along the regions would not.
 #[test]
-fn lanes_need_the_same_window() {
+fn lanes_need_the_same_bounds() {
     if !vector_loops()[0] {
         return;
     }

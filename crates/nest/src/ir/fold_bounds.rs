@@ -1,30 +1,30 @@
-//! Folds over a window of an axis whose ends are data.
+//! Folds between bounds that are data.
 //!
 //! > `op_k select(b <= k & k < e, x[k], n)`, where `n` is neutral, folds `x[k]` over the `k` from `b` to `e` alone
 //!
-//! The ends are loaded, so nobody knows before a run how small a part of the axis the window is. Whoever runs such a fold visits
-//! the points of the window alone; what the others fold in changes nothing.
+//! The bounds are loaded, so nobody knows before a run how small a part of the axis lies between them. Whoever runs such a fold
+//! visits these points alone; what the others fold in changes nothing.
 
 use super::{Axis, Binary, Kind, Scalar, free_axes};
 use crate::build;
 use vinelift_tensor::ElementType::{self, I64};
 
-/// A fold over a window of its only axis.
+/// The bounds of a fold over one axis.
 #[derive(Clone, Copy, Debug)]
-pub struct FoldWindow<'s> {
+pub struct FoldBounds<'s> {
     /// The axis.
     pub axis: Axis,
     /// The first point, an `i64` that may be below zero; that of the axis if there is none.
     pub begin: Option<&'s Scalar>,
     /// The point behind the last, an `i64` that may be behind the axis or before `begin`; the extent of the axis if there is none.
     pub end: Option<&'s Scalar>,
-    /// The value at a point of the window.
+    /// The value at a point between them.
     pub value: &'s Scalar,
 }
 
-impl<'s> FoldWindow<'s> {
-    /// The window of `fold`, if it is over one, and asking for its ends cannot fail.
-    pub fn of(fold: &'s Scalar) -> Option<FoldWindow<'s>> {
+impl<'s> FoldBounds<'s> {
+    /// The bounds of `fold`, if it has them, and asking for its ends cannot fail.
+    pub fn of(fold: &'s Scalar) -> Option<FoldBounds<'s>> {
         let Kind::Reduce {
             op,
             axes,
@@ -41,7 +41,7 @@ impl<'s> FoldWindow<'s> {
         if *init != neutral || *no != neutral {
             return None;
         }
-        let mut window = FoldWindow {
+        let mut bounds = FoldBounds {
             axis: *axis,
             begin: None,
             end: None,
@@ -49,13 +49,13 @@ impl<'s> FoldWindow<'s> {
         };
         match guard.kind() {
             Kind::Binary(Binary::And, a, b) => {
-                window.narrow(a)?;
-                window.narrow(b)?;
+                bounds.narrow(a)?;
+                bounds.narrow(b)?;
             }
-            _ => window.narrow(guard)?,
+            _ => bounds.narrow(guard)?,
         }
         let is_end = |x: &&Scalar| x.loads() && !x.wraps() && !free_axes(x).contains(&axis.id);
-        window.ends().all(|x| is_end(&x)).then_some(window)
+        bounds.ends().all(|x| is_end(&x)).then_some(bounds)
     }
 
     /// The ends that it has.
@@ -100,8 +100,8 @@ mod tests {
     use crate::ir::{BufferId, Nest, Role};
     use vinelift_tensor::ElementType::F32;
 
-    /// The ends of the window of a fold of ten points whose guard is given, as they are printed.
-    fn window(
+    /// The ends of the bounds of a fold of ten points whose guard is given.
+    fn bounds(
         op: Binary,
         init: Scalar,
         guard: impl Fn(&Nest, BufferId, &Scalar) -> Scalar,
@@ -118,8 +118,8 @@ mod tests {
             Kind::Load { at, .. } => format!("ends[{}]", at[0].as_const().unwrap()),
             _ => "other".to_owned(),
         };
-        let window = FoldWindow::of(&fold)?;
-        Some([window.begin.map(text), window.end.map(text)])
+        let bounds = FoldBounds::of(&fold)?;
+        Some([bounds.begin.map(text), bounds.end.map(text)])
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let end = |nest: &Nest, ends, k| nest.load(ends, vec![index(k)]);
         let (first, last) = ("ends[0]".to_owned(), "ends[1]".to_owned());
         let sum = |guard: &dyn Fn(&Nest, BufferId, &Scalar) -> Scalar| {
-            window(Binary::Add, zero(F32), guard)
+            bounds(Binary::Add, zero(F32), guard)
         };
         let both = Some([Some(first.clone()), Some(last.clone())]);
         assert_eq!(
@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn other_guards_are_no_windows() {
+    fn other_guards_are_no_bounds() {
         let end = |nest: &Nest, ends| nest.load(ends, vec![index(0)]);
         let sum = |guard: &dyn Fn(&Nest, BufferId, &Scalar) -> Scalar| {
-            window(Binary::Add, zero(F32), guard)
+            bounds(Binary::Add, zero(F32), guard)
         };
         // Known ends are cut off by other means.
         assert_eq!(sum(&|_, _, k| k.lt(index(3))), None);
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn what_is_left_out_must_change_nothing() {
         let guard = |n: &Nest, e, k: &Scalar| k.lt(n.load(e, vec![index(0)]));
-        assert!(window(Binary::Max, lowest(F32), guard).is_some());
-        assert!(window(Binary::Min, highest(F32), guard).is_some());
-        assert_eq!(window(Binary::Add, number(1.0, F32), guard), None);
-        assert_eq!(window(Binary::Max, zero(F32), guard), None);
-        assert_eq!(window(Binary::Mul, number(1.0, F32), guard), None);
+        assert!(bounds(Binary::Max, lowest(F32), guard).is_some());
+        assert!(bounds(Binary::Min, highest(F32), guard).is_some());
+        assert_eq!(bounds(Binary::Add, number(1.0, F32), guard), None);
+        assert_eq!(bounds(Binary::Max, zero(F32), guard), None);
+        assert_eq!(bounds(Binary::Mul, number(1.0, F32), guard), None);
     }
 }
