@@ -18,6 +18,7 @@ mod integer_division;
 mod inverse;
 mod legalize;
 mod power;
+mod power_edges;
 mod single;
 mod single_power;
 mod single_remainder;
@@ -90,7 +91,7 @@ impl Math {
             _ if op != Binary::Pow => self.divisions.binary(op, Rounding::TowardZero, x, y),
             _ if x.ty() != y.ty() => None,
             F64 => Some(power::pow_f64(x, y)),
-            F32 => Some(power::pow_f32(x, y)),
+            F32 => Some(single_power::pow(x, y)),
             ty if ty.is_integer() && ty.is_arithmetic() => Some(power::pow_integer(x, y)),
             _ => None,
         }

@@ -1,20 +1,30 @@
 //! Powers of `f32`.
 
 use super::exponential::split;
-use super::power::{root, with_edges};
+use super::power_edges::{root, simple, with_edges};
 use super::words::{bits, c, clamp, fused_polynomial, nearest, word};
 use crate::build::{fma, number, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
 
-/// `x^y` in `f64`, of which the rounding to `f32` leaves a correctly rounded result but where `f64` cannot tell.
+/// `x^y` of `f32`.
 pub(super) fn pow(x: &Scalar, y: &Scalar) -> Scalar {
+    let exponent = y.as_const().map(|bits| f32::from_bits(bits as u32));
+    match (simple(x, y), exponent) {
+        (Some(simple), _) => simple,
+        (None, Some(y)) if y.is_finite() => pow_constant(x, y.into()),
+        _ => pow_varying(x, y),
+    }
+}
+
+/// `x^y` in `f64`, of which the rounding to `f32` leaves a correctly rounded result but where `f64` cannot tell.
+fn pow_varying(x: &Scalar, y: &Scalar) -> Scalar {
     let (x, y) = (x.clone().cast(F64), y.clone().cast(F64));
     with_edges(&x, &y, power).cast(F32)
 }
 
 /// `x^y` for a constant finite `y` other than 0.
-pub(super) fn pow_constant(x: &Scalar, y: f64) -> Scalar {
+fn pow_constant(x: &Scalar, y: f64) -> Scalar {
     if y.fract() == 0.0 && (2.0..=7.0).contains(&y.abs()) {
         return product(x, y);
     }
