@@ -106,7 +106,7 @@ pub(super) struct Reduce<'n> {
     pub(super) op: Binary,
     pub(super) axes: &'n [Axis],
     pub(super) init: &'n Scalar,
-    /// What is folded at each point that the loops visit.
+    /// The value that is folded at each point that the loops visit.
     pub(super) body: &'n Scalar,
     pub(super) bounds: Option<FoldBounds<'n>>,
 }

@@ -369,7 +369,7 @@ impl<'n> Analysis<'n> {
         certain
     }
 
-    /// What a fold between bounds folds, if these are the same for all lanes.
+    /// The value that a fold between bounds folds, if the bounds are the same for all lanes.
     fn visited(&self, bounds: FoldBounds<'n>, lane: Option<AxisId>) -> Option<&'n Scalar> {
         let varies = |end: &Scalar| lane.is_some_and(|lane| self.facts.free(end).contains(&lane));
         let is_same = !bounds.ends().any(varies);

@@ -33,7 +33,7 @@ impl Linear {
         self
     }
 
-    /// What `joined`, the same number, comes to, if that is better to have.
+    /// `joined`, which is the same number in other terms, with its own terms joined as well; `None` if `self` is the better form.
     fn improved_by(&self, joined: Linear, ranges: &mut Ranges) -> Option<Linear> {
         let (old, new) = (self.divisions(), joined.divisions());
         let fewer = joined.terms.len() < self.terms.len();

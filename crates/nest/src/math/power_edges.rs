@@ -1,4 +1,4 @@
-//! What powers of `f32` and `f64` have in common: simple exponents, and the edges of C's `pow`.
+//! Simple exponents, and the edges of C's `pow`, for powers of `f32` and `f64`.
 
 use super::words::{bits, c, clamp, sign_bit, word};
 use crate::build::{number, select};

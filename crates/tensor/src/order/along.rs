@@ -10,10 +10,10 @@ use crate::{Tensor, TensorError};
 /// How many keys of a line are made at once.
 const BLOCK: usize = 4096;
 
-/// What is looked for.
+/// Which elements of each slice [`best_along`] finds.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// What comes first is better; of equal elements that with the lowest position.
+    /// The element that comes first in this direction is the better one; of equal elements the one with the lowest position.
     pub direction: Direction,
     /// How many of each slice: at least 1, and at most as many as it has.
     pub k: usize,

@@ -24,6 +24,7 @@ mod row_table;
 mod select;
 mod select_avx2;
 mod select_convert;
+mod select_masks;
 mod select_memory;
 #[cfg(test)]
 mod tests;

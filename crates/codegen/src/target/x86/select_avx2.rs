@@ -1,4 +1,4 @@
-//! What AVX2 has no instruction for, put together from others: masks of another width, and some operations on integers.
+//! Operations for which AVX2 has no instruction, put together from several: masks of another width, and some on integers.
 
 use super::opcodes;
 use super::select::{RegisterGroup, Selector};
@@ -33,7 +33,7 @@ impl Selector<'_> {
         Some([self.fitted(x, width)?, self.fitted(y, width)?])
     }
 
-    /// An operation on two integers that is none of an instruction.
+    /// An operation on two integers for which there is no instruction.
     pub(super) fn composed(
         &mut self,
         op: Op,
@@ -83,7 +83,7 @@ impl Selector<'_> {
         Some(self.three(subtract, &flipped, &sign, None))
     }
 
-    /// `⌊x / 2ⁿ⌋` of `i64`: `(u ^ m) - m`, where `u` is shifted without a sign, and `m` is where that has come to.
+    /// `⌊x / 2ⁿ⌋` of `i64`: `(u ^ m) - m`, where `u` is `x` shifted without its sign, and `m` the bit that the sign was shifted to.
     pub(super) fn shifted_64_bits(
         &mut self,
         x: &RegisterGroup,
