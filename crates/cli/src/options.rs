@@ -100,6 +100,9 @@ pub(crate) struct CodeArgs {
     /// row: faster and less precise; 0 leaves them as they are
     #[arg(long, value_name = "SIZE", default_value_t = 0)]
     dynamic_quantization_group_size: usize,
+    /// The most images of a batch, or whatever its parts are, to compute at once; 0 takes as many as the caches hold
+    #[arg(long, value_name = "IMAGES", default_value_t = 0)]
+    micro_batch: usize,
 }
 
 impl CodeArgs {
@@ -111,6 +114,7 @@ impl CodeArgs {
             ..Config::default()
         }
         .dynamic_quantization_group_size(self.dynamic_quantization_group_size)
+        .micro_batch(self.micro_batch)
     }
 }
 

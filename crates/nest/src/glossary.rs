@@ -46,6 +46,8 @@
 //! * **epilogue**: the part of a stage after its contraction, as a bias or an activation.
 //!
 //! # Passes
+//! * **micro-batch**: a few images of a batch, for which a nest is run before the next few ([`Batch`](crate::Batch)); a *slice* is
+//!   what an image has of a buffer.
 //! * **dead point**: a point of a definition whose element nothing reads, as every second one before a convolution of 1×1 with
 //!   strides ([`dead_points`](crate::dead_points())).
 //! * **dead tap**: a point of a window that sees padding alone, wherever the window is ([`dead_taps`](crate::dead_taps())).

@@ -54,7 +54,8 @@ pub use ir::{
 };
 pub use math::{legalize, legalize_with_halves};
 pub use passes::{
-    Journal, Kept, LEAST_CODED, Order, Reason, channels_last, constant_indices, contract,
-    dead_points, dead_taps, dynamic_quantization, fuse, gathered_channels_last, hoist_scales,
-    keep_journals, partial_folds, quantized_products, schedule, simplify, unordered_partial_folds,
+    Batch, BatchBytes, Journal, Kept, LEAST_CODED, Order, Reason, channels_last, constant_indices,
+    contract, dead_points, dead_taps, dynamic_quantization, fuse, gathered_channels_last,
+    hoist_scales, keep_journals, partial_folds, quantized_products, schedule, simplify,
+    unordered_partial_folds,
 };

@@ -141,6 +141,9 @@ pub struct Config {
     /// they are where the group is no multiple of 8, or does not divide those of the weights, and where the model has
     /// quantised the rows itself.
     pub dynamic_quantization_group_size: Option<NonZeroUsize>,
+    /// How many images of a batch, or texts, or whatever its parts are, are computed at once, at most; `None`: as many as the
+    /// caches hold. The results are the same. Only where the model's shapes are numbers, and it is known to do the same for each.
+    pub micro_batch: Option<NonZeroUsize>,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the
     /// model and for each of its sub-graphs; the least recently used goes first. Fewer are kept if they
     /// would hold more than 256 MiB of packed constants.
@@ -221,6 +224,15 @@ impl Config {
         }
     }
 
+    /// With up to this many images of a batch computed at once; 0: as many as the caches hold.
+    #[must_use]
+    pub fn micro_batch(self, images: usize) -> Config {
+        Config {
+            micro_batch: NonZeroUsize::new(images),
+            ..self
+        }
+    }
+
     /// With up to this many specialisations kept, one at least.
     #[must_use]
     pub fn cache_size(self, cache_size: usize) -> Config {
@@ -270,6 +282,7 @@ impl Default for Config {
             index_policy: IndexPolicy::default(),
             kv_cache_precision: CachePrecision::default(),
             dynamic_quantization_group_size: None,
+            micro_batch: None,
             cache_size: CACHE_SIZE,
             threads: None,
             streams: NonZeroUsize::MIN,

@@ -299,6 +299,7 @@ fn scheduled(config: &Config) -> Choices {
         level: Level::Scheduled,
         vectors: config.vectors,
         group: config.dynamic_quantization_group_size,
+        micro_batch: config.micro_batch,
     }
 }
 

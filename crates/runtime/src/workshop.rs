@@ -46,6 +46,7 @@ impl Workshop {
             options,
             level,
             group: self.config.dynamic_quantization_group_size,
+            micro_batch: self.config.micro_batch,
             threads: self.pool.threads(),
             stop,
         }

@@ -20,6 +20,7 @@ mod in_place;
 mod kv_caches;
 mod loops;
 mod masked_rows;
+mod micro_batches;
 mod pictures;
 mod quantized;
 mod random_graphs;

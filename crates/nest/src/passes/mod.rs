@@ -4,6 +4,7 @@
 //!
 //! | pass | module | rewrites |
 //! |---|---|---|
+//! | [`Batch::split`] | `micro_batch` | the nest of a batch → that of a few of its images, run once for each few |
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
 //! | [`hoist_scales()`] | `hoist_scales` | sums of products with constants of few bits → sums of groups, less zero points and scaled afterwards |
@@ -61,6 +62,7 @@ mod halo;
 mod hoist_scales;
 mod in_place;
 mod journal;
+mod micro_batch;
 mod operand;
 mod pad_windows;
 mod partial_folds;
@@ -83,6 +85,7 @@ pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
 pub use hoist_scales::hoist_scales;
 pub use journal::{Journal, keep_journals};
+pub use micro_batch::{Batch, BatchBytes};
 pub use partial_folds::{partial_folds, unordered_partial_folds};
 pub use quantized_products::quantized_products;
 pub use room::Order;

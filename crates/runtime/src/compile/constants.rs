@@ -140,6 +140,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
         calls: Vec::new(),
         wanted: Vec::new(),
         forgotten: Arc::default(),
+        micro_batches: None,
     };
     let unbound = || Error::internal("constants whose shapes have symbols");
     plan.bound_to(&[], &settings)?.ok_or_else(unbound)

@@ -4,7 +4,8 @@ use crate::compile::Settings;
 use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
 use crate::compile::kernels::Kernels;
-use crate::compile::passes::{Buffers, optimize};
+use crate::compile::micro_batches::MicroBatches;
+use crate::compile::passes::{Buffers, Optimized, optimize};
 use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::symbolic_plan::SymbolicPlan;
@@ -29,6 +30,7 @@ pub(crate) struct Draft {
     wanted: Vec<TensorId>,
     forgotten: Vec<TensorId>,
     level: Level,
+    micro_batches: Option<MicroBatches>,
 }
 
 impl Draft {
@@ -64,7 +66,10 @@ impl Draft {
             of_shapes: &segment.of_shapes,
             room: &room,
         };
-        let mut nest = optimize(
+        let Optimized {
+            mut nest,
+            micro_batches,
+        } = optimize(
             nest,
             buffers,
             settings.choices(),
@@ -95,6 +100,7 @@ impl Draft {
             wanted: segment.wanted,
             forgotten: segment.forgotten,
             level,
+            micro_batches,
         })
     }
 
@@ -148,6 +154,7 @@ impl Draft {
             calls: self.calls,
             wanted: self.wanted,
             forgotten: self.forgotten.into(),
+            micro_batches: self.micro_batches.map(Arc::new),
         })
     }
 }

@@ -27,6 +27,7 @@ pub(crate) mod interface;
 mod kernel;
 pub(crate) mod kernels;
 pub(crate) mod link;
+pub(crate) mod micro_batches;
 pub(crate) mod native;
 pub(crate) mod packed_operands;
 mod parallelism;
@@ -67,6 +68,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) level: Level,
     /// [`Choices::group`].
     pub(crate) group: Option<NonZeroUsize>,
+    /// [`Choices::micro_batch`].
+    pub(crate) micro_batch: Option<NonZeroUsize>,
     /// The most threads that share a kernel.
     pub(crate) threads: usize,
     /// Once true, compiling ends soon with [`Error::Cancelled`](crate::Error::Cancelled).
@@ -79,6 +82,7 @@ impl Settings<'_> {
             level: self.level,
             vectors: self.options.vectors,
             group: self.group,
+            micro_batch: self.micro_batch,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The passes over a nest before it runs.
 
 use crate::compile::contraction::isa;
+use crate::compile::micro_batches::MicroBatches;
 use crate::compile::slot::Slot;
 use crate::compile::variables::Room;
 use crate::stop;
@@ -24,6 +25,8 @@ pub(crate) struct Choices {
     pub(crate) vectors: Vectors,
     /// [`Config::dynamic_quantization_group_size`](crate::Config::dynamic_quantization_group_size).
     pub(crate) group: Option<NonZeroUsize>,
+    /// [`Config::micro_batch`](crate::Config::micro_batch).
+    pub(crate) micro_batch: Option<NonZeroUsize>,
 }
 
 /// Facts about the buffers of a nest on which passes rely.
@@ -47,7 +50,15 @@ pub(crate) struct Pass {
     pub(crate) nest: Nest,
 }
 
-/// The nest of a segment after the passes of a level, proven to be safe.
+/// The nest of a segment after the passes of a level.
+pub(crate) struct Optimized {
+    /// It is proven to be safe.
+    pub(crate) nest: Nest,
+    /// How it computes a batch, if not at once.
+    pub(crate) micro_batches: Option<MicroBatches>,
+}
+
+/// Takes the nest of a segment through the passes of a level.
 ///
 /// If the nest has symbols, the recorder that this runs in writes down what is decided about them. Should what the passes made
 /// not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
@@ -63,11 +74,12 @@ pub(crate) fn optimize(
         level,
         vectors,
         group,
+        micro_batch,
     }: Choices,
     mut trace: Option<&mut Vec<Pass>>,
     flag: &AtomicBool,
     unproven: &AtomicUsize,
-) -> Result<Nest, Error> {
+) -> Result<Optimized, Error> {
     let mut record = |name, start: Instant, kept, nest: &Nest| {
         stop::check(flag)?;
         if let Some(trace) = trace.as_deref_mut() {
@@ -86,6 +98,14 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
+    let mut micro_batches = None;
+    if level == Level::Scheduled {
+        let start = Instant::now();
+        micro_batches = MicroBatches::split(&mut nest, slots, micro_batch);
+        if micro_batches.is_some() {
+            record("micro-batches", start, Vec::new(), &nest)?;
+        }
+    }
     // At every level: these passes define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
@@ -151,7 +171,12 @@ pub(crate) fn optimize(
         unproven.fetch_add(1, Ordering::Relaxed);
     }
     let errors = match (proven, plain) {
-        (Ok(()), _) => return Ok(nest),
+        (Ok(()), _) => {
+            return Ok(Optimized {
+                nest,
+                micro_batches,
+            });
+        }
         (Err(_), Some(plain)) if !cfg!(debug_assertions) => {
             nest = plain;
             verify(&nest).err()
@@ -162,5 +187,8 @@ pub(crate) fn optimize(
         return Err(Error::internal(&errors[0]));
     }
     record("not proven, so as before fusion", start, Vec::new(), &nest)?;
-    Ok(nest)
+    Ok(Optimized {
+        nest,
+        micro_batches,
+    })
 }

@@ -1,6 +1,8 @@
 //! A plan: everything that a run of a segment needs but its tensors. Plain data.
 
 use crate::compile::binding::Binding;
+use crate::compile::micro_batches::MicroBatches;
+use crate::compile::slot::Slot;
 use crate::compile::variables::{Growth, InPlaceUpdate};
 use crate::heat::Heat;
 use crate::{Shape, Tensor};
@@ -33,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) wanted: Vec<TensorId>,
     /// The tensors that nobody reads once the calls are done.
     pub(crate) forgotten: Arc<[TensorId]>,
+    /// How it computes a batch, if not at once: it then runs several times.
+    pub(crate) micro_batches: Option<Arc<MicroBatches>>,
     /// How long it has run, if its shapes may get a plan of their own.
     pub(crate) heat: Option<Heat>,
 }
@@ -90,6 +94,19 @@ impl Plan {
         updates
             .find(|update| self.outputs[update.output].0 == output)
             .and_then(|update| update.growth.as_ref())
+    }
+
+    /// How often it runs, each time for another micro-batch.
+    pub(crate) fn micro_batches(&self) -> usize {
+        self.micro_batches
+            .as_ref()
+            .map_or(1, |batches| batches.count)
+    }
+
+    /// How many slices the tensor in a slot has, one for each micro-batch; 1 if it is the same for all.
+    pub(crate) fn slices(&self, slot: &Slot) -> usize {
+        let batches = self.micro_batches.as_ref();
+        batches.map_or(1, |batches| batches.slices(slot))
     }
 
     /// Packed constants, which it holds beside those of the model.

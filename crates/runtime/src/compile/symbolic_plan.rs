@@ -4,6 +4,7 @@ use crate::compile::Settings;
 use crate::compile::arena::{Placement, is_same_placement};
 use crate::compile::binding::Binding;
 use crate::compile::kernels::Kernels;
+use crate::compile::micro_batches::MicroBatches;
 use crate::compile::native::Native;
 use crate::compile::plan::{NodeCall, Plan};
 use crate::compile::slot::Slot;
@@ -35,6 +36,7 @@ pub(crate) struct SymbolicPlan {
     pub(super) calls: Vec<NodeCall>,
     pub(super) wanted: Vec<TensorId>,
     pub(super) forgotten: Arc<[TensorId]>,
+    pub(super) micro_batches: Option<Arc<MicroBatches>>,
     /// The last binding.
     pub(super) last: Mutex<Option<Arc<Binding>>>,
 }
@@ -85,6 +87,7 @@ impl SymbolicPlan {
             calls,
             wanted: self.wanted.clone(),
             forgotten: self.forgotten.clone(),
+            micro_batches: self.micro_batches.clone(),
             heat: None,
         }))
     }

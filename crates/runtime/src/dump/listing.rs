@@ -63,6 +63,8 @@ pub struct PlanListing {
     pub kernels: Vec<KernelListing>,
     /// The effect of each pass on its nest; empty if it runs once, as it is then part of the next plan.
     pub passes: Vec<PassListing>,
+    /// How often it runs, each time for another part of a batch.
+    pub micro_batches: usize,
     /// Bytes of temporaries and scratch memory.
     pub arena: usize,
     /// The temporaries.
@@ -92,9 +94,9 @@ pub struct KernelListing {
     pub code: Option<CodeListing>,
     /// The kernel before it that has the same code.
     pub same_code_as: Option<usize>,
-    /// The operations on floats of one run.
+    /// The operations on floats of one run of its plan, in all micro-batches.
     pub flops: u64,
-    /// The bytes of all tensors that it reads or writes, each once.
+    /// The bytes of all tensors, or parts of them, that it reads or writes in a run of its plan, each once for a micro-batch.
     pub bytes: u64,
     /// Bytes of constants that are packed for it.
     pub packed_bytes: usize,
@@ -326,7 +328,7 @@ impl PlanListing {
             functions.extend(function.map(|f| (f, number)));
             kernels.push(KernelListing {
                 same_code_as,
-                ..KernelListing::of(step, number)
+                ..KernelListing::of(step, plan.micro_batches(), number)
             });
         }
         for (buffer, lifetime) in lifetimes(&plan.nest, steps, &plan.binding.lengths) {
@@ -345,6 +347,7 @@ impl PlanListing {
             is_once: false,
             kernels,
             passes: Vec::new(),
+            micro_batches: plan.micro_batches(),
             arena: plan.binding.arena(),
             buffers,
             folded: Vec::new(),
@@ -354,8 +357,10 @@ impl PlanListing {
 }
 
 impl KernelListing {
-    fn of(step: &Step, number: usize) -> KernelListing {
+    /// Of a step that runs this many times in a run of the model.
+    fn of(step: &Step, times: usize, number: usize) -> KernelListing {
         let nest = &*step.nest();
+        let in_all = |each: u64| each.saturating_mul(times as u64);
         let code = match (&step.engine, step.text()) {
             (Engine::Code { function, .. }, Some(text)) => {
                 let (code, number) = function.code();
@@ -379,11 +384,11 @@ impl KernelListing {
             buffers: buffers.collect(),
             code,
             same_code_as: None,
-            flops: match step.flops() {
+            flops: in_all(match step.flops() {
                 0 => nest.float_operations(),
                 flops => flops,
-            },
-            bytes: step.bytes(),
+            }),
+            bytes: in_all(step.bytes()),
             packed_bytes: step.packed().map(|p| p.bytes()).sum(),
             threads: step.workers,
         }

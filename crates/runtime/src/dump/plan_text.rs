@@ -49,7 +49,11 @@ impl<'a> Texts<'a> {
         let mut body = String::new();
         for (k, plan) in made.plans().enumerate() {
             let is_prologue = k == 0 && made.prologue.is_some();
-            let text = self.plan(plan, is_prologue);
+            let mut text = self.plan(plan, is_prologue);
+            if plan.micro_batches() > 1 && !text.is_empty() {
+                let count = plan.micro_batches();
+                text = format!("{comment} once for each of {count} micro-batches\n{text}");
+            }
             if is_prologue && !text.is_empty() {
                 let _ = write!(
                     body,

@@ -41,12 +41,13 @@ impl Memory<'_> {
         update.map(|update| update.output)
     }
 
-    /// The length in bytes of a buffer of the nest, which is that of the tensor in its slot.
+    /// The length in bytes of a buffer of the nest, which is that of the tensor in its slot, or of one of its slices.
     ///
     /// # Errors
     /// An internal one, if the two differ.
     pub(super) fn check(&self, plan: &Plan, buffer: usize) -> Result<usize, Error> {
-        let (need, slot) = (plan.binding.lengths[buffer], &plan.binding.slots[buffer]);
+        let (length, slot) = (plan.binding.lengths[buffer], &plan.binding.slots[buffer]);
+        let need = length.and_then(|bytes| bytes.checked_mul(plan.slices(slot)));
         let found = match slot {
             Slot::Parameter(k) => self.inputs.get(*k).map(|t| t.bytes().len()),
             Slot::Constant(tensor) => Some(tensor.bytes().len()),
@@ -63,7 +64,7 @@ impl Memory<'_> {
             Slot::Absent => return Ok(need.unwrap_or(0)),
         };
         match found {
-            Some(bytes) if found == need => Ok(bytes),
+            Some(_) if found == need => Ok(length.unwrap_or(0)),
             _ => Err(Error::internal(format!(
                 "buffer `{}` takes {need:?} bytes, found {found:?}",
                 plan.nest.buffers[buffer].name
@@ -99,7 +100,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Binds `plan` to `memory`.
+    /// Binds `plan` to `memory`, for the micro-batch of this number.
     ///
     /// # Errors
     /// An internal one if a tensor does not fit its buffer.
@@ -107,6 +108,7 @@ impl Launch {
         plan: &Arc<Plan>,
         native: &Native,
         memory: &mut Memory<'_>,
+        micro_batch: usize,
     ) -> Result<Arc<Launch>, Error> {
         let used = memory.launch.take().and_then(Arc::into_inner);
         let used = used.filter(|launch| Arc::ptr_eq(&launch.plan, plan));
@@ -146,7 +148,13 @@ impl Launch {
                     continue;
                 }
             };
-            launch.buffers.push((Pointer(pointer), bytes));
+            let slice = match plan.slices(slot) {
+                1 => 0,
+                _ => micro_batch * bytes,
+            };
+            launch
+                .buffers
+                .push((Pointer(pointer.wrapping_add(slice)), bytes));
         }
         for step in &*native.steps {
             let pointers = step.kernel.buffers().iter();

@@ -17,14 +17,30 @@ use std::time::{Duration, Instant};
 use vinelift_codegen::{Interrupt, Pointer};
 use vinelift_nest::{BufferId, Fault};
 
-/// Runs all steps of a plan; `times`, if given, gets the time of each.
+/// Runs all steps of a plan, for each micro-batch; `times`, if given, gets the time of each.
 pub(super) fn run(
     plan: &Arc<Plan>,
     native: &Native,
     memory: &mut Memory<'_>,
     mut times: Option<&mut Vec<Duration>>,
 ) -> Result<(), Error> {
-    let launch = Launch::bind(plan, native, memory)?;
+    if let Some(times) = &mut times {
+        times.resize(native.steps.len(), Duration::ZERO);
+    }
+    (0..plan.micro_batches()).try_for_each(|micro_batch| {
+        run_micro_batch(plan, native, memory, micro_batch, times.as_deref_mut())
+    })
+}
+
+/// Runs all steps for a micro-batch, and adds the time of each to `times`.
+fn run_micro_batch(
+    plan: &Arc<Plan>,
+    native: &Native,
+    memory: &mut Memory<'_>,
+    micro_batch: usize,
+    mut times: Option<&mut Vec<Duration>>,
+) -> Result<(), Error> {
+    let launch = Launch::bind(plan, native, memory, micro_batch)?;
     if native.shared_cost > WORTH_WAKING {
         memory.pool.wake();
     }
@@ -37,19 +53,15 @@ pub(super) fn run(
     let mut start = 0;
     while start < native.steps.len() {
         let group = &native.steps[start..turns_end(&native.steps, start)];
-        let mut spent = times.is_some().then(|| vec![Duration::ZERO; group.len()]);
         for turn in 0..group[0].turns.map_or(1, |turns| turns.count) {
             stop::check(memory.stop)?;
             for k in (0..group.len()).filter(|k| !is_left_out(start + k)) {
-                let begin = spent.is_some().then(Instant::now);
+                let begin = times.is_some().then(Instant::now);
                 launch.step(start + k, turn, memory.pool)?;
-                if let (Some(spent), Some(begin)) = (&mut spent, begin) {
-                    spent[k] += begin.elapsed();
+                if let (Some(times), Some(begin)) = (&mut times, begin) {
+                    times[start + k] += begin.elapsed();
                 }
             }
-        }
-        if let (Some(times), Some(spent)) = (times.as_deref_mut(), spent) {
-            times.extend(spent);
         }
         start += group.len();
     }
@@ -264,7 +276,7 @@ impl Launch {
         let run = |piece| {
             stop::check(&self.stop).map_err(|_| Interrupt::Stopped)?;
             // SAFETY: there is a pointer for every buffer of the kernel, and `Memory::check` has found each of them to
-            // have the bytes that the buffer takes. Inputs, constants and kept tensors are only read: the verifier
+            // have the bytes that the buffer takes, or these for each micro-batch. Inputs, constants and kept tensors are only read: the verifier
             // refuses a stage that writes to an input. Outputs are distinct tensors of which `Memory` is the only
             // owner; one that has the memory of a kept tensor is written only by steps after all that read this
             // tensor (`keep_journals`), or only where nothing of it lies (`Nest::growth`). Temporaries of steps that run beside each other do not overlap in the arena

@@ -255,7 +255,8 @@ impl Run<'_> {
         end?;
         if let (Some(times), Some(native)) = (self.times.as_deref_mut(), &plan.binding.native) {
             let steps = native.steps.iter().zip(durations);
-            times.extend(steps.map(|(step, time)| KernelTime::of_step(step, time)));
+            let batches = plan.micro_batches();
+            times.extend(steps.map(|(step, time)| KernelTime::of_step(step, batches, time)));
         }
         if plan.is_followed() {
             values.known.computed.extend(plan.computed());

@@ -22,15 +22,16 @@ pub struct KernelTime {
 }
 
 impl KernelTime {
-    /// Of a step of a plan.
-    pub(super) fn of_step(step: &Step, time: Duration) -> KernelTime {
+    /// Of a step of a plan, which runs once for each of its micro-batches: `time` is that of all.
+    pub(super) fn of_step(step: &Step, micro_batches: usize, time: Duration) -> KernelTime {
+        let times = |each: u64| each.saturating_mul(micro_batches as u64);
         KernelTime {
             name: step.name().to_owned(),
             layers: step.layers().map(str::to_owned).collect(),
             time,
             how: step.how(),
-            flops: step.flops(),
-            bytes: step.bytes(),
+            flops: times(step.flops()),
+            bytes: times(step.bytes()),
         }
     }
 

@@ -38,7 +38,8 @@ data.plans.forEach((plan, number) => {
 
 function groupName(group) {
   const plan = data.plans[group[group.length - 1]];
-  return plan.heading || "start of the model";
+  const parts = plan.micro_batches > 1 ? `, in ${plan.micro_batches} micro-batches` : "";
+  return (plan.heading || "start of the model") + parts;
 }
 
 /// The sub-graph that a group of plans is about, by its name in the layers; "" for the model itself.
