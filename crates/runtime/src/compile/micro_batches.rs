@@ -2,7 +2,7 @@
 
 use crate::compile::slot::Slot;
 use std::num::NonZeroUsize;
-use vinelift_nest::{Batch, BatchBytes, BufferId, Nest};
+use vinelift_nest::{Batch, BatchBytes, BufferId, Nest, verify};
 
 /// How a plan computes a batch part by part: it runs once for each, on the next slices of inputs and outputs.
 #[derive(Debug)]
@@ -51,7 +51,11 @@ impl MicroBatches {
             _ => None,
         });
         let inputs = inputs.collect();
-        batch.split(nest, count);
+        let mut part = nest.clone();
+        batch.split(&mut part, count);
+        // What was proven of the batch may be too hard to prove of a part of it.
+        verify(&part).ok()?;
+        *nest = part;
         Some(MicroBatches { count, inputs })
     }
 
