@@ -8,7 +8,7 @@ use proptest::test_runner::Config as ProptestConfig;
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
-use vinelift_codegen::{Code, Compiler, Interrupt, Options, Pointer, Vectors};
+use vinelift_codegen::{Code, Compiler, Interrupt, KernelText, Options, Pointer, Vectors};
 use vinelift_nest::{
     BufferBytes, BufferId, Fault, InterpretError, LayerId, Nest, Role, Scalar, Site, interpret,
 };
@@ -41,6 +41,16 @@ pub(crate) fn compile(nest: &Nest) -> Code {
     COMPILER
         .compile(&[nest], &Options::default())
         .unwrap_or_else(|e| panic!("{e}\n{nest}"))
+}
+
+/// The code of a nest for vectors of up to 256 bits, as text.
+pub(crate) fn text_for_256_bits(nest: &Nest) -> KernelText {
+    let options = Options {
+        capture_text: true,
+        vectors: Vectors::Bits256,
+    };
+    let code = COMPILER.compile(&[nest], &options).unwrap();
+    code.text(0).unwrap().clone()
 }
 
 /// The configuration of a random test of `all` cases, of which a quarter is run unless the variable `VINELIFT_ALL_CASES` is

@@ -1,7 +1,6 @@
 //! Values that are computed with the axis that runs over lanes.
 
-use crate::common::{COMPILER, bytes, reference, run, vector_loops};
-use vinelift_codegen::{Options, Vectors};
+use crate::common::{bytes, reference, run, text_for_256_bits, vector_loops};
 use vinelift_nest::{Nest, parse, verify};
 
 fn nest(extents: &str, loops: &str, value: &str, ty: &str) -> Nest {
@@ -52,11 +51,6 @@ fn one_hot_is_a_vector_loop() {
         "select((p[i] == j), 1.0, 0.0)",
         "f32",
     );
-    let options = Options {
-        capture_text: true,
-        vectors: Vectors::Bits256,
-    };
-    let code = COMPILER.compile(&[&nest], &options).unwrap();
-    let text = &code.text(0).unwrap().clif;
+    let text = text_for_256_bits(&nest).clif;
     assert!(text.contains("on 256 bits"), "{text}");
 }

@@ -1,7 +1,6 @@
 //! Comparisons of lanes of one width that choose among lanes of another, or meet a condition that is the same for all lanes.
 
-use crate::common::{COMPILER, random, reference, run, same, vector_loops};
-use vinelift_codegen::{Options, Vectors};
+use crate::common::{random, reference, run, same, text_for_256_bits, vector_loops};
 use vinelift_nest::{parse, verify};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -54,11 +53,6 @@ fn masks_are_resized() {
          for i<1000: y[i] = select(((a[i] > 3) & (s[0] > 0.0)), 1.0, 0.0)\n",
     )
     .unwrap();
-    let options = Options {
-        capture_text: true,
-        vectors: Vectors::Bits256,
-    };
-    let code = COMPILER.compile(&[&nest], &options).unwrap();
-    let text = &code.text(0).unwrap().clif;
+    let text = text_for_256_bits(&nest).clif;
     assert!(text.contains("on 256 bits"), "{text}");
 }

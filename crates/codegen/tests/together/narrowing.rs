@@ -1,8 +1,7 @@
 //! Operations for which vector loops have one instruction together: a rounding and the conversion to integers, the packing of integers
 //! that are stored with fewer bits, and a load with what uses it.
 
-use crate::common::{COMPILER, bytes, output, pointwise, random, reference, vector_loops};
-use vinelift_codegen::{Options, Vectors};
+use crate::common::{bytes, output, pointwise, random, reference, text_for_256_bits, vector_loops};
 use vinelift_nest::{Nest, build::*};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -13,12 +12,7 @@ const INTEGERS: [ElementType; 8] = [I8, U8, I16, U16, I32, U32, I64, U64];
 
 /// The instructions of a nest for 256 bits; `None` on machines without.
 fn instructions(nest: &Nest) -> Option<std::string::String> {
-    let options = Options {
-        vectors: Vectors::Bits256,
-        capture_text: true,
-    };
-    let code = COMPILER.compile(&[nest], &options).unwrap();
-    vector_loops()[0].then(|| code.text(0).unwrap().asm.clone())
+    vector_loops()[0].then(|| text_for_256_bits(nest).asm)
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Code for extents with symbols is right for all numbers: made once, run at many.
 
 use crate::common::symbols::check;
-use crate::common::{random, vector_loops};
-use vinelift_codegen::{Options, Vectors};
+use crate::common::{random, text_for_256_bits, vector_loops};
 use vinelift_nest::{Nest, Role, parse};
 use vinelift_tensor::ElementType::{self, Boolean, F16, F32, F64, I32, I64};
 use vinelift_tensor::element_count;
@@ -278,12 +277,7 @@ fn indices_of_data() {
 /// How each stage of a nest runs, as dumps say.
 fn how(text: &str) -> Vec<String> {
     let nest = parse(&format!("{TWO}{text}")).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let options = Options {
-        capture_text: true,
-        vectors: Vectors::Bits256,
-    };
-    let code = crate::common::COMPILER.compile(&[&nest], &options).unwrap();
-    let text = &code.text(0).unwrap().clif;
+    let text = text_for_256_bits(&nest).clif;
     let headings = text.lines().filter(|line| line.starts_with("; @"));
     let how = headings.map(|line| line.split_once(", ").unwrap_or_default().1);
     how.map(|how| how.split_once(": ").unwrap_or((how, "")).0.to_owned())

@@ -1,7 +1,6 @@
 //! Sums over windows that slide along rows: several rows at once, and what is left over of them.
 
-use crate::common::{COMPILER, bytes, random, reference, run, vector_loops};
-use vinelift_codegen::{Options, Vectors};
+use crate::common::{bytes, random, reference, run, text_for_256_bits, vector_loops};
 use vinelift_nest::{Binary, Nest, Role, Scalar, build::*};
 use vinelift_tensor::ElementType::{self, F32, F64};
 
@@ -229,13 +228,8 @@ fn weights_that_differ_along_the_lanes_are_loaded_once() {
         return;
     }
     let nest = channels_inside([16, 128, 24], [3, 3]);
-    let options = Options {
-        vectors: Vectors::Bits256,
-        capture_text: true,
-    };
-    let code = COMPILER.compile(&[&nest], &options).unwrap();
-    let asm = &code.text(0).unwrap().asm;
-    assert_eq!(reads(asm), 9 + 18, "{asm}");
+    let asm = text_for_256_bits(&nest).asm;
+    assert_eq!(reads(&asm), 9 + 18, "{asm}");
 }
 
 /// How many vectors are read from buffers, by loads and as operands in memory.
@@ -344,14 +338,9 @@ fn windows_side_by_side_share_what_they_read() {
         return;
     }
     let nest = several_windows([16, 128, 24], &[[3, 3]; 2], true);
-    let options = Options {
-        vectors: Vectors::Bits256,
-        capture_text: true,
-    };
-    let code = COMPILER.compile(&[&nest], &options).unwrap();
-    let asm = &code.text(0).unwrap().asm;
+    let asm = text_for_256_bits(&nest).asm;
     let products = asm.lines().filter(|line| line.contains("vfmadd"));
     assert_eq!(products.count(), 4 * 2 * 9, "{asm}");
     // Weights are loaded for each row, and so is what is added to its sums.
-    assert_eq!(reads(asm), 18 + 4 * 2 * 9 + 4, "{asm}");
+    assert_eq!(reads(&asm), 18 + 4 * 2 * 9 + 4, "{asm}");
 }

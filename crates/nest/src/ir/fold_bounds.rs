@@ -5,9 +5,34 @@
 //! The bounds are loaded, so nobody knows before a run how small a part of the axis lies between them. Whoever runs such a fold
 //! visits these points alone; what the others fold in changes nothing.
 
-use super::{Axis, Binary, Kind, Scalar, free_axes};
+use super::{Axis, Binary, Kind, Scalar, as_select, free_axes};
 use crate::build;
 use vinelift_tensor::ElementType::{self, I64};
+
+/// A fold that changes nothing where its guard fails: it starts from a neutral element, and takes in the same there.
+pub(crate) struct GuardedFold<'s> {
+    pub(crate) axes: &'s [Axis],
+    pub(crate) guard: &'s Scalar,
+    /// The value where the guard holds.
+    pub(crate) value: &'s Scalar,
+}
+
+impl<'s> GuardedFold<'s> {
+    pub(crate) fn of(fold: &'s Scalar) -> Option<GuardedFold<'s>> {
+        let Kind::Reduce {
+            op,
+            axes,
+            init,
+            body,
+        } = fold.kind()
+        else {
+            return None;
+        };
+        let (guard, value, no) = as_select(body)?;
+        let neutral = op.neutral(fold.ty())?;
+        (*init == neutral && *no == neutral).then_some(GuardedFold { axes, guard, value })
+    }
+}
 
 /// The bounds of a fold over one axis.
 #[derive(Clone, Copy, Debug)]
@@ -25,22 +50,10 @@ pub struct FoldBounds<'s> {
 impl<'s> FoldBounds<'s> {
     /// The bounds of `fold`, if it has them, and asking for its ends cannot fail.
     pub fn of(fold: &'s Scalar) -> Option<FoldBounds<'s>> {
-        let Kind::Reduce {
-            op,
-            axes,
-            init,
-            body,
-        } = fold.kind()
-        else {
+        let GuardedFold { axes, guard, value } = GuardedFold::of(fold)?;
+        let [axis] = axes else {
             return None;
         };
-        let (Kind::Select(guard, value, no), [axis]) = (body.kind(), &axes[..]) else {
-            return None;
-        };
-        let neutral = op.neutral(fold.ty())?;
-        if *init != neutral || *no != neutral {
-            return None;
-        }
         let mut bounds = FoldBounds {
             axis: *axis,
             begin: None,

@@ -29,6 +29,7 @@ pub use axis::{Axis, AxisId};
 pub(crate) use definition::Definition;
 pub use fault::{Fault, MAX_RANK};
 pub use fold_bounds::FoldBounds;
+pub(crate) use fold_bounds::GuardedFold;
 pub use ids::{BufferId, LayerId, SiteId};
 pub(crate) use nest::one_line;
 pub use nest::{Buffer, Layer, Nest, Role, Site, row_major};

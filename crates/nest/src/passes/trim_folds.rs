@@ -7,7 +7,9 @@
 
 use crate::analysis;
 use crate::analysis::Linear;
-use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, rewrite, substitute, visit_folds};
+use crate::ir::{
+    Axis, AxisId, GuardedFold, Kind, Nest, Scalar, Stage, rewrite, substitute, visit_folds,
+};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 
@@ -36,23 +38,11 @@ pub(super) fn replace_folds(
 
 /// The fold over fewer points, if there are any that it can do without.
 fn trim(nest: &mut Nest, fold: &Scalar) -> Option<Scalar> {
-    let Kind::Reduce {
-        op,
-        axes,
-        init,
-        body,
-    } = fold.kind()
-    else {
-        return None;
-    };
-    let Kind::Select(condition, _, no) = body.kind() else {
-        return None;
-    };
-    let neutral = op.neutral(fold.ty())?;
-    if *no != neutral || *init != neutral || body.folds() {
+    let GuardedFold { axes, guard, value } = GuardedFold::of(fold)?;
+    if guard.folds() || value.folds() {
         return None;
     }
-    let bounds = bounds_of(condition, axes)?;
+    let bounds = bounds_of(guard, axes)?;
     let whole = |(axis, (low, high)): (&Axis, &(i64, i64))| {
         *low == 0 && *high == axis.extent.example() as i64
     };
