@@ -52,7 +52,7 @@ pub use ir::{
     MAX_RANK, Mode, Nest, ParseError, Policy, Role, Scalar, Seen, Site, SiteId, Stage, SubNest,
     Unary, Wrap, build, parse, part_of, row_major,
 };
-pub use math::{legalize, legalize_with_halves};
+pub use math::{Rounding, legalize, legalize_with_halves, rounded_down};
 pub use passes::{
     Batch, BatchBytes, Journal, Kept, LEAST_CODED, Order, Reason, channels_last, constant_indices,
     contract, dead_points, dead_taps, dynamic_quantization, fuse, gathered_channels_last,

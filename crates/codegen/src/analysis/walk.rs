@@ -37,10 +37,12 @@ pub(crate) fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
 }
 
 /// The scalars under `root` that are evaluated by lanes and not known yet, operands first. Indices are
-/// scalars, and the body of a fold has a scope of its own: neither is among them.
+/// scalars, and the body of a fold has a scope of its own: neither is among them. A scalar may have `other` operands than
+/// those that it is made of.
 pub(crate) fn operands_first<'n>(
     root: &'n Scalar,
     is_known: impl Fn(&'n Scalar) -> bool,
+    other: impl Fn(&'n Scalar) -> Option<[&'n Scalar; 2]>,
 ) -> Vec<&'n Scalar> {
     let mut order = Vec::new();
     let mut seen = Seen::default();
@@ -54,6 +56,10 @@ pub(crate) fn operands_first<'n>(
             continue;
         }
         open.push((x, true));
+        if let Some([first, second]) = other(x) {
+            open.extend([second, first].map(|x| (x, false)));
+            continue;
+        }
         match x.kind() {
             Kind::Load { .. } => {}
             Kind::Reduce { init, .. } => open.push((init, false)),

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | the same in all lanes | `Constant`, `Argument` (both in no loop), `MaskArgument` |
 //! | memory | `Load`, `LoadUniform`, `LoadStrided`, `Store`, `Prefetch` |
-//! | numbers | `Add`, `Sub`, `Mul`, `Div`, `Min`, `Max`, `MulAdd`, `Neg`, `Abs`, `Sqrt`, `Round`, `Floor`, `Ceil`, `Trunc` |
+//! | numbers | `Add`, `Sub`, `Mul`, `MulHigh`, `Div`, `Min`, `Max`, `MulAdd`, `Neg`, `Abs`, `Sqrt`, `Round`, `Floor`, `Ceil`, `Trunc` |
 //! | bits and masks | `And`, `Or`, `Xor`, `Not`, `ShiftLeft`, `ShiftRight`, `Compare`, `IsNonZero`, `Select`, `MaskedConstant` |
 //! | types | `Convert` |
 //! | left to scalar code | `Scalar`, `ByLane` (inside the kernel only) |

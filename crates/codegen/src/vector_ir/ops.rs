@@ -37,6 +37,8 @@ pub(crate) enum Op {
     Sub,
     /// `x · y`; integers wrap.
     Mul,
+    /// The upper half of `x · y` of `u64`.
+    MulHigh,
     /// `x / y` of floats.
     Div,
     /// `x < y ? x : y`: of floats `y` if one is NaN or both are zeros.

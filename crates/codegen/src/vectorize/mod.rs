@@ -16,6 +16,7 @@ mod build;
 mod choose;
 mod collected;
 mod delinearize;
+mod division;
 mod gather;
 mod in_kernel;
 mod prefetch;

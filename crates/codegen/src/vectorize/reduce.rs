@@ -113,7 +113,7 @@ impl<'n> Builder<'_, 'n> {
 
     /// Whether a fold has no loop.
     pub(super) fn is_unrolled(&self, points: usize, body: &Scalar) -> bool {
-        let most = match operands_first(body, |_| false).len() <= SMALL {
+        let most = match operands_first(body, |_| false, |_| None).len() <= SMALL {
             true => MOST_SMALL_UNROLLED,
             false => MOST_UNROLLED,
         };

@@ -62,9 +62,11 @@ impl<'n> Builder<'_, 'n> {
 
     /// The scalars under `root` that are not known yet, operands first.
     fn pending(&self, root: &'n Scalar) -> Option<Vec<&'n Scalar>> {
-        let order = operands_first(root, |x| {
+        let is_known = |x: &'n Scalar| {
             self.known.contains_key(&x.address()) || self.is_invariant(x) || self.is_scalar(x)
-        });
+        };
+        let operands_of_division = |x| self.division(x).map(|division| division.operands());
+        let order = operands_first(root, is_known, operands_of_division);
         (order.len() <= MOST_NODES).then_some(order)
     }
 
@@ -133,6 +135,9 @@ impl<'n> Builder<'_, 'n> {
             let sum = self.known_value(sum)?;
             let (a, b) = (self.known_value(a)?, self.known_value(b)?);
             return Some(self.apply(Op::MulAdd, x.ty(), &[a, b, sum]));
+        }
+        if let Some(division) = self.division(x) {
+            return self.divided(division);
         }
         match x.kind() {
             Kind::Load { buffer, at } => self.load(x, *buffer, at),

@@ -6,6 +6,7 @@ mod common;
 
 mod arithmetic;
 mod code;
+mod division;
 mod fold_bounds;
 mod folds_random;
 mod gathers;

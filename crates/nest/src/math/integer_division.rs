@@ -16,8 +16,10 @@ pub(super) struct Divisions(FxHashMap<[usize; 2], Division>);
 
 /// Which way a quotient that is no whole number is rounded. The remainder is what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rounding {
+pub enum Rounding {
+    /// By leaving the fraction out.
     TowardZero,
+    /// To the next smaller whole number.
     Down,
 }
 
@@ -52,25 +54,32 @@ fn is_defined(op: Binary, ty: ElementType) -> bool {
     matches!(op, Binary::Div | Binary::Rem) && matches!(ty, I8 | U8 | I16 | U16 | I32 | U32)
 }
 
-/// The operands, if it is a quotient or remainder of such integers that is corrected from rounding toward zero to
-/// rounding down.
-pub(super) fn rounded_down(scalar: &Scalar) -> Option<(Binary, &Scalar, &Scalar)> {
+/// The operands, if it is a quotient or remainder of integers that is corrected from rounding toward zero to rounding
+/// down.
+pub fn rounded_down(scalar: &Scalar) -> Option<(Binary, &Scalar, &Scalar)> {
     let Kind::Select(_, _, uncorrected) = scalar.kind() else {
         return None;
     };
     let (op, x, y) = match uncorrected.kind() {
-        Kind::Binary(op, x, y) if is_defined(*op, x.ty()) => (*op, x, y),
+        Kind::Binary(op @ (Binary::Div | Binary::Rem), x, y) if x.ty().is_integer() => (*op, x, y),
         _ => return None,
     };
     let nothing = || zero(x.ty());
-    let rest = x.rem(y.clone());
-    let signs_differ = rest.ne(nothing()) & rest.lt(nothing()).ne(y.lt(nothing()));
-    let corrected = match op {
-        Binary::Rem => rest + y,
-        _ => uncorrected - 1,
+    let is_negative = y.lt(nothing());
+    // Of a constant it may have been found out.
+    let known = y.as_const().map(|bits| integer_value(bits, y.ty()) < 0.0);
+    let known = known.map(|is_negative| Scalar::constant(is_negative.into(), Boolean));
+    let is_expected = |is_negative| {
+        let rest = x.rem(y.clone());
+        let signs_differ = rest.ne(nothing()) & rest.lt(nothing()).ne(is_negative);
+        let corrected = match op {
+            Binary::Rem => rest + y,
+            _ => uncorrected - 1,
+        };
+        select(signs_differ, corrected, uncorrected.clone()) == *scalar
     };
-    let expected = select(signs_differ, corrected, uncorrected.clone());
-    (expected == *scalar).then_some((op, x, y))
+    let is_one = is_expected(is_negative) || known.is_some_and(is_expected);
+    is_one.then_some((op, x, y))
 }
 
 /// A division in floats.

@@ -26,9 +26,10 @@ mod single_trigonometric;
 mod trigonometric;
 mod words;
 
+pub use integer_division::{Rounding, rounded_down};
 pub use legalize::{legalize, legalize_with_halves};
 
-use self::integer_division::{Divisions, Rounding};
+use self::integer_division::Divisions;
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Unary};
 use vinelift_tensor::ElementType::{self, *};
 

@@ -26,6 +26,7 @@ mod select_avx2;
 mod select_convert;
 mod select_masks;
 mod select_memory;
+mod select_products;
 #[cfg(test)]
 mod tests;
 

@@ -56,6 +56,9 @@ pub(super) fn binary(op: Op, ty: ElementType, width: u8, target: Target) -> Opti
     })
 }
 
+/// The whole products of the lower halves of words of 64 bits.
+pub(super) const MULTIPLY_HALVES: Opcode = opcode(1, 1, true, 0xf4);
+
 /// A shift by a constant, with the number in the field of the first register.
 pub(super) fn shift(left: bool, signed: bool, width: u8, target: Target) -> Option<(Opcode, u8)> {
     let digit = match (left, signed) {

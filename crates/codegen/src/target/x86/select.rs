@@ -314,7 +314,12 @@ impl Selector<'_> {
         }
     }
 
-    fn unary(&mut self, op: Op, ty: ElementType, x: &RegisterGroup) -> Option<RegisterGroup> {
+    pub(super) fn unary(
+        &mut self,
+        op: Op,
+        ty: ElementType,
+        x: &RegisterGroup,
+    ) -> Option<RegisterGroup> {
         let width = x.width;
         if ty == Boolean {
             return (op == Op::Not).then(|| self.not(x));

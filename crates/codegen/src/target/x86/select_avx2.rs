@@ -57,6 +57,8 @@ impl Selector<'_> {
                 let product = self.three(op, &x, &y, None);
                 self.resized(&product, 1, false)
             }
+            (Op::Mul, 8) => self.lower_product(x, y),
+            (Op::MulHigh, 8) => self.upper_product(x, y),
             _ => None,
         }
     }
@@ -76,11 +78,16 @@ impl Selector<'_> {
 
     /// `|x|` of `i64`: `(x ^ s) - s`, where `s` is all bits of what is negative.
     pub(super) fn absolute_of_64_bits(&mut self, x: &RegisterGroup) -> Option<RegisterGroup> {
-        let zero = self.constant(0, 8);
-        let sign = self.three(opcodes::greater(8), &zero, x, None);
+        let sign = self.signs_of_64_bits(x);
         let flipped = self.three(opcodes::bitwise(Op::Xor, 8)?, x, &sign, None);
         let subtract = opcodes::binary(Op::Sub, I64, 8, self.target)?;
         Some(self.three(subtract, &flipped, &sign, None))
+    }
+
+    /// All bits where `i64` is negative, none elsewhere.
+    fn signs_of_64_bits(&mut self, x: &RegisterGroup) -> RegisterGroup {
+        let zero = self.constant(0, 8);
+        self.three(opcodes::greater(8), &zero, x, None)
     }
 
     /// `⌊x / 2ⁿ⌋` of `i64`: `(u ^ m) - m`, where `u` is `x` shifted without its sign, and `m` the bit that the sign was shifted to.
@@ -89,6 +96,9 @@ impl Selector<'_> {
         x: &RegisterGroup,
         amount: u8,
     ) -> Option<RegisterGroup> {
+        if amount == 63 {
+            return Some(self.signs_of_64_bits(x));
+        }
         let shifted = self.shifted(false, false, x, amount)?;
         let sign = self.constant(1 << (63 - u32::from(amount)), 8);
         let flipped = self.three(opcodes::bitwise(Op::Xor, 8)?, &shifted, &sign, None);

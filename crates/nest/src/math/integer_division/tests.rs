@@ -127,6 +127,32 @@ fn a_quotient_and_its_remainder_share_a_division() {
     assert_eq!(divisions(&quotient).len(), 1);
 }
 
+/// Also if simplifying has found out the sign of a divisor.
+#[test]
+fn a_constant_divisor_is_seen_through() {
+    let x = Scalar::load(crate::ir::BufferId(0), vec![], I32);
+    for (op, divisor) in [Binary::Div, Binary::Rem]
+        .into_iter()
+        .flat_map(|op| [7, -7].map(|y| (op, y)))
+    {
+        let y = integer(divisor, I32);
+        let result = Scalar::binary(op, x.clone(), y.clone());
+        let corrected = match op {
+            Binary::Div => &result - 1,
+            _ => &result + &y,
+        };
+        let rest = x.rem(y.clone());
+        let found_out = |is_negative: bool| {
+            let is_negative = Scalar::constant(is_negative.into(), Boolean);
+            let signs_differ = rest.ne(zero(I32)) & rest.lt(zero(I32)).ne(is_negative);
+            select(signs_differ, corrected.clone(), result.clone())
+        };
+        let is_negative = divisor < 0;
+        assert_eq!(rounded_down(&found_out(is_negative)), Some((op, &x, &y)));
+        assert_eq!(rounded_down(&found_out(!is_negative)), None);
+    }
+}
+
 /// By floats alone: the remainder that says where to correct is gone.
 #[test]
 fn a_corrected_quotient_rounds_down_at_once() {
