@@ -42,7 +42,7 @@ pub(crate) fn any_under(x: &Scalar, is: impl Fn(&Scalar) -> bool) -> bool {
 pub(crate) fn operands_first<'n>(
     root: &'n Scalar,
     is_known: impl Fn(&'n Scalar) -> bool,
-    other: impl Fn(&'n Scalar) -> Option<[&'n Scalar; 2]>,
+    other: impl Fn(&'n Scalar) -> Option<Vec<&'n Scalar>>,
 ) -> Vec<&'n Scalar> {
     let mut order = Vec::new();
     let mut seen = Seen::default();
@@ -56,8 +56,8 @@ pub(crate) fn operands_first<'n>(
             continue;
         }
         open.push((x, true));
-        if let Some([first, second]) = other(x) {
-            open.extend([second, first].map(|x| (x, false)));
+        if let Some(operands) = other(x) {
+            open.extend(operands.into_iter().rev().map(|x| (x, false)));
             continue;
         }
         match x.kind() {

@@ -13,6 +13,7 @@ impl Emitter<'_, '_> {
     pub(super) fn integer_unary(&mut self, op: Unary, ty: ElementType, x: Value) -> Result<Value> {
         Ok(match op {
             Unary::Not if ty == Boolean => self.builder.ins().bxor_imm_u(x, 1),
+            Unary::Rarely if ty == Boolean => x,
             _ if !is_number(ty) => return no_primitive(format_args!("{op:?} of {ty}")),
             Unary::Not => self.builder.ins().bnot(x),
             Unary::Neg => self.builder.ins().ineg(x),

@@ -84,6 +84,7 @@ impl<'n> Emitter<'n, '_> {
                     self.lane_steps(&mut program, body)?;
                     self.close_loop(&[]);
                 }
+                Step::IfLanes(body) => self.lane_steps(&mut program, body)?,
             }
         }
         if let Some(middle) = rest.filter(|_| !fills) {

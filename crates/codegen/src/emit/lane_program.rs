@@ -28,6 +28,8 @@ pub(super) struct LaneProgram<'p, 'n> {
     pub(super) moves: Vec<(AxisId, &'p [(u32, i32)])>,
     /// The last check of indices, and their type.
     pub(super) check: Option<(IndexCheck, ElementType)>,
+    /// Whether the mask that was looked at last has any lanes.
+    pub(super) has_lanes: Option<Value>,
 }
 
 impl<'p, 'n> LaneProgram<'p, 'n> {
@@ -48,6 +50,7 @@ impl<'p, 'n> LaneProgram<'p, 'n> {
             values: vec![None; program.types.len()],
             moves: Vec::new(),
             check: None,
+            has_lanes: None,
         };
         for argument in &kernel_loop.arguments {
             this.arguments.push(emitter.argument(argument, None)?);
@@ -96,13 +99,33 @@ impl<'p, 'n> LaneProgram<'p, 'n> {
         }
     }
 
+    /// The registers of variables.
+    pub(super) fn registers(&self, variables: &[ProgramValue]) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for variable in variables {
+            all.extend(&self.get(*variable)?.registers);
+        }
+        Ok(all)
+    }
+
+    /// Has variables be in other registers.
+    pub(super) fn put(&mut self, variables: &[ProgramValue], registers: Vec<Value>) {
+        let mut registers = registers.into_iter();
+        for variable in variables {
+            if let Some(lanes) = &mut self.values[variable.0 as usize] {
+                let count = lanes.registers.len();
+                lanes.registers = registers.by_ref().take(count).collect();
+            }
+        }
+    }
+
     /// The variables from before these steps that the steps write.
-    fn written(&self, steps: &[Step]) -> Vec<ProgramValue> {
+    pub(super) fn written(&self, steps: &[Step]) -> Vec<ProgramValue> {
         let mut found = Vec::new();
         let mut open: Vec<&Step> = steps.iter().collect();
         while let Some(step) = open.pop() {
             match step {
-                Step::Loop { body, .. } => open.extend(body),
+                Step::Loop { body, .. } | Step::IfLanes(body) => open.extend(body),
                 Step::Do(number) => {
                     let to = self.program.instructions[*number as usize].to;
                     let is_known = |to: &ProgramValue| self.values[to.0 as usize].is_some();
@@ -153,6 +176,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 Step::Loop {
                     axis, moves, body, ..
                 } => self.fold_loop(p, *axis, moves, body)?,
+                Step::IfLanes(body) => self.if_lanes(p, body)?,
             }
         }
         Ok(())
@@ -167,23 +191,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         body: &'p [Step],
     ) -> Result {
         let variables = p.written(body);
-        let registers = |p: &LaneProgram<'p, 'n>| -> Result<Vec<Value>> {
-            let mut all = Vec::new();
-            for variable in &variables {
-                all.extend(&p.get(*variable)?.registers);
-            }
-            Ok(all)
-        };
-        let put = |p: &mut LaneProgram<'p, 'n>, registers: Vec<Value>| {
-            let mut registers = registers.into_iter();
-            for variable in &variables {
-                if let Some(lanes) = &mut p.values[variable.0 as usize] {
-                    let count = lanes.registers.len();
-                    lanes.registers = registers.by_ref().take(count).collect();
-                }
-            }
-        };
-        let first = registers(p)?;
+        let first = p.registers(&variables)?;
         let bounds = p.bounds.iter().find(|bounds| bounds.axis.id == axis.id);
         let carried = match bounds {
             Some(bounds) => {
@@ -193,13 +201,13 @@ impl<'n, 'f> Emitter<'n, 'f> {
             }
             None => self.open_loop_by(axis, 1, &first),
         };
-        put(p, carried);
+        p.put(&variables, carried);
         p.moves.push((axis.id, moves));
         self.lane_steps(p, body)?;
         p.moves.pop();
-        let last = registers(p)?;
+        let last = p.registers(&variables)?;
         let after = self.close_loop(&last);
-        put(p, after);
+        p.put(&variables, after);
         Ok(())
     }
 
@@ -212,6 +220,14 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let element = if i.ty == Boolean { U8 } else { i.ty };
         let lanes = match i.op {
             Op::Prefetch(_) => return Ok(()),
+            Op::HasLanes => {
+                let mask = match i.operands[0] {
+                    Some(mask) => p.get(mask)?,
+                    None => return no_primitive("a mask that is none"),
+                };
+                p.has_lanes = Some(self.clif128(p.lanes).has_lanes(mask));
+                return Ok(());
+            }
             Op::CheckIndices(check) => {
                 p.check = Some((check, i.ty));
                 return Ok(());

@@ -34,6 +34,7 @@ mod kernel;
 mod kernel_loop;
 mod lane_memory;
 mod lane_program;
+mod lane_rare;
 mod loops;
 mod memory;
 mod numbers;

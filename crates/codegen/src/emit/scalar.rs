@@ -185,10 +185,16 @@ impl<'n> Emitter<'n, '_> {
         self.analysis.ranges.of(x).low >= 0
     }
 
-    /// Sides that are arithmetic alone are both evaluated; otherwise only the one that is taken.
+    /// Sides that are arithmetic alone are both evaluated, unless one is rarely taken; otherwise only the one that is taken.
     fn choose(&mut self, select: Select<'n>) {
-        let Select { whole, yes, no, .. } = select;
-        if !self.has_effect(yes) && !self.has_effect(no) {
+        let Select {
+            whole,
+            condition,
+            yes,
+            no,
+        } = select;
+        let is_rare = matches!(condition.kind(), Kind::Unary(Unary::Rarely, _));
+        if !is_rare && !self.has_effect(yes) && !self.has_effect(no) {
             self.tasks.push(Task::Finish(whole));
             self.need([yes, no]);
             return;

@@ -14,6 +14,7 @@
 //! | types | `Convert` |
 //! | left to scalar code | `Scalar`, `ByLane` (inside the kernel only) |
 //! | reductions | `Variable`, and any instruction whose result is one |
+//! | what is rare | `HasLanes` |
 //! | indices in memory | `CheckIndices`, `Gather`, `LoadTable`, `TableLookup` |
 //!
 //! Nothing here names a machine. A program that is part of a kernel leaves to its scalar code what no back end has. A back

@@ -86,6 +86,9 @@ pub(crate) enum Op {
     /// As the scalar operation, lane by lane.
     ByLane(LaneOp),
 
+    /// Finds out whether the mask `x` has any lanes, for the steps that follow and are skipped if it has none.
+    HasLanes,
+
     /// A new value that starts as `x`. Later instructions may write it.
     Variable,
 

@@ -50,6 +50,9 @@ pub(crate) enum Step {
         moves: Vec<(u32, i32)>,
         body: Vec<Step>,
     },
+    /// What may be skipped if the mask of the [`Op::HasLanes`] right before has none: variables stay as they are then, and
+    /// nothing else that is computed here is used elsewhere.
+    IfLanes(Vec<Step>),
 }
 
 #[derive(Debug, Default)]

@@ -13,6 +13,9 @@ impl Builder<'_, '_> {
     }
 
     pub(super) fn unary(&mut self, op: Unary, ty: ElementType, x: Value) -> Option<Value> {
+        if op == Unary::Rarely {
+            return Some(x);
+        }
         let op = Op::of_unary(op).or_else(|| self.by_lane(LaneOp::Unary(op)))?;
         Some(self.apply(op, ty, &[x]))
     }

@@ -86,6 +86,8 @@ pub(super) struct Block {
     steps: Vec<Step>,
     pub(super) moves: Vec<(u32, i32)>,
     pub(super) trips: Option<TripCount>,
+    /// Whether it may be skipped.
+    pub(super) is_rare: bool,
 }
 
 impl Block {
@@ -172,6 +174,7 @@ impl<'b, 'n> Builder<'b, 'n> {
                 steps: Vec::new(),
                 moves: Vec::new(),
                 trips: None,
+                is_rare: false,
             }],
             at: 0,
             jam: None,
@@ -348,6 +351,20 @@ impl<'b, 'n> Builder<'b, 'n> {
             steps: Vec::new(),
             moves: Vec::new(),
             trips,
+            is_rare: false,
+        });
+        self.at = self.blocks.len() - 1;
+    }
+
+    /// Opens what may be skipped where the mask has no lanes, inside the innermost loop.
+    pub(super) fn open_rare(&mut self, mask: Value) {
+        self.add(Op::HasLanes, Boolean, &[mask]);
+        self.blocks.push(Block {
+            axis: None,
+            steps: Vec::new(),
+            moves: Vec::new(),
+            trips: None,
+            is_rare: true,
         });
         self.at = self.blocks.len() - 1;
     }
@@ -375,6 +392,7 @@ impl<'b, 'n> Builder<'b, 'n> {
                 moves: block.moves,
                 body: block.steps,
             }),
+            None if block.is_rare => steps.push(Step::IfLanes(block.steps)),
             None => steps.extend(block.steps),
         }
     }

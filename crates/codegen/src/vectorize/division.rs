@@ -17,8 +17,8 @@ pub(super) struct Division<'n> {
 }
 
 impl<'n> Division<'n> {
-    pub(super) fn operands(self) -> [&'n Scalar; 2] {
-        [self.x, self.y]
+    pub(super) fn operands(self) -> Vec<&'n Scalar> {
+        vec![self.x, self.y]
     }
 }
 

@@ -20,6 +20,7 @@ mod division;
 mod gather;
 mod in_kernel;
 mod prefetch;
+mod rare;
 mod reduce;
 mod unroll_and_jam;
 mod values;

@@ -12,11 +12,13 @@ use vinelift_tensor::ElementType::{Boolean, I64};
 const MOST_NODES: usize = 2000;
 
 impl<'n> Builder<'_, 'n> {
-    /// The innermost loop that a scalar depends on.
+    /// The innermost loop that a scalar depends on, or what may be skipped in it.
     pub(super) fn depth(&self, x: &Scalar) -> usize {
         let free = self.analysis.facts.free(x);
         let inside = |block: &Block| block.axis.is_some_and(|axis| free.contains(&axis.id));
-        self.blocks.iter().rposition(inside).unwrap_or(0)
+        let depth = self.blocks.iter().rposition(inside).unwrap_or(0);
+        let rare = self.blocks[depth + 1..].iter();
+        depth + rare.take_while(|block| block.is_rare).count()
     }
 
     /// Whether a scalar is the same throughout the vector loop, and can be computed before it.
@@ -65,8 +67,11 @@ impl<'n> Builder<'_, 'n> {
         let is_known = |x: &'n Scalar| {
             self.known.contains_key(&x.address()) || self.is_invariant(x) || self.is_scalar(x)
         };
-        let operands_of_division = |x| self.division(x).map(|division| division.operands());
-        let order = operands_first(root, is_known, operands_of_division);
+        let other = |x| match self.division(x) {
+            Some(division) => Some(division.operands()),
+            None => Some(self.rare_select(x)?.operands()),
+        };
+        let order = operands_first(root, is_known, other);
         (order.len() <= MOST_NODES).then_some(order)
     }
 
@@ -138,6 +143,9 @@ impl<'n> Builder<'_, 'n> {
         }
         if let Some(division) = self.division(x) {
             return self.divided(division);
+        }
+        if let Some(select) = self.rare_select(x) {
+            return self.chosen_rarely(select);
         }
         match x.kind() {
             Kind::Load { buffer, at } => self.load(x, *buffer, at),

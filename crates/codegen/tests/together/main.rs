@@ -18,6 +18,7 @@ mod memory;
 mod narrowing;
 mod parts;
 mod random;
+mod rare;
 mod spills;
 mod symbols;
 mod symbols_random;

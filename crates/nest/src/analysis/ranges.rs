@@ -264,6 +264,7 @@ impl Ranges {
         match condition.kind() {
             Kind::Const(bits) => self.is_unreachable |= (bits.0 != 0) != holds,
             Kind::Unary(Unary::Not, c) => self.learn(c, !holds),
+            Kind::Unary(Unary::Rarely, c) => self.learn(c, holds),
             Kind::Binary(Binary::And, a, b) if holds => {
                 self.learn(a, true);
                 self.learn(b, true);

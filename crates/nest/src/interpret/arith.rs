@@ -10,6 +10,7 @@ pub(super) fn has_unary(op: Unary, ty: ElementType) -> bool {
     match op {
         Neg | Abs => ty.is_arithmetic() && ty != Boolean,
         Not => ty.is_arithmetic() && !ty.is_float(),
+        Rarely => ty == Boolean,
         _ => op.is_primitive() && matches!(ty, F32 | F64),
     }
 }
@@ -33,7 +34,8 @@ pub(super) fn unary(op: Unary, ty: ElementType, x: u64) -> u64 {
     match ty {
         F32 => u64::from(unary_f32(op, f32::from_bits(x as u32)).to_bits()),
         F64 => unary_f64(op, f64::from_bits(x)).to_bits(),
-        Boolean => x ^ 1,
+        Boolean if op == Unary::Not => x ^ 1,
+        Boolean => x,
         _ => mask(ty, unary_integer(op, ty, signed(ty, x))),
     }
 }

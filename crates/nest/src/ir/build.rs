@@ -82,6 +82,11 @@ pub fn select(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar {
     Scalar::select(condition, yes, no)
 }
 
+/// `condition`, of a select, which is rarely true: code may skip what it takes then.
+pub fn rarely(condition: Scalar) -> Scalar {
+    Scalar::unary(Unary::Rarely, condition)
+}
+
 /// `min(max(x, low), high)`, NaN where `x` is.
 pub fn clamp(x: Scalar, low: f64, high: f64) -> Scalar {
     let ty = x.ty();

@@ -11,6 +11,8 @@ pub enum Unary {
     Abs,
     /// All bits flipped; of a boolean, its negation.
     Not,
+    /// A boolean itself, which is rarely true: what a select takes where it is, code may skip where it is not.
+    Rarely,
     /// Square root of a float.
     Sqrt,
     /// Largest integer ≤ a float.
@@ -111,7 +113,10 @@ impl Unary {
     /// defined in terms of these (`legalize`).
     pub const fn is_primitive(self) -> bool {
         use Unary::*;
-        matches!(self, Neg | Abs | Not | Sqrt | Floor | Ceil | Trunc | Round)
+        matches!(
+            self,
+            Neg | Abs | Not | Rarely | Sqrt | Floor | Ceil | Trunc | Round
+        )
     }
 }
 

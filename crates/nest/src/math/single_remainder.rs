@@ -1,33 +1,61 @@
-//! The remainder of `f32`, exactly, in `f64` and without branches.
+//! The remainder of `f32`, exactly: of quotients below 2²⁴ in `f32`, below 2⁵³ in `f64`, and of others by long division.
 
-use super::words::{MAGIC, c, copy_sign};
-use crate::build::{fma, number, select};
+use super::words::{MAGIC, c};
+use crate::build::{fma, number, rarely, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
+
+/// `x - y trunc(x / y)`, with the sign of `x`; NaN if `x` is infinite or `y` is 0.
+pub(super) fn remainder(x: &Scalar, y: &Scalar) -> Scalar {
+    let word = |x: &Scalar| x.clone().bitcast(U32);
+    let sign = word(x) & Scalar::constant(1 << 31, U32);
+    let signed = |size: Scalar| (word(&size) | sign.clone()).bitcast(F32);
+    let [size, divisor] = [x.abs(), y.abs()];
+    let (near, is_near) = by_one_quotient(&size, &divisor);
+    let [wide, wide_divisor] = [&size, &divisor].map(|x| x.clone().cast(F64));
+    let (farther, is_farther) = by_one_quotient(&wide, &wide_divisor);
+    let far = signed(by_long_division(&wide, &wide_divisor).cast(F32));
+    let far = select(size.lt(divisor), x.clone(), far);
+    let far = select(far.eq(far.clone()), far, number(f64::NAN, F32));
+    let far = select(rarely(!is_farther), far, signed(farther.cast(F32)));
+    select(rarely(!is_near), far, signed(near))
+}
+
+/// The remainder of what is not negative, and whether that is it: if the quotient is below 2ᵖ, with the `p` bits of the type, and
+/// both are finite.
+///
+/// Such a quotient is rounded to a number between the two whole ones that it lies between, so that its whole part `n` is the right one
+/// or one more. Then `x - n y` is from `-y` up to `y`, and exact: a multiple of the last place of `y`, unless `x` has a smaller last
+/// place, and so is less than `y`; then `n` is 0, or 1 if `x` is next to `y`. In the same way, `y` is added exactly to what is less than 0.
+fn by_one_quotient(x: &Scalar, y: &Scalar) -> (Scalar, Scalar) {
+    let number = |x| number(x, y.ty());
+    let quotient = x / y;
+    let rest = fma(&-quotient.trunc(), y, x);
+    let rest = select(rest.lt(number(0.0)), &rest + y, rest);
+    let bits = if y.ty() == F32 { 24 } else { 53 };
+    let is_small = quotient.lt(number(2f64.powi(bits)));
+    (rest, is_small & y.lt(number(f64::INFINITY)))
+}
 
 /// Bits of the quotient that a step finds, and the most steps that a quotient of two `f32`, below 2²⁷⁷, takes.
 const STEP: i32 = 50;
 const STEPS: i32 = 6;
 
-/// `x - y trunc(x / y)`, with the sign of `x`; NaN if `x` is infinite or `y` is 0.
+/// The remainder of two `f32` that are not negative, in `f64`.
 ///
-/// Long division, from `r = |x| 2^(-50 · 6)`: a step makes 50 bits more of `r` whole and leaves `2⁵⁰ r - |y| n` for the whole number `n`
-/// next to `2⁵⁰ r / |y|`, which is below 2⁵⁰. What is computed of the quotient is off by less than 1/4, so that `3/4 |y|` are left at
-/// most. No step rounds: what it leaves is a multiple of the last bit of its `r` or of `y`, whichever is less, and no larger than
-/// twice of either.
-pub(super) fn remainder(x: &Scalar, y: &Scalar) -> Scalar {
-    let (wide, divisor) = (x.clone().cast(F64), y.clone().cast(F64).abs());
+/// From `r = x 2^(-50 · 6)`: a step makes 50 bits more of `r` whole and leaves `2⁵⁰ r - y n` for the whole number `n` next to
+/// `2⁵⁰ r / y`, which is below 2⁵⁰. What is computed of the quotient is off by less than 1/4, so that `3/4 y` are left at most. No
+/// step rounds: what it leaves is a multiple of the last bit of its `r` or of `y`, whichever is less, and no larger than twice of
+/// either.
+fn by_long_division(x: &Scalar, y: &Scalar) -> Scalar {
     // Its negative, to save what would take a product off.
-    let inverse = c(-2f64.powi(STEP)) / &divisor;
-    let first = wide.abs() * 2f64.powi(-STEP * STEPS);
+    let inverse = c(-2f64.powi(STEP)) / y;
+    let first = x * 2f64.powi(-STEP * STEPS);
     let near = (0..STEPS).fold(first, |rest, _| {
         let n = fma(&rest, &inverse, &c(MAGIC)) - MAGIC;
-        fma(&n, &divisor, &(rest * 2f64.powi(STEP)))
+        fma(&n, y, &(rest * 2f64.powi(STEP)))
     });
-    let rest = select(near.lt(c(0.0)), &near + divisor, near);
-    let value = copy_sign(&rest, &wide).cast(F32);
-    let value = select(x.abs().lt(y.abs()), x.clone(), value);
-    select(value.eq(value.clone()), value, number(f64::NAN, F32))
+    select(near.lt(c(0.0)), &near + y, near)
 }
 
 #[cfg(test)]
@@ -70,6 +98,37 @@ mod tests {
             (near(bits), near(bits >> 32))
         };
         check(&random(100_000).map(of).collect::<Vec<_>>());
+    }
+
+    /// Where the way changes that it is found in.
+    #[test]
+    fn of_quotients_next_to_the_thresholds() {
+        let divisors = [
+            1.0,
+            3.0,
+            0.1,
+            1e-20,
+            f32::MIN_POSITIVE,
+            1e-40,
+            f32::from_bits(1),
+        ];
+        let mut pairs = vec![];
+        for (y, log2) in divisors
+            .into_iter()
+            .flat_map(|y: f32| [0, 23, 24, 25, 52, 53, 54].map(|log2| (y, log2)))
+        {
+            for y in [y, y.next_up(), y * 1.5] {
+                let mut x = (f64::from(y) * 2f64.powi(log2)) as f32;
+                for _ in 0..20 {
+                    x = x.next_down();
+                }
+                for _ in 0..40 {
+                    pairs.extend([(x, y), (-x, y), (x, -y)]);
+                    x = x.next_up();
+                }
+            }
+        }
+        check(&pairs);
     }
 
     #[test]

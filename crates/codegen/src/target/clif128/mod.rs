@@ -247,6 +247,15 @@ impl Clif128<'_, '_> {
         })
     }
 
+    /// Whether a mask has any lanes, as a boolean.
+    pub(crate) fn has_lanes(&mut self, mask: &Lanes128) -> Value {
+        let registers = mask.registers.iter().copied();
+        match registers.reduce(|a, b| self.builder.ins().bor(a, b)) {
+            Some(any) => self.builder.ins().vany_true(any),
+            None => self.builder.ins().iconst(types::I8, 0),
+        }
+    }
+
     /// `yes` where the mask is set.
     pub(crate) fn select(
         &mut self,

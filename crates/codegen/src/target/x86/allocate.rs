@@ -169,6 +169,8 @@ struct Liveness {
     position: usize,
     /// For each loop that is open, the values from outside that it touches.
     open: Vec<Vec<Id>>,
+    /// Steps around it that may be skipped.
+    skipped: u32,
 }
 
 impl Liveness {
@@ -177,6 +179,7 @@ impl Liveness {
             live: vec![Live::default(); program.values.len()],
             position: 0,
             open: Vec::new(),
+            skipped: 0,
         };
         for mask in &program.masks {
             liveness.position += 1;
@@ -200,12 +203,18 @@ impl Liveness {
                         self.touch(id, 0);
                     }
                 }
+                MachineStep::IfLanes(body) => {
+                    self.skipped += 1;
+                    self.steps(body);
+                    self.skipped -= 1;
+                }
             }
         }
     }
 
     fn instruction(&mut self, instruction: &MachineInstruction) {
-        let turns = USUAL_TURNS.saturating_pow(self.open.len() as u32);
+        let depth = (self.open.len() as u32).saturating_sub(self.skipped);
+        let turns = USUAL_TURNS.saturating_pow(depth);
         for id in instruction.reads().chain(instruction.to) {
             self.touch(id, turns);
         }
@@ -267,6 +276,7 @@ impl Spills {
                     let body = self.steps(body);
                     all.push(MachineStep::Loop { trips, moves, body });
                 }
+                MachineStep::IfLanes(body) => all.push(MachineStep::IfLanes(self.steps(body))),
             }
         }
         all

@@ -178,6 +178,12 @@ impl Assembly<'_> {
                     }
                     TripCount::OfKernel => self.code.require(false),
                 },
+                MachineStep::IfLanes(body) => {
+                    let done = self.code.label();
+                    self.code.jump_if(Condition::Zero, done);
+                    self.steps(body);
+                    self.code.put(done);
+                }
             }
         }
     }
@@ -285,6 +291,7 @@ fn count(steps: &[MachineStep], weight: u64, weights: &mut [u64]) {
             MachineStep::Loop { body, .. } => {
                 count(body, weight.saturating_mul(USUAL_TURNS), weights)
             }
+            MachineStep::IfLanes(body) => count(body, weight / USUAL_TURNS, weights),
             // Far away.
             MachineStep::Do(i) if i.compares_when_used() => {}
             MachineStep::Do(i) => {

@@ -64,7 +64,7 @@ impl Frame {
 /// The most bytes of indices that a check may put on the stack.
 fn bytes_of_indices(steps: &[MachineStep]) -> i32 {
     let of = |step: &MachineStep| match step {
-        MachineStep::Loop { body, .. } => bytes_of_indices(body),
+        MachineStep::Loop { body, .. } | MachineStep::IfLanes(body) => bytes_of_indices(body),
         MachineStep::Do(i) => match i.form {
             Form::Check(check) if check.compared != Compared::Never => check.bytes(i.bytes),
             _ => 0,

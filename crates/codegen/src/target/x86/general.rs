@@ -76,6 +76,7 @@ fn depth(steps: &[MachineStep]) -> usize {
             ..
         } => depth(body),
         MachineStep::Loop { body, .. } => 1 + depth(body),
+        MachineStep::IfLanes(body) => depth(body),
     };
     steps.iter().map(of).max().unwrap_or(0)
 }
@@ -89,6 +90,10 @@ fn count(steps: &[MachineStep], turns: u64, uses: &mut FxHashMap<u32, u64>) {
                 let turns = turns.saturating_mul(USUAL_TURNS);
                 count(body, turns, uses);
                 (moves.iter().map(|(pointer, _)| *pointer).collect(), turns)
+            }
+            MachineStep::IfLanes(body) => {
+                count(body, turns, uses);
+                (Vec::new(), turns)
             }
         };
         for pointer in pointers {

@@ -15,7 +15,7 @@ impl Assembly<'_> {
         if !matches!(i.form, Form::Gather(_) | Form::Spill) {
             self.end_of_gathers();
         }
-        let has_result = !matches!(i.form, Form::Store | Form::Prefetch);
+        let has_result = !matches!(i.form, Form::Store | Form::Prefetch | Form::HasLanes);
         self.code.require(i.to.is_some() == has_result);
         let to = i.to.map_or(0, |id| self.register_of(id));
         let [a, b, _] = i.from;
@@ -55,6 +55,11 @@ impl Assembly<'_> {
                     None => (0, RmOperand::Register(self.register(a))),
                 };
                 self.code.vex(i.op, i.bytes, to, first, last, i.immediate);
+            }
+            Form::HasLanes => {
+                let mask = self.register(a);
+                let last = RmOperand::Register(mask);
+                self.code.vex(i.op, i.bytes, mask, 0, last, None);
             }
             Form::Check(check) => self.check(i, check, to),
             Form::Gather(elements) => self.gather(i, elements, to),

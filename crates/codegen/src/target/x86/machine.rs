@@ -100,6 +100,8 @@ pub(super) enum Form {
     Prefetch,
     /// `to = op(from 0, from 1)` of masks.
     Masks,
+    /// Finds out whether a mask, `from 0`, has any lanes.
+    HasLanes,
     /// `to = argument`, a mask, of which this is the number.
     Argument(u32),
     /// `to =` the mask of these bits.
@@ -126,6 +128,7 @@ impl Form {
             Form::Store => "store",
             Form::Prefetch => "prefetch",
             Form::Masks => "compute a mask",
+            Form::HasLanes => "is it needed",
             Form::Argument(_) | Form::Mask(_) => "a mask",
             Form::Check(_) => "check indices",
             Form::Gather(_) => "gather elements",
@@ -170,7 +173,8 @@ pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstructi
     }
 }
 
-/// How many turns a loop is taken to have by whoever weighs what is done in it.
+/// How many turns a loop is taken to have by whoever weighs what is done in it, and how many are taken to skip what may be
+/// skipped for one that does not.
 pub(super) const USUAL_TURNS: u64 = 8;
 
 #[derive(Clone, Debug)]
@@ -182,6 +186,8 @@ pub(super) enum MachineStep {
         moves: Vec<(u32, i32)>,
         body: Vec<MachineStep>,
     },
+    /// What is skipped unless the [`Form::HasLanes`] right before has found some.
+    IfLanes(Vec<MachineStep>),
 }
 
 #[derive(Clone, Debug, Default)]

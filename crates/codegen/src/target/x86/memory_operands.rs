@@ -18,7 +18,7 @@ fn count_uses(steps: &[MachineStep], uses: &mut [u32]) {
     for step in steps {
         match step {
             MachineStep::Do(i) => i.reads().for_each(|id| uses[id as usize] += 1),
-            MachineStep::Loop { body, .. } => count_uses(body, uses),
+            MachineStep::Loop { body, .. } | MachineStep::IfLanes(body) => count_uses(body, uses),
         }
     }
 }
@@ -31,7 +31,7 @@ fn fold(steps: &mut Vec<MachineStep>, uses: &[u32]) {
         let (before, rest) = steps.split_at_mut(at);
         let i = match &mut rest[0] {
             MachineStep::Do(i) => i,
-            MachineStep::Loop { body, .. } => {
+            MachineStep::Loop { body, .. } | MachineStep::IfLanes(body) => {
                 fold(body, uses);
                 loads.clear();
                 continue;
@@ -44,7 +44,7 @@ fn fold(steps: &mut Vec<MachineStep>, uses: &[u32]) {
             let at = *loads.get(&id)?;
             match &before[at] {
                 MachineStep::Do(load) => Some((at, *load)),
-                MachineStep::Loop { .. } => None,
+                MachineStep::Loop { .. } | MachineStep::IfLanes(_) => None,
             }
         };
         if let Some((at, with_memory)) = with_memory(i, load) {

@@ -304,6 +304,17 @@ pub(super) fn masks(op: Op) -> Option<Opcode> {
     Some(opcode(0, 1, true, code))
 }
 
+/// Whether a mask has lanes; of AVX-512 in the first `lanes` bits, or more.
+pub(super) fn has_lanes(target: Target, lanes: usize) -> Opcode {
+    match (target, lanes) {
+        (Target::Avx2, _) => opcode(1, 2, false, 0x17),
+        (_, ..=8) => opcode(1, 1, false, 0x98),
+        (_, ..=16) => opcode(0, 1, false, 0x98),
+        (_, ..=32) => opcode(1, 1, true, 0x98),
+        _ => opcode(0, 1, true, 0x98),
+    }
+}
+
 pub(super) const NOT_MASK: Opcode = opcode(0, 1, true, 0x44);
 
 /// One element in all lanes.

@@ -71,6 +71,7 @@ fn steps(of: &[Step], groups: &mut [Vec<MachineInstruction>]) -> Vec<MachineStep
                 moves: moves.clone(),
                 body: steps(body, groups),
             }),
+            Step::IfLanes(body) => all.push(MachineStep::IfLanes(steps(body, groups))),
         }
     }
     all
@@ -120,6 +121,7 @@ impl Selector<'_> {
         let lanes = match i.op {
             Op::Store(access) => return self.store(access, &self.operand(i, 0)?, width),
             Op::Prefetch(access) => return self.prefetch(access),
+            Op::HasLanes => return self.has_lanes(&self.operand(i, 0)?),
             Op::CheckIndices(check) => return self.check_indices(check, width),
             _ if self.is_variable(i.to) => return self.accumulate(i),
             _ if self.is_deferred(i.to) => self.operand(i, 0)?,
@@ -454,6 +456,12 @@ impl Selector<'_> {
         let variable = self.values[i.to?.0 as usize].clone()?;
         let (form, op, count) = match i.op {
             Op::MulAdd => (Form::MulAdd, opcodes::multiply_add(variable.width), 3),
+            Op::Select => {
+                let [mask, yes, no] = [0, 1, 2].map(|k| self.operand(i, k));
+                let chosen = self.select(&mask?, i.ty, &yes?, &no?)?;
+                self.copy(&chosen, &variable);
+                return Some(());
+            }
             op => match opcodes::binary(op, i.ty, variable.width, self.target) {
                 Some(op) => (Form::Rvm, op, 2),
                 None => {

@@ -109,6 +109,25 @@ impl Selector<'_> {
         Some(if negate { self.not(&mask) } else { mask })
     }
 
+    /// Finds out whether any part of a mask has lanes.
+    pub(super) fn has_lanes(&mut self, mask: &RegisterGroup) -> Option<()> {
+        let mut any = RegisterGroup::new(vec![mask.part(0)], mask.width);
+        for part in mask.parts.iter().skip(1) {
+            let part = RegisterGroup::new(vec![*part], mask.width);
+            any = self.of_masks(Op::Or, &any, &part)?;
+        }
+        let op = opcodes::has_lanes(self.target, self.lanes);
+        let bytes = if self.is_512() {
+            16
+        } else {
+            self.bytes(mask.width)
+        };
+        let mut test = instruction(Form::HasLanes, op, bytes);
+        test.from[0] = Some(any.part(0));
+        self.add(test);
+        Some(())
+    }
+
     pub(super) fn select(
         &mut self,
         mask: &RegisterGroup,

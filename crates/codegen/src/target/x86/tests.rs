@@ -5,6 +5,7 @@ use super::assemble::assemble;
 use super::encode::*;
 use super::machine::*;
 use super::opcode::{Opcode, opcode};
+use super::opcodes;
 use crate::vector_ir::ops::{Access, Gather};
 use crate::vector_ir::program::TripCount;
 use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};
@@ -207,6 +208,37 @@ fn loops_and_what_they_count() {
 }
 
 #[test]
+fn whether_a_mask_has_lanes() {
+    let found = text(|code| {
+        let last = RmOperand::Register(5);
+        code.vex(opcodes::has_lanes(Target::Avx2, 8), 32, 5, 0, last, None);
+        for lanes in [2, 8, 16, 32, 64] {
+            code.vex(
+                opcodes::has_lanes(Target::Avx512, lanes),
+                16,
+                5,
+                0,
+                last,
+                None,
+            );
+        }
+        let done = code.label();
+        code.jump_if(Condition::Zero, done);
+        code.put(done);
+    });
+    let expected = [
+        "vptest ymm5,ymm5",
+        "kortestb k5,k5",
+        "kortestb k5,k5",
+        "kortestw k5,k5",
+        "kortestd k5,k5",
+        "kortestq k5,k5",
+        "je near 0000000000000024h",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn constants_lie_behind_the_code() {
     let mut code = Assembler::default();
     code.vex(ADD, 32, 1, 2, RmOperand::Memory(Memory::Pool(32)), None);
@@ -282,7 +314,9 @@ fn whole(form: Form, op: Opcode) -> MachineInstruction {
 fn at_step(program: &mut MachineProgram, number: usize) -> &mut MachineInstruction {
     match &mut program.steps[number] {
         MachineStep::Do(instruction) => instruction,
-        MachineStep::Loop { .. } => panic!("step {number} is a loop"),
+        MachineStep::Loop { .. } | MachineStep::IfLanes(_) => {
+            panic!("step {number} is no instruction")
+        }
     }
 }
 

@@ -43,6 +43,7 @@ fn unary_defined(op: Unary, ty: ElementType) -> bool {
     let float = matches!(ty, ElementType::F32 | ElementType::F64);
     match op {
         Unary::Not => ty == ElementType::Boolean || (ty.is_integer() && ty.is_arithmetic()),
+        Unary::Rarely => ty == ElementType::Boolean,
         Unary::Neg | Unary::Abs => float || (ty.is_integer() && ty.is_arithmetic()),
         _ => float,
     }

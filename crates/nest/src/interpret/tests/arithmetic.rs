@@ -63,6 +63,15 @@ fn shifts_take_any_amount() {
 }
 
 #[test]
+fn what_is_rare_is_itself() {
+    let found = map([(I32, &[3, 5])], |[x]| {
+        let is_large = crate::build::rarely(x.gt(crate::build::integer(4, I32)));
+        crate::build::select(is_large, &x * 2, x)
+    });
+    assert_eq!(found, [3, 10]);
+}
+
+#[test]
 fn min_and_max_take_the_second_of_a_nan() {
     let (nan, one) = (u64::from(f32::NAN.to_bits()), u64::from(1f32.to_bits()));
     let zeros = [u64::from(0f32.to_bits()), u64::from((-0f32).to_bits())];

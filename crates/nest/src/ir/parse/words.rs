@@ -89,10 +89,10 @@ pub(super) const BINARIES: [Binary; 21] = {
     ]
 };
 
-const UNARIES: [Unary; 25] = {
+const UNARIES: [Unary; 26] = {
     use Unary::*;
     [
-        Neg, Abs, Not, Sqrt, Floor, Ceil, Trunc, Round, Exp, Expm1, Log, Log1p, Sin, Cos, Tan,
-        Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf,
+        Neg, Abs, Not, Rarely, Sqrt, Floor, Ceil, Trunc, Round, Exp, Expm1, Log, Log1p, Sin, Cos,
+        Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf,
     ]
 };
