@@ -1,4 +1,4 @@
-//! Quotients and remainders of `i64` by constants, by shifts and products: no vector instruction divides integers.
+//! Quotients and remainders of `i64`, which no vector instruction computes. By constants: by shifts and products.
 
 use super::build::Builder;
 use crate::vector_ir::ops::Op;
@@ -9,21 +9,14 @@ use vinelift_tensor::ElementType::{I64, U64};
 /// `op(x, y)`, `Div` or `Rem`, of a quotient that is rounded so.
 #[derive(Clone, Copy)]
 pub(super) struct Division<'n> {
-    op: Binary,
-    rounding: Rounding,
-    x: &'n Scalar,
-    y: &'n Scalar,
-    divisor: i64,
-}
-
-impl<'n> Division<'n> {
-    pub(super) fn operands(self) -> Vec<&'n Scalar> {
-        vec![self.x, self.y]
-    }
+    pub(super) op: Binary,
+    pub(super) rounding: Rounding,
+    pub(super) x: &'n Scalar,
+    pub(super) y: &'n Scalar,
 }
 
 impl<'n> Builder<'_, 'n> {
-    /// The division that a scalar is, if [`Self::divided`] defines it.
+    /// The division that a scalar is, if it is one of `i64` in a function.
     pub(super) fn division(&self, scalar: &'n Scalar) -> Option<Division<'n>> {
         if scalar.ty() != I64 || self.is_in_kernel() {
             return None;
@@ -35,32 +28,41 @@ impl<'n> Builder<'_, 'n> {
             Kind::Select(..) => (Rounding::Down, rounded_down(scalar)?),
             _ => return None,
         };
-        let divisor = y.as_const()? as i64;
-        let is_defined = match rounding {
-            Rounding::TowardZero => divisor != i64::MIN,
-            Rounding::Down => divisor > 0,
-        };
-        is_defined.then_some(Division {
-            op,
-            rounding,
-            x,
-            y,
-            divisor,
-        })
+        Some(Division { op, rounding, x, y })
     }
 
     pub(super) fn divided(&mut self, division: Division<'n>) -> Option<Value> {
-        let Division { op, divisor, .. } = division;
-        if divisor == 0 {
-            return Some(self.constant(0, I64));
+        let Division { op, rounding, x, y } = division;
+        let divisor = y.as_const().map(|bits| bits as i64);
+        // The smallest number has a size that is none, and downward only positive divisors have a shorter way.
+        let is_short = |divisor: &i64| match rounding {
+            Rounding::TowardZero => *divisor != i64::MIN,
+            Rounding::Down => *divisor >= 0,
+        };
+        let x = self.known_value(x)?;
+        match divisor.filter(is_short) {
+            Some(0) => Some(self.constant(0, I64)),
+            Some(divisor) => Some(self.divided_by_constant(op, rounding, x, divisor)),
+            None => {
+                let y = self.known_value(y)?;
+                self.divided_by_any(op, rounding, [x, y])
+            }
         }
-        let x = self.known_value(division.x)?;
+    }
+
+    fn divided_by_constant(
+        &mut self,
+        op: Binary,
+        rounding: Rounding,
+        x: Value,
+        divisor: i64,
+    ) -> Value {
         let size = divisor.unsigned_abs();
         let sign = self.apply(Op::ShiftRight(63), I64, &[x]);
         if size.is_power_of_two() {
-            return Some(self.divided_by_power(x, sign, division));
+            return self.divided_by_power(op, rounding, [x, sign], divisor);
         }
-        let quotient = match division.rounding {
+        let quotient = match rounding {
             Rounding::Down => {
                 let positive = self.apply(Op::Xor, I64, &[x, sign]);
                 let quotient = self.quotient(positive, size);
@@ -73,7 +75,7 @@ impl<'n> Builder<'_, 'n> {
             }
         };
         // Of the size of the divisor, for the remainder does not depend on its sign.
-        Some(match op {
+        match op {
             Binary::Rem => {
                 let size = self.constant(size, I64);
                 let whole = self.apply(Op::Mul, I64, &[quotient, size]);
@@ -81,7 +83,7 @@ impl<'n> Builder<'_, 'n> {
             }
             _ if divisor < 0 => self.apply(Op::Neg, I64, &[quotient]),
             _ => quotient,
-        })
+        }
     }
 
     /// `⌊u / size⌋` for `u` up to 2⁶³, as a product with a reciprocal that is a little too large.
@@ -98,17 +100,23 @@ impl<'n> Builder<'_, 'n> {
     }
 
     /// Shifts round down. Where the quotient rounds toward zero, what is negative is first moved up by the divisor less 1.
-    fn divided_by_power(&mut self, x: Value, sign: Value, division: Division<'n>) -> Value {
-        let size = division.divisor.unsigned_abs();
+    fn divided_by_power(
+        &mut self,
+        op: Binary,
+        rounding: Rounding,
+        [x, sign]: [Value; 2],
+        divisor: i64,
+    ) -> Value {
+        let size = divisor.unsigned_abs();
         let rest = self.constant(size - 1, I64);
-        let moved = match division.rounding {
+        let moved = match rounding {
             Rounding::Down => x,
             Rounding::TowardZero => {
                 let by = self.apply(Op::And, I64, &[sign, rest]);
                 self.apply(Op::Add, I64, &[x, by])
             }
         };
-        if division.op == Binary::Rem {
+        if op == Binary::Rem {
             let whole = self.constant(!(size - 1), I64);
             let whole = self.apply(Op::And, I64, &[moved, whole]);
             return self.apply(Op::Sub, I64, &[x, whole]);
@@ -117,14 +125,14 @@ impl<'n> Builder<'_, 'n> {
             0 => moved,
             k => self.apply(Op::ShiftRight(k as u8), I64, &[moved]),
         };
-        match division.divisor < 0 {
+        match divisor < 0 {
             true => self.apply(Op::Neg, I64, &[quotient]),
             false => quotient,
         }
     }
 
     /// `-x` where all bits of `sign` are set, `x` where none are.
-    fn negated_by(&mut self, x: Value, sign: Value) -> Value {
+    pub(super) fn negated_by(&mut self, x: Value, sign: Value) -> Value {
         let flipped = self.apply(Op::Xor, I64, &[x, sign]);
         self.apply(Op::Sub, I64, &[flipped, sign])
     }

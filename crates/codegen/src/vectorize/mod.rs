@@ -17,6 +17,7 @@ mod choose;
 mod collected;
 mod delinearize;
 mod division;
+mod division_by_any;
 mod gather;
 mod in_kernel;
 mod prefetch;

@@ -68,7 +68,7 @@ impl<'n> Builder<'_, 'n> {
             self.known.contains_key(&x.address()) || self.is_invariant(x) || self.is_scalar(x)
         };
         let other = |x| match self.division(x) {
-            Some(division) => Some(division.operands()),
+            Some(division) => Some(vec![division.x, division.y]),
             None => Some(self.rare_select(x)?.operands()),
         };
         let order = operands_first(root, is_known, other);

@@ -1,6 +1,6 @@
 //! Quotients and remainders of 64 bits by vectors, against arithmetic of 128 bits.
 
-use crate::common::{COMPILER, bytes, cases, output, pointwise, vector_loops};
+use crate::common::{COMPILER, bytes, cases, output, pointwise, values, vector_loops};
 use proptest::prelude::*;
 use vinelift_codegen::{Options, Vectors};
 use vinelift_nest::{Binary, Nest, Scalar, build::*};
@@ -51,6 +51,20 @@ fn check_constant(xs: &[i64], y: i64) {
     }
 }
 
+fn check_pairs(pairs: &[(i64, i64)]) {
+    let (xs, ys): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+    for (op, is_down) in OPS.into_iter().flat_map(|op| [(op, false), (op, true)]) {
+        let nest = pointwise(&[I64, I64], I64, xs.len(), |x| {
+            division(op, is_down, &x[0], &x[1])
+        });
+        let found: Vec<i64> = values(&output(&nest, &[bytes(&xs), bytes(&ys)]));
+        for ((x, y), found) in pairs.iter().zip(found) {
+            let expected = expected(op, is_down, *x, *y);
+            assert_eq!(found, expected, "{op:?} of {x} by {y}, {is_down}");
+        }
+    }
+}
+
 /// Small ones, powers of two and their neighbours, and the ends.
 fn edges() -> Vec<i64> {
     let near = |k: u32| [-1, 0, 1].map(|near| (1i64 << k).wrapping_add(near));
@@ -80,6 +94,36 @@ fn edges_by_constants() {
         let mut xs = near_multiples(y);
         xs.extend(edges());
         check_constant(&xs, y);
+    }
+}
+
+#[test]
+fn edges_by_edges() {
+    let edges = edges();
+    let pairs = edges
+        .iter()
+        .flat_map(|x| edges.iter().map(move |y| (*x, *y)));
+    check_pairs(&pairs.collect::<Vec<_>>());
+    let near = edges
+        .iter()
+        .flat_map(|y| near_multiples(*y).into_iter().map(move |x| (x, *y)));
+    check_pairs(&near.collect::<Vec<_>>());
+}
+
+/// Both sides of where floats are exact, in each operand, for turns that are all small, all large, and mixed.
+#[test]
+fn sizes_next_to_the_threshold() {
+    let limit = 1i64 << 50;
+    let near = [-limit - 1, -limit, 1 - limit, limit - 1, limit, limit + 1];
+    for k in [1, 3, 7, limit / 3] {
+        let pairs = near
+            .iter()
+            .flat_map(|x| [(*x, k), (*x, -k), (k, *x), (*x, *x), (k, 0)]);
+        check_pairs(&pairs.collect::<Vec<_>>());
+        for x in near {
+            check_pairs(&vec![(x, k); 37]);
+            check_pairs(&vec![(k, x); 37]);
+        }
     }
 }
 
@@ -118,5 +162,12 @@ proptest! {
         let mut xs = xs;
         xs.extend(near_multiples(y));
         check_constant(&xs, y);
+    }
+
+    #[test]
+    fn any_numbers_by_any(pairs in prop::collection::vec((of_any_size(), of_any_size()), 100)) {
+        check_pairs(&pairs);
+        let near = pairs.iter().flat_map(|(_, y)| near_multiples(*y).into_iter().map(move |x| (x, *y)));
+        check_pairs(&near.collect::<Vec<_>>());
     }
 }
